@@ -166,15 +166,14 @@ class ConfigurationSource(msgspec.Struct, frozen=True, kw_only=True):
     with the sentence to print, if the spec lacks what it needs."""
 
 
-class Witness(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of evidence that others leave behind, in ``witnesses/<kind>.py``.
+class LogReader(msgspec.Struct, frozen=True, kw_only=True):
+    """A reader of one kind of evidence that other programs leave behind, in ``diagnosis/readers/<kind>.py``."""
 
-    Attributes:
-        hears: what it finds in an exhibit, None where the exhibit is not of its kind; pure, and
-            never raises on bad input: what cannot be read becomes a note.
+    read: Callable[[Exhibit], Testimony | None]
+    """Returns what an exhibit says, None if it is not of this kind.
+
+    It is pure and never raises on bad input: what cannot be read becomes a note.
     """
-
-    hears: Callable[[Exhibit], Testimony | None]
 
 
 class Clock(Protocol):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from allaboard.agent.announcement_policy import AnnouncementPolicy, first_here
+from allaboard.agent.announcement_policy import AnnouncementPolicy, is_first_on_host
 from allaboard.agent.options import Options
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Certainty, Finding, Severity, Stage
@@ -25,7 +25,7 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none"}
     ],
 )
 def test_the_first_of_a_host_speaks(environment: dict[str, str], first: bool) -> None:
-    assert first_here(environment) is first
+    assert is_first_on_host(environment) is first
 
 
 def finding(rule: str, summary: str) -> Finding:

@@ -10,10 +10,10 @@ from allaboard.analysis.collectives.collective_mismatch import (
     mismatch_kind,
 )
 from allaboard.analysis.collectives.collective_order import (
+    diverged_groups,
     find_difference,
     find_differences,
     members_to_trace,
-    split,
 )
 from allaboard.facts import Exit, JobView, Member
 from allaboard.facts.samples import called, job, signature, stalled
@@ -36,7 +36,11 @@ def views(*members: Member) -> JobView:
 
 def test_digests_that_agree_ask_for_nothing() -> None:
     view = views(called(0, SUM, CAST), called(1, SUM), called(2, SUM, CAST, SUM))
-    assert split(view) == {} and members_to_trace(view) == [] and find_differences(view) == ()
+    assert (
+        diverged_groups(view) == {}
+        and members_to_trace(view) == []
+        and find_differences(view) == ()
+    )
 
 
 def test_a_split_asks_for_the_last_calls_once() -> None:
@@ -66,7 +70,7 @@ def test_without_a_majority_all_are_named_when_nobody_is_on_the_way() -> None:
 
 def test_what_is_unordered_proves_nothing() -> None:
     bad = (called(0, SUM, CAST), unordered(called(1, SUM, SUM), 2), called(2, SUM, CAST))
-    assert split(views(*bad)) == {} and find_differences(views(*bad)) == ()
+    assert diverged_groups(views(*bad)) == {} and find_differences(views(*bad)) == ()
     before = (called(0, SUM, CAST), unordered(called(1, CAST, SUM), 2), called(2, SUM, CAST))
     assert [d.number for d in find_differences(views(*before))] == [1]
 
@@ -88,7 +92,7 @@ def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
         for m in others
     ]
     view = views(shown[0], dead, shown[1])
-    assert split(view) == {}
+    assert diverged_groups(view) == {}
     assert members_to_trace(views(*map(untraced, (shown[0], dead, shown[1])))) == [
         (("0", 1), (100, 101, 102))
     ]

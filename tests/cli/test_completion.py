@@ -1,4 +1,5 @@
-"""`allaboard completion`: what a shell offers, asked of a real bash; the other shells where they are installed."""
+"""`allaboard completion`: what a shell offers, asked of a real bash; the other shells where they are
+installed."""
 
 from __future__ import annotations
 

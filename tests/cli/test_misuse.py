@@ -51,7 +51,8 @@ MISUSE = [
     ),
     ("run", "run: no script; try: allaboard run -n 4 train.py"),
     ("check --format xml", 'check: --format expects text, json, sarif or github, got "xml"'),
-    ("check -verbose", "check: unknown option -verbose; did you mean --verbose? try: allaboard check --verbose"),
+    ("check -verbose",
+     "check: unknown option -verbose; did you mean --verbose? try: allaboard check --verbose"),
     ("preflight --quick --full", "preflight: --full is not allowed with --quick"),
     ("spec --as tfconfig", 'spec: --as expects tf_config, env, hostfile or torchrun, got "tfconfig"; '
      "did you mean --as tf_config?"),

@@ -17,10 +17,10 @@ def test_what_runs_below_us_is_ours_and_takes_the_cores() -> None:
         [sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
-        before = {r.name: r for r in cores.read([one.pid])}
+        before = {r.name: r for r in cores.read_contention([one.pid])}
         assert one.stdout is not None
         one.stdout.readline()
-        after = {r.name: r for r in cores.read([one.pid])}
+        after = {r.name: r for r in cores.read_contention([one.pid])}
     finally:
         one.kill()
         one.communicate()
@@ -29,9 +29,9 @@ def test_what_runs_below_us_is_ours_and_takes_the_cores() -> None:
     assert after[OURS].value - before[OURS].value >= 0.2
     assert after[TAKEN].value - before[TAKEN].value >= 0.2
     assert after[RUN_QUEUE].value >= before[RUN_QUEUE].value >= 0.0
-    gone = {r.name: r.value for r in cores.read([one.pid])}
+    gone = {r.name: r.value for r in cores.read_contention([one.pid])}
     assert gone == {OURS: after[OURS].value}, "what has ended is not taken back"
 
 
 def test_nothing_is_read_where_nobody_serves() -> None:
-    assert list(CoreContention().read([])) == []
+    assert list(CoreContention().read_contention([])) == []

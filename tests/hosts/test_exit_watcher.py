@@ -32,23 +32,23 @@ def test_how_anothers_child_ended_is_known_once_it_has(does: str, status: int) -
     with subprocess.Popen([sys.executable, "-c", PARENT, does], **pipes) as parent:  # type: ignore[call-overload]
         child = int(parent.stdout.readline())
         ends = ExitWatcher()
-        ends.follow(child)
-        assert ends.status(child) is None, "it lives"
+        ends.follow_process(child)
+        assert ends.exit_status(child) is None, "it lives"
         parent.stdin.write("\n")
         parent.stdin.flush()
         assert select.select([ends], [], [], 20)[0], "its end wakes who waits"
-        ends.take()
+        ends.collect_exits()
         parent.stdin.write("\n")
         parent.stdin.flush()
         parent.stdout.readline()  # it has been waited for: /proc knows it no more
-        assert ends.status(child) == status
+        assert ends.exit_status(child) == status
         ends.close()
         parent.stdin.write("\n")
 
 
 def test_nobody_is_followed_who_is_not_there() -> None:
     ends = ExitWatcher()
-    ends.follow(2**22 + 1)
-    ends.take()
-    assert ends.status(2**22 + 1) is None
+    ends.follow_process(2**22 + 1)
+    ends.collect_exits()
+    assert ends.exit_status(2**22 + 1) is None
     ends.close()

@@ -13,9 +13,9 @@ from allaboard.hosts.resource_usage import ResourceUsage
 
 def test_open_files_are_counted_against_their_limit(tmp_path: Path) -> None:
     reader = ResourceUsage((tmp_path,))
-    before = {r.name: r for r in reader.read([os.getpid()])}
+    before = {r.name: r for r in reader.read_usage([os.getpid()])}
     with (tmp_path / "one").open("w"), (tmp_path / "two").open("w"):
-        after = {r.name: r for r in reader.read([os.getpid()])}
+        after = {r.name: r for r in reader.read_usage([os.getpid()])}
     assert after[resource_usage.FILES].value == before[resource_usage.FILES].value + 2
     assert after[resource_usage.FILES].limit >= 0 and after[resource_usage.FILES].pid == os.getpid()
     assert after[f"disk {tmp_path}"].limit > after[f"disk {tmp_path}"].value > 0
@@ -24,8 +24,8 @@ def test_open_files_are_counted_against_their_limit(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_gone_is_left_out() -> None:
-    assert ResourceUsage().read([]) == []
-    assert all(r.pid == 0 for r in ResourceUsage().read([2**22 + 1]))
+    assert ResourceUsage().read_usage([]) == []
+    assert all(r.pid == 0 for r in ResourceUsage().read_usage([2**22 + 1]))
 
 
 @pytest.mark.parametrize(

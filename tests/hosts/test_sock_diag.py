@@ -30,8 +30,8 @@ def test_a_connection_is_told_whole() -> None:
 
 def test_of_a_kernel_that_tells_less_the_rest_is_zero() -> None:
     one = sock_diag._connection(socket.AF_INET, message(SHORT))
-    assert one.read(struct.Struct("=II"), 0) == (7, 8)
-    assert one.read(struct.Struct("=Q"), 4) == (0,)
+    assert one.read_info(struct.Struct("=II"), 0) == (7, 8)
+    assert one.read_info(struct.Struct("=Q"), 4) == (0,)
 
 
 def test_without_the_attribute_there_is_no_info() -> None:

@@ -25,8 +25,8 @@ def test_a_live_connection_is_none() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()),
     ):
-        assert UnansweredConnections().ask(os.getpid()) == ()
-    assert UnansweredConnections().ask(2**22 + 1) == ()
+        assert UnansweredConnections().find_silences(os.getpid()) == ()
+    assert UnansweredConnections().find_silences(2**22 + 1) == ()
 
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

@@ -57,7 +57,7 @@ def test_a_worker_that_renames_itself(program: Program) -> None:
     assert seen is not None and seen.ppid == os.getpid() and seen.state in "RS"
     assert proc.command_line(pid) and set(proc.command_line(pid)[0]) == {"x"}
     box = program.box(pid)
-    assert (box.read().step, box.started) == (2, seen.started)
+    assert (box.read().step, box.started) == (2, seen.start_ticks)
     until = time.monotonic() + LIMIT
     while not any(
         f.function == "wait" for f in asyncio.run(stack_sampler.look(pid, box, 1.0)).frames

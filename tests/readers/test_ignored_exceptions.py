@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD
-from allaboard.diagnosis.readers.python_log import hears
+from allaboard.diagnosis.readers.python_log import read_log
 from allaboard.facts import Exhibit
 
 TAIL = """Traceback (most recent call last):
@@ -32,24 +32,24 @@ def exhibit(text: str) -> Exhibit:
 
 @pytest.mark.parametrize("head", HEADS)
 def test_it_ended_nobody(head: str) -> None:
-    assert hears(exhibit(f"Training finished.\n{head}\n{TAIL}")) is None
+    assert read_log(exhibit(f"Training finished.\n{head}\n{TAIL}")) is None
 
 
 @pytest.mark.parametrize("head", [*HEADS[:3], "Exception in thread Thread-3 (work):"])
 def test_what_ended_the_rank_is_told_all_the_same(head: str) -> None:
-    told = hears(exhibit(f"{CRASH}{head}\n{TAIL}"))
+    told = read_log(exhibit(f"{CRASH}{head}\n{TAIL}"))
     assert told is not None
     assert [g.raised.type for g in told.glimpses if g.raised is not None] == ["KeyError"]
 
 
 def test_a_thread_alone_is_told_with_its_doubt() -> None:
-    told = hears(exhibit(f"Exception in thread Thread-3 (work):\n{TAIL}"))
+    told = read_log(exhibit(f"Exception in thread Thread-3 (work):\n{TAIL}"))
     assert told is not None
     assert [g.doubt for g in told.glimpses] == [OTHER_THREAD]
 
 
 def test_brackets_in_a_message_are_no_label() -> None:
-    told = hears(exhibit(CRASH.replace("KeyError: 'x'", "ValueError: shapes [32] vs. [64]")))
+    told = read_log(exhibit(CRASH.replace("KeyError: 'x'", "ValueError: shapes [32] vs. [64]")))
     assert told is not None
     (one,) = told.glimpses
     assert one.raised is not None

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allaboard.analysis.log_messages import Message, hear, together
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
 from allaboard.diagnosis.logs.diagnose_paths import of_paths
 from allaboard.diagnosis.readers.tensorflow_log import STRAGGLERS
@@ -22,7 +22,7 @@ from allaboard.plugins import Plugin, plugins
 from allaboard.rules.engine.catalogue import load_catalogue
 
 SAMPLES = Path(__file__).parent / "samples"
-LOADED = [p for p in plugins(readers, "WITNESS", Witness) if isinstance(p, Plugin)]
+LOADED = [p for p in plugins(readers, "READER", LogReader) if isinstance(p, Plugin)]
 MESSAGES = [
     *((p.stem, m) for p in LOADED for m in getattr(p.module, "MESSAGES", ())),
     ("tensorflow_log", STRAGGLERS),
@@ -62,8 +62,8 @@ EADDRINUSE is what our own server handles
 
 def test_ordinary_lines_and_a_healthy_start_say_nothing() -> None:
     for plugin in LOADED:
-        assert isinstance(plugin.value, Witness)
-        assert plugin.value.hears(exhibit(ORDINARY)) is None, plugin.stem
+        assert isinstance(plugin.value, LogReader)
+        assert plugin.value.read(exhibit(ORDINARY)) is None, plugin.stem
 
 
 FOUND = [
@@ -118,17 +118,17 @@ def test_half_of_a_recording_never_fails() -> None:
         for part in (1, 3, 7):
             torn = exhibit(data[: len(data) * part // 8], str(file))
             for plugin in LOADED:
-                assert isinstance(plugin.value, Witness)
-                plugin.value.hears(torn)
+                assert isinstance(plugin.value, LogReader)
+                plugin.value.read(torn)
 
 
 @given(st.binary(max_size=300))
 def test_no_witness_fails_on_any_bytes(data: bytes) -> None:
     for plugin in LOADED:
-        assert isinstance(plugin.value, Witness)
-        plugin.value.hears(exhibit(data))
-        plugin.value.hears(exhibit(b"\x80\x04" + data))
-        plugin.value.hears(exhibit(b"Traceback (most recent call last):\n" + data))
+        assert isinstance(plugin.value, LogReader)
+        plugin.value.read(exhibit(data))
+        plugin.value.read(exhibit(b"\x80\x04" + data))
+        plugin.value.read(exhibit(b"Traceback (most recent call last):\n" + data))
 
 
 class Runs:
@@ -157,9 +157,9 @@ def test_a_traceback_that_was_caught_long_before_the_end_ended_nobody() -> None:
     caught = 'Traceback (most recent call last):\n  File "/h/a.py", line 3, in f\nKeyError: 1\n'
     for tail, ended in (("step\n" * 500, False), ("bye\n", True)):
         found = [
-            p.value.hears(exhibit(caught + tail))
+            p.value.read(exhibit(caught + tail))
             for p in LOADED
-            if p.stem == "python_log" and isinstance(p.value, Witness)
+            if p.stem == "python_log" and isinstance(p.value, LogReader)
         ]
         assert (found[0] is not None) == ended
 

@@ -26,11 +26,11 @@ class AnnouncementPolicy:
         self._elsewhere: set[str] = set()
         """Rules of what another agent told."""
 
-    def course(self, quiet: bool) -> bool:
+    def shows_notes(self, quiet: bool) -> bool:
         """Whether the course of things is told in the terminal, too."""
         return not self._aside and not (self._beside and quiet)
 
-    def tells(self, finding: Finding, quiet: bool) -> bool:
+    def shows_finding(self, finding: Finding, quiet: bool) -> bool:
         """Whether this finding is told in the terminal, too. An agent beside a process ends with it: who is
         left without the one that decided sees less of the job, and does not tell again what was told."""
         if quiet:

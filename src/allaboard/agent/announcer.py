@@ -30,19 +30,21 @@ class Announcer:
         self.journal = journal
         self.terminal = terminal
         self.notes: list[str] = []
-        self.read: tuple[Finding, ...] = ()
+        self.script_findings: tuple[Finding, ...] = ()
         self._verbose = verbose
         self._script = script
         self._colour = terminal.live and "NO_COLOR" not in os.environ
 
-    def say(self, text: str, aloud: bool = True) -> None:
+    def write_line(self, text: str, aloud: bool = True) -> None:
         """One line about the course of things; ``aloud``: in the terminal too."""
         self.notes.append(text)
         self.journal.event(self.clock.utc(self.clock.monotonic()), text)
         if aloud:
             self.terminal.say(f"allaboard: {text}")
 
-    def announce(self, finding: Finding, view: JobView | None = None, aloud: bool = True) -> None:
+    def announce_finding(
+        self, finding: Finding, view: JobView | None = None, aloud: bool = True
+    ) -> None:
         """A finding; with ``view``, where everybody is too if the user wants everything. ``aloud``: in the
         terminal too."""
         self.journal.finding(finding)
@@ -55,14 +57,16 @@ class Announcer:
             for line in all_stacks_lines(merge(groups_of(view.members))):
                 self.terminal.say(line)
 
-    def note(self, now: float, found: Iterable[Finding]) -> None:
+    def announce_script_findings(self, now: float, found: Iterable[Finding]) -> None:
         """Tells what the text of the script or the environment lets expect."""
         stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in found]
-        self.read += tuple(stamped)
+        self.script_findings += tuple(stamped)
         for finding in stamped[:MAX_SHOWN_NOTES]:
-            self.announce(finding)
+            self.announce_finding(finding)
         for finding in stamped[MAX_SHOWN_NOTES:]:
             self.journal.finding(finding)
         if len(stamped) > MAX_SHOWN_NOTES:
             more = len(stamped) - MAX_SHOWN_NOTES
-            self.say(f"{more} more notes on the text: allaboard check {self._script}".rstrip())
+            self.write_line(
+                f"{more} more notes on the text: allaboard check {self._script}".rstrip()
+            )

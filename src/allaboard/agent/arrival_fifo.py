@@ -23,7 +23,7 @@ class ArrivalFifo:
         self._rung = rung
         self._fd = -1
 
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start_listening(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             os.mkfifo(self._path, 0o600)
         except FileExistsError:

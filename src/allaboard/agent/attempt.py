@@ -71,78 +71,83 @@ class Attempt:
         plan = launch.plan
         self.launch = launch
         self.options = options
-        self.voice = voice
+        self.announcer = voice
         self.clock = voice.clock
         self.journal = voice.journal
-        self.reading = reading
+        self.background_check = reading
         self.wake = asyncio.Event()
-        self.watch = ProcessWatcher(
+        self.process_watcher = ProcessWatcher(
             launch.boxes,
             (plan.run_dir, Path(folder())),
             wrapped=options.wrapped,
             struck=lambda worker: self.workers.struck(worker),
             beside=options.joined.beside if options.joined is not None else "",
         )
-        self.bell = ArrivalFifo(launch.boxes, self.wake.set)
-        self.traffic = TrafficSampler(self.clock.monotonic)
-        self.taken = PortConflicts()
+        self.arrival_fifo = ArrivalFifo(launch.boxes, self.wake.set)
+        self.traffic_sampler = TrafficSampler(self.clock.monotonic)
+        self.port_conflicts = PortConflicts()
         # Under a launcher of one process a rank, what is printed is that rank's.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
         logs = plan.run_dir / "logs"
-        self.streams = WorkerOutput(launch.workers, logs, voice.terminal, plan.tasks, rank)
+        self.worker_output = WorkerOutput(launch.workers, logs, voice.terminal, plan.tasks, rank)
         self.workers = WorkerProcesses(
             launch.reaper,
-            self.streams,
-            self.watch,
+            self.worker_output,
+            self.process_watcher,
             voice.say,
             self.wake.set,
             lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
         )
-        self.ending = Shutdown(self.workers, options.grace, voice.say)
+        self.shutdown = Shutdown(self.workers, options.grace, voice.say)
         state = build_settings(launch, options, restarted)
         self.job: JobStatePort = JobState(
             state, launch.at, load_job_rules().entries, self.clock.utc
         )
-        self.reserve = StandbyProcess(launch, self.workers, options.restarts)
-        self.snapshots = SnapshotProcess(launch, self.workers, voice, self.wake.set)
-        self.deeds = CommandExecutor(
+        self.standby = StandbyProcess(launch, self.workers, options.restarts)
+        self.snapshot_process = SnapshotProcess(launch, self.workers, voice, self.wake.set)
+        self.command_executor = CommandExecutor(
             launch,
             options,
             self.job,
-            self.watch,
-            self.ending,
+            self.process_watcher,
+            self.shutdown,
             self.workers,
-            self.streams,
+            self.worker_output,
             voice,
             self.wake.set,
-            self.reserve,
+            self.standby,
         )
-        self.council = ControlPlane(
-            launch, options, self.job, self.watch, self.wake.set, lambda: self.workers.over
+        self.control_plane = ControlPlane(
+            launch,
+            options,
+            self.job,
+            self.process_watcher,
+            self.wake.set,
+            lambda: self.workers.over,
         )
         self.events: list[Event] = []
-        self.interrupted = 0
+        self.interrupt_signal = 0
         self.next_slow = 0.0
         self.next_pulse = 0.0
-        self.broken = False
-        self.told_needed = False
-        self.told_trouble = False
-        self.used = restarted
+        self.has_faulted = False
+        self.has_explained_waiting = False
+        self.has_reported_sampling_error = False
+        self.restarts_before = restarted
 
     async def run(self) -> None:
         """Returns when every worker has ended."""
         loop = asyncio.get_running_loop()
-        for log in self.streams.logs:
-            log.trouble = self.voice.say
+        for log in self.worker_output.logs:
+            log.trouble = self.announcer.say
         if self.launch.plan.round:
-            self.streams.mark(f"--- allaboard: round {self.launch.plan.round} ---")
+            self.worker_output.mark(f"--- allaboard: round {self.launch.plan.round} ---")
         self.workers.listen(loop)
-        self.bell.listen(loop)
-        loop.add_reader(self.watch.ends.fileno(), self._somebody_ended)
-        self.streams.listen(loop)
-        self.ending.listen(loop, self._interrupted)
-        self.council.start()
+        self.arrival_fifo.listen(loop)
+        loop.add_reader(self.process_watcher.ends.fileno(), self._somebody_ended)
+        self.worker_output.listen(loop)
+        self.shutdown.listen(loop, self._interrupted)
+        self.control_plane.start()
         last = self.clock.monotonic()
         while True:
             now = self.clock.monotonic()
@@ -150,74 +155,82 @@ class Attempt:
                 self.events.append(AgentOverslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over and not (self.council.stays(now) or self._needed(now)):
+            if self.workers.over and not (self.control_plane.stays(now) or self._needed(now)):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
             pause = self._pause(now)
             first = FAST_POLL_S if self.job.status.opened_at is None else pause
-            self.alarm = loop.call_later(first, self._glance, now + pause)
+            self.glance_timer = loop.call_later(first, self._glance, now + pause)
             await self.wake.wait()
-            self.alarm.cancel()
+            self.glance_timer.cancel()
 
     def _somebody_ended(self) -> None:
         """Below a launcher, which is about to wait for it."""
-        self.watch.ends.take()
+        self.process_watcher.ends.collect_exits()
         self.wake.set()
 
     def _glance(self, due: float) -> None:
         """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
-        if self.clock.monotonic() >= due or self.watch.moved():
+        if self.clock.monotonic() >= due or self.process_watcher.moved():
             self.wake.set()
         else:
-            self.alarm = asyncio.get_running_loop().call_later(FAST_POLL_S, self._glance, due)
+            self.glance_timer = asyncio.get_running_loop().call_later(
+                FAST_POLL_S, self._glance, due
+            )
 
     def _needed(self, now: float) -> bool:
         """Whether this host has to stay for others' sake, though its own workers have ended."""
-        if self.interrupted or self.job.status.ending is not None:
+        if self.interrupt_signal or self.job.status.ending is not None:
             return False
-        rest = self.council.awaited(now)
-        if rest and not self.told_needed:
-            self.told_needed = True
-            self.voice.say(f"done here; ends what serves elsewhere when {rest} ended too")
+        rest = self.control_plane.awaited(now)
+        if rest and not self.has_explained_waiting:
+            self.has_explained_waiting = True
+            self.announcer.say(f"done here; ends what serves elsewhere when {rest} ended too")
         return bool(rest)
 
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
-        self.ending.cancel()
+        self.shutdown.cancel()
         loop = asyncio.get_running_loop()
-        self.bell.close(loop)
-        loop.remove_reader(self.watch.ends.fileno())
-        self.watch.ends.close()
-        bond = self.council.bond
+        self.arrival_fifo.close(loop)
+        loop.remove_reader(self.process_watcher.ends.fileno())
+        self.process_watcher.ends.close()
+        bond = self.control_plane.bond
         # Where another host decides for all, it has told what was found.
         is_local = bond is None or bond.told is None
-        self.deeds.cancel()
-        self.reserve.close()
-        self.snapshots.close()
+        self.command_executor.cancel()
+        self.standby.close()
+        self.snapshot_process.close()
         spare = self.launch.keeper > 0 and self._ended_well()
         self.workers.end(LEFTOVER_GRACE_S, spare)
-        await self.streams.drain(DRAIN_TIMEOUT_S)
-        await self.deeds.over()
+        await self.worker_output.drain(DRAIN_TIMEOUT_S)
+        await self.command_executor.over()
         if spare:
             await self._say_who_is_left()
         if bond is None:
-            self.council.close()
+            self.control_plane.close()
         now = self.clock.monotonic()
         commands: list[Command] = []
         if self.job.status.leader_decides == is_local:
             commands += self.job.handle(now, CoordinatorChanged(is_local=is_local))
         commands += self.job.handle(now)
-        for command in self.council.last_words(now, commands):
+        for command in self.control_plane.last_words(now, commands):
             if isinstance(command, AnnounceFinding):
-                self.deeds.announce(now, command.finding)
+                self.command_executor.announce(now, command.finding)
         self.journal.view(self.clock.utc(now), self.job.status.view(now))
 
     def _ended_well(self) -> bool:
         """Whether all came to their end by themselves: what they meant to outlive them may."""
-        if self.interrupted or self.workers.failed_to_start or self.job.status.ending is not None:
+        if (
+            self.interrupt_signal
+            or self.workers.failed_to_start
+            or self.job.status.ending is not None
+        ):
             return False
-        elsewhere = self.told is None or self.told.report.outcome is Outcome.COMPLETED
+        elsewhere = (
+            self.leader_decision is None or self.leader_decision.report.outcome is Outcome.COMPLETED
+        )
         return elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
 
     async def _say_who_is_left(self) -> None:
@@ -227,43 +240,43 @@ class Attempt:
         for pid in self.workers.left[:MAX_SHOWN_PROCESSES]:
             command = " ".join(proc.command_line(pid))[:MAX_COMMAND_CHARS]
             said = f"left running, since it has a session and streams of its own: process {pid} ({command})"
-            self.voice.say(said)
+            self.announcer.say(said)
 
     @property
-    def told(self) -> ConcludeRound | None:
+    def leader_decision(self) -> ConcludeRound | None:
         """What the host that decides for all has told of this round; None where this one decides."""
-        bond = self.council.bond
-        return bond.told if bond is not None and not self.interrupted else None
+        bond = self.control_plane.bond
+        return bond.told if bond is not None and not self.interrupt_signal else None
 
     @property
-    def signal(self) -> int:
+    def ending_signal(self) -> int:
         """By which the user ended the job, on this host or another one; 0 where nobody did."""
-        elsewhere = self.elsewhere
-        return self.interrupted if elsewhere is None else elsewhere.signal
+        elsewhere = self.remote_interruption
+        return self.interrupt_signal if elsewhere is None else elsewhere.signal
 
     @property
-    def elsewhere(self) -> Interruption | None:
+    def remote_interruption(self) -> Interruption | None:
         """The interruption of another host with which the job has ended here."""
-        return None if self.interrupted else self.job.status.interruption_behind_end
+        return None if self.interrupt_signal else self.job.status.interruption_behind_end
 
     @property
-    def hindrance(self) -> str:
+    def restart_hindrance(self) -> str:
         """Why another host cannot take part in a further round; "" where nothing is in its way."""
-        bond = self.council.bond
+        bond = self.control_plane.bond
         return bond.hindrance() if bond is not None else ""
 
     @property
-    def orphaned(self) -> bool:
+    def is_orphaned(self) -> bool:
         """Whether the host that decides for all has gone without a word of how the job ended."""
-        return self.council.bond is not None and self.council.bond.orphaned
+        return self.control_plane.bond is not None and self.control_plane.bond.orphaned
 
-    def part(self, report: RoundReport) -> None:
+    def leave_other_hosts(self, report: RoundReport) -> None:
         """Tells the other hosts what was decided, and leaves them."""
-        if self.council.bond is not None:
-            self.council.bond.tell(report, self.job.status.task_returns)
-        self.council.close()
+        if self.control_plane.bond is not None:
+            self.control_plane.bond.tell(report, self.job.status.task_returns)
+        self.control_plane.close()
 
-    async def clear(self) -> None:
+    async def wait_until_clear(self) -> None:
         """Returns when nothing of this round is left: no process, no port. It was closed before."""
         await self.workers.all_ended.wait()
         self.workers.leave(asyncio.get_running_loop())
@@ -272,16 +285,16 @@ class Attempt:
     async def interrupted_within(self, seconds: float) -> bool:
         """Whether the user ended the job after its workers had ended, or does so in this time (s)."""
         deadline = self.clock.monotonic() + seconds
-        while not self.interrupted and (left := deadline - self.clock.monotonic()) > 0:
+        while not self.interrupt_signal and (left := deadline - self.clock.monotonic()) > 0:
             self.wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), left)
-        return self.interrupted != 0
+        return self.interrupt_signal != 0
 
-    def result(self) -> RoundEnd:
+    def summarize_end(self) -> RoundEnd:
         """How it went, once it is closed."""
         outcome, reason = self.job.status.outcome
-        if self.interrupted:
+        if self.interrupt_signal:
             outcome, reason = Outcome.INTERRUPTED, "interrupted"
         elif self.workers.failed_to_start and outcome is not Outcome.INTERRUPTED:
             outcome, reason = Outcome.FAILED, "a worker could not be started"
@@ -296,13 +309,13 @@ class Attempt:
         try:
             self._tick(now)
         except Exception as error:
-            if not self.broken:
-                self.broken = True
+            if not self.has_faulted:
+                self.has_faulted = True
                 self.journal.event(self.clock.utc(now), traceback.format_exc())
-                self.voice.say(f"a fault of allaboard's own, training goes on: {error!r}")
+                self.announcer.say(f"a fault of allaboard's own, training goes on: {error!r}")
 
     def _tick(self, now: float) -> None:
-        sources = (self, self.workers, self.deeds, self.snapshots)
+        sources = (self, self.workers, self.command_executor, self.snapshot_process)
         events = [e for source in sources for e in source.events]
         for source in sources:
             source.events = []
@@ -313,36 +326,39 @@ class Attempt:
         # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.status.opened_at is None and self.launch.plan.size == 1
         awaited = awaited and not self.options.attached
-        events += self.watch.look(now, candidates=slow and awaited and not self.options.observe)
-        events += self.traffic.look(now, events)
-        events += self.taken.look(now, events)
-        if self.traffic.trouble and not self.told_trouble:
-            self.told_trouble = True
-            self.voice.say(self.traffic.trouble)
+        events += self.process_watcher.look(
+            now, candidates=slow and awaited and not self.options.observe
+        )
+        events += self.traffic_sampler.look(now, events)
+        events += self.port_conflicts.look(now, events)
+        if self.traffic_sampler.trouble and not self.has_reported_sampling_error:
+            self.has_reported_sampling_error = True
+            self.announcer.say(self.traffic_sampler.trouble)
         if self.job.status.opened_at is not None:
-            events += self.watch.measure(now)
-        self.deeds.beat(now)
-        commands = self._carry_out(now, self.council.decided(now, events))
-        if self.ending.begun:
-            self.deeds.drop()
+            events += self.process_watcher.measure(now)
+        self.command_executor.beat(now)
+        commands = self._carry_out(now, self.control_plane.decided(now, events))
+        if self.shutdown.begun:
+            self.command_executor.drop()
         elif self.launch.plan.returns:
-            used = self.used + len(self.job.status.task_returns)
+            used = self.restarts_before + len(self.job.status.task_returns)
             view = self.job.status.view(now)
-            self.reserve.tend(view, used)
-            self.snapshots.tend(view)
+            self.standby.tend(view, used)
+            self.snapshot_process.tend(view)
         self._keep(now, commands)
         rolled = self.job.status.opened_at
-        self.voice.note(
-            now, self.reading.take(now, rolled is None or now < rolled + QUIET_AFTER_START_S)
+        self.announcer.note(
+            now,
+            self.background_check.take(now, rolled is None or now < rolled + QUIET_AFTER_START_S),
         )
-        if self.voice.terminal.live:
+        if self.announcer.terminal.live:
             text = (
                 progress_line(self.job.status.recent_view(now))
                 if not self.job.status.leader_decides
                 else self._elsewhere()
             )
             turn = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
-            self.voice.terminal.status(f"{turn} {text}" if text else "")
+            self.announcer.terminal.status(f"{turn} {text}" if text else "")
 
     def _carry_out(self, now: float, commands: list[Command]) -> list[Command]:
         """Executes the commands, and those that follow from them; returns all of them.
@@ -350,18 +366,18 @@ class Attempt:
         What another coordinator decided is handed to this host's own state at once: what is read of it from here
         on must not be older than what was done."""
         for command in commands:
-            self.deeds.do(now, command)
-        decisions, self.deeds.decisions = self.deeds.decisions, []
+            self.command_executor.do(now, command)
+        decisions, self.command_executor.decisions = self.command_executor.decisions, []
         if not decisions:
             return commands
-        following = self.council.learn(now, decisions)
+        following = self.control_plane.learn(now, decisions)
         for command in following:
-            self.deeds.do(now, command)
+            self.command_executor.do(now, command)
         return commands + following
 
     def _elsewhere(self) -> str:
         """The line of a host whose members another host counts."""
-        return self.deeds.waited if self.job.status.opened_at is None else ""
+        return self.command_executor.waited if self.job.status.opened_at is None else ""
 
     def _keep(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
@@ -372,13 +388,13 @@ class Attempt:
             self.journal.pulse(self.clock.utc(now), self.job.status.view(now))
 
     def _pause(self, now: float) -> float:
-        if self.ending.begun:
+        if self.shutdown.begun:
             return FAST_POLL_S
         if self.job.status.opened_at is None or self.job.status.watches_stall:
             return START_POLL_S
         return START_POLL_S if now - self.job.status.progress_at > NO_STEP_S else TRAINING_POLL_S
 
     def _interrupted(self, number: int) -> None:
-        self.interrupted = self.interrupted or number
+        self.interrupt_signal = self.interrupt_signal or number
         self.events.append(AgentInterrupted(signal=number, at=self.clock.monotonic()))
         self.wake.set()

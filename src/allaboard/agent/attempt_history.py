@@ -18,17 +18,17 @@ class AttemptHistory:
         self._rounds: list[RoundEnd] = []
         self.reports: list[RoundReport] = []
         self.findings: tuple[Finding, ...] = ()
-        self.returns: tuple[TaskReturn, ...] = ()
-        self.signal = 0
+        self.task_returns: tuple[TaskReturn, ...] = ()
+        self.interrupt_signal = 0
         self.outcome = Outcome.COMPLETED
         self.reason = ""
 
     @property
-    def restarts(self) -> int:
+    def restart_count(self) -> int:
         """How often all, or a task alone, were started again."""
-        return len(self._rounds) + len(self.returns)
+        return len(self._rounds) + len(self.task_returns)
 
-    def ended(
+    def decide_next(
         self,
         ended: RoundEnd,
         findings: tuple[Finding, ...],
@@ -39,8 +39,8 @@ class AttemptHistory:
         take part in a further round."""
         self._rounds.append(ended)
         self.findings += findings
-        self.outcome, self.reason, self.signal = ended.outcome, ended.reason, signal
-        answer = after_round(self._rounds, self._policy, len(self.returns), hindrance)
+        self.outcome, self.reason, self.interrupt_signal = ended.outcome, ended.reason, signal
+        answer = after_round(self._rounds, self._policy, len(self.task_returns), hindrance)
         self.reports.append(
             RoundReport(
                 **msgspec.structs.asdict(ended),
@@ -52,7 +52,7 @@ class AttemptHistory:
         )
         return answer
 
-    def told(
+    def adopt_decision(
         self,
         report: RoundReport,
         findings: tuple[Finding, ...],
@@ -64,15 +64,15 @@ class AttemptHistory:
             report = msgspec.structs.replace(report, reason=str(elsewhere))
         self._rounds.append(report)
         self.findings += findings
-        self.outcome, self.reason, self.signal = report.outcome, report.reason, 0
+        self.outcome, self.reason, self.interrupt_signal = report.outcome, report.reason, 0
         if elsewhere is not None:
-            self.signal = elsewhere.signal
+            self.interrupt_signal = elsewhere.signal
         self.reports.append(report)
         return Again(report.decision, report.delay) if report.again else Stop(report.decision)
 
     def cut_short(self, outcome: Outcome, reason: str, signal: int = 0) -> None:
         """The next round was decided, and did not come to be."""
-        self.outcome, self.reason, self.signal = outcome, reason, signal
+        self.outcome, self.reason, self.interrupt_signal = outcome, reason, signal
         self.reports[-1] = msgspec.structs.replace(
             self.reports[-1], decision=reason, again=False, delay=0.0
         )

@@ -43,9 +43,9 @@ class BackgroundCheck:
         self._found: list[Finding] = []
         self._thread: threading.Thread | None = None
         self._taken = False
-        self.trouble = ""
+        self.read_error = ""
 
-    def take(self, now: float, starting: bool = False) -> list[Finding]:
+    def take_findings(self, now: float, starting: bool = False) -> list[Finding]:
         """The notes as soon as they are read, with nothing before and after; later while the job is
         ``starting``."""
         if self._taken or now < self._launched + (
@@ -56,7 +56,7 @@ class BackgroundCheck:
             self._begin()
         return [] if self._thread is None or self._thread.is_alive() else self._all()
 
-    def last(self, patience: float) -> list[Finding]:
+    def wait_for_findings(self, patience: float) -> list[Finding]:
         """The notes at the end of the job, waited for no longer than ``patience`` s."""
         if self._taken:
             return []
@@ -82,7 +82,7 @@ class BackgroundCheck:
             if script and Path(script).stat().st_size <= MAX_SCRIPT_BYTES:
                 self._found += [soften_finding(f) for f in script_notes(script)]
         except Exception as error:
-            self.trouble = f"not all of the script and the environment was read: {error!r}"
+            self.read_error = f"not all of the script and the environment was read: {error!r}"
 
 
 def soften_finding(finding: Finding) -> Finding:

@@ -95,15 +95,15 @@ class CommandExecutor:
         """What was carried out here that this host's own state did not decide, until it is told of it."""
         self._fault = ""
         """The first fault of our own in a look, as it was noted."""
-        self.waited = ""
+        self.waiting_note = ""
         """Whom all wait for, as it was last told."""
 
-    def beat(self, now: float) -> None:
+    def write_heartbeats(self, now: float) -> None:
         """Tells every member that it is watched, and what was decided of it."""
         for box in self._watch.boxes.values():
             box.beat(now, self._let_through.get(box.pid, 0), self._verdict)
 
-    def do(self, now: float, command: Command) -> None:
+    def execute(self, now: float, command: Command) -> None:
         match command:
             case OpenGate():
                 if not command.beside:
@@ -113,7 +113,7 @@ class CommandExecutor:
                 if box is not None:
                     box.beat(now, command.round)
             case ShowNote() if command.waits:
-                self.waited = command.text
+                self.waiting_note = command.text
                 # Where there is a line for it, that is enough.
                 aloud = self._aloud.course(self._job.status.leader_decides)
                 self._voice.say(command.text, aloud and not self._voice.terminal.live)
@@ -121,7 +121,7 @@ class CommandExecutor:
                 self._launch.release_ports()
                 self._voice.say(command.text, self._aloud.course(self._job.status.leader_decides))
             case AnnounceFinding():
-                self.announce(now, command.finding)
+                self.announce_finding(now, command.finding)
             case SampleStacks():
                 if not self._looking.under_way:
                     self._looking.begin(self._look(command.pids))
@@ -158,7 +158,7 @@ class CommandExecutor:
         if self._job.status.opened_at is None:
             self.decisions.append(GateOpened(at=now))
 
-    def announce(self, now: float, finding: Finding) -> None:
+    def announce_finding(self, now: float, finding: Finding) -> None:
         """Tells a finding, made here or elsewhere."""
         if self._options.attached and self._verdict:
             return  # what it raises has been told; who catches it goes on without us
@@ -191,18 +191,18 @@ class CommandExecutor:
             self._voice.say(f"{self._launch.name(worker)} cannot be started again: {error}")
             self._wake()
 
-    def drop(self) -> None:
+    def cancel_restarts(self) -> None:
         """The job ends: who was to come again does not."""
         for worker, timer in self._coming.items():
             timer.cancel()
             self._workers.give_up(worker)
         self._coming.clear()
 
-    def cancel(self) -> None:
+    def cancel_sampling(self) -> None:
         """Looks no more."""
         self._looking.cancel()
 
-    async def over(self) -> None:
+    async def wait_for_sampling(self) -> None:
         """Comes back when the look that was cancelled has ended its processes."""
         await self._looking.over()
 
@@ -253,7 +253,7 @@ class CommandExecutor:
         self._verdict = 1
         for box in self._watch.boxes.values():
             box.say(f"allaboard: {command.reason}")
-        self.beat(now)
+        self.write_heartbeats(now)
         patience = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
             self._ending.grace = min(self._ending.grace, SERVER_GRACE_S)

@@ -56,7 +56,7 @@ class ControlPlane:
         self._party: Membership | None = None
         self._staying: Linger | None = None
         self._allowed = options.restarts.text
-        self.bond: MultiHostRestart | None = None
+        self.multi_host_restart: MultiHostRestart | None = None
         self._rendezvous = FileRendezvousCheck(launch.at, wake)
         self._observes = options.observe
         if options.joined is not None and not options.observe:
@@ -72,7 +72,9 @@ class ControlPlane:
             self._party = Membership(role, {**os.environ, **launch.plan.extra})
             self._staying = Linger(self._party, job, options.timeout)
             if options.restarts.allowed:
-                self.bond = MultiHostRestart(self._party, job, options.grace, options.timeout, over)
+                self.multi_host_restart = MultiHostRestart(
+                    self._party, job, options.grace, options.timeout, over
+                )
 
     def start(self) -> None:
         if self._party is not None:
@@ -83,13 +85,13 @@ class ControlPlane:
         if self._party is not None:
             self._party.close()
 
-    def stays(self, now: float) -> bool:
+    def must_stay(self, now: float) -> bool:
         """Whether others may yet have to be told what became of our worker, which has ended."""
-        if self.bond is not None:
-            return self.bond.stays(now)
+        if self.multi_host_restart is not None:
+            return self.multi_host_restart.stays(now)
         return self._staying is not None and self._staying.stays(now)
 
-    def decided(self, now: float, events: list[Event]) -> list[Command]:
+    def decide_commands(self, now: float, events: list[Event]) -> list[Command]:
         """What is to be done on this host now."""
         party = self._party
         if party is None:
@@ -100,9 +102,11 @@ class ControlPlane:
         if self._job.status.leader_decides != party.linked:
             elsewhere = [CoordinatorChanged(is_local=not party.linked), *elsewhere]
         commands = self._job.handle(now, *events, *elsewhere)
-        if self.bond is None:
+        if self.multi_host_restart is None:
             return [c for c in party.route(now, commands) if not isinstance(c, RESTART_COMMANDS)]
-        return self.bond.heard(party.route(now, commands + self.bond.look(now)))
+        return self.multi_host_restart.heard(
+            party.route(now, commands + self.multi_host_restart.look(now))
+        )
 
     def learn(self, now: float, decisions: list[Event]) -> list[Command]:
         """Hand the decisions that were carried out on this host to its state; return what is to be done now.
@@ -112,20 +116,20 @@ class ControlPlane:
         if self._party is None or not commands:
             return commands
         commands = self._party.route(now, commands)
-        if self.bond is None:
+        if self.multi_host_restart is None:
             return [c for c in commands if not isinstance(c, RESTART_COMMANDS)]
-        return self.bond.heard(commands)
+        return self.multi_host_restart.heard(commands)
 
-    def last_words(self, now: float, commands: list[Command]) -> list[Command]:
+    def share_last_findings(self, now: float, commands: list[Command]) -> list[Command]:
         """What is found once all have ended is told to all."""
         leader = self._party.leader if self._party is not None else None
-        if leader is not None and self.bond is not None:
+        if leader is not None and self.multi_host_restart is not None:
             for command in commands:
                 if isinstance(command, AnnounceFinding):
                     leader.tell(command)
         return commands
 
-    def awaited(self, now: float) -> str:
+    def awaited_members(self, now: float) -> str:
         """Who still trains on other hosts, or evaluates, by name, where servers wait for the word that all is
         done, which only this host can give; else nobody."""
         if self._party is None or self._party.leader is None:

@@ -33,7 +33,7 @@ class HostDedup:
         while self._held:
             os.close(self._held.pop())
 
-    def first(self, finding: Finding) -> bool:
+    def is_first(self, finding: Finding) -> bool:
         """Whether no other agent of this host tells it there; True too where that cannot be known."""
         if len(self._held) >= MAX_REMEMBERED_FINDINGS:
             return True

@@ -20,12 +20,12 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.trouble: str = ""
+        self.write_error: str = ""
         self._file = None
         with self._careful():
             self._file = (folder / "journal.jsonl").open("ab", buffering=0)
 
-    def start(
+    def write_start(
         self,
         at: str,
         job: str,
@@ -51,31 +51,31 @@ class Journal:
             }
         )
 
-    def view(self, at: str, view: JobView) -> None:
+    def write_view(self, at: str, view: JobView) -> None:
         """How everybody is now, with their last stacks; where a finding was made, or the job rolled
         or ended."""
         self._write({"kind": "view", "at": at, "view": view})
 
-    def pulse(self, at: str, view: JobView) -> None:
+    def write_pulse(self, at: str, view: JobView) -> None:
         """How far the slowest and the fastest are: a sign of life in a job that is well."""
         steps = [m.step for m in view.alive if not m.launcher]
         if steps:
             self._write({"kind": "pulse", "at": at, "steps": (min(steps), max(steps))})
 
-    def finding(self, finding: Finding) -> None:
+    def write_finding(self, finding: Finding) -> None:
         self._write({"kind": "finding", "finding": finding})
 
-    def event(self, at: str, text: str) -> None:
+    def write_event(self, at: str, text: str) -> None:
         self._write({"kind": "event", "at": at, "text": text})
 
-    def worker(self, worker: int, pid: int, boxes: Path) -> None:
+    def write_worker(self, worker: int, pid: int, boxes: Path) -> None:
         self._write({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
 
-    def round(self, at: str, ended: RoundReport) -> None:
+    def write_round(self, at: str, ended: RoundReport) -> None:
         """How a round went, and what was decided after it."""
         self._write({"kind": "round", "at": at, "round": ended})
 
-    def report(self, report: Report, also: Path | None) -> None:
+    def write_report(self, report: Report, also: Path | None) -> None:
         """Writes ``report.json`` here, and to the file that the user named."""
         text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
         for file in [self.folder / "report.json"] + ([also] if also is not None else []):
@@ -99,7 +99,9 @@ class Journal:
         try:
             yield
         except OSError as error:
-            self.trouble = self.trouble or f"{error.strerror}: {error.filename or self.folder}"
+            self.write_error = (
+                self.write_error or f"{error.strerror}: {error.filename or self.folder}"
+            )
 
 
 def _encoded(entry: object) -> bytes:

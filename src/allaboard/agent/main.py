@@ -33,24 +33,30 @@ class Agent:
         self.launch = launch
         self.options = options
         script = options.subject.script
-        self.voice = Announcer(Journal(launch.plan.run_dir), Terminal(), options.verbose, script)
-        self.clock = self.voice.clock
-        self.reading = BackgroundCheck(options.subject, launch.at)
-        self.course = AttemptHistory(options.restarts)
-        self.began = launch.at
-        self.died_of: int | None = None
+        self.announcer = Announcer(
+            Journal(launch.plan.run_dir), Terminal(), options.verbose, script
+        )
+        self.clock = self.announcer.clock
+        self.background_check = BackgroundCheck(options.subject, launch.at)
+        self.history = AttemptHistory(options.restarts)
+        self.started_at = launch.at
+        self.fatal_signal: int | None = None
 
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
         plan = self.launch.plan
         at = self.clock.utc(self.launch.at)
         names = tuple(f"{job}-{index}" for job, index in plan.tasks)
-        self.voice.journal.start(
+        self.announcer.journal.start(
             at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
         )
         while True:
             round_ = Attempt(
-                self.launch, self.options, self.voice, self.reading, self.course.restarts
+                self.launch,
+                self.options,
+                self.announcer,
+                self.background_check,
+                self.history.restarts,
             )
             await round_.run()
             await round_.close()
@@ -59,7 +65,7 @@ class Agent:
 
     async def _again(self, round_: Attempt) -> bool:
         """Starts the next round where there is to be one."""
-        course, say = self.course, self.voice.say
+        course, say = self.history, self.announcer.say
         ended = round_.result()
         found = round_.job.status.findings
         told = round_.told
@@ -69,7 +75,7 @@ class Agent:
         else:
             answer = course.ended(ended, found, round_.signal, round_.hindrance)
         round_.part(course.reports[-1])
-        self.voice.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
+        self.announcer.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
         if isinstance(answer, Stop):
             return False
         wait = f" in {answer.delay:g} s" if answer.delay else ""
@@ -88,12 +94,12 @@ class Agent:
     def _finish(self, round_: Attempt) -> int:
         """Writes the report, says the last words, and removes what was held in memory."""
         now = self.clock.monotonic()
-        self.voice.note(now, self.reading.last(SCRIPT_READ_GRACE_S))
-        journal, terminal = self.voice.journal, self.voice.terminal
-        if self.reading.trouble:
-            journal.event(self.clock.utc(now), self.reading.trouble)
+        self.announcer.note(now, self.background_check.last(SCRIPT_READ_GRACE_S))
+        journal, terminal = self.announcer.journal, self.announcer.terminal
+        if self.background_check.trouble:
+            journal.event(self.clock.utc(now), self.background_check.trouble)
         if self.launch.plan.snapshot and (
-            round_.orphaned or self.course.outcome is not Outcome.COMPLETED
+            round_.orphaned or self.history.outcome is not Outcome.COMPLETED
         ):
             self._leave_values()
         report = self._report(now, round_)
@@ -112,36 +118,36 @@ class Agent:
         try:
             left = export_snapshot(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
         except OSError as error:
-            self.voice.say(f"the newest snapshot could not be left on disk: {error}")
+            self.announcer.say(f"the newest snapshot could not be left on disk: {error}")
             return
         if left is not None:
-            self.voice.say(
+            self.announcer.say(
                 f"the servers' values after step {left.step} are left in {left.folder}; to go on from "
                 "them give it to MonitoredTrainingSession as checkpoint_dir="
             )
 
     def _report(self, now: float, round_: Attempt) -> Report:
-        plan, course = self.launch.plan, self.course
-        findings = course.findings + self.voice.read
+        plan, course = self.launch.plan, self.history
+        findings = course.findings + self.announcer.read
         view = round_.job.status.view(now)
         code = self.options.code(course.outcome, findings, course.signal, view)
         alone = round_.job.status.exit_of(0) if self.options.passes_through else None
         if alone is not None and course.outcome is Outcome.FAILED:
             # One that left the others ended well: what that means is for whoever started it to say.
             well = alone.code == 0 and not self.options.restarts.allowed
-            code, self.died_of = 0 if well else shell_exit_code(alone), alone.signal
+            code, self.fatal_signal = 0 if well else shell_exit_code(alone), alone.signal
         return assemble_report(
             job=plan.job,
             command=tuple(plan.command),
             outcome=course.outcome,
             reason=course.reason,
             code=code,
-            started=self.clock.utc(self.began),
-            seconds=now - self.began,
+            started=self.clock.utc(self.started_at),
+            seconds=now - self.started_at,
             run_dir=str(plan.run_dir),
             view=view,
             findings=findings,
-            notes=tuple(self.voice.notes),
+            notes=tuple(self.announcer.notes),
             rounds=tuple(course.reports),
             returns=course.returns,
         )

@@ -44,7 +44,7 @@ class Options:
     patience: float = 0.0
     init_within: float | None = None
     attached: bool = False
-    report: Path | None = None
+    report_path: Path | None = None
     wrapped: bool = False
     verbose: bool = False
     joined: Described | None = None
@@ -52,8 +52,10 @@ class Options:
     secret: bytes = b""
     tls: TlsFiles | None = None
     coordinator: str = ""
-    code: ExitCodePolicy = lambda outcome, findings, signal, view: exit_code(outcome, signal)
+    exit_code_of: ExitCodePolicy = lambda outcome, findings, signal, view: exit_code(
+        outcome, signal
+    )
     passes_through: bool = False
     restarts: Restarts = field(default_factory=Restarts)
     stopped_after: float = 30.0
-    subject: CheckSubject = field(default_factory=CheckSubject)
+    check_subject: CheckSubject = field(default_factory=CheckSubject)

@@ -17,7 +17,7 @@ class PortConflicts:
     def __init__(self) -> None:
         self._asked: set[int] = set()
 
-    def look(self, now: float, events: Iterable[Event]) -> list[Event]:
+    def find_holders(self, now: float, events: Iterable[Event]) -> list[Event]:
         """The holder, also where it is not to be seen: then without a pid."""
         found: list[Event] = []
         for event in events:

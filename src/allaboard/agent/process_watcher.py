@@ -52,14 +52,14 @@ class ProcessWatcher:
         beside: str = "",
     ) -> None:
         self.folder = folder
-        self.ends = ExitWatcher()
+        self.exit_watcher = ExitWatcher()
         self._wrapped = wrapped
         self._struck = struck
         self._beside = beside
         self.ready = False
         self.boxes: dict[int, OpenBox] = {}
         self.workers: dict[int, int] = {}
-        self.gone: set[int] = set()
+        self.exited_pids: set[int] = set()
         self._known: dict[int, int] = {}
         self._broken: dict[str, str] = {}
         self._quotas: dict[int, tuple[float, float | None]] = {}
@@ -70,23 +70,23 @@ class ProcessWatcher:
         self._glanced: tuple[object, ...] = ()
         self._untold: dict[int, float] = {}
 
-    def measure(self, now: float) -> list[Event]:
+    def measure_usage(self, now: float) -> list[Event]:
         """What the members use of what is limited, once in a while."""
         if now < self._measured + USAGE_INTERVAL_S or not self.boxes:
             return []
         self._measured = now
-        alive = [pid for pid in self.boxes if pid not in self.gone]
+        alive = [pid for pid in self.boxes if pid not in self.exited_pids]
         serving = [pid for pid in alive if self.boxes[pid].job in SERVER_JOBS]
-        readings = self._usage.read(alive, serving)
+        readings = self._usage.read_usage(alive, serving)
         return [ResourcesMeasured(at=now, readings=tuple(readings))] if readings else []
 
-    def launched(self, worker: int, pid: int) -> None:
+    def add_worker(self, worker: int, pid: int) -> None:
         self.workers[pid] = worker
 
-    def exited(self, pid: int) -> None:
-        self.gone.add(pid)
+    def mark_exited(self, pid: int) -> None:
+        self.exited_pids.add(pid)
 
-    def look(self, now: float, candidates: bool = False) -> list[Event]:
+    def sample_processes(self, now: float, candidates: bool = False) -> list[Event]:
         """What every process of the job does now; ends of processes that are not our children.
         ``candidates``: also look for children that have not declared themselves."""
         self._open_new()
@@ -94,27 +94,27 @@ class ProcessWatcher:
             self._find_candidates()
         events: list[Event] = []
         for pid, worker in {**self.workers, **self._known}.items():
-            if pid in self.gone:
+            if pid in self.exited_pids:
                 continue
             box = self.boxes.get(pid)
             seen = proc.read_stat(pid)
             own = pid in self.workers
             if seen is None or (seen.state in "ZX" and not own):
                 if not own and self._told(pid, now):
-                    self.gone.add(pid)
+                    self.exited_pids.add(pid)
                     at = self._untold.pop(pid, now)
                     if box is not None:
                         events.append(self._seen(pid, worker, at, "S", 0.0))
                     events.append(self._exited(pid, worker, at))
                 continue
             if seen.state not in "ZX":
-                events.append(self._seen(pid, worker, now, seen.state, seen.cpu))
+                events.append(self._seen(pid, worker, now, seen.state, seen.cpu_s))
         return events
 
     def _told(self, pid: int, now: float) -> bool:
         """Whether it is known how this one ended, or will not be: its parent, which may just have heard it
         from the kernel, has until the next look to tell."""
-        if self.ends.status(pid) is not None or self._status(pid) is not None:
+        if self.exit_watcher.exit_status(pid) is not None or self._status(pid) is not None:
             return True
         return pid not in self.boxes or self._untold.setdefault(pid, now) < now
 
@@ -128,7 +128,7 @@ class ProcessWatcher:
 
     def _exited(self, pid: int, worker: int, now: float) -> ProcessExited:
         """The end of one that somebody else started; of one that is no member not what killed it."""
-        status = self.ends.status(pid)
+        status = self.exit_watcher.exit_status(pid)
         status = self._status(pid) if status is None else status
         if status is None:
             return ProcessExited(pid=pid, at=now)
@@ -142,9 +142,9 @@ class ProcessWatcher:
         box = self.boxes.get(pid)
         return box is not None and box.declared
 
-    def moved(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether somebody came or is in another phase since this was asked last; costs next to nothing."""
-        states = [box.state for pid, box in self.boxes.items() if pid not in self.gone]
+        states = [box.state for pid, box in self.boxes.items() if pid not in self.exited_pids]
         try:
             files = len(os.listdir(self.folder))  # noqa: PTH208 - asked all the time
         except OSError:
@@ -152,7 +152,7 @@ class ProcessWatcher:
         before, self._glanced = self._glanced, (files, *states)
         return before != self._glanced
 
-    def last(self, pid: int, now: float) -> list[Event]:
+    def sample_last_state(self, pid: int, now: float) -> list[Event]:
         """The last words of a worker that has ended: its box outlives it."""
         if pid not in self.boxes:
             self._open(self.folder / f"{pid}.box")
@@ -206,7 +206,7 @@ class ProcessWatcher:
             return ()
         at, told = self._asked.get(pid, (0.0, ()))
         if now - at >= SLOW_CALL_S:
-            told = self._kernel.ask(pid)
+            told = self._kernel.find_silences(pid)
             self._asked[pid] = now, told
         return told
 
@@ -242,15 +242,19 @@ class ProcessWatcher:
         self.boxes[box.pid] = box
         if box.pid not in self.workers:
             self._known[box.pid] = box.identity.worker
-            self.ends.follow(box.pid)
+            self.exit_watcher.follow_process(box.pid)
 
     def _find_candidates(self) -> None:
         """Python children of the workers that have not declared themselves."""
         for pid, worker in self.workers.items():
-            if pid in self.gone:
+            if pid in self.exited_pids:
                 continue
             for child in proc.descendants_of(pid):
-                if child not in self._known and child not in self.gone and _may_be_member(child):
+                if (
+                    child not in self._known
+                    and child not in self.exited_pids
+                    and _may_be_member(child)
+                ):
                     self._known[child] = worker
 
 

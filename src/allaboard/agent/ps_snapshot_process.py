@@ -44,7 +44,7 @@ class SnapshotProcess:
         self.events: list[Event] = []
         workers.aside[SNAPSHOT_PROCESS_NUMBER] = self._heard
 
-    def tend(self, view: JobView) -> None:
+    def start_if_due(self, view: JobView) -> None:
         """Starts it once the chief trains, where that is ours; or who keeps them besides."""
         if not self._launch.plan.snapshot or self._asked is not None or self._starts >= MAX_STARTS:
             return

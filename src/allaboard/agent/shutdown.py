@@ -28,16 +28,18 @@ class Shutdown:
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return self._task is not None
 
-    def listen(self, loop: asyncio.AbstractEventLoop, interrupted: Callable[[int], None]) -> None:
+    def install_signal_handlers(
+        self, loop: asyncio.AbstractEventLoop, interrupted: Callable[[int], None]
+    ) -> None:
         """SIGINT, SIGTERM and SIGHUP end the job and are told to ``interrupted``; SIGUSR1 and
         SIGUSR2 are the user's own and only passed on; SIGTSTP (Ctrl-Z) stops the workers, too."""
 
         def end(number: int) -> None:
             interrupted(number)
-            self.interrupt(number)
+            self.handle_interrupt(number)
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asks us to ignore SIGHUP
@@ -57,7 +59,7 @@ class Shutdown:
         os.kill(os.getpid(), signal.SIGSTOP)
         self._workers.signal(signal.SIGCONT, True)
 
-    def interrupt(self, number: int) -> None:
+    def handle_interrupt(self, number: int) -> None:
         """The user's signal is passed on; at the second one everything ends at once. That a terminal closes
         is told by its shell and by the kernel; timeout(1) tells its child, and then the child's group."""
         now = time.monotonic()
@@ -74,10 +76,10 @@ class Shutdown:
             self._workers.end(0.0)
             return
         self._say(f"{name}: passed on; ending in {self.grace:g} s, again: at once")
-        if not self.begun:
-            self.begin(0.0, number, group=number == signal.SIGINT)
+        if not self.has_begun:
+            self.begin_shutdown(0.0, number, group=number == signal.SIGINT)
 
-    def begin(self, patience: float, number: int, group: bool) -> None:
+    def begin_shutdown(self, patience: float, number: int, group: bool) -> None:
         """The signal after ``patience`` s, SIGKILL after the grace, to all that is left."""
         self._task = asyncio.ensure_future(self._run(patience, number, group))
 

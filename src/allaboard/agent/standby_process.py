@@ -37,20 +37,20 @@ class StandbyProcess:
         workers.aside[STANDBY_PROCESS_NUMBER] = self._heard
 
     @property
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         return self._asked is not None
 
-    def tend(self, view: JobView, used: int) -> None:
+    def start_if_due(self, view: JobView, used: int) -> None:
         """Starts one where it is time for it; ``used`` starts were made again before."""
-        if not self._launch.plan.standby or self.waiting:
+        if not self._launch.plan.standby or self.is_waiting:
             return
         if is_due(view, self._policy, used, self._taken_at, self._failed):
             self._start(view.now)
 
-    def soon(self, index: int, now: float) -> bool:
+    def is_worth_waiting_for(self, index: int, now: float) -> bool:
         """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
         if (
-            not self.waiting
+            not self.is_waiting
             or self._promised not in (-1, index)
             or now - self._asked_at > MAX_STARTUP_S
         ):
@@ -58,7 +58,7 @@ class StandbyProcess:
         self._promised = index
         return True
 
-    def take(self, index: int, now: float) -> Worker | None:
+    def hand_over(self, index: int, now: float) -> Worker | None:
         """It becomes this worker, with the addresses that it had; None where nobody is ready yet."""
         asked, pid = self._asked, self._pid
         self._taken_at = now
@@ -116,6 +116,6 @@ class StandbyProcess:
     def _heard(self, message: dict[str, Any]) -> None:
         if "spawned" in message:
             self._pid = int(message["pid"])
-        elif self.waiting:
+        elif self.is_waiting:
             self._failed += 1
             self.close()

@@ -40,8 +40,8 @@ class Terminal:
     """The only writer of stdout and stderr; ``status`` keeps one line at the bottom."""
 
     def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self.is_tty = sys.stderr.isatty()
+        self.uses_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._queue: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._status = b""
         self._shown = False
@@ -51,32 +51,32 @@ class Terminal:
         self._thread.start()
 
     @property
-    def full(self) -> bool:
+    def is_backlogged(self) -> bool:
         """Whether it is far behind."""
         return self._queue.qsize() > MAX_QUEUED_LINES
 
-    def line(self, fd: int, text: bytes, kept: bool) -> None:
+    def write_worker_line(self, fd: int, text: bytes, kept: bool) -> None:
         """Queues one line for 1 (stdout) or 2 (stderr); one that is ``kept`` in a file may be left
         out where the terminal is far behind."""
-        if kept and self.full:
+        if kept and self.is_backlogged:
             self._dropped += 1
             return
         self._queue.put((fd, text))
 
-    def say(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """A line of allaboard's own, on stderr."""
         self._queue.put((2, text.encode(errors="replace") + b"\n"))
 
-    def status(self, text: str) -> None:
+    def show_status(self, text: str) -> None:
         """Replaces the bottom line; "" takes it away. Nothing happens where there is no terminal."""
-        if self.live:
+        if self.is_tty:
             self._queue.put((0, text.encode(errors="replace")))
 
     def close(self, patience: float = 2.0) -> None:
         """Writes what is queued, for at most ``patience`` s."""
-        self.status("")
+        self.show_status("")
         if self._dropped:
-            self.say(
+            self.write_line(
                 f"allaboard: {self._dropped} lines were not shown here; the log files have them"
             )
         self._queue.put(None)
@@ -92,7 +92,7 @@ class Terminal:
                 self._shown = False
             if fd:
                 self._put(fd, text)
-            if self.live and (fd == 0 or self._queue.empty()):
+            if self.is_tty and (fd == 0 or self._queue.empty()):
                 self._put(2, b"\r\x1b[K" + self._status[: self._width()])
                 self._shown = bool(self._status)
 
@@ -149,7 +149,7 @@ class WorkerLog:
         except OSError as error:
             self._failed(error)
 
-    def feed(self, fd: int, data: bytes) -> None:
+    def write_output(self, fd: int, data: bytes) -> None:
         """Takes what the worker wrote to ``fd``; b"" ends the stream."""
         self._hold(fd, data)
         whole, newline, rest = (self._rest[fd] + data).rpartition(b"\n")
@@ -169,12 +169,12 @@ class WorkerLog:
         self._keep(held[:cut])
         self._held[fd] = held[cut:]
 
-    def mark(self, text: str) -> None:
+    def write_marker(self, text: str) -> None:
         """A line of allaboard's own in the file, between what two rounds wrote."""
         self._keep(text.encode(errors="replace") + b"\n")
 
     @property
-    def kept(self) -> bool:
+    def is_file_open(self) -> bool:
         """Whether the file still takes what comes."""
         return self._file is not None
 
@@ -192,7 +192,7 @@ class WorkerLog:
         known = self.last_line.startswith(_TERMINATE_REASON) and shown.strip() == _ABORTED
         if shown.strip() and not known and not _TRAILING_DUMP.match(shown):
             self.last_line = shown.strip().decode("utf-8", "replace")[:300]
-        self._terminal.line(fd, self._mark + shown + b"\n", self.kept)
+        self._terminal.line(fd, self._mark + shown + b"\n", self.is_file_open)
 
     def _keep(self, data: bytes) -> None:
         while data and self._file is not None:

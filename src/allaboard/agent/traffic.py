@@ -31,9 +31,9 @@ class TrafficSampler:
         self._looking: asyncio.Future[None] | None = None
         self._due = 0.0
         self._failed = 0
-        self.trouble = ""
+        self.sampling_error = ""
 
-    def look(self, now: float, events: Iterable[Event]) -> list[Event]:
+    def collect_samples(self, now: float, events: Iterable[Event]) -> list[Event]:
         """What the last look saw; begins the next one when it is due. ``events`` tell who is who."""
         for event in events:
             if isinstance(event, ProcessExited):
@@ -43,7 +43,7 @@ class TrafficSampler:
                 if declared is not None and _between(declared):
                     self._told[event.pid] = declared
         idle = self._looking is None or self._looking.done()
-        if self._told and idle and now >= self._due and not self.trouble:
+        if self._told and idle and now >= self._due and not self.sampling_error:
             self._due = now + SAMPLE_INTERVAL_S
             loop = asyncio.get_running_loop()
             self._looking = loop.run_in_executor(None, self._look, dict(self._told))
@@ -56,7 +56,7 @@ class TrafficSampler:
         except Exception as error:  # of the kernel: the job goes on unmeasured
             self._failed += 1  # a dump of sockets is broken off where many come and go
             if self._failed >= MAX_FAILURES_IN_A_ROW:
-                self.trouble = f"connections are not measured: {error!r}"
+                self.sampling_error = f"connections are not measured: {error!r}"
             return
         self._failed = 0
         at = self._now()

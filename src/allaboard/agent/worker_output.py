@@ -41,16 +41,16 @@ class WorkerOutput:
             for w in workers
         ]
 
-    def mark(self, text: str) -> None:
+    def write_marker(self, text: str) -> None:
         """A line of allaboard's own in every log file."""
         for log in self.logs:
             log.mark(text)
 
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start_reading(self, loop: asyncio.AbstractEventLoop) -> None:
         for worker in self._workers:
             self._listen_to(loop, worker)
 
-    def again(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+    def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
         """Another process writes for this worker now."""
         self._workers[worker.index] = worker
         self.logs[worker.index].mark("--- allaboard: started again ---")
@@ -62,7 +62,7 @@ class WorkerOutput:
             self._open.add(fd)
             loop.add_reader(fd, self._read, loop, self.logs[worker.index], number, fd)
 
-    def last_line(self, worker: int) -> str:
+    def read_last_line(self, worker: int) -> str:
         """The last line of a worker that has ended, what it left in its pipes included."""
         known = self._workers[worker]
         for number, fd in ((1, known.out), (2, known.err)):
@@ -78,7 +78,7 @@ class WorkerOutput:
                 self.logs[worker].feed(number, data)
         return self.logs[worker].last_line
 
-    async def drain(self, patience: float) -> None:
+    async def drain_pipes(self, patience: float) -> None:
         """Reads the last lines, for at most ``patience`` s: something that was left behind may hold
         a pipe open."""
         loop = asyncio.get_running_loop()

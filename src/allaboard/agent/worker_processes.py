@@ -48,23 +48,23 @@ class WorkerProcesses:
         self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
         self.failed_to_start = False
-        self.left: list[int] = []
+        self.left_running: list[int] = []
         self.all_ended = asyncio.Event()
 
     @property
-    def over(self) -> bool:
+    def all_exited(self) -> bool:
         """Whether every worker has ended."""
         return len(self._done) == len(self._streams.logs)
 
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+    def start_listening(self, loop: asyncio.AbstractEventLoop) -> None:
         self._reaper.setblocking(False)
         loop.add_reader(self._reaper, self._ready)
 
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def stop_listening(self, loop: asyncio.AbstractEventLoop) -> None:
         """Listens no more: the reaper's next words are of another round."""
         loop.remove_reader(self._reaper)
 
-    def expect(self, worker: int) -> None:
+    def expect_restart(self, worker: int) -> None:
         """It will be started again: while it is not there, the job is not over."""
         self._done.discard(worker)
 
@@ -72,42 +72,44 @@ class WorkerProcesses:
         """It will not be started again."""
         self._done.add(worker)
 
-    def adopt(self, worker: int, pid: int, at: float) -> None:
+    def adopt_process(self, worker: int, pid: int, at: float) -> None:
         """A process that the reaper knows by another number is this worker from now on."""
         self._adopted[pid] = worker
         self._spawned(worker, pid, at)
         self._wake()
 
-    def put(self, pid: int) -> None:
+    def kill_process(self, pid: int) -> None:
         """Ends this one at once."""
-        self.tell({"do": "signal", "pid": pid, "signal": int(signal.SIGKILL), "group": False})
+        self.send_to_reaper(
+            {"do": "signal", "pid": pid, "signal": int(signal.SIGKILL), "group": False}
+        )
 
-    def signal(self, number: int, group: bool) -> None:
+    def signal_workers(self, number: int, group: bool) -> None:
         """To every worker, or to its whole process group, as a terminal does."""
         for pid in self._pids.values():
-            self.tell({"do": "signal", "pid": pid, "signal": int(number), "group": group})
+            self.send_to_reaper({"do": "signal", "pid": pid, "signal": int(number), "group": group})
 
-    def end(self, grace: float, spare: bool = False) -> None:
+    def end_all(self, grace: float, spare: bool = False) -> None:
         """SIGTERM to all that is left of them and below them, SIGKILL after ``grace`` s; but, with ``spare``,
         to what has a session of its own."""
-        self.tell({"do": "end", "grace": grace, "spare": spare})
+        self.send_to_reaper({"do": "end", "grace": grace, "spare": spare})
 
-    def tell(self, message: dict[str, object]) -> None:
+    def send_to_reaper(self, message: dict[str, object]) -> None:
         try:
             self._reaper.send(json.dumps(message).encode())
         except OSError:
             pass  # the reaper is gone, and the workers with it
 
-    def count_ooms(self) -> None:
+    def watch_oom_counters(self) -> None:
         """Notes in which control group each worker is now."""
         for worker, pid in self._pids.items():
-            self._kills.watch(
+            self._kills.watch_group(
                 worker, oom.oom_counter_file(pid) if worker not in self._done else None
             )
 
-    def struck(self, worker: int) -> bool:
+    def was_oom_killed(self, worker: int) -> bool:
         """Whether the kernel has killed one more in a control group of this worker for want of memory."""
-        return self._kills.struck(worker)
+        return self._kills.claim_kill(worker)
 
     def _ready(self) -> None:
         while True:
@@ -148,7 +150,7 @@ class WorkerProcesses:
         elif "exited" in message:
             self._exited(message)
         elif "ended" in message:
-            self.left = [int(pid) for pid in message.get("left", ())]
+            self.left_running = [int(pid) for pid in message.get("left", ())]
             self._undying()
             self.all_ended.set()
         self._watch.ready = len(self._pids) == len(self._streams.logs)
@@ -178,7 +180,7 @@ class WorkerProcesses:
                 at=at,
                 code=message["code"],
                 signal=message["signal"],
-                oom=killed and self.struck(worker),
+                oom=killed and self.was_oom_killed(worker),
                 last_line=self._streams.last_line(worker),
             )
         )
@@ -189,7 +191,7 @@ class WorkerProcesses:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._reaper)
         self.all_ended.set()
-        if self.over:
+        if self.all_exited:
             return
         self._say("the reaper was killed, and every worker with it")
         self.failed_to_start = self.failed_to_start or len(self._pids) < len(self._streams.logs)

@@ -29,7 +29,7 @@ def ahead(born: float, pid: int) -> float:
     if seen is None or not isfinite(born) or abs(born - now) > FARTHEST:
         return 0.0
     asleep = time.clock_gettime(time.CLOCK_BOOTTIME) - now
-    started = seen.started / proc.TICKS_PER_SECOND - asleep
+    started = seen.start_ticks / proc.TICKS_PER_SECOND - asleep
     return 0.0 if started - SLACK <= born <= now + SLACK else born - now
 
 

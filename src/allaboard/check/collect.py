@@ -84,8 +84,8 @@ def from_environment(variables: Mapping[str, str]) -> Gathered:
 
 
 def from_files(paths: Sequence[str], every: bool = False, walked: Collection[str] = ()) -> Gathered:
-    """The files in the order given; with ``every`` a spec speaks to all of its tasks. Of ``walked`` files, which
-    the user did not name, those that cannot be read are skipped.
+    """The files in the order given; with ``every`` a spec speaks to all of its tasks. Of ``walked`` files,
+    which the user did not name, those that cannot be read are skipped.
 
     Raises:
         OSError: a file that was named does not exist or may not be read.

@@ -1,7 +1,7 @@
 """The files of a folder that `check` can judge, as a linter finds them.
 
-Every name that says what a file is counts (``*.yaml``, ``*.py``, ``hostfile``); files without a suffix count if they
-begin as a script does. Prose, data and binary files are passed over in silence.
+Every name that says what a file is counts (``*.yaml``, ``*.py``, ``hostfile``); files without a suffix
+count if they begin as a script does. Prose, data and binary files are passed over in silence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The command line: one file per command, imported only when that command is called.
 
-Each file has `add_arguments(parser)`, which declares the command's arguments and help, and `main(words)`, which
-takes the words after the command's name and returns the exit code. `main` raises `UsageError` for what cannot be
-done; it is printed here.
+Each file has `add_arguments(parser)`, which declares the command's arguments and help, and `main(words)`,
+which takes the words after the command's name and returns the exit code. `main` raises `UsageError` for
+what cannot be done; it is printed here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 COMMANDS = {
-    "run": "Start a training job, watch it, and report problems as they happen.",
+    "run": "Start a training job, watch it, report problems as they happen.",
     "preflight": "Test the hosts and the network before the job; no script is run.",
     "check": "Check configuration and scripts for what would make training hang.",
     "spec": "Print the cluster that the configuration describes, or convert it.",

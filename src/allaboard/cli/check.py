@@ -26,7 +26,8 @@ _DEFAULTS = SimpleNamespace(
     all_tasks=False,
     verbose=False,
 )
-"""The options of a call without arguments, which need no parser: in a job's script every millisecond counts."""
+"""The options of a call without arguments, which need no parser: in a job's script every millisecond
+counts."""
 FORMATS = ("text", "json", "sarif", "github")
 
 

@@ -1,4 +1,5 @@
-"""`allaboard completion SHELL`: the completion script for a shell, generated from the parsers of all commands."""
+"""`allaboard completion SHELL`: the completion script for a shell, generated from the parsers of all
+commands."""
 
 from __future__ import annotations
 

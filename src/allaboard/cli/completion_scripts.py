@@ -263,13 +263,10 @@ def fish_script(commands: list[CompletedCommand]) -> str:
     """Return the script for fish."""
     lines = ["# fish completion for allaboard: allaboard completion fish | source"]
     lines.append("complete -c allaboard -f")
-    for command in commands:
-        lines.append(
-            f"complete -c allaboard -n __fish_use_subcommand -a {command.name} "
-            f"-d {_fish_quote(command.summary)}"
-        )
-    lines.append("complete -c allaboard -n __fish_use_subcommand -s h -l help -d 'show this help'")
-    lines.append("complete -c allaboard -n __fish_use_subcommand -l version -d 'print the version'")
+    top_level = "complete -c allaboard -n __fish_use_subcommand"
+    lines += [f"{top_level} -a {c.name} -d {_fish_quote(c.summary)}" for c in commands]
+    lines.append(f"{top_level} -s h -l help -d 'show this help and exit'")
+    lines.append(f"{top_level} -l version -d 'print the version and exit'")
     for command in commands:
         start = f"complete -c allaboard -n '__fish_seen_subcommand_from {command.name}'"
         for option in command.options:

@@ -226,10 +226,7 @@ def _look_again(
     pids = [str(p.member.who.pid) for look in looks for p in look.present]
     ended_pids = [str(departed.pid) for look in looks for departed in look.departed]
     try:
-        if look_at_hosts is not None:
-            second = look_at_hosts()
-        else:
-            second = (here(chosen(pids), pids + ended_pids),)
+        second = look_at_hosts() if look_at_hosts else (here(chosen(pids), pids + ended_pids),)
     except NoSuchProcessError:
         return looks, diagnosis
     return second, _diagnose_looks(second, times=2)

@@ -1,4 +1,5 @@
-"""A log that comes through standard input, `kubectl logs … | allaboard diagnose -`, as a file that can be read twice."""
+"""A log that comes through standard input, `kubectl logs … | allaboard diagnose -`, as a file that can be
+read twice."""
 
 from __future__ import annotations
 

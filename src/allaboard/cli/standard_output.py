@@ -26,8 +26,8 @@ def write_output(text: str) -> None:
 def exit_when_output_fails() -> Iterator[None]:
     """Exit with `FAILED_OUTPUT_EXIT_CODE` when standard output is full or closed.
 
-    A line on standard error says why, except where the reader of a pipe has read enough (``| head``). Errors of
-    other files pass.
+    A line on standard error says why, except where the reader of a pipe has read enough (``| head``).
+    Errors of other files pass.
     """
     if sys.stdout is None:  # started with it closed: what is written goes nowhere
         with open(os.devnull, "w") as sys.stdout:  # noqa: PTH123 - a device

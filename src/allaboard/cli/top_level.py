@@ -1,4 +1,5 @@
-"""`allaboard` without a command: help, the version, and what to type in place of a word that is no command."""
+"""`allaboard` without a command: help, the version, and what to type in place of a word that is no
+command."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ Distributed training that starts, or tells you which worker is missing and why;
 and that keeps going, or tells you which worker stopped, at which line, and what
 to do."""
 EXAMPLES = (
-    "allaboard run -n 4 train.py         start four workers on this host, and watch them",
+    "allaboard run -n 4 train.py         start four workers here, and watch them",
     "allaboard run -- torchrun train.py  watch a job that torchrun starts",
     "allaboard diagnose 4711             see why the job of this process hangs",
     "allaboard check tf_config.json      check a configuration before it is used",

@@ -35,37 +35,37 @@ class Election:
         self._seats = seats
         self._toward = toward
         self._over = False
-        self.ballot = ElectionState(role.session, role.told.rank)
-        self.trouble: LeaseStoreError | None = None
+        self.state = ElectionState(role.session, role.told.rank)
+        self.store_error: LeaseStoreError | None = None
         self.notes: list[str] = []
 
-    async def find(self) -> str:
+    async def find_leader_address(self) -> str:
         """Of who leads; raises LeaseStoreError where that cannot be known."""
-        if self.ballot.seat is None and self.trouble is not None:
-            raise self.trouble
-        return self.ballot.seat.address if self.ballot.seat is not None else ""
+        if self.state.seat is None and self.store_error is not None:
+            raise self.store_error
+        return self.state.seat.address if self.state.seat is not None else ""
 
-    async def run(self) -> None:
+    async def run_election(self) -> None:
         """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
         while not self._role.worker and not self._over:
             await asyncio.sleep(LEADERLESS_POLL_S)
         while not self._over:
             try:
                 await self._turn()
-                self.trouble = None
+                self.store_error = None
             except LeaseStoreError as error:
-                self.trouble = error
+                self.store_error = error
                 self._troubled()
             calm = self._role.linked or self._role.leader is not None
             await asyncio.sleep(LED_POLL_S if calm else LEADERLESS_POLL_S)
 
-    def leave(self) -> None:
+    def give_up_lease(self) -> None:
         """The next leader need not wait for our lease to end."""
         self._over = True
         self._seats.leave()
 
     async def _turn(self) -> None:
-        role, ballot = self._role, self.ballot
+        role, ballot = self._role, self.state
         leader = role.leader
         if leader is not None:
             lost = ballot.kept(await self._seats.keep()) is ElectionStep.STAND
@@ -85,7 +85,7 @@ class Election:
             if self._role.follower is None:
                 self._role.go_elsewhere()  # which tells how its attempts stand
         else:
-            step = self.ballot.trouble(time.monotonic(), leader.met, leader.here)
+            step = self.state.trouble(time.monotonic(), leader.met, leader.here)
             if step is ElectionStep.RESIGN:
                 self._resign(None)
 
@@ -102,9 +102,9 @@ class Election:
                 leader.close()
         if not taken:
             return
-        self.ballot.taken(seat)
+        self.state.taken(seat)
         events: list[Event] = []
-        for number, before in enumerate(self.ballot.gone, FIRST_FORMER_LEADER_NUMBER):
+        for number, before in enumerate(self.state.gone, FIRST_FORMER_LEADER_NUMBER):
             self.notes.append(f"{before.host}, where all met, has gone; {role.host} takes over")
             # Should it come again, it has its number again.
             leader.listener.number(before.session, number)
@@ -112,14 +112,14 @@ class Election:
         role.elected(leader, events)
 
     def _follow(self) -> None:
-        seat, gone = self.ballot.seat, self.ballot.gone
+        seat, gone = self.state.seat, self.state.gone
         assert seat is not None
         if gone:
             self.notes.append(f"{gone[-1].host}, where all met, has gone; {seat.host} takes over")
         self._role.go_elsewhere()
 
     def _resign(self, seat: LeaderRecord | None) -> None:
-        self.ballot.resigned(seat)
+        self.state.resigned(seat)
         self._role.resigned()
 
     async def _seat(self, leader: Leader) -> LeaderRecord:

@@ -36,61 +36,63 @@ class ElectionState:
         self._began: float | None = None
         self._empty = 0
         self._lost_at: float | None = None
-        self.seat: LeaderRecord | None = None
-        self.gone: list[LeaderRecord] = []
+        self.leader: LeaderRecord | None = None
+        self.former_leaders: list[LeaderRecord] = []
         """Who led before, was not we, and does not any more."""
-        self.closed = False
+        self.is_closed = False
         """Training has begun, or the verdict is known: nobody takes over any more."""
 
-    def leads(self) -> bool:
-        return self.seat is not None and self.seat.session == self._session
+    def is_leader(self) -> bool:
+        return self.leader is not None and self.leader.session == self._session
 
-    def seen(self, now: float, seat: LeaderRecord | None, linked: bool) -> ElectionStep:
+    def observe_lease(self, now: float, seat: LeaderRecord | None, linked: bool) -> ElectionStep:
         """The seat was looked at by a host that does not lead; ``linked``: its leader hears it."""
         self._lost_at = None
         if seat is None:
             self._empty += 1
             self._began = now if self._began is None else self._began
-            early = self.seat is None and now - self._began < self._later
-            waits = self.closed or early or (linked and self._empty < EMPTY_READS_BEFORE_CANDIDACY)
+            early = self.leader is None and now - self._began < self._later
+            waits = (
+                self.is_closed or early or (linked and self._empty < EMPTY_READS_BEFORE_CANDIDACY)
+            )
             return ElectionStep.WAIT if waits else ElectionStep.STAND
         self._empty = 0
         if seat.session == self._session:  # the answer to our attempt was lost
             return ElectionStep.STAND
-        if self.seat is not None and self.seat.session == seat.session:
-            self.seat = seat
+        if self.leader is not None and self.leader.session == seat.session:
+            self.leader = seat
             return ElectionStep.WAIT
         self._left(seat)
         return ElectionStep.FOLLOW
 
-    def taken(self, seat: LeaderRecord) -> None:
+    def record_win(self, seat: LeaderRecord) -> None:
         """It is ours."""
         self._left(seat)
 
-    def kept(self, kept: bool) -> ElectionStep:
+    def record_renewal(self, kept: bool) -> ElectionStep:
         """The leader renewed its lease, or could not: then it is to take the seat again, or to resign."""
         self._lost_at = None
         return ElectionStep.WAIT if kept else ElectionStep.STAND
 
-    def trouble(self, now: float, met: int, here: int) -> ElectionStep:
+    def record_store_error(self, now: float, met: int, here: int) -> ElectionStep:
         """The leader cannot reach the seat; ``met`` hosts have been here, ``here`` still are. As long as
         it is heard it goes on: perhaps nobody reaches the seat. Once it is ``closed`` nobody else leads, and
         what the others told is all that is known of them."""
         if self._lost_at is None:
             self._lost_at = now
-        alone = met > 0 and here == 0 and not self.closed
+        alone = met > 0 and here == 0 and not self.is_closed
         return (
             ElectionStep.RESIGN if alone and now - self._lost_at >= LEASE_S else ElectionStep.WAIT
         )
 
-    def resigned(self, seat: LeaderRecord | None) -> None:
-        self.seat = seat
+    def record_resignation(self, seat: LeaderRecord | None) -> None:
+        self.leader = seat
         self._lost_at = None
         self._empty = 0
 
     def _left(self, new: LeaderRecord) -> None:
-        before, self.seat = self.seat, new
-        self.gone = [s for s in self.gone if s.host != new.host]
+        before, self.leader = self.leader, new
+        self.former_leaders = [s for s in self.former_leaders if s.host != new.host]
         if before is not None and before.session not in (new.session, self._session):
-            self.gone.append(before)
+            self.former_leaders.append(before)
         self._empty = 0

@@ -27,7 +27,7 @@ class HeldMember(NamedTuple):
 
     pid: int
     round: int
-    place: str
+    url: str
 
 
 async def survey_file(place: str) -> dict[str, str]:
@@ -53,7 +53,7 @@ class FileRendezvousCheck:
         self._told: set[HeldMember] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def look(self, events: Iterable[Event]) -> list[Event]:
+    def hold_unchecked(self, events: Iterable[Event]) -> list[Event]:
         """The events without those of members whose file is being looked at; with what was found."""
         shown: list[Event] = []
         for event in events:

@@ -93,11 +93,11 @@ class Follower:
         self._hush = SilenceDetector()
         self.events: list[Event] = []
         self.commands: list[Command] = []
-        self.done = False
-        self.patient = True
+        self.is_done = False
+        self.is_patient = True
         """Whether the host that leads may be out of reach for a while once it trains."""
         self._through = False
-        self.given = False
+        self.is_user_given = False
         """Whether the user named the place to call."""
 
     @property
@@ -106,7 +106,7 @@ class Follower:
         return self._call.address if self._call is not None else ""
 
     @property
-    def untold(self) -> bool:
+    def may_be_unheard(self) -> bool:
         """Whether the door was not open yet, and may still open."""
         if self._writer is not None:
             return bool(self._untold)
@@ -114,13 +114,13 @@ class Follower:
         return call is None or call.answer in (Answer.REFUSED, Answer.UNPOSTED)
 
     @property
-    def linked(self) -> bool:
+    def is_linked(self) -> bool:
         """Whether another host's coordinator hears us and decides."""
         return self._writer is not None and not self._hush.away
 
-    async def run(self) -> None:
+    async def run_calls(self) -> None:
         """Calls until the meeting takes us in, then obeys until the stream ends."""
-        while not self.done:
+        while not self.is_done:
             try:
                 address = await self._address()
                 if address:
@@ -208,13 +208,13 @@ class Follower:
             kind=kind,
             joined=count,
             shook=shook or (before is not None and before.shook),
-            given=self.given,
+            given=self.is_user_given,
         )
         self.events.append(RendezvousProbed(call=self._call))
         if not same:
             self._wake()
 
-    def tell(self, now: float, events: list[Event]) -> None:
+    def send_events(self, now: float, events: list[Event]) -> None:
         """Passes on what is new on this host."""
         self._answers |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}
         self._lives |= {e.pid: e for e in events if isinstance(e, ProcessSampled)}
@@ -232,7 +232,7 @@ class Follower:
         if fresh:
             writer.write(wire.encode_frame(Told(events=fresh, mono=time.monotonic())))
 
-    def listen(self, now: float) -> None:
+    def check_silence(self, now: float) -> None:
         """Whether the host that leads is away though the stream to it is open."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         gone, back = self._hush.look(
@@ -300,7 +300,7 @@ class Follower:
     def _pass(self) -> None:
         """The roll call is over."""
         self._through = True
-        self._be(lively=not self.patient)
+        self._be(lively=not self.is_patient)
 
     def _be(self, lively: bool) -> None:
         """``lively``: a leader whose host has gone is found out."""
@@ -313,14 +313,14 @@ class Follower:
         if self._writer is not None:
             self._writer.write(wire.encode_frame(tried))
 
-    def leave(self) -> None:
+    def hang_up(self) -> None:
         """Another host leads: goes there."""
         if self._writer is not None:
             self._writer.close()
 
     def close(self) -> None:
         """The last words have been told; a stream that closes in order loses none of them."""
-        self.done = True
+        self.is_done = True
         if self._writer is not None:
             self._writer.close()
 

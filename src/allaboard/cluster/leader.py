@@ -99,9 +99,9 @@ class Leader:
         self._names: dict[int, tuple[int, str]] = {}
         self._hush = SilenceDetector()
         self._opened = False
-        self.patient = True
+        self.is_patient = True
         """Whether a host that was let through may be out of reach for a while."""
-        self.met = 0
+        self.met_count = 0
         """How many other agents have been here."""
         self._last_words: list[Command] = []
         self._word = b""
@@ -110,19 +110,19 @@ class Leader:
         """Whether members listen on the framework's ports too, and must close them first."""
 
     @property
-    def here(self) -> int:
+    def connected_count(self) -> int:
         """How many other agents are here now."""
         return len(self._members)
 
     @property
-    def gone(self) -> tuple[str, ...]:
+    def lost_hosts(self) -> tuple[str, ...]:
         """The hosts whose agents were here, and are not any more; nobody has come in their place."""
         heard = self._members.keys() - self._hush.away.keys()
         here = {self._names[n] for n in heard}
         lost = (who for n, who in self._names.items() if n not in heard)
         return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in here))
 
-    def listen(self, now: float) -> list[Command]:
+    def check_silences(self, now: float) -> list[Command]:
         """Who is away though its stream is open, and who is heard again, since this was asked last."""
         if not self._hush.due(now):
             return []
@@ -146,14 +146,14 @@ class Leader:
         said += [f"{self._names[n][1]} is heard again" for n in back]
         return [ShowNote(text=text) for text in said]
 
-    def tell(self, command: Command) -> None:
+    def send_to_all(self, command: Command) -> None:
         """Tells all other hosts at once."""
         frame = self._word + wire.encode_frame(Orders(commands=(command,)))
         self._word = b""
         for member in list(self._members.values()):
             member.pass_on(frame)
 
-    def route(self, command: Command) -> list[Command]:
+    def route_command(self, command: Command) -> list[Command]:
         """Sends on what is meant for other hosts; returns what is to be done here."""
         match command:
             case OpenGate():
@@ -182,7 +182,7 @@ class Leader:
                 return [command]
         return [command]
 
-    def due(self, now: float) -> list[Command]:
+    def send_due(self, now: float) -> list[Command]:
         """Tells all what they are told alike, and those who stand at the gate that it opens, once every
         port that a framework will bind is free. To be called after `route`."""
         word, self._word = self._word, b""
@@ -200,7 +200,7 @@ class Leader:
             if frames:
                 member.pass_on(frames)
         for number in opens:  # once all have the word, which is waited for
-            if number in self._members and self.patient:
+            if number in self._members and self.is_patient:
                 self._members[number].stream.patient()
         return here
 
@@ -208,7 +208,7 @@ class Leader:
         """Those of whose members nobody is held (parameter servers, workers beside a chief) train now too."""
         for number in self._members.keys() - opens.keys():
             self._send(number, Opened())
-            if self.patient:
+            if self.is_patient:
                 self._members[number].stream.patient()
 
     def close(self) -> None:
@@ -261,7 +261,7 @@ class Leader:
     def _aboard(self, member: MemberConnection) -> None:
         self._members[member.number] = member
         self._names[member.number] = member.hello.rank, member.hello.host
-        self.met = len(self._names)
+        self.met_count = len(self._names)
         if self._ended:  # it is late; the verdict is for all
             member.send(Orders(commands=tuple(self._last_words)))
         self.events.append(_here(member))

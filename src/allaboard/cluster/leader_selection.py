@@ -52,25 +52,25 @@ class LeaderSelection:
         self._began = time.time()
         self.facts: dict[str, str] = {}
         """What is known of this host."""
-        self.surveyed = False
+        self.is_surveyed = False
         """Whether what is to be found out of the place of the framework's init has been."""
         self.ready = asyncio.Event()
         self._door: AddressStore | None = None
         self.address = coordinator or told.address
-        self.mute = not self.address
+        self.is_unreachable = not self.address
         """Whether no other host can be met."""
         self._early = launcher_store(told, environment, coordinator)
         """A way to the meeting that is known before anybody stands at a door."""
         if self._early is not None:
             self._door = self._early
             self.address = self._early.address
-            self.mute = False
+            self.is_unreachable = False
 
-    async def find(self) -> str:
+    async def find_leader_address(self) -> str:
         """Where to go now; raises OSError where the place itself cannot be used."""
         return await self._door.find() if self._door is not None else self.address
 
-    async def prepare(self) -> None:
+    async def prepare_host(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
         from one that was never started."""
         try:
@@ -84,15 +84,15 @@ class LeaderSelection:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
-        self.facts = found.facts | {"interfaces": interfaces}
+        self.facts = found.as_facts | {"interfaces": interfaces}
         role.data = join(found.address or "0.0.0.0", await self._ports.open_echo())
         if not self._elects:
             await self._early_role()
 
-    def facts_of(self, declared: Declared | None) -> dict[str, str]:
+    def facts_for(self, declared: Declared | None) -> dict[str, str]:
         """What is known of this host, for a member that told its init so."""
         chosen = self._chosen(declared)
-        return self.facts | chosen.facts if chosen is not None else self.facts
+        return self.facts | chosen.as_facts if chosen is not None else self.facts
 
     def _chosen(self, declared: Declared | None) -> DataAddress | None:
         """By what the script itself told gloo; None where that is what the worker was started with. Where it
@@ -153,13 +153,13 @@ class LeaderSelection:
         ):
             await self._ports.point_elsewhere(self.address)
 
-    async def lead_without(self) -> None:
+    async def lead_without_worker(self) -> None:
         """This host was to lead, and its worker ended before it came to its init."""
         await self.ready.wait()
         if self._role.leader is None and await is_local_address(self.address):
             await self._open(self._lead(_unnamed(self._role.told.size)))
         else:
-            self.mute = True
+            self.is_unreachable = True
 
     def _meets_there(self, declared: Declared) -> bool:
         """Whether this host has its role already, since the job meets where it was thought to. Else it leaves
@@ -182,7 +182,7 @@ class LeaderSelection:
             except TimeoutError:
                 said = f"its disk has not answered for {SURVEY_TIMEOUT_S:g} s"
                 self.facts |= {"rendezvous trouble": said}
-        self.surveyed = True
+        self.is_surveyed = True
         self._role.wake()
 
     def _lead(self, declared: Declared) -> Leader:

@@ -38,7 +38,7 @@ class Linger:
         self._over_at: float | None = None
         self._named_at: float | None = None
 
-    def stays(self, now: float) -> bool:
+    def must_stay(self, now: float) -> bool:
         """Whether there is somebody who may yet have to be told; the worker has ended."""
         party, job = self._party, self._job
         outcome = job.status.outcome[0]

@@ -43,7 +43,7 @@ class Membership:
         """Before any member of this host was seen."""
         self._role.do(self._prepare())
 
-    def observe(self, now: float, events: list[Event]) -> list[Event]:
+    def observe_events(self, now: float, events: list[Event]) -> list[Event]:
         """Looks at what happened here; passes it on; returns what happened elsewhere."""
         role = self._role
         for event in events:
@@ -83,38 +83,38 @@ class Membership:
         """What is known of this host; nothing before it was looked at."""
         return self._choosing.facts
 
-    def facts_of(self, declared: Declared | None) -> dict[str, str]:
+    def facts_for(self, declared: Declared | None) -> dict[str, str]:
         """The same for a member that told its init so."""
         return self._choosing.facts_of(declared)
 
-    def knows(self, place: str) -> bool:
+    def has_surveyed(self, place: str) -> bool:
         """Whether what is to be found out of this meeting place has been."""
         return self._choosing.surveyed or not place.startswith("file://")
 
     @property
-    def linked(self) -> bool:
+    def is_linked(self) -> bool:
         """Whether another host decides."""
         return self._role.linked
 
     @property
-    def expected(self) -> int:
+    def expected_agents(self) -> int:
         """How many agents the job has, as the launcher says it; 0 where it does not."""
         return self._role.told.size
 
     @property
-    def reachable(self) -> bool:
+    def may_meet_others(self) -> bool:
         """Whether another host may yet be met."""
         return bool(self._choosing.address) and not self._choosing.mute
 
     @property
-    def leads_at(self) -> str:
+    def leader_place(self) -> str:
         """Who leads, as far as its address tells."""
         if self._election is not None and self._election.ballot.seat is not None:
             return self._election.ballot.seat.host
         return self._choosing.address
 
     @property
-    def untold(self) -> bool:
+    def may_be_unheard(self) -> bool:
         """Whether others of the job may not know yet what happened here."""
         declared, told = self.declared, self._role.told
         if self.leader is not None:
@@ -126,7 +126,7 @@ class Membership:
             return True
         return declared is None and told.rank == 0 and not self._choosing.mute
 
-    def speak_for_the_dead(self) -> None:
+    def answer_for_ended_worker(self) -> None:
         """The worker ended before it came to its init: where it was to lead, this agent still tells
         those who come to the place."""
         if self._election is not None or self.leader is not None:
@@ -134,7 +134,7 @@ class Membership:
         if self.declared is None and self._role.told.rank == 0 and self._choosing.address:
             self._role.do(self._choosing.lead_without())
 
-    def route(self, now: float, commands: list[Command]) -> list[Command]:
+    def route_commands(self, now: float, commands: list[Command]) -> list[Command]:
         """Sends on what is for others; adds what others sent; returns what is to be done here."""
         mine: list[Command] = []
         leader, follower, election = self.leader, self.follower, self._election

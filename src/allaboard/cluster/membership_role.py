@@ -42,7 +42,7 @@ class MembershipRole:
         round_: int = 0,
         patient: bool = True,
     ) -> None:
-        self.told = told
+        self.launcher_info = told
         self.coordinator = coordinator
         self.host = os.uname().nodename
         self.leader: Leader | None = None
@@ -51,12 +51,12 @@ class MembershipRole:
         """What the first member of this host told its init."""
         self.worker = 0
         """The pid of the first member of this host; 0 where none was seen."""
-        self.data = ""
+        self.probe_address = ""
         """``address:port`` by which other hosts can try this one."""
         self.session = secrets.token_hex(8)
-        self.find: Callable[[], Awaitable[str]]
+        self.find_leader_address: Callable[[], Awaitable[str]]
         """Where a host that does not lead is to go; set before it may have to."""
-        self.freed: Callable[[], None]
+        self.release_ports: Callable[[], None]
         """Called where the framework's port is to be closed; set likewise."""
         self.wake = wake
         self.troubles: list[str] = []
@@ -70,29 +70,29 @@ class MembershipRole:
         self._patient = patient
 
     @property
-    def linked(self) -> bool:
+    def is_linked(self) -> bool:
         """Whether another host decides."""
         return self.follower is not None and self.follower.linked
 
     def identity(self) -> Identity:
         """As whom this host speaks."""
         return Identity(
-            self.told.job,
+            self.launcher_info.job,
             self._secret,
             self.host,
-            self.declared.rank if self.declared is not None else self.told.rank,
-            self.data,
+            self.declared.rank if self.declared is not None else self.launcher_info.rank,
+            self.probe_address,
             self.session,
             self.tls,
             self._round,
         )
 
-    def tell(self, *events: Event) -> None:
+    def add_events(self, *events: Event) -> None:
         """This happened at the meeting, as seen from here."""
         self._events += events
         self.wake()
 
-    def news(self) -> list[Event]:
+    def take_events(self) -> list[Event]:
         """What happened there since this was asked last."""
         if self.follower is not None:
             self._events += self.follower.events
@@ -103,7 +103,7 @@ class MembershipRole:
         found, self._events = self._events, []
         return found
 
-    def pass_on(self, now: float, events: list[Event]) -> None:
+    def forward_events(self, now: float, events: list[Event]) -> None:
         """What happened on this host, for who leads; kept for it while none is known."""
         if self.follower is not None:
             self.follower.tell(now, events)
@@ -115,7 +115,7 @@ class MembershipRole:
             elif isinstance(event, AgentInterrupted):
                 self._past[type(event), 0] = event
 
-    def do(self, work: Coroutine[Any, Any, None]) -> None:
+    def run_beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Beside everything else, until `close`."""
         task = asyncio.ensure_future(self._told_of(work))
         self._tasks.add(task)
@@ -130,7 +130,7 @@ class MembershipRole:
             self.troubles.append(f"this host may not be met by the others of the job: {said}")
             self.wake()
 
-    def leads(self, framework: str, rank: int) -> Leader:
+    def become_leader(self, framework: str, rank: int) -> Leader:
         """This host leads; where the others come is still to be opened."""
         if self.leader is not None:  # of an attempt before: who came there must come here
             self.leader.close()
@@ -138,48 +138,50 @@ class MembershipRole:
         self._take(leader, rank)
         return leader
 
-    def new_leader(self) -> Leader:
+    def make_candidate(self) -> Leader:
         """Of an election, not elected yet. Its port is no framework's."""
         leader = self._leader("")
         leader.ports_elsewhere = True
         return leader
 
-    def elected(self, leader: Leader, events: list[Event]) -> None:
+    def take_lead(self, leader: Leader, events: list[Event]) -> None:
         """This host leads; ``events`` are about who did before."""
-        self.stay()
+        self.stop_following()
         self._take(leader, self.identity().rank)
-        self.tell(*events)
+        self.add_events(*events)
 
-    def resigned(self) -> None:
+    def resign_lead(self) -> None:
         """Another host leads."""
-        self.yields()
-        self.go_elsewhere()
+        self.stop_leading()
+        self.follow_new_leader()
 
-    def yields(self) -> None:
+    def stop_leading(self) -> None:
         """This host does not lead any more, if it did."""
         if self.leader is not None:
             self.leader.close()
             self.leader = None
             self._events.append(RoleTaken(leads=False))
 
-    def stay(self) -> None:
+    def stop_following(self) -> None:
         """This host goes to no other any more, if it did."""
         if self.follower is not None:
             self.follower.close()
             self.follower = None
 
-    def follow(self) -> None:
+    def start_following(self) -> None:
         """Goes to who leads, wherever `find` says that this is."""
-        self.follower = Follower(self.find, self.identity, self.freed, self.wake)
+        self.follower = Follower(
+            self.find_leader_address, self.identity, self.release_ports, self.wake
+        )
         self.follower.patient = self._patient
         self.follower.given = bool(self.coordinator)
         self.follower.tell(time.monotonic(), list(self._past.values()))
-        self.do(self.follower.run())
+        self.run_beside(self.follower.run())
 
-    def go_elsewhere(self) -> None:
+    def follow_new_leader(self) -> None:
         """Another host leads than before, or it is not known which."""
         if self.follower is None:
-            self.follow()
+            self.start_following()
         else:
             self.follower.leave()
         self.wake()
@@ -193,12 +195,12 @@ class MembershipRole:
 
     def _take(self, leader: Leader, rank: int) -> None:
         self.leader = leader
-        here = AgentConnected(agent=0, host=self.host, data=self.data, rank=rank)
-        self.tell(RoleTaken(leads=True, place=self.coordinator), here)
+        here = AgentConnected(agent=0, host=self.host, data=self.probe_address, rank=rank)
+        self.add_events(RoleTaken(leads=True, place=self.coordinator), here)
 
     def _leader(self, framework: str) -> Leader:
         raise_limit()
-        job = self.told.job
+        job = self.launcher_info.job
         leader = Leader(job, self._secret, framework, self.wake, self.tls, self._round)
         leader.patient = self._patient
         return leader

@@ -50,9 +50,9 @@ class MultiHostRestart:
         self._lost_at: float | None = None
         self._used_at = 0.0
         self._said = False
-        self.told: ConcludeRound | None = None
+        self.leader_decision: ConcludeRound | None = None
 
-    def look(self, now: float) -> list[Command]:
+    def check_hosts(self, now: float) -> list[Command]:
         """Who is still heard; what follows from it."""
         party = self._party
         self._linked |= party.linked
@@ -70,7 +70,7 @@ class MultiHostRestart:
             or self._job.status.ending is not None
         ):
             return []
-        why = self.hindrance()
+        why = self.restart_hindrance()
         if not self._said:
             self._said = True
             return [ShowNote(text=f"{why}; nothing is started again from now on")]
@@ -88,23 +88,23 @@ class MultiHostRestart:
             return [EndJob(outcome=Outcome.FAILED, reason=why, final=True)]
         return []
 
-    def heard(self, commands: Iterable[Command]) -> list[Command]:
+    def adopt_decision(self, commands: Iterable[Command]) -> list[Command]:
         """What is left to be done of these, once the word of the host that decides is taken in."""
         rest: list[Command] = []
         for command in commands:
             if not isinstance(command, ConcludeRound):
                 rest.append(command)
                 continue
-            self.told = command
+            self.leader_decision = command
             if not self._over() and self._job.status.ending is None:
                 said = f"the job has ended: {command.report.reason}"
                 rest.append(EndJob(outcome=command.report.outcome, reason=said))
         return rest
 
-    def stays(self, now: float) -> bool:
+    def must_stay(self, now: float) -> bool:
         """Whether the round goes on elsewhere, though the workers of this host have ended."""
         job, party = self._job, self._party
-        if job.status.interrupted_by or self.told is not None:
+        if job.status.interrupted_by or self.leader_decision is not None:
             return False
         if self._over_at is None:
             self._over_at = now
@@ -135,11 +135,15 @@ class MultiHostRestart:
         return False
 
     @property
-    def orphaned(self) -> bool:
+    def is_orphaned(self) -> bool:
         """Whether the host that decides has gone without a word of how it ended."""
-        return self._party.leader is None and self._lost_at is not None and self.told is None
+        return (
+            self._party.leader is None
+            and self._lost_at is not None
+            and self.leader_decision is None
+        )
 
-    def hindrance(self) -> str:
+    def restart_hindrance(self) -> str:
         """Why this host cannot take part in a further round; "" where nothing is in its way."""
         party, job = self._party, self._job
         if party.leader is None:
@@ -157,7 +161,7 @@ class MultiHostRestart:
             )
         )
 
-    def tell(self, report: RoundReport, returns: tuple[TaskReturn, ...]) -> None:
+    def send_decision(self, report: RoundReport, returns: tuple[TaskReturn, ...]) -> None:
         """This host decides: tells all others how the round went, which tasks came back alone in it, and what
         is done now."""
         leader = self._party.leader

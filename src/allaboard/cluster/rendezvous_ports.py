@@ -44,13 +44,13 @@ class RendezvousPorts:
         self._identity = identity
         self._tell = tell
         self._found = found
-        self.freed = False
+        self.is_released = False
         self._echo: Listener | None = None
         self._own: Listener | None = None
         self._sign: Listener | None = None
         """Stands where all would meet if the first were on this host, and says that it is not."""
 
-    async def open_echo(self) -> int:
+    async def open_probe_port(self) -> int:
         """Opens a port of no framework, by which links to this host are tried; returns it."""
         self._echo = self._listener(_nobody)
         await self._echo.open(0)
@@ -65,12 +65,12 @@ class RendezvousPorts:
             return
         self._own = self._listener(self._knocked)
         self._own.elsewhere = self._not_here(meeting) if declared.rank > 0 else ""
-        await self.bind(self._own, port)
+        await self.bind_port(self._own, port)
 
-    async def point_elsewhere(self, meeting: str) -> None:
+    async def redirect_callers(self, meeting: str) -> None:
         """Whoever was given this host's address instead of the first's is told so, instead of being refused
         for as long as it waits."""
-        if self.freed:
+        if self.is_released:
             return
         self._sign = self._listener(self._passed)
         self._sign.elsewhere = self._not_here(meeting)
@@ -78,10 +78,10 @@ class RendezvousPorts:
             await self._sign.open(Address.from_endpoint(meeting).endpoint[1])
         except (OSError, ValueError):
             return  # somebody else has that port here, by right
-        if self.freed:
+        if self.is_released:
             self._sign.close()
 
-    async def bind(
+    async def bind_port(
         self,
         listener: Listener,
         port: int,
@@ -91,11 +91,11 @@ class RendezvousPorts:
         that is a roll call: whether all meet there, by the word of which this ends."""
         told: Holder | None = None
         tries = 0
-        while not self.freed:
+        while not self.is_released:
             tries += 1
             try:
                 await listener.open(port)
-                if self.freed:  # let through meanwhile: the port is the framework's
+                if self.is_released:  # let through meanwhile: the port is the framework's
                     listener.release()
                 if told:
                     self._tell(PortChecked(holder=None))
@@ -132,9 +132,9 @@ class RendezvousPorts:
             at=time.monotonic(),
         )
 
-    def release(self) -> None:
+    def release_ports(self) -> None:
         """The framework's own listeners come next."""
-        self.freed = True
+        self.is_released = True
         for part in (self._own, self._sign):
             if part is not None:
                 part.close()

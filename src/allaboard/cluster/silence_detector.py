@@ -14,14 +14,14 @@ class SilenceDetector:
     """``away``: the numbers of those who do not answer, and since when (s, monotonic)."""
 
     def __init__(self) -> None:
-        self.away: dict[int, float] = {}
+        self.silent_since: dict[int, float] = {}
         self._next = 0.0
 
-    def due(self, now: float) -> bool:
+    def is_due(self, now: float) -> bool:
         """Whether to look: there may be thousands."""
         return now >= self._next
 
-    def look(
+    def find_changes(
         self,
         now: float,
         silences: Mapping[int, Callable[[], float]],
@@ -29,18 +29,18 @@ class SilenceDetector:
     ) -> tuple[list[int], list[int]]:
         """Who is away since the last look, and who is heard again; ``silences`` say for how long each has
         answered nothing, ``bound`` how long it may (s). What is no stream any more is forgotten."""
-        if not self.due(now):
+        if not self.is_due(now):
             return [], []
         self._next = now + CHECK_INTERVAL_S
         gone, back = [], []
-        for number in [n for n in self.away if n not in silences]:
-            del self.away[number]
+        for number in [n for n in self.silent_since if n not in silences]:
+            del self.silent_since[number]
         for number, silence in silences.items():
             seconds = silence()
-            if seconds >= bound and number not in self.away:
-                self.away[number] = now - seconds
+            if seconds >= bound and number not in self.silent_since:
+                self.silent_since[number] = now - seconds
                 gone.append(number)
-            elif seconds < bound and number in self.away:
-                del self.away[number]
+            elif seconds < bound and number in self.silent_since:
+                del self.silent_since[number]
                 back.append(number)
         return gone, back

@@ -47,7 +47,7 @@ class CoreContention:
 
     def _update_job_cpu(self) -> float:
         """A process that has ended takes its time along: differences are what counts."""
-        now = {pid: process_stat.cpu for pid, process_stat in descendants_of(os.getpid()).items()}
+        now = {pid: process_stat.cpu_s for pid, process_stat in descendants_of(os.getpid()).items()}
         self._job_cpu_s += sum(
             max(0.0, cpu - self._last_cpu_s.get(pid, 0.0)) for pid, cpu in now.items()
         )

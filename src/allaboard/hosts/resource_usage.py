@@ -36,7 +36,7 @@ class ResourceUsage:
 
     def read_usage(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
         """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
-        readings: list[Reading] = list(self._cores.read(serving))
+        readings: list[Reading] = list(self._cores.read_contention(serving))
         alive = list(pids)
         for pid in alive:
             readings += self._process(pid)

@@ -26,7 +26,7 @@ def socket_bytes(pids: Iterable[int]) -> int:
         return 0
     try:
         return sum(
-            sum(one.read(BYTES, BYTES_AT))
+            sum(one.read_info(BYTES, BYTES_AT))
             for one in established_connections()
             if one.inode in inodes
         )
@@ -39,6 +39,6 @@ def segments_in(inodes: set[int]) -> dict[int, int]:
     those where that is not to be seen."""
     try:
         connections = (one for one in established_connections() if one.inode in inodes)
-        return {one.inode: one.read(COUNT, SEGMENTS_AT)[0] for one in connections}
+        return {one.inode: one.read_info(COUNT, SEGMENTS_AT)[0] for one in connections}
     except (OSError, struct.error):
         return {}

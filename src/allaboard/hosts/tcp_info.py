@@ -34,10 +34,10 @@ def tcp_flows(pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
 
 
 def _flow(connection: DiagConnection) -> Flow:
-    sent, received = connection.read(BYTES, BYTES_AT)
+    sent, received = connection.read_info(BYTES, BYTES_AT)
     (rtt,), (least,) = (
-        connection.read(MICROSECONDS, RTT_AT),
-        connection.read(MICROSECONDS, MIN_RTT_AT),
+        connection.read_info(MICROSECONDS, RTT_AT),
+        connection.read_info(MICROSECONDS, MIN_RTT_AT),
     )
     return Flow(
         local=_end(connection.local),
@@ -48,8 +48,8 @@ def _flow(connection: DiagConnection) -> Flow:
         unsent=connection.unsent,
         rtt=rtt * MICRO,
         least=least * MICRO if least != NEVER else 0.0,
-        busy=connection.read(LONG_MICROSECONDS, BUSY_AT)[0] * MICRO,
-        delivers=float(connection.read(LONG_MICROSECONDS, DELIVERY_RATE_AT)[0]),
+        busy=connection.read_info(LONG_MICROSECONDS, BUSY_AT)[0] * MICRO,
+        delivers=float(connection.read_info(LONG_MICROSECONDS, DELIVERY_RATE_AT)[0]),
     )
 
 

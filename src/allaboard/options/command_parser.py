@@ -1,9 +1,9 @@
 """The parser that all commands share: one style of help, and misuse messages that say what to type.
 
-It is argparse with four differences. An unknown option, a missing value and a wrong choice are recognised word by
-word before argparse parses: argparse would report the option after the unknown one ("argument -n: expected one
-argument"). Every error is a `UsageError`, printed by the caller. Help is set in paragraphs and ends with examples.
-Options can say how a shell completes their values.
+It is argparse with four differences. An unknown option, a missing value and a wrong choice are recognised
+word by word before argparse parses: argparse would report the option after the unknown one ("argument -n:
+expected one argument"). Every error is a `UsageError`, printed by the caller. Help is set in paragraphs and
+ends with examples. Options can say how a shell completes their values.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ class CommandParser(argparse.ArgumentParser):
     ) -> int:
         """Raise UsageError for an option that the command does not have, or whose value is missing or wrong.
 
-        Returns the index of the first word that is no option, and for which ``stop_at`` is true; the number of
-        words if there is none. Words behind ``--`` are no options.
+        Returns the index of the first word that is no option, and for which ``stop_at`` is true; the number
+        of words if there is none. Words behind ``--`` are no options.
         """
         index = 0
         while index < len(words):
@@ -253,7 +253,8 @@ def join_alternatives(values: Sequence[str]) -> str:
 
 
 def _typed_name(argument_name: str, words: Sequence[str]) -> str:
-    """Return the name of the option by which the user called it; argparse names all of them: "-n/--workers"."""
+    """Return the name of the option by which the user called it; argparse names all of them:
+    "-n/--workers"."""
     names = argument_name.split("/")
     typed = [name for name in names if any(w.partition("=")[0] == name for w in words)]
     return (typed or names)[0]

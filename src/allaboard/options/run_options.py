@@ -204,7 +204,8 @@ def stops_options(word: str) -> bool:
 def note_late_options(
     parser: CommandParser, words: Sequence[str], options_end: int, module: str | None
 ) -> None:
-    """Say that an option of `run` behind the script goes to the script, unless the script has such an option."""
+    """Say that an option of `run` behind the script goes to the script, unless the script has such an
+    option."""
     import shlex
 
     late_words = words[options_end:] if module is not None else words[options_end + 1 :]
@@ -220,14 +221,15 @@ def note_late_options(
         option = list(late_words[index : index + 1 + takes_value])
         script = ["-m", module] if module is not None else [words[options_end]]
         sys.stderr.write(
-            f"allaboard: {shlex.join(option)} follows the script, so the script gets it; options of allaboard "
-            f"go before the script: {shlex.join(['allaboard', 'run', *option, *script])}\n"
+            f"allaboard: {shlex.join(option)} follows the script, so the script gets it; options of "
+            f"allaboard go before the script: {shlex.join(['allaboard', 'run', *option, *script])}\n"
         )
         return
 
 
 def _mentions(script: Path, option: str) -> bool:
-    """Return True if the script's text has the option, as a script has that declares it; or cannot be read."""
+    """Return True if the script's text has the option, as a script has that declares it; or cannot be
+    read."""
     try:
         with script.open("rb") as file:
             return option.encode() in file.read(MAX_SCRIPT_NBYTES)

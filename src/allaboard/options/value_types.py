@@ -1,4 +1,5 @@
-"""Types of option values for argparse. Each says what it expects, for messages as `-n expects …, got "two"`."""
+"""Types of option values for argparse. Each says what it expects, for messages as `-n expects …, got
+"two"`."""
 
 from __future__ import annotations
 

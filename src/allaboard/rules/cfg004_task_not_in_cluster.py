@@ -26,44 +26,44 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if spec.job is None or not spec.cluster:
         return
     job, listed = spec.job.text, spec.cluster.get(spec.job.text)
-    known = [_written(name, tasks) for name, tasks in spec.cluster.items()]
+    written_names = [_written(name, tasks) for name, tasks in spec.cluster.items()]
     if listed is None:
         if job == "evaluator":
             return
-        names, first = ", ".join(known), known[0]
+        names, first_name = ", ".join(written_names), written_names[0]
         yield Claim(
             summary=f"the task is a {job!r}, and the cluster has no such job: it has {names}",
             who=own(spec),
             evidence=(spec.job.evidence,),
-            fix=f'"task": {{"type": "{_near(job, known) or first}", "index": 0}}',
+            fix=f'"task": {{"type": "{_near(job, written_names) or first_name}", "index": 0}}',
             where=spec.job.origin.place,
         )
         return
     index = spec.index.integer if spec.index is not None else None
     if index is None or spec.index is None or 0 <= index < len(listed):
         return
-    job, last = _written(job, listed), len(listed) - 1
-    span = f"0 to {last}" if last else "0"
+    job, last_index = _written(job, listed), len(listed) - 1
+    span = f"0 to {last_index}" if last_index else "0"
     yield Claim(
         summary=f"{job} {index} is not in the cluster: {job} has {len(listed)} "
-        f"task{'s' if last else ''}, so its index must be {span}",
+        f"task{'s' if last_index else ''}, so its index must be {span}",
         who=own(spec),
         evidence=(spec.index.evidence, listed[-1].evidence),
-        fix=f'"task": {{"type": "{job}", "index": {min(max(index, 0), last)}}}',
+        fix=f'"task": {{"type": "{job}", "index": {min(max(index, 0), last_index)}}}',
         where=spec.index.origin.place,
     )
 
 
 def _written(job: str, listed: Sequence[Value]) -> str:
     """The job as the source calls it: Vertex AI's pools have names of their own."""
-    found = re.match(r"cluster\.(workerpool\d+)\[", listed[0].origin.key) if listed else None
-    return found[1] if found else job
+    pool = re.match(r"cluster\.(workerpool\d+)\[", listed[0].origin.key) if listed else None
+    return pool[1] if pool else job
 
 
-def _near(job: str, known: list[str]) -> str:
+def _near(job: str, written_names: list[str]) -> str:
     """The job whose name the given one nearly is: another number, another case."""
     plain = job.lower().rstrip("s")
-    return next((k for k in known if k.lower().rstrip("s") == plain), "")
+    return next((k for k in written_names if k.lower().rstrip("s") == plain), "")
 
 
 _TWO = {"worker": ["a:2222", "b:2222"]}

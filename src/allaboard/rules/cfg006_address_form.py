@@ -21,14 +21,14 @@ _MOST = 20
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    told = 0
+    reported = 0
     shapes = {str(p.origin) for p in facts.problems if p.kind == "tf_config.shape"}
     for job, index, value in facts.spec.tasks():
         wrong = address.fault(value.text, port=2222)
         if wrong is None or str(value.origin) in shapes:
             continue  # what is no text at all is told by CFG003
-        told += 1
-        if told > _MOST:
+        reported += 1
+        if reported > _MOST:
             return
         yield Claim(
             summary=f"the address of {job} {index} {wrong[0]}",

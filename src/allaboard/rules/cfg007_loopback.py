@@ -28,8 +28,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     count = hosts(spec)
     # Rank 0 itself may be told localhost: some operators do so, and give the others its name.
-    first = facts.kind == "environment" and spec.number("rank") == 0
-    if count < 2 or first or facts.one_host:
+    is_first_rank = facts.kind == "environment" and spec.number("rank") == 0
+    if count < 2 or is_first_rank or facts.one_host:
         return
     for field in ("master_addr", "rdzv_endpoint", "coordinator"):
         value = spec.values.get(field)
@@ -63,20 +63,26 @@ def _cluster(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
     if hosts(spec) < 2:
         return
-    afar = [(j, i) for j, i, v in spec.tasks() if not only_here(parse(v.text).host)]
+    reachable_tasks = [(j, i) for j, i, v in spec.tasks() if not only_here(parse(v.text).host)]
     for job, index, value in spec.tasks():
-        seen = parse(value.text)
-        if not only_here(seen.host) or not seen.host:
+        parsed = parse(value.text)
+        if not only_here(parsed.host) or not parsed.host:
             continue
-        others = ", ".join(f"{j} {i}" for j, i in afar[:3]) + (", …" if len(afar) > 3 else "")
-        mine = facts.host.addresses if facts.host is not None else ()
-        name = mine[0] if mine and own(spec) == (Who(job=job, index=index),) else "ITS-HOST-NAME"
+        remote_tasks = ", ".join(f"{j} {i}" for j, i in reachable_tasks[:3]) + (
+            ", …" if len(reachable_tasks) > 3 else ""
+        )
+        own_addresses = facts.host.addresses if facts.host is not None else ()
+        name = (
+            own_addresses[0]
+            if own_addresses and own(spec) == (Who(job=job, index=index),)
+            else "ITS-HOST-NAME"
+        )
         yield Claim(
-            summary=f"{job} {index} is at {seen.host}, where {others} on other hosts cannot reach "
+            summary=f"{job} {index} is at {parsed.host}, where {remote_tasks} on other hosts cannot reach "
             "it",
             who=(Who(job=job, index=index),),
             evidence=(value.evidence,),
-            fix=f'"{join(name, seen.port or DEFAULT_PORT["tensorflow"])}"',
+            fix=f'"{join(name, parsed.port or DEFAULT_PORT["tensorflow"])}"',
             where=value.origin.place,
         )
 

@@ -20,36 +20,36 @@ _MOST = 20
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    first: dict[str, tuple[str, int]] = {}
-    taken = {canonical(v.text) for _, _, v in facts.spec.tasks()}
-    told = 0
+    task_by_address: dict[str, tuple[str, int]] = {}
+    taken_addresses = {canonical(v.text) for _, _, v in facts.spec.tasks()}
+    reported = 0
     for job, index, value in facts.spec.tasks():
         name = canonical(value.text)
-        if name not in first:
-            first[name] = (job, index)
+        if name not in task_by_address:
+            task_by_address[name] = (job, index)
             continue
-        told += 1
-        if told > _MOST or not parse(value.text).port:
+        reported += 1
+        if reported > _MOST or not parse(value.text).port:
             continue
-        other_job, other_index = first[name]
-        other = facts.spec.cluster[other_job][other_index]
+        other_job, other_index = task_by_address[name]
+        other_value = facts.spec.cluster[other_job][other_index]
         yield Claim(
             summary=f"{other_job} {other_index} and {job} {index} have the same address "
             f"{value.text}",
             who=(Who(job=other_job, index=other_index), Who(job=job, index=index)),
-            evidence=(other.evidence, value.evidence),
-            fix=f'"{_free(value.text, taken)}" for one of them, or another host',
+            evidence=(other_value.evidence, value.evidence),
+            fix=f'"{_free(value.text, taken_addresses)}" for one of them, or another host',
             where=value.origin.place,
         )
 
 
-def _free(text: str, taken: set[str]) -> str:
+def _free(text: str, taken_addresses: set[str]) -> str:
     """The next port up that no task of the cluster has."""
-    seen = parse(text)
-    port = whole(seen.port) or 2222
-    while canonical(join(seen.host, port)) in taken and port < 65535:
+    parsed = parse(text)
+    port = whole(parsed.port) or 2222
+    while canonical(join(parsed.host, port)) in taken_addresses and port < 65535:
         port += 1
-    return join(seen.host, port)
+    return join(parsed.host, port)
 
 
 RULE = Rule(

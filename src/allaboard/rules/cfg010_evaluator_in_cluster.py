@@ -22,12 +22,12 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     if facts.part("vertex") is not None:
         return
-    rest = ", ".join(f'"{job}": […]' for job in facts.spec.cluster if job != "evaluator")
+    other_jobs = ", ".join(f'"{job}": […]' for job in facts.spec.cluster if job != "evaluator")
     yield Claim(
         summary="the evaluator is listed in the training cluster, whose start it never joins",
         who=(Who(job="evaluator", index=0),),
         evidence=(listed[0].evidence,),
-        fix=f'"cluster": {{{rest}}}',
+        fix=f'"cluster": {{{other_jobs}}}',
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=listed[0].origin.place,

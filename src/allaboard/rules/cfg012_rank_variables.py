@@ -49,25 +49,25 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _missing(facts: ConfigFacts) -> Iterator[Claim]:
     part = facts.part("torch_env")
-    if part is None or any(facts.part(other) is not None for other in _OTHERS):
+    if part is None or any(facts.part(source) is not None for source in _OTHERS):
         return
     # torch takes one that is set to nothing for one that is not set.
-    here = [n for n in _FOUR if n in facts.opaque or _text(facts, n)]
-    absent = [n for n in _FOUR if n not in here]
-    if not absent or not {"RANK", "WORLD_SIZE"} & set(here):
+    present = [n for n in _FOUR if n in facts.opaque or _text(facts, n)]
+    absent = [n for n in _FOUR if n not in present]
+    if not absent or not {"RANK", "WORLD_SIZE"} & set(present):
         return
     # WORLD_SIZE alone is a name that other programs use too.
-    if len(here) == 1:
+    if len(present) == 1:
         return
-    given = _by_node(facts) if absent == ["RANK"] else None
-    if given is not None:
-        name, rank = given
+    node_number = _by_node(facts) if absent == ["RANK"] else None
+    if node_number is not None:
+        name, rank = node_number
         yield Claim(
             summary=f"RANK is not set, while {name} is {rank}: init_process_group reads RANK",
             who=own(facts.spec),
             evidence=(
                 facts.variables[name].evidence,
-                *(facts.variables[n].evidence for n in here if n in facts.variables),
+                *(facts.variables[n].evidence for n in present if n in facts.variables),
             ),
             fix=f"export RANK={rank}   # with one process a host; with several, start them by torchrun",
             severity=Severity.ERROR,
@@ -76,15 +76,15 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
         return
     yield Claim(
         summary=f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not set, "
-        f"while {', '.join(here)} {'is' if len(here) == 1 else 'are'}",
+        f"while {', '.join(present)} {'is' if len(present) == 1 else 'are'}",
         who=own(facts.spec),
         evidence=tuple(
             facts.variables[n].evidence if n in facts.variables else Evidence("set", n)
-            for n in here
+            for n in present
         ),
         fix="export " + " ".join(f"{n}={_FOUR[n]}" for n in absent),
         # Where all meet may stand in the call: init_method="tcp://HOST:PORT".
-        severity=Severity.WARNING if {"RANK", "WORLD_SIZE"} <= set(here) else Severity.ERROR,
+        severity=Severity.WARNING if {"RANK", "WORLD_SIZE"} <= set(present) else Severity.ERROR,
         certainty=Certainty.LIKELY,
     )
 

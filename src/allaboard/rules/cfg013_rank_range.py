@@ -21,19 +21,19 @@ _PAIRS = (("rank", "world_size"), ("node_rank", "nnodes"))
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for part in facts.parts:
-        for one, all_of in _PAIRS:
-            yield from _pair(part, one, all_of)
+        for rank_field, size_field in _PAIRS:
+            yield from _pair(part, rank_field, size_field)
 
 
-def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
-    value, total = part.values.get(one), part.values.get(all_of)
+def _pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator[Claim]:
+    value, total = part.values.get(rank_field), part.values.get(size_field)
     number = value.integer if value is not None else None
     # torchrun's --nnodes may be a range: its upper end counts.
     text = total.text.rpartition(":")[2] if total is not None else ""
     size = Value(text).integer if total is not None else None
     if total is not None and size is not None and size < 1:
         yield Claim(
-            summary=f"{_name(total, all_of)} is {size}; it must be at least 1",
+            summary=f"{_name(total, size_field)} is {size}; it must be at least 1",
             who=(),
             evidence=(total.evidence,),
             fix=total.origin.written(str(max(number or 0, 0) + 1)),
@@ -45,11 +45,11 @@ def _pair(part: PartialSpec, one: str, all_of: str) -> Iterator[Claim]:
     if size is not None and 0 <= number < size:
         return
     bound = f"0 to {size - 1}" if size is not None else "0 or more"
-    said = f" with {_name(total, all_of)}={total.text}" if total is not None else ""
-    who = (Who(index=number, rank=number),) if one == "rank" and number >= 0 else ()
+    size_note = f" with {_name(total, size_field)}={total.text}" if total is not None else ""
+    members = (Who(index=number, rank=number),) if rank_field == "rank" and number >= 0 else ()
     yield Claim(
-        summary=f"{_name(value, one)} is {number}{said}: it must be {bound}",
-        who=who,
+        summary=f"{_name(value, rank_field)} is {number}{size_note}: it must be {bound}",
+        who=members,
         evidence=(value.evidence, *((total.evidence,) if total is not None else ())),
         fix=value.origin.written(str(size - 1 if size is not None and number > 0 else 0)),
         where=value.origin.place,

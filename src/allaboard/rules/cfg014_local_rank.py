@@ -45,14 +45,19 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             where=value.origin.place,
         )
         return
-    visible, said = _devices(facts)
-    if said is None or visible < 1 or number < visible or facts.spec.framework == "tensorflow":
+    visible, device_evidence = _devices(facts)
+    if (
+        device_evidence is None
+        or visible < 1
+        or number < visible
+        or facts.spec.framework == "tensorflow"
+    ):
         return
     yield Claim(
         summary=f"{name} is {number}, and this process may see {visible} "
         f"GPU{'s' if visible > 1 else ''} (0 to {visible - 1})",
         who=own(facts.spec),
-        evidence=(value.evidence, said),
+        evidence=(value.evidence, device_evidence),
         fix=f"start {visible} process{'es' if visible > 1 else ''} here: "
         f"torchrun --nproc-per-node={visible} …",
         severity=Severity.WARNING,
@@ -66,13 +71,13 @@ def _devices(facts: ConfigFacts) -> tuple[int, Evidence | None]:
     backend = facts.spec.values.get("backend")
     if backend is not None and "nccl" not in backend.text:
         return 0, None
-    given = facts.variables.get("CUDA_VISIBLE_DEVICES")
+    visible_devices = facts.variables.get("CUDA_VISIBLE_DEVICES")
     # A launcher that gives each process one device of its own sets this for that process alone.
-    if given is not None and given.text.strip() not in ("", "-1", "NoDevFiles"):
-        listed = [d for d in given.text.split(",") if d.strip()]
-        return (len(listed), given.evidence) if len(listed) > 1 else (0, None)
+    if visible_devices is not None and visible_devices.text.strip() not in ("", "-1", "NoDevFiles"):
+        listed = [d for d in visible_devices.text.split(",") if d.strip()]
+        return (len(listed), visible_devices.evidence) if len(listed) > 1 else (0, None)
     gpus = facts.host.gpus if facts.host is not None else -1
-    if given is not None or gpus < 1:
+    if visible_devices is not None or gpus < 1:
         return 0, None
     return gpus, Evidence(f"{gpus} GPUs", "/dev/nvidia*")
 

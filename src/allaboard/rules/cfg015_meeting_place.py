@@ -27,17 +27,17 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         if part.source in ("init_url", "torchrun", "ray"):
             continue
         # What is empty is given, but to what only a run can tell.
-        told = {field: value for field, value in part.values.items() if value.text}
-        host, port = told.get("master_addr"), told.get("master_port")
+        values = {field: value for field, value in part.values.items() if value.text}
+        host, port = values.get("master_addr"), values.get("master_port")
         if host is not None:
             yield from _host(facts, host, port)
         if port is not None:
             yield from _port(facts, port)
-        place = told.get("coordinator")
-        if place is not None:
-            wrong = address.fault(place.text, port=1234)
-            if wrong is not None:
-                yield _claim(facts, place, wrong[0], wrong[1])
+        coordinator = values.get("coordinator")
+        if coordinator is not None:
+            problem = address.fault(coordinator.text, port=1234)
+            if problem is not None:
+                yield _claim(facts, coordinator, problem[0], problem[1])
 
 
 def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim]:
@@ -56,9 +56,9 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
         number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
         yield _claim(facts, host, f"has a port in it{number}", bare.host)
         return
-    wrong = address.fault(text, port=29500, needs_port=False)
-    if wrong is not None:
-        yield _claim(facts, host, wrong[0], address.parse(wrong[1]).host)
+    problem = address.fault(text, port=29500, needs_port=False)
+    if problem is not None:
+        yield _claim(facts, host, problem[0], address.parse(problem[1]).host)
 
 
 def _port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
@@ -66,17 +66,17 @@ def _port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
     if number is None:
         yield _claim(facts, port, "is not a number", "29500")
     elif not 0 < number < 65536:
-        said = "means any free port, which no other rank could know"
-        yield _claim(facts, port, said if not number else "is not from 1 to 65535", "29500")
+        problem = "means any free port, which no other rank could know"
+        yield _claim(facts, port, problem if not number else "is not from 1 to 65535", "29500")
 
 
-def _claim(facts: ConfigFacts, value: Value, said: str, right: str) -> Claim:
+def _claim(facts: ConfigFacts, value: Value, problem: str, correction: str) -> Claim:
     name = value.origin.name or "the meeting point"
     return Claim(
-        summary=f"{name} {said}: {value.text!r}",
+        summary=f"{name} {problem}: {value.text!r}",
         who=own(facts.spec),
         evidence=(value.evidence,),
-        fix=value.origin.written(right),
+        fix=value.origin.written(correction),
         where=value.origin.place,
     )
 

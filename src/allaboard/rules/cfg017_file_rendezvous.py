@@ -28,19 +28,23 @@ from allaboard.facts import (
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    place, url = facts.place, facts.spec.values.get("init_url")
-    if place is None or url is None or (place.folder and place.writable):
+    rendezvous_file, url = facts.place, facts.spec.values.get("init_url")
+    if (
+        rendezvous_file is None
+        or url is None
+        or (rendezvous_file.folder and rendezvous_file.writable)
+    ):
         return
-    folder = place.path.rpartition("/")[0] or "/"
-    if not place.folder:
-        said, fix = f"the folder {folder} does not exist here", f"mkdir -p {shlex.quote(folder)}"
+    folder = rendezvous_file.path.rpartition("/")[0] or "/"
+    if not rendezvous_file.folder:
+        problem, fix = f"the folder {folder} does not exist here", f"mkdir -p {shlex.quote(folder)}"
     else:
-        thing = place.path if place.size >= 0 else folder
-        said, fix = f"{thing} may not be written by this user", f"ls -ld {shlex.quote(thing)}"
+        thing = rendezvous_file.path if rendezvous_file.size >= 0 else folder
+        problem, fix = f"{thing} may not be written by this user", f"ls -ld {shlex.quote(thing)}"
     yield Claim(
-        summary=f"the rendezvous file cannot be made: {said}",
+        summary=f"the rendezvous file cannot be made: {problem}",
         who=own(facts.spec),
-        evidence=(url.evidence, Evidence(said, "this host")),
+        evidence=(url.evidence, Evidence(problem, "this host")),
         fix=fix,
         # A file may be meant for hosts that have the folder.
         certainty=Certainty.CERTAIN if facts.kind == "environment" else Certainty.LIKELY,
@@ -49,8 +53,10 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
-def _facts(place: FilePlace) -> ConfigFacts:
-    return facts_of(init_url=f"file://{place.path}", place=place, source="init_url")
+def _facts(rendezvous_file: FilePlace) -> ConfigFacts:
+    return facts_of(
+        init_url=f"file://{rendezvous_file.path}", place=rendezvous_file, source="init_url"
+    )
 
 
 RULE = Rule(

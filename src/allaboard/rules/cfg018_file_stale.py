@@ -33,15 +33,23 @@ STARTING = 120.0
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    place, url = facts.place, facts.spec.values.get("init_url")
-    if place is None or url is None or place.size <= 0 or place.age < STARTING:
+    rendezvous_file, url = facts.place, facts.spec.values.get("init_url")
+    if (
+        rendezvous_file is None
+        or url is None
+        or rendezvous_file.size <= 0
+        or rendezvous_file.age < STARTING
+    ):
         return
     yield Claim(
-        summary=f"the rendezvous file {place.path} is left from an earlier run: "
-        f"last written {_age(place.age)} ago",
+        summary=f"the rendezvous file {rendezvous_file.path} is left from an earlier run: "
+        f"last written {_age(rendezvous_file.age)} ago",
         who=own(facts.spec),
-        evidence=(url.evidence, Evidence(f"{place.size} bytes, {_age(place.age)} old", "stat")),
-        fix=f"rm {shlex.quote(place.path)}",
+        evidence=(
+            url.evidence,
+            Evidence(f"{rendezvous_file.size} bytes, {_age(rendezvous_file.age)} old", "stat"),
+        ),
+        fix=f"rm {shlex.quote(rendezvous_file.path)}",
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
         where=url.origin.place,
@@ -56,8 +64,8 @@ def _age(seconds: float) -> str:
 
 
 def _facts(size: int, age: float) -> ConfigFacts:
-    place = FilePlace(path="/shared/rdzv", size=size, age=age)
-    return facts_of(init_url="file:///shared/rdzv", place=place, source="init_url")
+    rendezvous_file = FilePlace(path="/shared/rdzv", size=size, age=age)
+    return facts_of(init_url="file:///shared/rdzv", place=rendezvous_file, source="init_url")
 
 
 RULE = Rule(

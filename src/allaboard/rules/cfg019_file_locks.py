@@ -30,23 +30,23 @@ _LOCKLESS = ("fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.sshfs", "fuse.rcl
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    place, url = facts.place, facts.spec.values.get("init_url")
-    if place is None or url is None:
+    rendezvous_file, url = facts.place, facts.spec.values.get("init_url")
+    if rendezvous_file is None or url is None:
         return
-    options = place.options.split(",")
-    nfs = place.filesystem.startswith("nfs") and (
+    options = rendezvous_file.options.split(",")
+    nfs = rendezvous_file.filesystem.startswith("nfs") and (
         "nolock" in options or "local_lock=all" in options
     )
-    lone = place.filesystem == "tmpfs" and hosts(facts.spec) > 1
-    if place.filesystem not in _LOCKLESS and not nfs and not lone:
+    lone = rendezvous_file.filesystem == "tmpfs" and hosts(facts.spec) > 1
+    if rendezvous_file.filesystem not in _LOCKLESS and not nfs and not lone:
         return
     why = "is in this host's memory alone" if lone else "has no locks that other hosts see"
     yield Claim(
-        summary=f"the rendezvous file is on {place.filesystem}, which {why}",
+        summary=f"the rendezvous file is on {rendezvous_file.filesystem}, which {why}",
         who=own(facts.spec),
         evidence=(
             url.evidence,
-            Evidence(place.options or place.filesystem, "/proc/self/mountinfo"),
+            Evidence(rendezvous_file.options or rendezvous_file.filesystem, "/proc/self/mountinfo"),
         ),
         fix="init_method='tcp://HOST-OF-RANK-0:29500'",
         severity=Severity.WARNING,
@@ -56,8 +56,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _facts(filesystem: str, options: str = "rw") -> ConfigFacts:
-    place = FilePlace(path="/shared/rdzv", filesystem=filesystem, options=options)
-    return facts_of(init_url="file:///shared/rdzv", place=place, source="init_url")
+    rendezvous_file = FilePlace(path="/shared/rdzv", filesystem=filesystem, options=options)
+    return facts_of(init_url="file:///shared/rdzv", place=rendezvous_file, source="init_url")
 
 
 RULE = Rule(

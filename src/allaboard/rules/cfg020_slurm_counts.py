@@ -65,13 +65,13 @@ def _inside(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if world is None or tasks is None or tasks < 2 or world == tasks:
         return
     missing = world - tasks
-    said = (
+    consequence = (
         f"nobody starts {missing} of the ranks"
         if missing > 0
         else f"{-missing} of them {'have' if missing < -1 else 'has'} no rank"
     )
     yield Claim(
-        summary=f"WORLD_SIZE is {world}, and the step has {tasks} tasks: {said}",
+        summary=f"WORLD_SIZE is {world}, and the step has {tasks} tasks: {consequence}",
         who=own(facts.spec),
         evidence=(size.evidence, total.evidence),
         fix="export WORLD_SIZE=$SLURM_NTASKS",
@@ -92,13 +92,13 @@ def _told(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if total is None and nodes is not None and each is not None:
         per = each.integer
         count = nodes.integer * per if nodes.integer is not None and per is not None else None
-    said = total or each
-    if count is None or said is None or count == size.integer:
+    total_source = total or each
+    if count is None or total_source is None or count == size.integer:
         return
     yield Claim(
         summary=f"WORLD_SIZE is {size.text}, and the step has {count} tasks",
         who=own(facts.spec),
-        evidence=(size.evidence, said.evidence),
+        evidence=(size.evidence, total_source.evidence),
         fix="export WORLD_SIZE=$SLURM_NTASKS",
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
@@ -116,45 +116,45 @@ def _sums(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
         return
     if total is None or total.integer is None or each is None:
         return
-    told = sum(m.slots for m in slurm.machines)
-    if not told and count and each.integer:
-        told = count * each.integer
-    if not told or told == total.integer or 0 in (m.slots for m in slurm.machines):
+    slot_sum = sum(m.slots for m in slurm.machines)
+    if not slot_sum and count and each.integer:
+        slot_sum = count * each.integer
+    if not slot_sum or slot_sum == total.integer or 0 in (m.slots for m in slurm.machines):
         return
-    if each.origin.flag and total.integer < told:
+    if each.origin.flag and total.integer < slot_sum:
         return  # sbatch takes --ntasks-per-node as a most when --ntasks is given as well
-    yield _claim(facts, total, each, f"the tasks per node add up to {told}")
+    yield _claim(facts, total, each, f"the tasks per node add up to {slot_sum}")
 
 
 def _rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """RANK and SLURM_PROCID count the same processes where their totals are the same."""
-    mine, size = facts.variables.get("RANK"), facts.variables.get("WORLD_SIZE")
-    theirs, total = slurm.values.get("rank"), facts.variables.get("SLURM_STEP_NUM_TASKS")
-    if mine is None or size is None or theirs is None or total is None:
+    rank, size = facts.variables.get("RANK"), facts.variables.get("WORLD_SIZE")
+    slurm_rank, total = slurm.values.get("rank"), facts.variables.get("SLURM_STEP_NUM_TASKS")
+    if rank is None or size is None or slurm_rank is None or total is None:
         return
     if facts.known("TORCHELASTIC_RUN_ID") or size.integer != total.integer:
         return
-    if mine.integer is not None and mine.integer != theirs.integer:
+    if rank.integer is not None and rank.integer != slurm_rank.integer:
         yield Claim(
-            summary=f"RANK is {mine.text}, and Slurm's own number of this task is {theirs.text}",
+            summary=f"RANK is {rank.text}, and Slurm's own number of this task is {slurm_rank.text}",
             who=own(facts.spec),
-            evidence=(mine.evidence, theirs.evidence, size.evidence),
+            evidence=(rank.evidence, slurm_rank.evidence, size.evidence),
             fix="export RANK=$SLURM_PROCID   # inside the task: srun bash -c '…'",
             severity=Severity.ERROR,
             certainty=Certainty.LIKELY,
-            where=mine.origin.place,
+            where=rank.origin.place,
         )
 
 
-def _claim(facts: ConfigFacts, one: Value, other: Value, said: str) -> Claim:
-    name = one.origin.variable or one.origin.flag
+def _claim(facts: ConfigFacts, value: Value, contradicting: Value, contradiction: str) -> Claim:
+    name = value.origin.variable or value.origin.flag
     return Claim(
-        summary=f"{name} is {one.text}, and {said}",
+        summary=f"{name} is {value.text}, and {contradiction}",
         who=own(facts.spec),
-        evidence=(one.evidence, other.evidence),
+        evidence=(value.evidence, contradicting.evidence),
         fix="#SBATCH --nodes=2 --ntasks-per-node=4   # and no --ntasks",
-        severity=Severity.WARNING if one.origin.flag else Severity.ERROR,
-        where=one.origin.place,
+        severity=Severity.WARNING if value.origin.flag else Severity.ERROR,
+        where=value.origin.place,
     )
 
 

@@ -44,23 +44,23 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     number = port.integer if port is not None else None
     if port is None or number is None or facts.part("slurm") is None:
         return
-    said, held = "", Evidence("")
+    problem, evidence = "", Evidence("")
     own_port = facts.variables.get("SLURM_SRUN_COMM_PORT")
     reserved = facts.variables.get("SLURM_STEP_RESV_PORTS")
     if own_port is not None and own_port.integer == number:
-        said, held = "srun itself uses that port", own_port.evidence
+        problem, evidence = "srun itself uses that port", own_port.evidence
     elif reserved is not None and _inside(number, reserved.text):
-        said, held = "Slurm has reserved that port for MPI", reserved.evidence
+        problem, evidence = "Slurm has reserved that port for MPI", reserved.evidence
     else:
         slots = max((m.slots for m in facts.spec.machines), default=0)
         if slots > 1 and 65535 - slots < number <= 65535 and facts.spec.framework == "tensorflow":
-            said = f"the last of {slots} tasks on a node would have port {number + slots - 1}"
-            held = Evidence(f"{slots} tasks", "SLURM_TASKS_PER_NODE")
-    if said:
+            problem = f"the last of {slots} tasks on a node would have port {number + slots - 1}"
+            evidence = Evidence(f"{slots} tasks", "SLURM_TASKS_PER_NODE")
+    if problem:
         yield Claim(
-            summary=f"MASTER_PORT is {number}, and {said}",
+            summary=f"MASTER_PORT is {number}, and {problem}",
             who=own(facts.spec),
-            evidence=(port.evidence, held),
+            evidence=(port.evidence, evidence),
             fix="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))",
             severity=Severity.ERROR,
             certainty=Certainty.LIKELY,
@@ -74,16 +74,16 @@ def _array(facts: ConfigFacts) -> Iterator[Claim]:
     array = slurm.values.get("array") if slurm is not None else None
     if slurm is None or array is None or not re.search(r"[-,]", array.text):
         return
-    alone = "exclusive" in slurm.values or array.text.endswith("%1")
+    one_at_a_time = "exclusive" in slurm.values or array.text.endswith("%1")
     nodes = slurm.values.get("nnodes")
-    if alone or (nodes is not None and nodes.integer != 1):
+    if one_at_a_time or (nodes is not None and nodes.integer != 1):
         return
     port = facts.spec.values.get("master_port")
     if torchrun is not None:
-        told = torchrun.values
-        if {"standalone", "rdzv_endpoint"} & told.keys() or told.get("nnodes", _ONE).text != "1":
+        flags = torchrun.values
+        if {"standalone", "rdzv_endpoint"} & flags.keys() or flags.get("nnodes", _ONE).text != "1":
             return
-        port = told.get("master_port") or Value(_DEFAULT, Origin(flag="torchrun (default)"))
+        port = flags.get("master_port") or Value(_DEFAULT, Origin(flag="torchrun (default)"))
     if port is None or port.integer in (None, 0):
         return
     yield Claim(
@@ -99,8 +99,8 @@ def _array(facts: ConfigFacts) -> Iterator[Claim]:
 def _inside(number: int, ranges: str) -> bool:
     for part in ranges.split(","):
         low, _, high = part.partition("-")
-        first, last = whole(low), whole(high or low)
-        if first is not None and last is not None and first <= number <= last:
+        low_port, high_port = whole(low), whole(high or low)
+        if low_port is not None and high_port is not None and low_port <= number <= high_port:
             return True
     return False
 

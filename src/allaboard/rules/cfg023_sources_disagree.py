@@ -35,16 +35,16 @@ _ASKED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for conflict in facts.spec.conflicts[:_MOST]:
-        used, other = conflict.used, conflict.other
+        used, ignored = conflict.used, conflict.other
         yield Claim(
             summary=f"{conflict.field.replace('_', ' ')}: {_name(used)} says {used.text!r} "
-            f"and is used; {_name(other)} says {other.text!r}",
+            f"and is used; {_name(ignored)} says {ignored.text!r}",
             who=own(facts.spec),
-            evidence=(used.evidence, other.evidence),
-            fix=_fix(used, other),
+            evidence=(used.evidence, ignored.evidence),
+            fix=_fix(used, ignored),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=other.origin.place or used.origin.place,
+            where=ignored.origin.place or used.origin.place,
         )
 
 
@@ -52,18 +52,18 @@ def _name(value: Value) -> str:
     return value.origin.variable or value.origin.flag or str(value.origin)
 
 
-def _fix(used: Value, other: Value) -> str:
-    name = other.origin.variable
+def _fix(used: Value, ignored: Value) -> str:
+    name = ignored.origin.variable
     if name in _ASKED and used.origin.variable and not used.origin.key:
         return f"export {name}=${used.origin.variable}   # PyTorch's env:// reads {name} alone"
-    if name and not other.origin.key:
-        return f"unset {other.origin.variable}, or export {other.origin.variable}={used.text}"
-    return f"write {used.text} at {other.origin}"
+    if name and not ignored.origin.key:
+        return f"unset {ignored.origin.variable}, or export {ignored.origin.variable}={used.text}"
+    return f"write {used.text} at {ignored.origin}"
 
 
-def _facts(one: Value, other: Value) -> ConfigFacts:
-    facts = facts_of(rank=one.text)
-    spec = msgspec.structs.replace(facts.spec, conflicts=(Conflict("rank", one, other),))
+def _facts(used: Value, ignored: Value) -> ConfigFacts:
+    facts = facts_of(rank=used.text)
+    spec = msgspec.structs.replace(facts.spec, conflicts=(Conflict("rank", used, ignored),))
     return msgspec.structs.replace(facts, spec=spec)
 
 

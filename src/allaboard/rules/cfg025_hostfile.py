@@ -39,21 +39,26 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     part = facts.part("hostfile")
     if part is None:
         return
-    first: dict[str, int] = {}
-    told: set[str] = set()
-    for at, machine in enumerate(part.machines):
+    index_by_name: dict[str, int] = {}
+    reported: set[str] = set()
+    for index, machine in enumerate(part.machines):
         name = machine.name.text.lower()
-        earlier = first.setdefault(name, at)
+        earlier = index_by_name.setdefault(name, index)
         # A host repeated without slots is Open MPI's older way of counting them.
-        if earlier == at or not machine.slots or not part.machines[earlier].slots or name in told:
+        if (
+            earlier == index
+            or not machine.slots
+            or not part.machines[earlier].slots
+            or name in reported
+        ):
             continue
-        told.add(name)
-        one = part.machines[earlier]
-        total = one.slots + machine.slots
+        reported.add(name)
+        earlier_machine = part.machines[earlier]
+        total = earlier_machine.slots + machine.slots
         yield Claim(
-            summary=f"the host {machine.name.text} is listed twice, with {one.slots} and with "
+            summary=f"the host {machine.name.text} is listed twice, with {earlier_machine.slots} and with "
             f"{machine.slots} slots",
-            evidence=(one.name.evidence, machine.name.evidence),
+            evidence=(earlier_machine.name.evidence, machine.name.evidence),
             fix=f"{machine.name.text} slots={total}   # or remove one of the two lines",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,

@@ -41,30 +41,30 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     exempt = next(
         (facts.variables[n] for n in ("no_grpc_proxy", "no_proxy") if _set(facts, n)), None
     )
-    listed = [parse(v.text).host for _, _, v in facts.spec.tasks()]
-    place = facts.spec.values.get("coordinator")
-    listed += [parse(place.text).host] if place is not None else []
+    host_names = [parse(v.text).host for _, _, v in facts.spec.tasks()]
+    coordinator = facts.spec.values.get("coordinator")
+    host_names += [parse(coordinator.text).host] if coordinator is not None else []
     suffixes = [s.strip() for s in exempt.text.split(",")] if exempt is not None else []
     caught = [
         h
-        for h in dict.fromkeys(listed)
+        for h in dict.fromkeys(host_names)
         if not only_here(h) and not any(s and _matches(h, s) for s in suffixes)
     ]
     if not caught:
         return
     name = proxy.origin.variable
-    shown = re.sub(r"//[^@/]*@", "//***@", proxy.text)
-    some = ",".join(caught[:8])
+    shown_proxy = re.sub(r"//[^@/]*@", "//***@", proxy.text)
+    shown_hosts = ",".join(caught[:8])
     yield Claim(
         summary=f"{name} is set, and gRPC would send {caught[0]}"
         + (f" and {len(caught) - 1} more" if len(caught) > 1 else "")
         + " through that proxy",
         who=own(facts.spec),
         evidence=(
-            Evidence(shown, name),
+            Evidence(shown_proxy, name),
             Evidence(exempt.text if exempt is not None else "not set", "no_proxy"),
         ),
-        fix=f"export no_proxy={shlex.quote(some)}",
+        fix=f"export no_proxy={shlex.quote(shown_hosts)}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )

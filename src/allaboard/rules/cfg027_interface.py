@@ -32,17 +32,17 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         loopback = text == "lo" and hosts(facts.spec) > 1
         if not missing and not loopback:
             continue
-        real = [i for i in host.interfaces if i != "lo"] or list(host.interfaces)
-        said = "lo, which other hosts cannot reach" if loopback else f"{missing!r}"
+        usable = [i for i in host.interfaces if i != "lo"] or list(host.interfaces)
+        wrong_value = "lo, which other hosts cannot reach" if loopback else f"{missing!r}"
         yield Claim(
-            summary=f"{name} names {said}"
+            summary=f"{name} names {wrong_value}"
             + ("" if loopback else "; this host has no such interface"),
             who=own(facts.spec),
             evidence=(
                 value.evidence,
                 Evidence(", ".join(host.interfaces), "interfaces of this host"),
             ),
-            fix=f"export {name}={real[0]}",
+            fix=f"export {name}={usable[0]}",
         )
 
 
@@ -55,9 +55,9 @@ def _nccl(text: str, host: LocalHost) -> str:
     if text.startswith("^"):
         return ""
     exact = text.startswith("=")
-    wanted = [w.partition(":")[0] for w in text.lstrip("=").split(",") if w]
-    for word in wanted:
-        if any(i == word if exact else i.startswith(word) for i in host.interfaces):
+    names = [w.partition(":")[0] for w in text.lstrip("=").split(",") if w]
+    for name in names:
+        if any(i == name if exact else i.startswith(name) for i in host.interfaces):
             return ""
     return text
 

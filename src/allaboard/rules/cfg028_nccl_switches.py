@@ -52,9 +52,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if not text or text.startswith("^"):
         return
     exact = text.startswith("=")
-    wanted = [w.partition(":")[0] for w in text.lstrip("=").split(",") if w]
-    for word in wanted:
-        if any(d == word if exact else d.startswith(word) for d in host.infiniband):
+    device_names = [w.partition(":")[0] for w in text.lstrip("=").split(",") if w]
+    for device_name in device_names:
+        if any(d == device_name if exact else d.startswith(device_name) for d in host.infiniband):
             return
     yield Claim(
         summary=f"NCCL_IB_HCA names {text!r}; this host has "

@@ -61,23 +61,29 @@ def _slots(workload: Workload, workers: int) -> Iterator[Claim]:
     launcher = next((r for r in workload.roles if r.name == "Launcher"), None)
     if workload.kind != "MPIJob" or launcher is None:
         return
-    per = workload.per_node
-    each = 1 if per is None else per.integer
-    for words in every(launcher.commands, ("mpirun", "mpiexec")):
-        flags = find_flags(words, frozenset(("np", "n", "c", "x", "map_by")), frozenset())
-        asked = next((flags.values[n] for n in ("np", "n", "c") if n in flags.values), None)
-        count = asked.integer if asked is not None else None
-        free = any("oversubscribe" in w.text.lower() for w in words) or flags.opaque
-        if asked is None or count is None or each is None or free or count <= each * workers:
+    slots_value = workload.per_node
+    slots_per_worker = 1 if slots_value is None else slots_value.integer
+    for command in every(launcher.commands, ("mpirun", "mpiexec")):
+        flags = find_flags(command, frozenset(("np", "n", "c", "x", "map_by")), frozenset())
+        process_flag = next((flags.values[n] for n in ("np", "n", "c") if n in flags.values), None)
+        count = process_flag.integer if process_flag is not None else None
+        free = any("oversubscribe" in w.text.lower() for w in command) or flags.opaque
+        if (
+            process_flag is None
+            or count is None
+            or slots_per_worker is None
+            or free
+            or count <= slots_per_worker * workers
+        ):
             continue
-        slots = per or Value("1", workload.origin)
+        slots = slots_value or Value("1", workload.origin)
         yield Claim(
-            summary=f"{asked.origin.flag} {count} asks for {count} processes, and MPIJob "
-            f"{workload.name} has {each * workers} slots: {workers} workers of {each}",
-            evidence=(asked.evidence, slots.evidence),
-            fix=f"{asked.origin.flag} {each * workers}   # or Worker replicas: {-(-count // each)}",
+            summary=f"{process_flag.origin.flag} {count} asks for {count} processes, and MPIJob "
+            f"{workload.name} has {slots_per_worker * workers} slots: {workers} workers of {slots_per_worker}",
+            evidence=(process_flag.evidence, slots.evidence),
+            fix=f"{process_flag.origin.flag} {slots_per_worker * workers}   # or Worker replicas: {-(-count // slots_per_worker)}",
             certainty=Certainty.LIKELY,
-            where=asked.origin.place,
+            where=process_flag.origin.place,
         )
 
 
@@ -117,13 +123,13 @@ def _one(workload: Workload, role: Role) -> Iterator[Claim]:
 
 def _completions(workload: Workload) -> Iterator[Claim]:
     """An indexed Job whose pods do not all run at the same time cannot meet."""
-    together, total = workload.parallelism, workload.completions
+    parallelism, total = workload.parallelism, workload.completions
     if not workload.indexed or total is None or total.integer is None:
         return
-    count = together.integer if together is not None else 1
+    count = parallelism.integer if parallelism is not None else 1
     if count is None or count >= total.integer:
         return
-    value = together or total
+    value = parallelism or total
     yield Claim(
         summary=f"Job {workload.name} runs {count} of its {total.integer} pods at a time: "
         "the others start when these have ended, and these wait for them",
@@ -142,42 +148,44 @@ def _one_job(workload: Workload) -> bool:
     return meets or bool(names & {"WORLD_SIZE", "MASTER_ADDR", "JAX_COORDINATOR_ADDRESS"})
 
 
-def _flag(words: tuple[Value, ...], flag: str) -> Value | None:
-    for at, word in enumerate(words):
-        if word.text == flag and at + 1 < len(words):
-            return words[at + 1]
-        if word.text.startswith(flag + "="):
-            return Value(word.text.partition("=")[2], word.origin)
+def _flag(command: tuple[Value, ...], flag: str) -> Value | None:
+    for position, argument in enumerate(command):
+        if argument.text == flag and position + 1 < len(command):
+            return command[position + 1]
+        if argument.text.startswith(flag + "="):
+            return Value(argument.text.partition("=")[2], argument.origin)
     return None
 
 
-def _claim(workload: Workload, told: Value, replicas: Value, total: int, right: str) -> Claim:
-    name = told.origin.variable or "--nnodes"
+def _claim(
+    workload: Workload, declared: Value, replicas: Value, total: int, correction: str
+) -> Claim:
+    name = declared.origin.variable or "--nnodes"
     return Claim(
-        summary=f"{name} is {told.text}, and {workload.kind} {workload.name} starts {total} "
+        summary=f"{name} is {declared.text}, and {workload.kind} {workload.name} starts {total} "
         f"pod{'s' if total != 1 else ''}",
-        evidence=(told.evidence, replicas.evidence),
-        fix=f'{name}: "{right}"' if told.origin.variable else f"--nnodes={right}",
-        where=told.origin.place,
+        evidence=(declared.evidence, replicas.evidence),
+        fix=f'{name}: "{correction}"' if declared.origin.variable else f"--nnodes={correction}",
+        where=declared.origin.place,
     )
 
 
 def _job(replicas: str, size: str, per: str = "") -> ManifestFacts:
-    at = Origin(file="job.yaml", line=9, column=17)
+    origin = Origin(file="job.yaml", line=9, column=17)
     role = Role(
         name="Worker",
-        replicas=Value(replicas, at),
+        replicas=Value(replicas, origin),
         env={"WORLD_SIZE": Value(size, Origin(variable="WORLD_SIZE", file="job.yaml", line=20))},
     )
-    each = Value(per, at) if per else None
+    each = Value(per, origin) if per else None
     return ManifestFacts(
         workloads=(Workload(kind="PyTorchJob", name="mnist", roles=(role,), per_node=each),)
     )
 
 
 def _mpi(count: str, *more: str) -> ManifestFacts:
-    words = tuple(Value(w) for w in ("mpirun", *more, "-np", count, "python", "train.py"))
-    launcher = Role(name="Launcher", replicas=Value("1"), command=words, commands=(words,))
+    command = tuple(Value(w) for w in ("mpirun", *more, "-np", count, "python", "train.py"))
+    launcher = Role(name="Launcher", replicas=Value("1"), command=command, commands=(command,))
     worker = Role(name="Worker", replicas=Value("2"))
     return ManifestFacts(
         workloads=(

@@ -53,20 +53,20 @@ def _selects_others(workload: Workload, role: Role, service: Service) -> Iterato
     """A service that does not select these pods gives them no names."""
     labels = {**role.labels, **dict.fromkeys(_GIVEN[workload.kind], workload.name)}
     for key, text in service.selector.items():
-        known = key in _UNKNOWN or ("kubernetes.io/" in key and key not in labels)
-        if known or labels.get(key) == text:
+        is_unknowable = key in _UNKNOWN or ("kubernetes.io/" in key and key not in labels)
+        if is_unknowable or labels.get(key) == text:
             continue
-        have = (
+        actual_labels = (
             f"{key}={labels[key]}"
             if key in labels
             else ", ".join(f"{k}={t}" for k, t in labels.items()) or "no labels"
         )
         yield Claim(
             summary=f"the service {service.name!r} selects pods with {key}={text}, and those of "
-            f"{workload.kind} {workload.name} have {have}: their names do not resolve",
+            f"{workload.kind} {workload.name} have {actual_labels}: their names do not resolve",
             evidence=(
                 Value(f"{key}: {text}", service.origin).evidence,
-                Value(have, role.origin).evidence,
+                Value(actual_labels, role.origin).evidence,
             ),
             fix=_selector(labels, workload),
             where=service.origin.place,
@@ -91,10 +91,10 @@ def _domains(workload: Workload) -> Iterator[tuple[Value, Role]]:
 
 def _distributed(role: Role) -> bool:
     named = {*role.env, *role.computed}
-    words = " ".join(w.text for w in role.command)
+    command_text = " ".join(w.text for w in role.command)
     return bool(
         named & {"MASTER_ADDR", "WORLD_SIZE", "TF_CONFIG", "JAX_COORDINATOR_ADDRESS", "RANK"}
-    ) or any(w in words for w in ("torchrun", "torch.distributed", "--rdzv", "MASTER_ADDR"))
+    ) or any(w in command_text for w in ("torchrun", "torch.distributed", "--rdzv", "MASTER_ADDR"))
 
 
 def _meets_by_pod(role: Role, service: str) -> bool:
@@ -131,14 +131,16 @@ def _not_headless(workload: Workload, named: Value, service: Service) -> Claim:
 
 
 def _facts(services: tuple[Service, ...]) -> ManifestFacts:
-    at = Origin(key="spec.serviceName", file="set.yaml", line=6, column=16)
+    origin = Origin(key="spec.serviceName", file="set.yaml", line=6, column=16)
     role = Role(
         name="",
         replicas=Value("2"),
         env={"MASTER_ADDR": Value("train-0.train")},
         labels={"app": "train"},
     )
-    workload = Workload(kind="StatefulSet", name="train", roles=(role,), service=Value("train", at))
+    workload = Workload(
+        kind="StatefulSet", name="train", roles=(role,), service=Value("train", origin)
+    )
     return ManifestFacts(workloads=(workload,), services=services)
 
 

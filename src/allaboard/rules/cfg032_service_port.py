@@ -64,18 +64,18 @@ def _judged(service: Service, port: Value) -> Claim | None:
     )
 
 
-def _claim(summary: str, port: Value, other: Value, fix: str) -> Claim:
+def _claim(summary: str, port: Value, service_value: Value, fix: str) -> Claim:
     return Claim(
         summary=summary,
-        evidence=(port.evidence, other.evidence),
+        evidence=(port.evidence, service_value.evidence),
         fix=fix,
-        where=other.origin.place or port.origin.place,
+        where=service_value.origin.place or port.origin.place,
     )
 
 
 def _facts(port: str, target: str = "", headless: bool = False) -> ManifestFacts:
-    at = Origin(key="spec.ports.port", file="job.yaml", line=8, column=11)
-    listed = ServicePort(port=Value(port, at), target=Value(target, at) if target else None)
+    origin = Origin(key="spec.ports.port", file="job.yaml", line=8, column=11)
+    listed = ServicePort(port=Value(port, origin), target=Value(target, origin) if target else None)
     role = Role(
         name="",
         replicas=Value("2"),

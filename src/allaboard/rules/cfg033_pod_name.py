@@ -36,16 +36,16 @@ _LIKE = 0.8
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
-    services = {s.name for s in facts.services}
-    workloads = {w.name for w in facts.workloads}
+    service_names = {s.name for s in facts.services}
+    workload_names = {w.name for w in facts.workloads}
     for workload in facts.workloads:
         for role in workload.roles:
             for value in _named(role):
                 if workload.kind == "JobSet":
                     yield from _in_set(workload, role, value)
                 elif workload.kind in ("Job", "StatefulSet"):
-                    yield from _judged(workload, role, value, services)
-                    yield from _misspelt(workloads, workload, role, value)
+                    yield from _judged(workload, role, value, service_names)
+                    yield from _misspelt(workload_names, workload, role, value)
 
 
 def _named(role: Role) -> Iterator[Value]:
@@ -54,99 +54,109 @@ def _named(role: Role) -> Iterator[Value]:
         if name in role.env:
             yield role.env[name]
     for command in role.commands:
-        for at, word in enumerate(command):
-            flag, equals, text = word.text.partition("=")
+        for position, argument in enumerate(command):
+            flag, equals, text = argument.text.partition("=")
             if flag.lstrip("-").replace("-", "_") not in _FLAGS or not flag.startswith("-"):
                 continue
-            found = text if equals else command[at + 1].text if at + 1 < len(command) else ""
-            if found and OPAQUE not in found:
-                origin = word.origin
+            address = (
+                text
+                if equals
+                else command[position + 1].text
+                if position + 1 < len(command)
+                else ""
+            )
+            if address and OPAQUE not in address:
+                origin = argument.origin
                 yield Value(
-                    found,
+                    address,
                     Origin(flag=flag, file=origin.file, line=origin.line, column=origin.column),
                 )
 
 
 def _in_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
     """A JobSet's pods: ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
-    pod, _, rest = parse(value.text).host.partition(".")
-    if rest.partition(".")[0] != workload.subdomain or not workload.subdomain:
+    pod, _, domain = parse(value.text).host.partition(".")
+    if domain.partition(".")[0] != workload.subdomain or not workload.subdomain:
         return
-    for other in workload.roles:
-        match = re.fullmatch(re.escape(f"{workload.name}-{other.name}") + r"-(\d+)-(\d+)", pod)
-        count = other.replicas.integer
+    for other_role in workload.roles:
+        match = re.fullmatch(re.escape(f"{workload.name}-{other_role.name}") + r"-(\d+)-(\d+)", pod)
+        count = other_role.replicas.integer
         if match is not None and (count is None or int(match[2]) < count):
             return
-    right = f"{workload.name}-{role.name}-0-0.{workload.subdomain}"
-    yield _claim(workload, value, f"its pods are {right} and so on", right)
+    correct_name = f"{workload.name}-{role.name}-0-0.{workload.subdomain}"
+    yield _claim(workload, value, f"its pods are {correct_name} and so on", correct_name)
 
 
-def _misspelt(known: Set[str], workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
+def _misspelt(
+    workload_names: Set[str], workload: Workload, role: Role, value: Value
+) -> Iterator[Claim]:
     """The service is this workload's, and the pod's name nearly is."""
-    pod, _, rest = parse(value.text).host.partition(".")
+    pod, _, domain_text = parse(value.text).host.partition(".")
     domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
     match = re.fullmatch(r"(.+)-\d+", pod)
-    if domain is None or match is None or rest.partition(".")[0] != domain.text:
+    if domain is None or match is None or domain_text.partition(".")[0] != domain.text:
         return
-    if match[1] in known:
+    if match[1] in workload_names:
         return
     from difflib import SequenceMatcher  # few look so far, and it takes time to load
 
-    like = SequenceMatcher(None, match[1], workload.name).ratio()
-    if like >= _LIKE:
-        right = f"{workload.name}-0.{domain.text}"
-        yield _claim(workload, value, f"its pods are {workload.name}-0 and so on", right)
+    similarity = SequenceMatcher(None, match[1], workload.name).ratio()
+    if similarity >= _LIKE:
+        correct_name = f"{workload.name}-0.{domain.text}"
+        yield _claim(workload, value, f"its pods are {workload.name}-0 and so on", correct_name)
 
 
-def _claim(workload: Workload, value: Value, said: str, right: str) -> Claim:
+def _claim(workload: Workload, value: Value, contradiction: str, correct_name: str) -> Claim:
     port = parse(value.text).port
     return Claim(
-        summary=f"{value.origin.name or 'the address'} is {value.text}, and {said}",
+        summary=f"{value.origin.name or 'the address'} is {value.text}, and {contradiction}",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
-        fix=f"{value.origin.name}={right}" + (f":{port}" if port else ""),
+        fix=f"{value.origin.name}={correct_name}" + (f":{port}" if port else ""),
         certainty=Certainty.LIKELY,
         where=value.origin.place,
     )
 
 
-def _judged(workload: Workload, role: Role, value: Value, services: set[str]) -> Iterator[Claim]:
+def _judged(
+    workload: Workload, role: Role, value: Value, service_names: set[str]
+) -> Iterator[Claim]:
     host = parse(value.text).host
-    pod, _, rest = host.partition(".")
+    pod, _, domain_text = host.partition(".")
     match = re.fullmatch(re.escape(workload.name) + r"-(\d+)", pod)
-    if match is None or pod in services or not workload.name:
+    if match is None or pod in service_names or not workload.name:
         return
     domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
     port = f":{parse(value.text).port}" if parse(value.text).port else ""
-    said = right = ""
+    contradiction = correction = ""
     count = role.replicas.integer
     if workload.kind == "Job" and not workload.indexed:
-        said = "the Job is not indexed: its pods have random names"
-        right = "completionMode: Indexed"
+        contradiction = "the Job is not indexed: its pods have random names"
+        correction = "completionMode: Indexed"
     elif domain is None:
         field = "serviceName" if workload.kind == "StatefulSet" else "subdomain"
-        said = f"its pods have no {field}: no name of theirs resolves"
-        right = f"{field}: {rest.partition('.')[0] or workload.name}"
-    elif rest.partition(".")[0] != domain.text:
-        said = f"the pods' names end in .{domain.text}"
-        right = f"{value.origin.name}={pod}.{domain.text}{port}"
+        contradiction = f"its pods have no {field}: no name of theirs resolves"
+        correction = f"{field}: {domain_text.partition('.')[0] or workload.name}"
+    elif domain_text.partition(".")[0] != domain.text:
+        contradiction = f"the pods' names end in .{domain.text}"
+        correction = f"{value.origin.name}={pod}.{domain.text}{port}"
     elif count is not None and int(match.group(1)) >= count:
-        said = f"its pods are {workload.name}-0 to {workload.name}-{count - 1}"
-        right = f"{value.origin.name}={workload.name}-0.{domain.text}{port}"
-    if said:
+        contradiction = f"its pods are {workload.name}-0 to {workload.name}-{count - 1}"
+        correction = f"{value.origin.name}={workload.name}-0.{domain.text}{port}"
+    if contradiction:
         yield Claim(
-            summary=f"{value.origin.name or 'the address'} is {value.text}, and {said}",
+            summary=f"{value.origin.name or 'the address'} is {value.text}, and {contradiction}",
             evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
-            fix=right,
+            fix=correction,
             where=value.origin.place,
         )
 
 
 def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> ManifestFacts:
-    at = Origin(variable="MASTER_ADDR", file="job.yaml", line=21, column=20)
+    origin = Origin(variable="MASTER_ADDR", file="job.yaml", line=21, column=20)
     role = Role(
         name="",
         replicas=Value("2"),
-        env={"MASTER_ADDR": Value(address, at)},
+        env={"MASTER_ADDR": Value(address, origin)},
         subdomain=Value(subdomain) if subdomain else None,
     )
     workload = Workload(kind="Job", name="mnist", roles=(role,), indexed=indexed)
@@ -154,8 +164,8 @@ def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> Mani
 
 
 def _set(address: str) -> ManifestFacts:
-    at = Origin(variable="MASTER_ADDR", file="set.yaml", line=21, column=20)
-    role = Role(name="workers", replicas=Value("4"), env={"MASTER_ADDR": Value(address, at)})
+    origin = Origin(variable="MASTER_ADDR", file="set.yaml", line=21, column=20)
+    role = Role(name="workers", replicas=Value("4"), env={"MASTER_ADDR": Value(address, origin)})
     workload = Workload(kind="JobSet", name="train", roles=(role,), subdomain="train")
     return ManifestFacts(workloads=(workload,))
 

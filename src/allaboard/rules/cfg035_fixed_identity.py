@@ -42,11 +42,11 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 def _node_rank(role: Role) -> Value | None:
     """The number that torchrun is told literally, where nothing else numbers the nodes."""
-    for words in every(role.commands, ("torchrun",), ("torch.distributed.run",)):
-        values = read_flags(words, frozenset(["standalone", "module", "m", "no_python"])).values
+    for command in every(role.commands, ("torchrun",), ("torch.distributed.run",)):
+        values = read_flags(command, frozenset(["standalone", "module", "m", "no_python"])).values
         node, backend = values.get("node_rank"), values.get("rdzv_backend")
-        many = (values["nnodes"].text if "nnodes" in values else "1") != "1"
-        if many and node is not None and node.integer is not None and backend is None:
+        several_nodes = (values["nnodes"].text if "nnodes" in values else "1") != "1"
+        if several_nodes and node is not None and node.integer is not None and backend is None:
             return node
     return None
 
@@ -69,14 +69,14 @@ def _claim(workload: Workload, role: Role, value: Value, count: int) -> Claim:
 
 
 def _facts(replicas: str, name: str = "RANK", text: str = "0") -> ManifestFacts:
-    at = Origin(variable=name, file="job.yaml", line=18, column=20)
-    role = Role(name="Worker", replicas=Value(replicas), env={name: Value(text, at)})
+    origin = Origin(variable=name, file="job.yaml", line=18, column=20)
+    role = Role(name="Worker", replicas=Value(replicas), env={name: Value(text, origin)})
     return ManifestFacts(workloads=(Workload(kind="PyTorchJob", name="mnist", roles=(role,)),))
 
 
-def _told(*words: str) -> ManifestFacts:
+def _told(*flags: str) -> ManifestFacts:
     command = tuple(
-        Value(w, Origin(file="job.yaml", line=20)) for w in ("torchrun", *words, "t.py")
+        Value(w, Origin(file="job.yaml", line=20)) for w in ("torchrun", *flags, "t.py")
     )
     role = Role(name="", replicas=Value("4"), commands=(command,))
     return ManifestFacts(workloads=(Workload(kind="StatefulSet", name="train", roles=(role,)),))

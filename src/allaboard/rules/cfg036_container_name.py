@@ -21,26 +21,26 @@ _NAMES = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     for workload in facts.workloads:
-        wanted = _NAMES.get(workload.kind)
-        if wanted is None:
+        expected_name = _NAMES.get(workload.kind)
+        if expected_name is None:
             continue
         for role in workload.roles:
             names = [c.text for c in role.containers]
-            if not names or wanted in names:
+            if not names or expected_name in names:
                 continue
-            first = role.containers[0]
+            first_container = role.containers[0]
             yield Claim(
                 summary=f"{workload.kind} {workload.name} {role.name} has no container "
-                f"{wanted!r}: it has {', '.join(names)}",
-                evidence=(first.evidence,),
-                fix=f"- name: {wanted}",
-                where=first.origin.place,
+                f"{expected_name!r}: it has {', '.join(names)}",
+                evidence=(first_container.evidence,),
+                fix=f"- name: {expected_name}",
+                where=first_container.origin.place,
             )
 
 
 def _facts(kind: str, name: str) -> ManifestFacts:
-    at = Origin(key="containers.name", file="job.yaml", line=12, column=19)
-    role = Role(name="Worker", replicas=Value("2"), containers=(Value(name, at),))
+    origin = Origin(key="containers.name", file="job.yaml", line=12, column=19)
+    role = Role(name="Worker", replicas=Value("2"), containers=(Value(name, origin),))
     return ManifestFacts(workloads=(Workload(kind=kind, name="mnist", roles=(role,)),))
 
 

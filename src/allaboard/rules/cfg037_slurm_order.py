@@ -27,10 +27,10 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     order = sorted(names)
     if names == order:
         return
-    at = next(i for i, (a, b) in enumerate(zip(names, order, strict=True)) if a != b)
+    index = next(i for i, (a, b) in enumerate(zip(names, order, strict=True)) if a != b)
     yield Claim(
-        summary=f"SlurmClusterResolver would take {order[at]} for host {at}, where Slurm has "
-        f"{names[at]}; it matters only to TensorFlow",
+        summary=f"SlurmClusterResolver would take {order[index]} for host {index}, where Slurm has "
+        f"{names[index]}; it matters only to TensorFlow",
         who=own(facts.spec),
         evidence=(
             slurm.machines[0].name.evidence,

@@ -56,10 +56,10 @@ def _low(port: str) -> bool:
     return 0 < (whole(port) or 0) < 1024
 
 
-def _claim(summary: str, who: tuple[Who, ...], value: Value, fix: str) -> Claim:
+def _claim(summary: str, members: tuple[Who, ...], value: Value, fix: str) -> Claim:
     return Claim(
         summary=summary,
-        who=who,
+        who=members,
         evidence=(value.evidence,),
         fix=fix,
         severity=Severity.WARNING,

@@ -59,41 +59,41 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 def _literals(script: Script) -> dict[str, object]:
     """Names that are assigned one literal, once."""
-    found: dict[str, object] = {}
-    stored: dict[str, int] = {}
+    literals: dict[str, object] = {}
+    assignments: dict[str, int] = {}
     for node in ast.walk(script.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
             base = ast.unparse(node).partition("[")[0]
-            stored[base] = stored.get(base, 0) + 2
+            assignments[base] = assignments.get(base, 0) + 2
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            stored[name] = stored.get(name, 0) + 1
+            assignments[name] = assignments.get(name, 0) + 1
             try:
-                found[name] = ast.literal_eval(node.value)
+                literals[name] = ast.literal_eval(node.value)
             except (ValueError, TypeError, RecursionError):
-                stored[name] += 1
-    return {name: value for name, value in found.items() if stored.get(name) == 1}
+                assignments[name] += 1
+    return {name: value for name, value in literals.items() if assignments.get(name) == 1}
 
 
 def _spec(value: ast.expr, literals: dict[str, object]) -> dict[str, object] | None:
     import json
 
     if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("dumps") and value.args:
-        first = value.args[0]
-        if isinstance(first, ast.Name):
-            known = literals.get(first.id)
+        argument = value.args[0]
+        if isinstance(argument, ast.Name):
+            known = literals.get(argument.id)
             return known if isinstance(known, dict) else None
         try:
-            literal = ast.literal_eval(first)
+            literal = ast.literal_eval(argument)
         except (ValueError, TypeError, RecursionError):
             return None
         return literal if isinstance(literal, dict) else None
     if isinstance(value, ast.Constant) and isinstance(value.value, str):
         try:
-            read = json.loads(value.value)
+            parsed = json.loads(value.value)
         except (ValueError, RecursionError):
             return None
-        return read if isinstance(read, dict) else None
+        return parsed if isinstance(parsed, dict) else None
     return None
 
 
@@ -124,8 +124,8 @@ os.environ["TF_CONFIG"] = json.dumps({
 """
 
 
-def _script(index: str, one: str = "10.0.0.1", other: str = "10.0.0.2") -> ScriptFacts:
-    text = _SET.replace("INDEX", index).replace("HOST0", one).replace("HOST1", other)
+def _script(index: str, first_host: str = "10.0.0.1", second_host: str = "10.0.0.2") -> ScriptFacts:
+    text = _SET.replace("INDEX", index).replace("HOST0", first_host).replace("HOST1", second_host)
     return ScriptFacts(source=text)
 
 

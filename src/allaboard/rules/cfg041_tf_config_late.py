@@ -30,26 +30,26 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     readers = [n for name, n in script.calls if name.rpartition(".")[2] in _READS]
     if not readers:
         return
-    first = readers[0]
-    sets = [
+    first_reader = readers[0]
+    assignments = [
         n
         for n in ast.walk(script.tree)
         if isinstance(n, ast.Assign)
         and isinstance(n.targets[0], ast.Subscript)
         and ast.unparse(n.targets[0]) == "os.environ['TF_CONFIG']"
-        and script.function(n) is script.function(first)
+        and script.function(n) is script.function(first_reader)
     ]
-    if not sets or any(n.lineno < first.lineno for n in sets):
+    if not assignments or any(n.lineno < first_reader.lineno for n in assignments):
         return
-    if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(first)):
+    if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(first_reader)):
         return
-    name = script.name(first.func).rpartition(".")[2]
+    name = script.name(first_reader.func).rpartition(".")[2]
     yield Claim(
         summary=f"TF_CONFIG is set after {name} was made, which has already read it",
-        evidence=(script.evidence(sets[0]), script.evidence(first)),
-        fix=f"{script.text(sets[0])}   # before line {first.lineno}",
+        evidence=(script.evidence(assignments[0]), script.evidence(first_reader)),
+        fix=f"{script.text(assignments[0])}   # before line {first_reader.lineno}",
         certainty=Certainty.LIKELY,
-        where=script.place(sets[0]),
+        where=script.place(assignments[0]),
     )
 
 

@@ -37,20 +37,25 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from told(facts.problems, "launch", Certainty.LIKELY)
     step, allocation = facts.part("srun"), facts.part("slurm")
-    held = _nodes(allocation, most=True)
-    if step is not None and held is not None:
-        yield from _step(step, held)
-    there = _nodes(step) if step is not None and "nnodes" in step.values else held
+    allocated = _nodes(allocation, most=True)
+    if step is not None and allocated is not None:
+        yield from _step(step, allocated)
+    step_nodes = _nodes(step) if step is not None and "nnodes" in step.values else allocated
     by_srun = step.values.get("launcher") if step is not None else None
     for name in _LAUNCHERS:
         launcher = facts.part(name)
         if launcher is None:
             continue
-        if by_srun is not None and by_srun.text == name and there is not None and there[0] > 1:
-            yield from _on_each(name, launcher, there)
-        most = there or held
-        if most is not None:
-            yield from _too_many(name, launcher, most)
+        if (
+            by_srun is not None
+            and by_srun.text == name
+            and step_nodes is not None
+            and step_nodes[0] > 1
+        ):
+            yield from _on_each(name, launcher, step_nodes)
+        available = step_nodes or allocated
+        if available is not None:
+            yield from _too_many(name, launcher, available)
 
 
 def _nodes(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | None:
@@ -63,50 +68,50 @@ def _nodes(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | 
     return (number, value) if number else None
 
 
-def _step(step: PartialSpec, held: tuple[int, Value]) -> Iterator[Claim]:
-    asked = _nodes(step)
-    if asked is not None and asked[0] > held[0]:
-        name = asked[1].origin.flag
+def _step(step: PartialSpec, allocated: tuple[int, Value]) -> Iterator[Claim]:
+    requested = _nodes(step)
+    if requested is not None and requested[0] > allocated[0]:
+        name = requested[1].origin.flag
         yield likely(
-            f"srun asks for {asked[0]} nodes, and the allocation has {held[0]}: srun refuses",
-            (asked[1], held[1]),
-            f"{name} {held[0]}" if len(name) == 2 else f"{name}={held[0]}",
+            f"srun asks for {requested[0]} nodes, and the allocation has {allocated[0]}: srun refuses",
+            (requested[1], allocated[1]),
+            f"{name} {allocated[0]}" if len(name) == 2 else f"{name}={allocated[0]}",
         )
 
 
-def _too_many(name: str, launcher: PartialSpec, there: tuple[int, Value]) -> Iterator[Claim]:
-    asked = _nodes(launcher)
-    if asked is not None and asked[0] > there[0]:
-        flag = asked[1].origin.flag or name
+def _too_many(name: str, launcher: PartialSpec, available: tuple[int, Value]) -> Iterator[Claim]:
+    requested = _nodes(launcher)
+    if requested is not None and requested[0] > available[0]:
+        flag = requested[1].origin.flag or name
         yield likely(
-            f"{name} waits for {asked[0]} nodes, and {there[0]} "
-            f"{'is' if there[0] == 1 else 'are'} there",
-            (asked[1], there[1]),
+            f"{name} waits for {requested[0]} nodes, and {available[0]} "
+            f"{'is' if available[0] == 1 else 'are'} there",
+            (requested[1], available[1]),
             f"{flag}=$SLURM_NNODES",
         )
 
 
-def _on_each(name: str, launcher: PartialSpec, there: tuple[int, Value]) -> Iterator[Claim]:
+def _on_each(name: str, launcher: PartialSpec, step_nodes: tuple[int, Value]) -> Iterator[Claim]:
     """One command, which srun starts on each of several nodes."""
-    count, held = there
+    count, nodes_value = step_nodes
     value, node = launcher.values.get("nnodes"), launcher.values.get("node_rank")
-    most = Value(value.text.rpartition(":")[2]).integer if value is not None else 1
-    if most == 1:
+    max_nodes = Value(value.text.rpartition(":")[2]).integer if value is not None else 1
+    if max_nodes == 1:
         if name == "torchrun":
             yield likely(
                 f"torchrun is started on {count} nodes but told of one: each of them trains alone",
-                (*((value,) if value is not None else ()), held),
+                (*((value,) if value is not None else ()), nodes_value),
                 "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
                 "--rdzv-endpoint=FIRST-HOST:29500 …",
             )
         return
-    if value is not None and most is not None and most < count:
+    if value is not None and max_nodes is not None and max_nodes < count:
         flag = value.origin.flag or name
         yield likely(
             f"{name} is started on {count} nodes, and {flag} is {value.text}: "
-            f"{_others(count - most)} no place in the job",
-            (value, held),
-            f"{flag}=$SLURM_NNODES   # or srun -N {most} {name} …",
+            f"{_others(count - max_nodes)} no place in the job",
+            (value, nodes_value),
+            f"{flag}=$SLURM_NNODES   # or srun -N {max_nodes} {name} …",
         )
     backend = launcher.values.get("rdzv_backend")
     static = backend is None or backend.text in ("static", "")
@@ -114,7 +119,7 @@ def _on_each(name: str, launcher: PartialSpec, there: tuple[int, Value]) -> Iter
         flag = node.origin.flag
         yield likely(
             f"{flag} is {node.text} on each of the {count} nodes, which srun starts with one command",
-            (node, held),
+            (node, nodes_value),
             f"srun bash -c '{name} … {flag}=$SLURM_NODEID …'   # single quotes: each task's own",
         )
 

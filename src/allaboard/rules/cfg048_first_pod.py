@@ -57,38 +57,38 @@ def _by_ordinal(role: Role) -> bool:
 
 def _places(role: Role) -> Iterator[Value]:
     yield from (role.env[name] for name in _PLACES if name in role.env)
-    for word in role.command:
-        for match in _FLAG.finditer(word.text):
-            at = word.origin
+    for argument in role.command:
+        for match in _FLAG.finditer(argument.text):
+            at = argument.origin
             name = "--master-addr" if match[1] else "MASTER_ADDR"
             origin = Origin(flag=name, file=at.file, line=at.line, column=at.column)
             yield Value(match[1] or match[2], origin)
 
 
 def _other(workload: Workload, value: Value) -> Iterator[Claim]:
-    seen = parse(value.text)
-    pod, _, rest = seen.host.partition(".")
+    parsed = parse(value.text)
+    pod, _, domain = parsed.host.partition(".")
     match = re.fullmatch(re.escape(workload.name) + r"-(\d+)", pod)
     if match is None or int(match[1]) == 0:
         return
-    right = f"{workload.name}-0" + (f".{rest}" if rest else "")
+    correct_name = f"{workload.name}-0" + (f".{domain}" if domain else "")
     yield Claim(
         summary=f"{value.origin.name} is {value.text}, and rank 0 runs in {workload.name}-0: each pod's rank "
         "is the number in its name",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
-        fix=f"{value.origin.name}={join(right, seen.port) if seen.port else right}",
+        fix=f"{value.origin.name}={join(correct_name, parsed.port) if parsed.port else correct_name}",
         certainty=Certainty.LIKELY,
         where=value.origin.place,
     )
 
 
 def _facts(
-    address: str, script: str = "RANK=${HOSTNAME##*-} python t.py", first: str = ""
+    address: str, script: str = "RANK=${HOSTNAME##*-} python t.py", first_ordinal: str = ""
 ) -> ManifestFacts:
-    told = Value(address, Origin(variable="MASTER_ADDR", file="job.yaml", line=18))
+    address_value = Value(address, Origin(variable="MASTER_ADDR", file="job.yaml", line=18))
     command = (Value("sh"), Value("-c"), Value(script))
-    role = Role(name="", replicas=Value("3"), env={"MASTER_ADDR": told}, command=command)
-    workload = Workload(kind="StatefulSet", name="train", roles=(role,), first=first)
+    role = Role(name="", replicas=Value("3"), env={"MASTER_ADDR": address_value}, command=command)
+    workload = Workload(kind="StatefulSet", name="train", roles=(role,), first=first_ordinal)
     return ManifestFacts(workloads=(workload,))
 
 
@@ -112,7 +112,7 @@ RULE = Rule(
         "c10d": _facts(
             "train-1.train", "torchrun --rdzv-backend=c10d --node-rank=${HOSTNAME##*-} t.py"
         ),
-        "ordinals from 1": _facts("train-1.train", first="1"),
+        "ordinals from 1": _facts("train-1.train", first_ordinal="1"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

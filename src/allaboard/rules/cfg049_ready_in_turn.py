@@ -47,76 +47,76 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
         if workload.kind != "StatefulSet" or workload.at_once:
             continue
         for role in workload.roles:
-            many = role.replicas.integer
-            if many is not None and many > 1 and _wait_for_all(role, many):
-                yield from _claims(workload, role, many)
+            pod_count = role.replicas.integer
+            if pod_count is not None and pod_count > 1 and _wait_for_all(role, pod_count):
+                yield from _claims(workload, role, pod_count)
 
 
-def _wait_for_all(role: Role, many: int) -> bool:
+def _wait_for_all(role: Role, pod_count: int) -> bool:
     """Whether the pods are the members of one job, which begins when the last of them is there."""
     size = role.env.get("WORLD_SIZE")
-    if size is not None and size.integer is not None and size.integer >= many:
+    if size is not None and size.integer is not None and size.integer >= pod_count:
         return True
-    found = _NODES.search(_text(role.command))
-    return found is not None and int(found[1][:6]) == many
+    node_count = _NODES.search(_text(role.command))
+    return node_count is not None and int(node_count[1][:6]) == pod_count
 
 
-def _claims(workload: Workload, role: Role, many: int) -> Iterator[Claim]:
-    told = role.ready_port
-    if told is not None and told.text in _ports(role) and many > 2:
+def _claims(workload: Workload, role: Role, pod_count: int) -> Iterator[Claim]:
+    ready_port = role.ready_port
+    if ready_port is not None and ready_port.text in _ports(role) and pod_count > 2:
         yield _claim(
             workload,
-            told,
-            f"a pod of it is ready once port {told.text} is open, which only rank 0 opens: pod 2 is never "
+            ready_port,
+            f"a pod of it is ready once port {ready_port.text} is open, which only rank 0 opens: pod 2 is never "
             "started",
             Severity.ERROR,
         )
     text = _text(role.ready_command)
     if _ASKS.search(text) and _TRAINS.search(text):
-        asked = Value(text[:100], role.ready_command[0].origin)
+        probe_value = Value(text[:100], role.ready_command[0].origin)
         yield _claim(
             workload,
-            asked,
+            probe_value,
             "a pod of it seems to be ready only once it trains, and then pod 1 is never started",
             Severity.WARNING,
         )
 
 
-def _claim(workload: Workload, asked: Value, said: str, severity: Severity) -> Claim:
+def _claim(workload: Workload, probe_value: Value, consequence: str, severity: Severity) -> Claim:
     return Claim(
-        summary=f"StatefulSet {workload.name} starts its pods in turn, and {said}",
+        summary=f"StatefulSet {workload.name} starts its pods in turn, and {consequence}",
         evidence=(
-            asked.evidence,
+            probe_value.evidence,
             Value("podManagementPolicy: OrderedReady", workload.origin).evidence,
         ),
         fix="podManagementPolicy: Parallel   # and publishNotReadyAddresses: true in its Service",
         severity=severity,
         certainty=Certainty.LIKELY,
-        where=asked.origin.place,
+        where=probe_value.origin.place,
     )
 
 
 def _ports(role: Role) -> set[str]:
     """Where the members meet, as far as it is literal."""
-    found = {a or b for a, b in _PORT.findall(_text(role.command))}
-    told = role.env.get("MASTER_PORT")
-    return found | ({told.text} if told is not None else set())
+    ports = {a or b for a, b in _PORT.findall(_text(role.command))}
+    master_port = role.env.get("MASTER_PORT")
+    return ports | ({master_port.text} if master_port is not None else set())
 
 
-def _text(words: tuple[Value, ...]) -> str:
-    return " ".join(w.text for w in words)
+def _text(arguments: tuple[Value, ...]) -> str:
+    return " ".join(w.text for w in arguments)
 
 
 def _facts(
-    probe: str = "", port: str = "", many: str = "4", at_once: bool = False, size: str = "4"
+    probe: str = "", port: str = "", pod_count: str = "4", at_once: bool = False, size: str = "4"
 ) -> ManifestFacts:
     origin = Origin(key="readinessProbe", file="train.yaml", line=30)
-    words = tuple(Value(w, origin) for w in probe.split())
+    probe_arguments = tuple(Value(w, origin) for w in probe.split())
     role = Role(
         name="",
-        replicas=Value(many),
+        replicas=Value(pod_count),
         env={"WORLD_SIZE": Value(size), "MASTER_PORT": Value("29500")},
-        ready_command=words,
+        ready_command=probe_arguments,
         ready_port=Value(port, origin) if port else None,
     )
     workload = Workload(kind="StatefulSet", name="train", roles=(role,), at_once=at_once)
@@ -146,8 +146,8 @@ RULE = Rule(
         "ready before it trains": _facts("test -f /tmp/ready"),
         "a process that is there": _facts("pgrep -f train.py"),
         "another port": _facts(port="8080"),
-        "the second is the last": _facts(port="29500", many="2", size="2"),
-        "one pod": _facts(_FILE, "29500", many="1", size="1"),
+        "the second is the last": _facts(port="29500", pod_count="2", size="2"),
+        "one pod": _facts(_FILE, "29500", pod_count="1", size="1"),
         "each pod for itself": _facts(_FILE, "29500", size="1"),
     },
     since="0.1",

@@ -32,8 +32,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for name, call in script.calls:
         ready_made = ".applications." in name and "keras" in name and "()" not in name
-        made = name in _MODELS or (ready_made and name.rpartition(".")[2][:1].isupper())
-        if not made or _covered(script, call, 0):
+        is_model = name in _MODELS or (ready_made and name.rpartition(".")[2][:1].isupper())
+        if not is_model or _covered(script, call, 0):
             continue
         outer = script.function(call)
         if outer is not None and not script.callers(outer):

@@ -35,17 +35,21 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     makers = script.called("tensorflow.distribute.MultiWorkerMirroredStrategy")
     if not makers:
         return
-    first = makers[0]
-    home = script.function(first)
+    strategy_call = makers[0]
+    strategy_function = script.function(strategy_call)
     for name, call in script.calls:
-        works = name in _WORK or name.startswith("tensorflow.data.Dataset.")
-        if not works or call.lineno >= first.lineno or script.function(call) is not home:
+        starts_runtime = name in _WORK or name.startswith("tensorflow.data.Dataset.")
+        if (
+            not starts_runtime
+            or call.lineno >= strategy_call.lineno
+            or script.function(call) is not strategy_function
+        ):
             continue
         yield Claim(
             summary="TensorFlow is used before MultiWorkerMirroredStrategy is made, "
             "which must come first",
-            evidence=(script.evidence(call), script.evidence(first)),
-            fix=f"{script.text(first)}   # before line {call.lineno}",
+            evidence=(script.evidence(call), script.evidence(strategy_call)),
+            fix=f"{script.text(strategy_call)}   # before line {call.lineno}",
             certainty=Certainty.LIKELY,
             where=script.place(call),
         )

@@ -40,29 +40,33 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     yield from _unused(script, loaders)
     dataset = argument(loaders[0], "dataset", 0)
-    own = _stream(script, dataset)
-    if _sharded(script, own) or (dataset is not None and _differs(script, dataset)):
+    stream_class = _stream(script, dataset)
+    if _sharded(script, stream_class) or (dataset is not None and _differs(script, dataset)):
         return
     for call in loaders:
-        given = {k.arg for k in call.keywords}
-        if None in given or {"sampler", "batch_sampler"} & given or len(call.args) > 3:
+        keywords = {k.arg for k in call.keywords}
+        if None in keywords or {"sampler", "batch_sampler"} & keywords or len(call.args) > 3:
             return
-    train = loaders[0]
+    train_loader = loaders[0]
     yield Claim(
         summary="every rank reads the whole dataset: "
-        + (f"{own.name} does not divide it" if own else "the DataLoader has no DistributedSampler"),
-        evidence=(script.evidence(train), script.evidence(group[0])),
-        fix=_fix(dataset, own),
+        + (
+            f"{stream_class.name} does not divide it"
+            if stream_class
+            else "the DataLoader has no DistributedSampler"
+        ),
+        evidence=(script.evidence(train_loader), script.evidence(group[0])),
+        fix=_fix(dataset, stream_class),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place(train),
+        where=script.place(train_loader),
     )
 
 
-def _fix(dataset: ast.expr | None, own: ast.ClassDef | None) -> str:
-    if own is not None:
+def _fix(dataset: ast.expr | None, stream_class: ast.ClassDef | None) -> str:
+    if stream_class is not None:
         return (
-            f"in {own.name}.__iter__: itertools.islice(items, dist.get_rank(), None, "
+            f"in {stream_class.name}.__iter__: itertools.islice(items, dist.get_rank(), None, "
             "dist.get_world_size()), and by get_worker_info() too if num_workers > 1"
         )
     plain = isinstance(dataset, (ast.Name, ast.Attribute))
@@ -72,38 +76,38 @@ def _fix(dataset: ast.expr | None, own: ast.ClassDef | None) -> str:
 
 def _made(script: Script, dataset: ast.expr | None) -> list[ast.expr]:
     """The expression, and what its variables were assigned from, a few steps back."""
-    found = [dataset] if dataset is not None else []
+    expressions = [dataset] if dataset is not None else []
     names: set[str] = set()
     for _ in range(3):
-        read = [n for e in found for n in ast.walk(e)]
-        names |= {ast.unparse(n) for n in read if isinstance(n, (ast.Name, ast.Attribute))}
+        nodes = [n for e in expressions for n in ast.walk(e)]
+        names |= {ast.unparse(n) for n in nodes if isinstance(n, (ast.Name, ast.Attribute))}
         for node in ast.walk(script.tree):
-            if isinstance(node, ast.Assign) and node.value not in found:
-                found += [node.value for t in node.targets if ast.unparse(t) in names]
-    return found
+            if isinstance(node, ast.Assign) and node.value not in expressions:
+                expressions += [node.value for t in node.targets if ast.unparse(t) in names]
+    return expressions
 
 
-def _classes(script: Script, made: list[ast.expr]) -> list[ast.ClassDef]:
+def _classes(script: Script, expressions: list[ast.expr]) -> list[ast.ClassDef]:
     """The script's own classes that the expressions name."""
-    names = {n.id for e in made for n in ast.walk(e) if isinstance(n, ast.Name)}
+    names = {n.id for e in expressions for n in ast.walk(e) if isinstance(n, ast.Name)}
     nodes = ast.walk(script.tree)
     return [n for n in nodes if isinstance(n, ast.ClassDef) and n.name in names]
 
 
 def _stream(script: Script, dataset: ast.expr | None) -> ast.ClassDef | None:
     """The script's own IterableDataset that the loader reads."""
-    for found in _classes(script, _made(script, dataset)):
-        if any(ast.unparse(b).endswith("IterableDataset") for b in found.bases):
-            return found
+    for dataset_class in _classes(script, _made(script, dataset)):
+        if any(ast.unparse(b).endswith("IterableDataset") for b in dataset_class.bases):
+            return dataset_class
     return None
 
 
 def _differs(script: Script, dataset: ast.expr) -> bool:
     """Whether each rank has data of its own: made by its rank, or drawn with a seed from it."""
-    made = _made(script, dataset)
-    parts: list[ast.AST] = [*made, *_classes(script, made)]
-    read = [n for part in parts for n in ast.walk(part)]
-    if any(isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and script.of_rank(n) for n in read):
+    expressions = _made(script, dataset)
+    parts: list[ast.AST] = [*expressions, *_classes(script, expressions)]
+    nodes = [n for part in parts for n in ast.walk(part)]
+    if any(isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and script.of_rank(n) for n in nodes):
         return True
     seeded = any(
         name.rpartition(".")[2] in _SEEDS and any(_by_rank(script, a) for a in call.args)
@@ -120,8 +124,10 @@ def _unused(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
     """A sampler that is made and handed to nobody, beside a loader that shuffles by itself."""
     shuffles = [c for c in loaders if _true(argument(c, "shuffle", 2)) and len(c.args) < 4]
     plain = [c for c in shuffles if not {"sampler", None} & {k.arg for k in c.keywords}]
-    made = [n for n in ast.walk(script.tree) if isinstance(n, ast.Assign) and _sampler(n.value)]
-    for assign in made:
+    sampler_assignments = [
+        n for n in ast.walk(script.tree) if isinstance(n, ast.Assign) and _sampler(n.value)
+    ]
+    for assign in sampler_assignments:
         target = assign.targets[0]
         if not isinstance(target, ast.Name) or not plain or _used(script, target.id):
             continue
@@ -155,7 +161,7 @@ def _used(script: Script, name: str) -> bool:
     return False
 
 
-def _sharded(script: Script, own: ast.ClassDef | None) -> bool:
+def _sharded(script: Script, stream_class: ast.ClassDef | None) -> bool:
     """Whether anything in the script divides the data in another way.
 
     An IterableDataset from elsewhere may; of the script's own (``own``) it can be seen.
@@ -167,14 +173,14 @@ def _sharded(script: Script, own: ast.ClassDef | None) -> bool:
             node.attr.endswith("Sampler") or node.attr in _SHARDS
         ):
             return True
-        if isinstance(node, ast.ClassDef) and node is not own and any(
+        if isinstance(node, ast.ClassDef) and node is not stream_class and any(
             ast.unparse(base).endswith("IterableDataset") for base in node.bases
         ):  # fmt: skip
             return True
         if isinstance(node, ast.Slice) and node.step is not None:
             return True  # data[rank::world_size]
-    if own is not None:
-        return bool(_DIVIDES.search(ast.unparse(own)))
+    if stream_class is not None:
+        return bool(_DIVIDES.search(ast.unparse(stream_class)))
     return any("IterableDataset" in full for full in script.names.values())
 
 

@@ -26,12 +26,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     inits = [c for c in script.called("torch.distributed.init_process_group") if _nccl(c)]
     if not inits or _chosen(script, facts.source):
         return
-    plain = _default_device(script)
-    if plain is None:
+    default_use = _default_device(script)
+    if default_use is None:
         return
     yield Claim(
         summary="every process of a host takes GPU 0: nothing says which GPU is whose",
-        evidence=(script.evidence(plain), script.evidence(inits[0])),
+        evidence=(script.evidence(default_use), script.evidence(inits[0])),
         fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # '
         f"before line {inits[0].lineno}",
         severity=Severity.WARNING,
@@ -59,8 +59,8 @@ def _default_device(script: Script) -> ast.AST | None:
         if not call.args and not call.keywords:
             return call
     for call in script.methods("to", "device"):
-        first = call.args[0] if call.args else None
-        if isinstance(first, ast.Constant) and first.value == "cuda" and len(call.args) == 1:
+        device = call.args[0] if call.args else None
+        if isinstance(device, ast.Constant) and device.value == "cuda" and len(call.args) == 1:
             return call
     return None
 

@@ -65,13 +65,13 @@ def _tensorflow(script: Script, source: str) -> Iterator[Claim]:
     text = script.lines[setting - 1].strip()[:120]
     from allaboard.facts import Evidence, Place
 
-    place = Place(file=script.file, line=setting, column=1)
+    setting_place = Place(file=script.file, line=setting, column=1)
     yield Claim(
         summary="TF_CONFIG is set, and no strategy is made: each worker trains alone",
-        evidence=(Evidence(text, str(place)),),
+        evidence=(Evidence(text, str(setting_place)),),
         fix="strategy = tf.distribute.MultiWorkerMirroredStrategy()",
         certainty=Certainty.LIKELY,
-        where=place,
+        where=setting_place,
     )
 
 

@@ -47,8 +47,12 @@ def _singles_out(test: ast.expr) -> bool:
     """Whether it compares with a number: ``rank == 0``, ``local_rank != 0``."""
     for node in ast.walk(test):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
-            other = node.comparators[0]
-            if isinstance(other, ast.Constant) and type(other.value) is int and other.value >= 0:
+            operand = node.comparators[0]
+            if (
+                isinstance(operand, ast.Constant)
+                and type(operand.value) is int
+                and operand.value >= 0
+            ):
                 return True
     return False
 

@@ -41,12 +41,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     reach = Reach(script)
     guarded = list(_guarded(script, reach))
     under: dict[str, set[ast.If]] = {}
-    for one in guarded:
-        under.setdefault(one.name, set()).add(one.condition)
-    for one in guarded:
+    for guarded_call in guarded:
+        under.setdefault(guarded_call.name, set()).add(guarded_call.condition)
+    for guarded_call in guarded:
         # The pair that lets one rank go first: both halves call it, in branches of their own.
-        if len(under[one.name]) == 1 and not _other_branch(script, reach, one):
-            yield _claim(script, one)
+        if len(under[guarded_call.name]) == 1 and not _other_branch(script, reach, guarded_call):
+            yield _claim(script, guarded_call)
 
 
 def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
@@ -61,30 +61,30 @@ def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
         entered = [(name, call)] if direct else reach.surely(call, ALL)
         if not direct or name not in MADE_BY_ALL:
             entered = [(n, c) for n, c in entered if n not in MADE_BY_ALL]
-        for inside, inner in entered:
-            if gathers(inside, source, called) and not of_a_group(inside, inner):
-                yield _Guarded(inside, call, condition, inner)
+        for entered_name, inner in entered:
+            if gathers(entered_name, source, called) and not of_a_group(entered_name, inner):
+                yield _Guarded(entered_name, call, condition, inner)
                 break
 
 
-def _claim(script: Script, one: _Guarded) -> Claim:
-    short, made = one.name.rpartition(".")[2], one.name in MADE_BY_ALL
-    evidence = [script.evidence(one.call)]
-    if one.condition.lineno != one.call.lineno:
-        evidence.append(script.evidence(one.condition))
-    said = short
-    if one.inner is not one.call:
-        said = f"{short} in line {one.inner.lineno} (by {script.name(one.call.func)}())"
-        said = said.replace("(by ?.", "(by ")
-        evidence.insert(1, script.evidence(one.inner))
+def _claim(script: Script, guarded_call: _Guarded) -> Claim:
+    short, called_by_all = guarded_call.name.rpartition(".")[2], guarded_call.name in MADE_BY_ALL
+    evidence = [script.evidence(guarded_call.call)]
+    if guarded_call.condition.lineno != guarded_call.call.lineno:
+        evidence.append(script.evidence(guarded_call.condition))
+    description = short
+    if guarded_call.inner is not guarded_call.call:
+        description = f"{short} in line {guarded_call.inner.lineno} (by {script.name(guarded_call.call.func)}())"
+        description = description.replace("(by ?.", "(by ")
+        evidence.insert(1, script.evidence(guarded_call.inner))
     return Claim(
-        summary=f"{said} is {'called' if made else 'entered'} only where "
-        f"{script.only_where(one.call, one.condition)}: "
-        + ("all ranks must call it" if made else "it waits for all ranks"),
+        summary=f"{description} is {'called' if called_by_all else 'entered'} only where "
+        f"{script.only_where(guarded_call.call, guarded_call.condition)}: "
+        + ("all ranks must call it" if called_by_all else "it waits for all ranks"),
         evidence=tuple(evidence),
-        fix=f"{_alone(script, one.call)}   # {_where_to(script, one.call, one.condition)}",
+        fix=f"{_alone(script, guarded_call.call)}   # {_where_to(script, guarded_call.call, guarded_call.condition)}",
         certainty=Certainty.LIKELY,
-        where=script.place(one.call),
+        where=script.place(guarded_call.call),
     )
 
 
@@ -101,40 +101,44 @@ def _alone(script: Script, call: ast.Call) -> str:
 def _where_to(script: Script, call: ast.Call, condition: ast.If) -> str:
     if not script.after(call, condition):
         return f"outside of the if of line {condition.lineno}"
-    way = condition.body[-1]
-    word = type(way).__name__.lower()
-    there = "" if way.lineno == condition.lineno else f" in line {way.lineno}"
-    return f"move it above the if of line {condition.lineno}: the other ranks {word}{there}"
+    leaving_statement = condition.body[-1]
+    leaving_verb = type(leaving_statement).__name__.lower()
+    line_note = (
+        ""
+        if leaving_statement.lineno == condition.lineno
+        else f" in line {leaving_statement.lineno}"
+    )
+    return f"move it above the if of line {condition.lineno}: the other ranks {leaving_verb}{line_note}"
 
 
 def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
     """Whether the condition can differ between ranks of one group; sizes and flags cannot."""
     if script.ranks.are_set(test):
         return False
-    asked = test.operand if isinstance(test, ast.UnaryOp) else test
-    if isinstance(asked, ast.Call) and reach.perhaps(asked, ALL):
+    call = test.operand if isinstance(test, ast.UnaryOp) else test
+    if isinstance(call, ast.Call) and reach.perhaps(call, ALL):
         return False  # the ranks meet in it, and may well agree there
     text = ast.unparse(test)
-    if any(word in text for word in ("is_initialized", "world_size > 1", "is_available")) and (
+    if any(marker in text for marker in ("is_initialized", "world_size > 1", "is_available")) and (
         "==" not in text and "!=" not in text
     ):
         return False
-    return not any(word in text for word in ("group", "_ranks", "ranks", "stage", "pp_", "tp_"))
+    return not any(marker in text for marker in ("group", "_ranks", "ranks", "stage", "pp_", "tp_"))
 
 
-def _other_branch(script: Script, reach: Reach, one: _Guarded) -> bool:
+def _other_branch(script: Script, reach: Reach, guarded_call: _Guarded) -> bool:
     """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
     # Where the collective is a function's, any other on the other way may be its partner.
-    wanted = frozenset([one.name]) if one.inner is one.call else ALL
+    collectives = frozenset([guarded_call.name]) if guarded_call.inner is guarded_call.call else ALL
 
     def has(block: list[ast.stmt]) -> bool:
-        return any(reach.perhaps(statement, wanted) for statement in block)
+        return any(reach.perhaps(statement, collectives) for statement in block)
 
-    body, orelse = one.condition.body, one.condition.orelse
+    body, orelse = guarded_call.condition.body, guarded_call.condition.orelse
     if has(body) and has(orelse):
         return True
-    left = [block for block in (body, orelse) if leaves(block) and has(block)]
-    return bool(left) and has(script.rest(one.condition))
+    leaving_blocks = [block for block in (body, orelse) if leaves(block) and has(block)]
+    return bool(leaving_blocks) and has(script.rest(guarded_call.condition))
 
 
 _HEAD = "import torch.distributed as dist\n"

@@ -68,8 +68,8 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
             continue
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
-        last = ast.unparse(statement.value.func).rpartition(".")[2]
-        if last not in _TELLS:
+        function_name = ast.unparse(statement.value.func).rpartition(".")[2]
+        if function_name not in _TELLS:
             return False
     return True
 

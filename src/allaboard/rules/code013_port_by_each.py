@@ -100,14 +100,14 @@ def _written_twice(
     script: Script, settings: list[Setting], inits: list[ast.Call]
 ) -> Iterator[Claim]:
     """Two functions that each join as another rank, and meet elsewhere."""
-    first: dict[str, tuple[ast.Assign, str, Function]] = {}
+    first_settings: dict[str, tuple[ast.Assign, str, Function]] = {}
     ranks = {script.function(call): _rank(call) for call in inits}
     for node, name in settings:
         home, value = script.function(node), node.value
         if home is None or ranks.get(home) is None or not isinstance(value, ast.Constant):
             continue
         text = str(value.value)
-        earlier = first.setdefault(name, (node, text, home))
+        earlier = first_settings.setdefault(name, (node, text, home))
         differ = earlier[1] != text and ranks[earlier[2]] != ranks[home]
         # The host of rank 0 may call itself localhost: its store listens everywhere.
         if not differ or (name == "MASTER_ADDR" and (only_here(text) or only_here(earlier[1]))):
@@ -123,8 +123,8 @@ def _written_twice(
 
 
 def _rank(call: ast.Call) -> int | None:
-    given = argument(call, "rank", 4)
-    value = given.value if isinstance(given, ast.Constant) else None
+    rank_argument = argument(call, "rank", 4)
+    value = rank_argument.value if isinstance(rank_argument, ast.Constant) else None
     return value if isinstance(value, int) else None
 
 

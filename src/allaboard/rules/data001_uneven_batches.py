@@ -33,45 +33,48 @@ from allaboard.facts.samples import REDUCE, USER, job, stack, stalled
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = uneven(view)
-    if found is not None and _harms(view, found):
-        yield _claim(found)
+    uneven_pass = uneven(view)
+    if uneven_pass is not None and _harms(view, uneven_pass):
+        yield _claim(uneven_pass)
 
 
-def _harms(view: JobView, found: Uneven) -> bool:
+def _harms(view: JobView, uneven_pass: Uneven) -> bool:
     """Somebody who had more waits in vain, lost its peer, or calls what the others do not."""
-    more = {m.called for m, _ in found.more if _in_it(m, found)}
+    more = {m.called for m, _ in uneven_pass.more if _in_it(m, uneven_pass)}
     if any(m.called in more and failed(m) and lost_peer(m) for m in view.members):
         return True
-    fewer = {m.called for m in found.fewer}
-    still = find_stall(view)
-    if still is not None:
-        waits = {m.called for m in still.waiting}
-        third = any(m.called not in waits | fewer for m in view.members if not m.launcher)
+    fewer = {m.called for m in uneven_pass.fewer}
+    current_stall = find_stall(view)
+    if current_stall is not None:
+        waits = {m.called for m in current_stall.waiting}
+        others_absent = any(m.called not in waits | fewer for m in view.members if not m.launcher)
         # Who waits with them keeps nobody waiting where a third has not come.
-        if more & waits and not (third and fewer <= waits):
+        if more & waits and not (others_absent and fewer <= waits):
             return True
     return any(m.called in fewer for d in find_differences(view) for m, _ in d.calls)
 
 
-def _in_it(one: Member, found: Uneven) -> bool:
+def _in_it(member: Member, uneven_pass: Uneven) -> bool:
     """Whether it is still in that pass: who is past it has missed nobody there."""
-    return any(p.place == found.place and p.pass_ == found.pass_ != p.ended for p in one.loops)
+    return any(
+        p.place == uneven_pass.place and p.pass_ == uneven_pass.pass_ != p.ended
+        for p in member.loops
+    )
 
 
-def _claim(found: Uneven) -> Claim:
-    counts = ", ".join(f"rank {m.who.rank} {n}" for m, n in found.more[:8])
-    most = max(n for _, n in found.more)
-    pass_ = f"pass {found.pass_} at {found.place}"
+def _claim(uneven_pass: Uneven) -> Claim:
+    counts = ", ".join(f"rank {m.who.rank} {n}" for m, n in uneven_pass.more[:8])
+    most = max(n for _, n in uneven_pass.more)
+    pass_ = f"pass {uneven_pass.pass_} at {uneven_pass.place}"
     return Claim(
-        summary=f"{names(found.fewer)} had {found.least} batches in {pass_}, "
+        summary=f"{names(uneven_pass.fewer)} had {uneven_pass.least} batches in {pass_}, "
         f"others {most} and perhaps more: they wait for it in the next step",
-        who=tuple(m.who for m in found.fewer),
+        who=tuple(m.who for m in uneven_pass.fewer),
         evidence=(
             Evidence(
-                f"rank {', '.join(str(m.who.rank) for m in found.fewer)} {found.least} and no more; "
+                f"rank {', '.join(str(m.who.rank) for m in uneven_pass.fewer)} {uneven_pass.least} and no more; "
                 f"until now {counts}",
-                f"DataLoader at {found.place.file}:{found.place.line}",
+                f"DataLoader at {uneven_pass.place.file}:{uneven_pass.place.line}",
             ),
         ),
         fix="give every rank the same number of batches (DistributedSampler, drop_last=True, "

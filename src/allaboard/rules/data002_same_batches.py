@@ -29,27 +29,27 @@ from allaboard.facts.samples import job
 def check(view: JobView) -> Iterator[Claim]:
     for sides in side_by_side(view).values():
         digests = [{b.digest for b in side.batches} for side in sides]
-        known = [d for d in digests if 0 not in d]
+        readable_digests = [d for d in digests if 0 not in d]
         # Batches that are all alike (a benchmark on zeros) are no copy of each other's.
-        same = len(known) >= SEEN and all(len(d) == 1 for d in known)
-        if same and len(set.union(*known)) >= SEEN:
+        all_equal = len(readable_digests) >= SEEN and all(len(d) == 1 for d in readable_digests)
+        if all_equal and len(set.union(*readable_digests)) >= SEEN:
             yield _claim(view, sides)
 
 
 def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
     members = [m for m in view.alive if not m.launcher]
-    first, place = sides[0].batches[0], sides[0].place
+    first_batch, loader = sides[0].batches[0], sides[0].place
     return Claim(
-        summary=f"all {len(members)} ranks read the same batches at {place}",
+        summary=f"all {len(members)} ranks read the same batches at {loader}",
         who=tuple(m.who for m in members[:8]),
         evidence=(
             Evidence(
-                f"{len(sides)} batches compared, the first is {first.digest:08x} on every rank",
-                f"DataLoader at {place.file}:{place.line}",
+                f"{len(sides)} batches compared, the first is {first_batch.digest:08x} on every rank",
+                f"DataLoader at {loader.file}:{loader.line}",
             ),
             Evidence("gradients are averaged over all of them", "DDP"),
         ),
-        fix=f"give the DataLoader at {place.file}:{place.line} sampler=DistributedSampler(dataset); "
+        fix=f"give the DataLoader at {loader.file}:{loader.line} sampler=DistributedSampler(dataset); "
         "if it has one, see that each rank passes its own rank, and draws random items from a seed of its "
         "own",
         severity=Severity.WARNING,
@@ -60,9 +60,9 @@ def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
 _SAME = tuple(reading(r, 11, 12, 13, 14) for r in range(3))
 
 
-def _by_hand(one: int) -> JobView:
+def _by_hand(rank_count: int) -> JobView:
     """The same data by right: a model that is shared out calls other collectives."""
-    members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME[:one])
+    members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME[:rank_count])
     return job(*members)
 
 

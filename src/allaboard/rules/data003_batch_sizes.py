@@ -27,13 +27,13 @@ from allaboard.facts.samples import job
 
 def check(view: JobView) -> Iterator[Claim]:
     for sides in side_by_side(view).values():
-        whole = [s for s in sides if not s.last and all(b.rows > 0 for b in s.batches)]
-        rows = {tuple(b.rows for b in s.batches) for s in whole}
+        comparable = [s for s in sides if not s.last and all(b.rows > 0 for b in s.batches)]
+        rows = {tuple(b.rows for b in s.batches) for s in comparable}
         # One that changes from batch to batch (as many as fit a number of tokens) is made so.
-        if len(whole) >= SEEN and len(rows) == 1:
+        if len(comparable) >= SEEN and len(rows) == 1:
             sizes = next(iter(rows))
             if len(set(sizes)) > 1:
-                yield _claim([m for m, p in _members(view, whole[0])], sizes, whole)
+                yield _claim([m for m, p in _members(view, comparable[0])], sizes, comparable)
 
 
 def _members(view: JobView, side: Side) -> list[tuple[Member, object]]:
@@ -41,20 +41,22 @@ def _members(view: JobView, side: Side) -> list[tuple[Member, object]]:
 
 
 def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[Side]) -> Claim:
-    usual = mode(sizes)
-    place = sides[0].place
-    odd = tuple(m for m, n in zip(members, sizes, strict=True) if n != usual)
-    each: dict[int, list[str]] = defaultdict(list)
-    for one, rows in zip(members, sizes, strict=True):
-        each[rows].append(str(one.who.rank))
+    usual_size = mode(sizes)
+    loader = sides[0].place
+    odd_members = tuple(m for m, n in zip(members, sizes, strict=True) if n != usual_size)
+    ranks_by_size: dict[int, list[str]] = defaultdict(list)
+    for member, rows in zip(members, sizes, strict=True):
+        ranks_by_size[rows].append(str(member.who.rank))
     return Claim(
-        summary=f"{names(odd)} {agrees('train', odd)} with batches of "
-        f"{', '.join(str(n) for n in sorted(each) if n != usual)}, the others of {usual}",
-        who=tuple(m.who for m in odd),
+        summary=f"{names(odd_members)} {agrees('train', odd_members)} with batches of "
+        f"{', '.join(str(n) for n in sorted(ranks_by_size) if n != usual_size)}, the others of {usual_size}",
+        who=tuple(m.who for m in odd_members),
         evidence=(
             Evidence(
-                "; ".join(f"rank {', '.join(r[:8])}: {n} rows" for n, r in sorted(each.items())),
-                f"{len(sides)} batches of the DataLoader at {place.file}:{place.line}",
+                "; ".join(
+                    f"rank {', '.join(r[:8])}: {n} rows" for n, r in sorted(ranks_by_size.items())
+                ),
+                f"{len(sides)} batches of the DataLoader at {loader.file}:{loader.line}",
             ),
         ),
         fix="one batch_size for all ranks, or weigh each rank's loss by its share of the rows",

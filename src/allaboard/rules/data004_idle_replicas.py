@@ -28,31 +28,31 @@ LEAST = 8
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in view.members:
-        if NOTE not in one.notes:
+    for member in view.members:
+        if NOTE not in member.notes:
             continue
-        told = one.notes[NOTE].split(";")
-        if len(told) == 4 and told[0].isdigit() and int(told[0]) >= LEAST:
-            looked, uneven = int(told[0]), told[1] == told[0]
-            rows, empty = told[2].split(), told[3].split()
-            idle = [str(i) for i, count in enumerate(empty) if count == told[0]]
+        counts = member.notes[NOTE].split(";")
+        if len(counts) == 4 and counts[0].isdigit() and int(counts[0]) >= LEAST:
+            batches, uneven = int(counts[0]), counts[1] == counts[0]
+            rows, empty = counts[2].split(), counts[3].split()
+            idle = [str(i) for i, count in enumerate(empty) if count == counts[0]]
             if idle or uneven:
-                yield _claim(one, looked, rows, idle)
+                yield _claim(member, batches, rows, idle)
 
 
-def _claim(one: Member, looked: int, rows: list[str], idle: list[str]) -> Claim:
-    name = one.who.name
-    many = "s" if len(idle) > 1 else ""
+def _claim(member: Member, batches: int, rows: list[str], idle: list[str]) -> Claim:
+    name = member.who.name
+    plural = "s" if len(idle) > 1 else ""
     return Claim(
-        summary=f"{name}: replica{many} {', '.join(idle[:8])} of {len(rows)} "
-        f"get{'' if many else 's'} no rows of any batch"
+        summary=f"{name}: replica{plural} {', '.join(idle[:8])} of {len(rows)} "
+        f"get{'' if plural else 's'} no rows of any batch"
         if idle
         else f"{name}: its {len(rows)} replicas get different numbers of rows of every batch",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
             Evidence(
                 f"rows of each replica in the last of them: {', '.join(rows[:16])}",
-                f"{looked} batches of a distributed dataset",
+                f"{batches} batches of a distributed dataset",
             ),
         ),
         fix=f"make the global batch a multiple of {len(rows)}: "

@@ -31,53 +31,55 @@ PLACES = 3
 
 def check(dumps: Dumps) -> Iterator[Claim]:
     groups = Groups()
-    for number, one in sorted(dumps.stacks.items()):
-        groups.add(number, one.frames)
-    found = outliers(groups)
-    if not found.odd or not found.waiting:
+    for number, stack in sorted(dumps.stacks.items()):
+        groups.add(number, stack.frames)
+    outlier_groups = outliers(groups)
+    if not outlier_groups.odd or not outlier_groups.waiting:
         return
-    everybody = [n for g in (*found.odd, *found.waiting) for n in g.ranks]
-    unknown = [dumps.unnamed.get(n, Who(index=-1)) for n in everybody if n >= UNNAMED]
-    odd = sorted(n for g in found.odd for n in g.ranks)
+    numbers = [n for g in (*outlier_groups.odd, *outlier_groups.waiting) for n in g.ranks]
+    unranked = [dumps.unnamed.get(n, Who(index=-1)) for n in numbers if n >= UNNAMED]
+    outlier_numbers = sorted(n for g in outlier_groups.odd for n in g.ranks)
     evidence = [
         Evidence(f"{people(g.ranks, dumps.unnamed)}: {g.frames[0]}{_user(g)}", "stacks")
-        for g in (*found.odd[:2], found.waiting[0])
+        for g in (*outlier_groups.odd[:2], outlier_groups.waiting[0])
     ]
-    if unknown:
-        which = "these processes have" if len(unknown) > 1 else "this process has"
+    if unranked:
+        which = "these processes have" if len(unranked) > 1 else "this process has"
         evidence[2:2] = [Evidence(f"which rank {which}, and of how many, no dump tells", "stacks")]
     yield Claim(
-        summary=_summary(found, dumps),
-        who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in odd[:64]),
+        summary=_summary(outlier_groups, dumps),
+        who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in outlier_numbers[:64]),
         evidence=tuple(evidence),
-        fix=_again(unknown, len(unknown) < len(everybody)),
+        fix=_again(unranked, len(unranked) < len(numbers)),
         severity=Severity.WARNING,
-        certainty=Certainty.UNKNOWN if unknown else Certainty.LIKELY,
+        certainty=Certainty.UNKNOWN if unranked else Certainty.LIKELY,
     )
 
 
-def _summary(found: Odd, dumps: Dumps) -> str:
-    waiting = [n for g in found.waiting for n in g.ranks]
-    first, *others = found.odd
-    where = "somewhere else" if found.elsewhere else "in another place"
-    said = [
+def _summary(outlier_groups: Odd, dumps: Dumps) -> str:
+    waiting = [n for g in outlier_groups.waiting for n in g.ranks]
+    first_group, *other_groups = outlier_groups.odd
+    where = "somewhere else" if outlier_groups.elsewhere else "in another place"
+    parts = [
         f"{people(waiting, dumps.unnamed)} {'wait' if len(waiting) > 1 else 'waits'} "
-        f"{_what(found.waiting[0])}",
-        f"{people(first.ranks, dumps.unnamed)} {'are' if len(first.ranks) > 1 else 'is'} "
-        f"{where}: {_at(first)}",
-        *(f"{people(g.ranks, dumps.unnamed)}: {_at(g)}" for g in others[: PLACES - 1]),
+        f"{_what(outlier_groups.waiting[0])}",
+        f"{people(first_group.ranks, dumps.unnamed)} {'are' if len(first_group.ranks) > 1 else 'is'} "
+        f"{where}: {_at(first_group)}",
+        *(f"{people(g.ranks, dumps.unnamed)}: {_at(g)}" for g in other_groups[: PLACES - 1]),
     ]
-    left = len(others[PLACES - 1 :])
-    return "; ".join([*said, *([f"and others at {left} more places"] if left else [])])
+    places_left = len(other_groups[PLACES - 1 :])
+    return "; ".join(
+        [*parts, *([f"and others at {places_left} more places"] if places_left else [])]
+    )
 
 
-def _again(unknown: Sequence[Who], ranks: bool) -> str:
+def _again(unranked: Sequence[Who], some_ranked: bool) -> str:
     """What to do next: whose rank is not known can say it while it lives."""
-    if not unknown:
+    if not unranked:
         return "take the dumps again: a rank that is still at the same place is stuck there"
-    if all(w.pid for w in unknown):
-        pids = " ".join(str(w.pid) for w in unknown[:8]) + (" ..." if len(unknown) > 8 else "")
-        more = ", and the pids of the ranks" if ranks else ""
+    if all(w.pid for w in unranked):
+        pids = " ".join(str(w.pid) for w in unranked[:8]) + (" ..." if len(unranked) > 8 else "")
+        more = ", and the pids of the ranks" if some_ranked else ""
         return (
             f"while it hangs: allaboard diagnose {pids}{more}; it reads their ranks and looks again"
         )

@@ -24,31 +24,31 @@ from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import recorded, recording
 
 
-def check(found: Recording) -> Iterator[Claim]:
-    for one in find_ranks_behind(found):
+def check(recording: Recording) -> Iterator[Claim]:
+    for gap in find_ranks_behind(recording):
         evidence = [
             Evidence(
-                f"rank {format_ranks(one.ahead)}: number {one.missed.number} is "
-                f"{describe_recorded(one.missed)}{recorded_location(one.missed)}",
+                f"rank {format_ranks(gap.ahead)}: number {gap.missed.number} is "
+                f"{describe_recorded(gap.missed)}{recorded_location(gap.missed)}",
                 "Flight Recorder",
             )
         ]
-        for rank, last in list(one.last_entered.items())[:3]:
-            said = (
+        for rank, last_entry in list(gap.last_entered.items())[:3]:
+            progress = (
                 "entered none of this group"
-                if last is None
+                if last_entry is None
                 else (
-                    f"last entered number {last.number}, {describe_recorded(last)}{recorded_location(last)}"
+                    f"last entered number {last_entry.number}, {describe_recorded(last_entry)}{recorded_location(last_entry)}"
                 )
             )
-            evidence.append(Evidence(f"rank {rank} {said}", "Flight Recorder"))
-        many = "ranks" if len(one.ranks) > 1 else "rank"
+            evidence.append(Evidence(f"rank {rank} {progress}", "Flight Recorder"))
+        plural = "ranks" if len(gap.ranks) > 1 else "rank"
         yield Claim(
-            summary=f"{many} {format_ranks(one.ranks)} did not enter {one.missed.op}, collective "
-            f"{one.missed.number} of group {one.group}; rank {format_ranks(one.ahead)} did",
-            who=tuple(Who(index=r, rank=r) for r in one.ranks[:64]),
+            summary=f"{plural} {format_ranks(gap.ranks)} did not enter {gap.missed.op}, collective "
+            f"{gap.missed.number} of group {gap.group}; rank {format_ranks(gap.ahead)} did",
+            who=tuple(Who(index=r, rank=r) for r in gap.ranks[:64]),
             evidence=tuple(evidence),
-            fix=f"look at rank {format_ranks(one.ranks)}: its log, or py-spy dump --pid PID while it hangs",
+            fix=f"look at rank {format_ranks(gap.ranks)}: its log, or py-spy dump --pid PID while it hangs",
             certainty=Certainty.LIKELY,
         )
 

@@ -24,21 +24,22 @@ from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import recorded, recording
 
 
-def check(found: Recording) -> Iterator[Claim]:
-    for one in find_record_mismatches(found):
+def check(recording: Recording) -> Iterator[Claim]:
+    for mismatch in find_record_mismatches(recording):
         sides = [
-            f"rank {format_ranks(ranks)} {describe_recorded(entry)}" for ranks, entry in one.sides
+            f"rank {format_ranks(ranks)} {describe_recorded(entry)}"
+            for ranks, entry in mismatch.sides
         ]
         yield Claim(
-            summary=f"collective {one.number} of group {one.group} is not the same on all: "
+            summary=f"collective {mismatch.number} of group {mismatch.group} is not the same on all: "
             + "; ".join(sides[:3]),
-            who=tuple(Who(index=r, rank=r) for r in one.outliers[:64]),
+            who=tuple(Who(index=r, rank=r) for r in mismatch.outliers[:64]),
             evidence=tuple(
                 Evidence(
                     f"rank {format_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
                     "Flight Recorder",
                 )
-                for ranks, entry in one.sides[:3]
+                for ranks, entry in mismatch.sides[:3]
             ),
             fix="make every rank of the group call the same collectives in the same order, with tensors of "
             "the same shape and type",

@@ -24,23 +24,25 @@ def check(facts: Pasted) -> Iterator[Claim]:
     compared = usual(facts, _list)
     if compared is None:
         return
-    lists, model, most = compared
+    lists, model, usual_list = compared
     for name, spec in facts.specs:
         tasks = lists.get(name)
-        if tasks is None or tasks == most or sorted(tasks) != sorted(most):
+        if tasks is None or tasks == usual_list or sorted(tasks) != sorted(usual_list):
             continue
-        at = next(i for i, (a, b) in enumerate(zip(tasks, most, strict=True)) if a != b)
-        job, index, value = sorted(spec.tasks(), key=lambda t: t[0])[at]
-        right = {j: [v.text for v in t] for j, t in dict(facts.specs)[model].cluster.items()}
+        position = next(i for i, (a, b) in enumerate(zip(tasks, usual_list, strict=True)) if a != b)
+        job, index, value = sorted(spec.tasks(), key=lambda t: t[0])[position]
+        usual_cluster = {
+            j: [v.text for v in t] for j, t in dict(facts.specs)[model].cluster.items()
+        }
         yield Claim(
             summary=f"{name} lists the same tasks in another order: its {job} {index} is "
             f"{value.text}",
             who=own(spec),
             evidence=(
                 value.evidence,
-                Evidence(f"{job} {index} is {most[at][1]}", f"{model} and as most say"),
+                Evidence(f"{job} {index} is {usual_list[position][1]}", f"{model} and as most say"),
             ),
-            fix=f'"cluster": {json.dumps(right)[:2000]}',
+            fix=f'"cluster": {json.dumps(usual_cluster)[:2000]}',
             where=value.origin.place,
         )
 

@@ -25,26 +25,28 @@ def check(facts: Pasted) -> Iterator[Claim]:
     compared = usual(facts, _set)
     if compared is None:
         return
-    sets, model, most = compared
+    sets, model, usual_set = compared
     for name, spec in facts.specs:
         tasks = sets.get(name)
-        if tasks is None or tasks == most:
+        if tasks is None or tasks == usual_set:
             continue
-        more, fewer = sorted(tasks - most), sorted(most - tasks)
-        said = []
-        if len(tasks) != len(most):
-            said.append(f"{len(tasks)} tasks, {model} {len(most)}")
+        extra, absent = sorted(tasks - usual_set), sorted(usual_set - tasks)
+        differences = []
+        if len(tasks) != len(usual_set):
+            differences.append(f"{len(tasks)} tasks, {model} {len(usual_set)}")
         else:
-            said.append(f"{more[0][0]} at {more[0][1]}, {model} at {fewer[0][1]}")
-        odd = next((v for j, _, v in spec.tasks() if (j, canonical(v.text)) in tasks - most), None)
-        value = odd or next(v for _, _, v in spec.tasks())
-        observed = ", ".join(f"{j} {a}" for j, a in (more or fewer)[:3])
+            differences.append(f"{extra[0][0]} at {extra[0][1]}, {model} at {absent[0][1]}")
+        differing_value = next(
+            (v for j, _, v in spec.tasks() if (j, canonical(v.text)) in tasks - usual_set), None
+        )
+        value = differing_value or next(v for _, _, v in spec.tasks())
+        observed = ", ".join(f"{j} {a}" for j, a in (extra or absent)[:3])
         yield Claim(
-            summary=f"{name} lists {said[0]}",
+            summary=f"{name} lists {differences[0]}",
             who=own(spec),
             evidence=(
                 value.evidence,
-                Evidence(f"{'only there' if more else 'absent there'}: {observed}", name),
+                Evidence(f"{'only there' if extra else 'absent there'}: {observed}", name),
             ),
             fix=f"take the cluster of {model} for {name}",
             where=value.origin.place,

@@ -21,23 +21,23 @@ from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, facts
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    first: dict[tuple[str, int], tuple[str, Value]] = {}
-    known = {_identity(spec) for _, spec in facts.specs}
+    first_claims: dict[tuple[str, int], tuple[str, Value]] = {}
+    identities = {_identity(spec) for _, spec in facts.specs}
     for name, spec in facts.specs:
-        who, value = _identity(spec), _value(spec)
-        if who is None or value is None:
+        identity, value = _identity(spec), _value(spec)
+        if identity is None or value is None:
             continue
-        if who not in first:
-            first[who] = (name, value)
+        if identity not in first_claims:
+            first_claims[identity] = (name, value)
             continue
-        other_name, other = first[who]
-        if who[0] == "node" and other.origin.file != value.origin.file:
+        other_name, other_value = first_claims[identity]
+        if identity[0] == "node" and other_value.origin.file != value.origin.file:
             continue  # two files may be two jobs; one script starts them at one time
-        free = _free(spec, who[0], known)
+        free = _free(spec, identity[0], identities)
         yield Claim(
-            summary=f"{other_name} and {name} are both {who[0]} {who[1]}",
-            who=(Who(job=who[0], index=who[1]),),
-            evidence=(other.evidence, value.evidence),
+            summary=f"{other_name} and {name} are both {identity[0]} {identity[1]}",
+            who=(Who(job=identity[0], index=identity[1]),),
+            evidence=(other_value.evidence, value.evidence),
             fix=f"give one of the two the index {free}" if free >= 0 else "leave one of them out",
             where=value.origin.place,
         )
@@ -64,23 +64,24 @@ def _identity(spec: ClusterSpec) -> tuple[str, int] | None:
     return "rank" if "rank" in spec.values else "node", value.integer
 
 
-def _free(spec: ClusterSpec, job: str, known: set[tuple[str, int] | None]) -> int:
+def _free(spec: ClusterSpec, job: str, identities: set[tuple[str, int] | None]) -> int:
     size = "nnodes" if job == "node" else "world_size"
     count = len(spec.cluster.get(job, ())) or spec.number(size) or 0
-    return next((i for i in range(min(count, 10_000)) if (job, i) not in known), -1)
+    return next((i for i in range(min(count, 10_000)) if (job, i) not in identities), -1)
 
 
 _WORKERS = ["a:1", "b:1", "c:1"]
 
 
 def _nodes(*ranks: str, **values: str) -> Pasted:
-    told = {"nnodes": "2", "master_addr": "127.0.0.1", **values}
+    spec_values = {"nnodes": "2", "master_addr": "127.0.0.1", **values}
     return Pasted(
         specs=tuple(
             (
                 f"run.sh:{line}",
                 msgspec.structs.replace(
-                    facts_of("shell", node_rank=rank, values=told).spec, sources=("torchrun",)
+                    facts_of("shell", node_rank=rank, values=spec_values).spec,
+                    sources=("torchrun",),
                 ),
             )
             for line, rank in enumerate(ranks, 2)

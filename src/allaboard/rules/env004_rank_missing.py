@@ -30,33 +30,33 @@ _MOST = 10_000
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    wanted: dict[tuple[str, int], str] = {}
-    have: set[tuple[str, int]] = set()
+    awaited: dict[tuple[str, int], str] = {}
+    given_members: set[tuple[str, int]] = set()
     for name, spec in facts.specs:
         index = spec.index.integer if spec.index is not None else None
         if spec.job is not None and index is not None:
-            have.add((spec.job.text, index))
+            given_members.add((spec.job.text, index))
             for job, number, _ in list(spec.tasks())[:_MOST]:
-                wanted.setdefault((job, number), name)
+                awaited.setdefault((job, number), name)
         elif spec.number("rank") is not None and spec.number("world_size") is not None:
-            have.add(("rank", spec.number("rank") or 0))
+            given_members.add(("rank", spec.number("rank") or 0))
             for number in range(min(spec.number("world_size") or 0, _MOST)):
-                wanted.setdefault(("rank", number), name)
-    missing = sorted(wanted.keys() - have)
-    if not missing or 2 * len(missing) >= len(wanted):
+                awaited.setdefault(("rank", number), name)
+    missing = sorted(awaited.keys() - given_members)
+    if not missing or 2 * len(missing) >= len(awaited):
         return
     names = ", ".join(f"{job} {i}" for job, i in missing[:5]) + (", …" if len(missing) > 5 else "")
-    origin = wanted[missing[0]]
-    first = dict(facts.specs)[origin]
-    where = next((v.origin.place for j, i, v in first.tasks() if (j, i) == missing[0]), None)
-    size = first.values.get("world_size")
+    origin = awaited[missing[0]]
+    example_spec = dict(facts.specs)[origin]
+    where = next((v.origin.place for j, i, v in example_spec.tasks() if (j, i) == missing[0]), None)
+    size = example_spec.values.get("world_size")
     if where is None and size is not None:
         where = size.origin.place
     yield Claim(
         summary=f"{names} {'has' if len(missing) == 1 else 'have'} no configuration among the "
         f"{len(facts.specs)} given",
         who=tuple(Who(job=job if job != "rank" else "worker", index=i) for job, i in missing[:5]),
-        evidence=(Evidence(f"{len(wanted)} members awaited", origin),),
+        evidence=(Evidence(f"{len(awaited)} members awaited", origin),),
         fix=_fix(missing[0], origin),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

@@ -24,29 +24,31 @@ _FIELDS = ("world_size", "master_addr", "master_port", "init_url", "coordinator"
 
 def check(facts: Pasted) -> Iterator[Claim]:
     for field in _FIELDS:
-        told = {n: s.values[field] for n, s in facts.specs if field in s.values}
-        if len(told) < 2:
+        values = {n: s.values[field] for n, s in facts.specs if field in s.values}
+        if len(values) < 2:
             continue
-        plain = {n: canonical(v.text) if "addr" in field else v.text for n, v in told.items()}
-        usual = Counter(plain.values()).most_common(1)[0][0]
-        model = next(n for n, text in plain.items() if text == usual)
+        comparable = {
+            n: canonical(v.text) if "addr" in field else v.text for n, v in values.items()
+        }
+        usual_text = Counter(comparable.values()).most_common(1)[0][0]
+        model = next(n for n, text in comparable.items() if text == usual_text)
         for name, spec in facts.specs:
-            if name not in told or plain[name] == usual:
+            if name not in values or comparable[name] == usual_text:
                 continue
-            value = told[name]
+            value = values[name]
             variable = value.origin.variable or value.origin.flag or field
             yield Claim(
-                summary=f"{name} has {variable}={value.text}, {model} {told[model].text}",
+                summary=f"{name} has {variable}={value.text}, {model} {values[model].text}",
                 who=own(spec),
                 evidence=(
                     value.evidence,
                     Evidence(
-                        f"{sum(t == usual for t in plain.values())} of {len(plain)} have "
-                        f"{told[model].text}",
+                        f"{sum(t == usual_text for t in comparable.values())} of {len(comparable)} have "
+                        f"{values[model].text}",
                         "the files given",
                     ),
                 ),
-                fix=_fix(value, variable, told[model].text),
+                fix=_fix(value, variable, values[model].text),
                 where=value.origin.place,
             )
 

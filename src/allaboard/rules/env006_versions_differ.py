@@ -28,9 +28,9 @@ BREAK = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = differences(view, lambda name: name.startswith("version "))
-    for several in of_the_same(found, _weight):
-        yield _claim(several)
+    version_differences = differences(view, lambda name: name.startswith("version "))
+    for package_differences in of_the_same(version_differences, _weight):
+        yield _claim(package_differences)
 
 
 def _weight(name: str) -> int:
@@ -39,37 +39,41 @@ def _weight(name: str) -> int:
     return 0 if package == "python" else 1 if package in BREAK else 2
 
 
-def _claim(several: tuple[Difference, ...]) -> Claim:
-    one = several[0]
-    package = _package(one)
-    rest = ", ".join(map(_package, several[1:]))
-    also = f"; and {rest}" if rest else ""
-    breaking = any(_package(d) in BREAK for d in several)
+def _claim(package_differences: tuple[Difference, ...]) -> Claim:
+    main = package_differences[0]
+    package = _package(main)
+    other_packages = ", ".join(map(_package, package_differences[1:]))
+    also = f"; and {other_packages}" if other_packages else ""
+    breaking = any(_package(d) in BREAK for d in package_differences)
     breaks = "this is known to break jobs" if breaking else "this may change results"
-    hosts = ", ".join(sorted({m.who.host for m in one.members})[:4])
+    hosts = ", ".join(sorted({m.who.host for m in main.members})[:4])
     return Claim(
-        summary=f"{package} differs: {one.told}{also}; {breaks}",
-        who=tuple(m.who for m in one.members),
+        summary=f"{package} differs: {main.told}{also}; {breaks}",
+        who=tuple(m.who for m in main.members),
         evidence=(
             *(
                 Evidence(f"{_package(d)} {value or 'not imported'}", m.who.host)
-                for d in several
+                for d in package_differences
                 for value, members in d.others
                 for m in members[:3]
             ),
             *(
                 Evidence(f"{_package(d)} {d.usual or 'not imported'}", "the others")
-                for d in several
+                for d in package_differences
             ),
         ),
         fix=f"make {hosts} like the others: "
-        + (f"pip install {package}=={one.usual}" if package != "python" else f"python {one.usual}"),
+        + (
+            f"pip install {package}=={main.usual}"
+            if package != "python"
+            else f"python {main.usual}"
+        ),
         severity=Severity.WARNING,
     )
 
 
-def _package(one: Difference) -> str:
-    return one.name.partition(" ")[2]
+def _package(difference: Difference) -> str:
+    return difference.name.partition(" ")[2]
 
 
 RULE = Rule(

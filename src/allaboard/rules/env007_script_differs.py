@@ -19,19 +19,19 @@ from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, one in differences(view, lambda name: name == "script"):
+    for _, difference in differences(view, lambda name: name == "script"):
         paths = [
             Evidence(
                 f"{m.facts.get('script path', '')} sha256 {m.facts.get('script', '')}"
                 + (f" commit {m.facts['commit']}" if "commit" in m.facts else ""),
                 m.who.host,
             )
-            for m in one.members[:4]
+            for m in difference.members[:4]
         ]
-        hosts = ", ".join(m.who.host for m in one.members[:4])
+        hosts = ", ".join(m.who.host for m in difference.members[:4])
         yield Claim(
-            summary=f"the script differs: {one.told}",
-            who=tuple(m.who for m in one.members),
+            summary=f"the script differs: {difference.told}",
+            who=tuple(m.who for m in difference.members),
             evidence=tuple(paths),
             fix=f"copy the script to {hosts} again; compare with: sha256sum SCRIPT",
             severity=Severity.WARNING,

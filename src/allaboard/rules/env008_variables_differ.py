@@ -32,11 +32,11 @@ SLOWS = ("OMP_", "MKL_", "KMP_")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for several in of_the_same(differences(view, _matters), _weight):
-        one = several[0]
-        name = one.name.partition(" ")[2]
-        rest = ", ".join(d.name.partition(" ")[2] for d in several[1:])
-        also = f"; and {rest}" if rest else ""
+    for variable_differences in of_the_same(differences(view, _matters), _weight):
+        main = variable_differences[0]
+        name = main.name.partition(" ")[2]
+        other_names = ", ".join(d.name.partition(" ")[2] for d in variable_differences[1:])
+        also = f"; and {other_names}" if other_names else ""
         effect = "ranks may not understand each other"
         if name.startswith(SLOWS):
             effect = "it slows its host"
@@ -44,13 +44,13 @@ def check(view: JobView) -> Iterator[Claim]:
             effect = (
                 "gRPC (TensorFlow, JAX) connects through a proxy, which may not know the workers"
             )
-        set_to = f"{name}={one.usual}" if one.usual else f"unset {name}"
+        set_to = f"{name}={main.usual}" if main.usual else f"unset {name}"
         yield Claim(
-            summary=f"{name} differs: {one.told}{also}; {effect}",
-            who=tuple(m.who for m in one.members),
+            summary=f"{name} differs: {main.told}{also}; {effect}",
+            who=tuple(m.who for m in main.members),
             evidence=tuple(
                 Evidence(f"{d.name.partition(' ')[2]}={value or '(not set)'}", m.who.host)
-                for d in several
+                for d in variable_differences
                 for value, members in d.others
                 for m in members[:3]
             ),

@@ -31,12 +31,12 @@ def check(view: JobView) -> Iterator[Claim]:
         apart = seconds - middle
         if abs(apart) < APART:
             continue
-        who = tuple(m.who for _, m in heard_by_all(view) if m.who.host == host)
-        if who:
+        members = tuple(m.who for _, m in heard_by_all(view) if m.who.host == host)
+        if members:
             way = "ahead of" if apart > 0 else "behind"
             yield Claim(
                 summary=f"the clock of {host} is {abs(apart):.0f} s {way} the others'",
-                who=who,
+                who=members,
                 evidence=(Evidence(f"{apart:+.1f} s against the median", "roll call"),),
                 fix=f"on {host}: timedatectl; chronyc tracking   # then let it synchronise",
                 severity=Severity.WARNING,

@@ -26,29 +26,34 @@ def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view) if view.joined and view.leads else ():
         if len({(m.declared.framework, m.declared.backend) for m in roll.held if m.declared}) < 2:
             continue
-        told = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
-        for what in ("framework", "backend"):
-            values = Counter(_value(d, what) for d in told.values())
+        declarations = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
+        for setting in ("framework", "backend"):
+            values = Counter(_value(d, setting) for d in declarations.values())
             if len(values) < 2 or not roll.complete:
                 continue
-            usual = values.most_common(1)[0][0]
-            wrong = [m for m in roll.held if m.declared and _value(m.declared, what) != usual]
-            names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in wrong[:4])
+            usual_value = values.most_common(1)[0][0]
+            differing = [
+                m for m in roll.held if m.declared and _value(m.declared, setting) != usual_value
+            ]
+            names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in differing[:4])
             yield Claim(
-                summary=f"{names} {agrees('use', wrong)} the {what} {_value(told[wrong[0].who.rank], what)}, "
-                f"the others {usual}",
-                who=tuple(m.who for m in wrong),
+                summary=f"{names} {agrees('use', differing)} the {setting} {_value(declarations[differing[0].who.rank], setting)}, "
+                f"the others {usual_value}",
+                who=tuple(m.who for m in differing),
                 evidence=tuple(
-                    Evidence(f"{what} {_value(told[m.who.rank], what)}", told[m.who.rank].call)
-                    for m in wrong[:4]
+                    Evidence(
+                        f"{setting} {_value(declarations[m.who.rank], setting)}",
+                        declarations[m.who.rank].call,
+                    )
+                    for m in differing[:4]
                 ),
-                fix=f"give every rank the same {what}",
-                since=max(m.phase_since for m in wrong),
+                fix=f"give every rank the same {setting}",
+                since=max(m.phase_since for m in differing),
             )
 
 
-def _value(told: Declared, what: str) -> str:
-    return str(getattr(told, what)) or "of its default"
+def _value(declaration: Declared, setting: str) -> str:
+    return str(getattr(declaration, setting)) or "of its default"
 
 
 def _view(backend: str) -> JobView:

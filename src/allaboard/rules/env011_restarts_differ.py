@@ -22,18 +22,18 @@ STOP = "--on-failure stop"
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, one in differences(view, lambda name: name == RESTARTS):
-        told = {one.usual, *(value for value, _ in one.others)}
-        way = next((t for t in sorted(told) if t not in (STOP, "")), STOP)
+    for _, difference in differences(view, lambda name: name == RESTARTS):
+        options = {difference.usual, *(value for value, _ in difference.others)}
+        restart_option = next((t for t in sorted(options) if t not in (STOP, "")), STOP)
         yield Claim(
-            summary=f"the hosts' restart options differ: {one.told}"
-            + ("; nothing is started again" if STOP in told else ""),
-            who=tuple(m.who for m in one.members),
+            summary=f"the hosts' restart options differ: {difference.told}"
+            + ("; nothing is started again" if STOP in options else ""),
+            who=tuple(m.who for m in difference.members),
             evidence=tuple(
                 Evidence(m.facts.get(RESTARTS, "") or "no option", m.who.host)
-                for m in one.members[:4]
+                for m in difference.members[:4]
             ),
-            fix=f"give every host the same: allaboard run {way} ...",
+            fix=f"give every host the same: allaboard run {restart_option} ...",
             severity=Severity.WARNING,
         )
 

@@ -24,13 +24,13 @@ PATIENCE = 5.0
 
 def check(view: JobView) -> Iterator[Claim]:
     # Under another launcher the one process that we started need not be Python at all.
-    for one in view.alive if view.launched > 0 else ():
-        if one.probed or one.launcher or one.candidate or BOX in one.notes:
+    for member in view.alive if view.launched > 0 else ():
+        if member.probed or member.launcher or member.candidate or BOX in member.notes:
             continue
-        if view.now - max(view.launched_at, one.started_at) >= PATIENCE:
+        if view.now - max(view.launched_at, member.started_at) >= PATIENCE:
             yield Claim(
-                summary=f"probe absent in {one.who.name}: evidence from outside only",
-                who=(one.who,),
+                summary=f"probe absent in {member.who.name}: evidence from outside only",
+                who=(member.who,),
                 evidence=(Evidence(f"no black box after {PATIENCE:g} s", "agent"),),
                 fix="start it without -I, -S or -E, and let PYTHONPATH through",
                 severity=Severity.INFO,

@@ -26,39 +26,45 @@ from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
 
 
-def check(found: Watchdogs) -> Iterator[Claim]:
-    for one in compare_watchdogs(found):
-        if isinstance(one, LateRanks):
-            yield _claim(one)
+def check(watchdogs: Watchdogs) -> Iterator[Claim]:
+    for difference in compare_watchdogs(watchdogs):
+        if isinstance(difference, LateRanks):
+            yield _claim(difference)
 
 
-def _claim(one: LateRanks) -> Claim:
-    first, last = one.waiting_report, one.late_report
-    many = "ranks" if len(one.ranks) > 1 else "rank"
-    others = f"rank {format_ranks(one.waiting)} waited"
-    if one.was_called:
+def _claim(late: LateRanks) -> Claim:
+    waiting_report, late_report = late.waiting_report, late.late_report
+    plural = "ranks" if len(late.ranks) > 1 else "rank"
+    waiting_clause = f"rank {format_ranks(late.waiting)} waited"
+    if late.was_called:
         summary = (
-            f"{many} {format_ranks(one.ranks)} did not get through {last.op}, collective {last.number} of group "
-            f"{last.group}; rank {format_ranks(one.waiting)} did"
+            f"{plural} {format_ranks(late.ranks)} did not get through {late_report.op}, collective {late_report.number} of group "
+            f"{late_report.group}; rank {format_ranks(late.waiting)} did"
         )
         fix = (
-            f"look at the GPU, the links and the host of rank {format_ranks(one.ranks)}: nvidia-smi; "
+            f"look at the GPU, the links and the host of rank {format_ranks(late.ranks)}: nvidia-smi; "
             "dmesg -T | grep -i xid"
         )
     else:
         summary = (
-            f"{many} {format_ranks(one.ranks)} never called {first.op}, collective {first.number} of group "
-            f"{first.group}, in which {others}"
+            f"{plural} {format_ranks(late.ranks)} never called {waiting_report.op}, collective {waiting_report.number} of group "
+            f"{waiting_report.group}, in which {waiting_clause}"
         )
-        fix = f"look at rank {format_ranks(one.ranks)}: its log, or py-spy dump --pid PID while it hangs"
-    evidence = [Evidence(last.line, str(last.place)), Evidence(first.line, str(first.place))]
-    if first.where is not None:
+        fix = f"look at rank {format_ranks(late.ranks)}: its log, or py-spy dump --pid PID while it hangs"
+    evidence = [
+        Evidence(late_report.line, str(late_report.place)),
+        Evidence(waiting_report.line, str(waiting_report.place)),
+    ]
+    if waiting_report.where is not None:
         evidence.append(
-            Evidence(f"{describe_overdue(first)} is called at {first.where}", "Flight Recorder")
+            Evidence(
+                f"{describe_overdue(waiting_report)} is called at {waiting_report.where}",
+                "Flight Recorder",
+            )
         )
     return Claim(
         summary=summary,
-        who=tuple(Who(index=r, rank=r) for r in one.ranks[:64]),
+        who=tuple(Who(index=r, rank=r) for r in late.ranks[:64]),
         evidence=tuple(evidence),
         fix=fix,
         certainty=Certainty.LIKELY,

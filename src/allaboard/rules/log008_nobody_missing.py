@@ -27,29 +27,29 @@ from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
 
 
-def check(found: Watchdogs) -> Iterator[Claim]:
-    for one in compare_watchdogs(found):
-        if isinstance(one, AllWaiting):
-            yield _claim(one)
+def check(watchdogs: Watchdogs) -> Iterator[Claim]:
+    for difference in compare_watchdogs(watchdogs):
+        if isinstance(difference, AllWaiting):
+            yield _claim(difference)
 
 
-def _claim(one: AllWaiting) -> Claim:
-    first = one.report
+def _claim(complete: AllWaiting) -> Claim:
+    report = complete.report
     evidence = [
-        Evidence(f"all of them called {describe_overdue(first)}", "logs"),
-        Evidence(first.line, str(first.place)),
+        Evidence(f"all of them called {describe_overdue(report)}", "logs"),
+        Evidence(report.line, str(report.place)),
     ]
-    if first.completed <= 0:
+    if report.completed <= 0:
         evidence.append(
-            Evidence("no collective of this group has ever been completed", str(first.place))
+            Evidence("no collective of this group has ever been completed", str(report.place))
         )
-    if first.where is not None:
-        evidence.append(Evidence(f"it is called at {first.where}", "Flight Recorder"))
+    if report.where is not None:
+        evidence.append(Evidence(f"it is called at {report.where}", "Flight Recorder"))
     doubt = "that there is no further rank whose log is not here, or that two groups' calls are not crossed"
     evidence.append(Evidence(doubt, "what this does not prove"))
     return Claim(
-        summary=f"rank {format_ranks(one.ranks)} all waited in {first.op}, collective {first.number} of group "
-        f"{first.group}: none of them is missing: the GPU, link or network that carries it failed",
+        summary=f"rank {format_ranks(complete.ranks)} all waited in {report.op}, collective {report.number} of group "
+        f"{report.group}: none of them is missing: the GPU, link or network that carries it failed",
         evidence=tuple(evidence),
         fix="run once with NCCL_DEBUG=INFO; dmesg -T | grep -i xid on each host; NCCL_P2P_DISABLE=1 or "
         "NCCL_IB_DISABLE=1 as a trial shows which link",

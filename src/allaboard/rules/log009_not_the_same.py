@@ -25,31 +25,32 @@ from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import overdue, watchdogs
 
 
-def check(found: Watchdogs) -> Iterator[Claim]:
-    for one in compare_watchdogs(found):
-        if isinstance(one, UnequalCalls):
-            yield _claim(one)
+def check(watchdogs: Watchdogs) -> Iterator[Claim]:
+    for difference in compare_watchdogs(watchdogs):
+        if isinstance(difference, UnequalCalls):
+            yield _claim(difference)
 
 
-def _claim(one: UnequalCalls) -> Claim:
-    first = one.sides[0][1]
+def _claim(unequal: UnequalCalls) -> Claim:
+    first_report = unequal.sides[0][1]
     sides = [
-        f"rank {format_ranks(ranks)} {describe_overdue(entry)}" for ranks, entry in one.sides[:3]
+        f"rank {format_ranks(ranks)} {describe_overdue(entry)}"
+        for ranks, entry in unequal.sides[:3]
     ]
-    evidence = [Evidence(entry.line, str(entry.place)) for _, entry in one.sides[:2]]
-    for ranks, entry in one.sides[:3]:
+    evidence = [Evidence(entry.line, str(entry.place)) for _, entry in unequal.sides[:2]]
+    for ranks, entry in unequal.sides[:3]:
         if entry.where is not None:
             evidence.append(
                 Evidence(f"rank {format_ranks(ranks)} at {entry.where}", "Flight Recorder")
             )
     return Claim(
-        summary=f"collective {first.number} of group {first.group} is not the same on all: "
+        summary=f"collective {first_report.number} of group {first_report.group} is not the same on all: "
         + "; ".join(sides),
-        who=tuple(Who(index=r, rank=r) for r in one.outliers[:64]),
+        who=tuple(Who(index=r, rank=r) for r in unequal.outliers[:64]),
         evidence=tuple(evidence),
         fix="make every rank of the group call the same collectives in the same order, with tensors of the "
         "same shape",
-        certainty=watchdog_certainty(first),
+        certainty=watchdog_certainty(first_report),
     )
 
 

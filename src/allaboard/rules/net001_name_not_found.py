@@ -19,13 +19,13 @@ from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, ca
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
 
-PATIENCE = 2.0
+MIN_FAILING_S = 2.0
 """Seconds of failing look-ups before they are reported: a name server may learn of a new host late."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.NO_NAME) or overdue(view, Answer.NO_NAME, served=True)
-    if tried is None or view.now - tried.call.since < PATIENCE:
+    if tried is None or view.now - tried.call.since < MIN_FAILING_S:
         return
     # The name of a pod or a new host appears when that starts; a name in brackets never resolves.
     may_come = tried.waited < view.timeout and not tried.name.startswith("[")

@@ -24,29 +24,29 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = overdue(view, Answer.REFUSED)
     if tried is None:
         return
-    lost = tried.call.shook
-    first = f"check that rank 0 runs on {tried.name}, has started, and uses port {tried.port};"
+    was_reachable = tried.call.shook
+    advice = f"check that rank 0 runs on {tried.name}, has started, and uses port {tried.port};"
     if "MASTER_PORT" in tried.origin:
-        first += " MASTER_PORT must be the same on all hosts;"
-    if not lost:
-        first += " if it waits there, a firewall rejects the connection;"
+        advice += " MASTER_PORT must be the same on all hosts;"
+    if not was_reachable:
+        advice += " if it waits there, a firewall rejects the connection;"
     if tried.numeric.startswith("127.") or tried.numeric == "::1":
-        first = (
+        advice = (
             f"use the address of rank 0's host, unless it is this host: with {tried.name} every host "
             "connects "
             "to itself;"
         )
     if tried.origin == "--coordinator":
-        first = f"give all hosts the same --coordinator (ALLABOARD_COORDINATOR), or none; {first}"
+        advice = f"give all hosts the same --coordinator (ALLABOARD_COORDINATOR), or none; {advice}"
     elif tried.origin.startswith("posted"):
-        first = "see why allaboard exited on rank 0's host, which had posted this address;"
-    what = "what listened there has stopped" if lost else "nothing listens on that port"
+        advice = "see why allaboard exited on rank 0's host, which had posted this address;"
+    state = "what listened there has stopped" if was_reachable else "nothing listens on that port"
     yield Claim(
         summary=f"{tried.member.who.host} cannot connect to the rendezvous address {tried.call.address}: "
-        f"connection refused (the host is up, but {what})",
+        f"connection refused (the host is up, but {state})",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"{first} nc -vz {shlex.quote(tried.name)} {tried.port}",
+        fix=f"{advice} nc -vz {shlex.quote(tried.name)} {tried.port}",
         since=tried.call.since,
         awaits=True,
     )

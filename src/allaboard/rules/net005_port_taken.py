@@ -34,10 +34,10 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import EADDRINUSE, ended, gathering, held, job, waiting
 
-PATIENCE = 2.0
+MIN_HELD_S = 2.0
 """Seconds: an earlier run may be about to close its port."""
-SPEAKS = (Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
-SAID = {
+ANSWERS = (Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
+PROGRAM = {
     Answer.MUTE: "a program that accepts connections and never answers",
     Answer.HTTP: "a web server",
     Answer.OTHER: "a program that speaks another protocol",
@@ -49,17 +49,17 @@ SAID = {
 
 def check(view: JobView) -> Iterator[Claim]:
     if view.holder is not None and view.holder.answer is not Answer.STORE:
-        yield from _held(view, view.holder)
-    yield from _raised(view)
-    tried = attempt(view, *SPEAKS) or overdue(view, *SPEAKS, served=True)
-    if tried is None or view.now - tried.call.since < PATIENCE or tried.call.tries < 2:
+        yield from _held_ports(view, view.holder)
+    yield from _failed_binds(view)
+    tried = attempt(view, *ANSWERS) or overdue(view, *ANSWERS, served=True)
+    if tried is None or view.now - tried.call.since < MIN_HELD_S or tried.call.tries < 2:
         return
     if tried.call.kind:
         return  # it was the roll call that answered
     # A roll call on a stopped or overloaded host would be silent in the same way.
     sure = tried.call.answer in (Answer.HTTP, Answer.OTHER)
     yield Claim(
-        summary=f"{SAID[tried.call.answer]} listens at the rendezvous address {tried.call.address}",
+        summary=f"{PROGRAM[tried.call.answer]} listens at the rendezvous address {tried.call.address}",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or use another port; "
@@ -74,40 +74,42 @@ def _origin(tried: Attempt) -> str:
     return f"the address in {tried.origin}" if tried.origin else "the address"
 
 
-def _held(view: JobView, holder: Holder) -> Iterator[Claim]:
+def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
     waiting = [m for roll in roll_calls(view) for m in roll.held]
-    if not waiting or view.now - holder.at < PATIENCE:
+    if not waiting or view.now - holder.at < MIN_HELD_S:
         return
     if holder.said:
-        yield _barred(waiting[0], holder)
+        yield _claim_forbidden_port(waiting[0], holder)
         return
-    mine = _member(view, waiting[0].who.host, holder.pid)
-    if mine is not None:
-        who = f"{mine.who.name} of this job (pid {holder.pid})"
+    own_member = _find_member(view, waiting[0].who.host, holder.pid)
+    if own_member is not None:
+        program = f"{own_member.who.name} of this job (pid {holder.pid})"
     elif holder.pid:
-        who = f"pid {holder.pid} ({holder.command})"
+        program = f"pid {holder.pid} ({holder.command})"
     else:
-        who = SAID.get(holder.answer, "a program")
+        program = PROGRAM.get(holder.answer, "a program")
     port = holder.address.rpartition(":")[2]
     yield Claim(
-        summary=f"the rendezvous port {port} is in use on this host by {who}",
+        summary=f"the rendezvous port {port} is in use on this host by {program}",
         who=(waiting[0].who,),
         evidence=(
             Evidence("bind: Address already in use", holder.address),
-            Evidence(f"it answers like {SAID.get(holder.answer, 'another program')}", "greeting"),
+            Evidence(
+                f"it answers like {PROGRAM.get(holder.answer, 'another program')}", "greeting"
+            ),
         ),
-        fix=_freed(view, waiting[0], holder, mine is not None),
+        fix=_advise_holder(view, waiting[0], holder, own_member is not None),
         since=holder.at,
     )
 
 
-def _barred(one: Member, holder: Holder) -> Claim:
+def _claim_forbidden_port(member: Member, holder: Holder) -> Claim:
     """Report a port that no program uses, but on which the system does not allow this user to listen."""
     port = int(holder.address.rpartition(":")[2])
     low = port < 1024  # ip(7): needs CAP_NET_BIND_SERVICE
     return Claim(
         summary=f"the rendezvous port {port} cannot be used on this host: {holder.said.lower()}",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(Evidence(f"bind: {holder.said}", holder.address),),
         fix="use a port above 1023, the same on all hosts"
         + ("" if low else f"; to reproduce: python -m http.server {port}"),
@@ -115,70 +117,74 @@ def _barred(one: Member, holder: Holder) -> Claim:
     )
 
 
-def _freed(view: JobView, one: Member, holder: Holder, ours: bool) -> str:
-    other = "use another port, the same on all hosts"
+def _advise_holder(view: JobView, member: Member, holder: Holder, ours: bool) -> str:
+    use_other_port = "use another port, the same on all hosts"
     if ours:
         return (
             "the script itself already listens there: call init before that, or let the script use "
             "another port"
         )
     if not holder.pid:
-        return other
+        return use_other_port
     if holder.answer is Answer.ABOARD:  # it is alive, and may be another user's training
         called = f" ({holder.job})" if holder.job else ""
-        ended = on_host(view, one, f"kill {holder.pid}")
+        kill_command = on_host(view, member, f"kill {holder.pid}")
         return (
-            f"{other}: another job{called} has its roll call there; only if that job is no longer "
-            f"needed: {ended}"
+            f"{use_other_port}: another job{called} has its roll call there; only if that job is no longer "
+            f"needed: {kill_command}"
         )
-    return f"{on_host(view, one, f'kill {holder.pid}')}   # if it is a leftover; otherwise {other}"
+    return (
+        f"{on_host(view, member, f'kill {holder.pid}')}   # if it is a leftover; otherwise "
+        f"{use_other_port}"
+    )
 
 
-def _member(view: JobView, host: str, pid: int) -> Member | None:
+def _find_member(view: JobView, host: str, pid: int) -> Member | None:
     """Return the member that is this process, or None: the advice never says to end a process of the job
     itself."""
     return next((m for m in view.members if pid and (m.who.host, m.who.pid) == (host, pid)), None)
 
 
-def _raised(view: JobView) -> Iterator[Claim]:
+def _failed_binds(view: JobView) -> Iterator[Claim]:
     """Report a framework that could not listen on its port."""
-    found = failures(view)
-    for one in found.began:
-        if not lacks_port(one) or undecided(view, one):
+    failed = failures(view)
+    for member in failed.began:
+        if not lacks_port(member) or undecided(view, member):
             continue
-        error, port = one.raised, port_taken(one.raised, one.declared)
+        error, port = member.raised, port_taken(member.raised, member.declared)
         assert error is not None
-        told = one.declared
+        declaration = member.declared
         named = f"port {port}" if port else "its port"
         holder = view.holder
-        if holder is not None and (one.elsewhere or not holder.address.endswith(f":{port}")):
+        if holder is not None and (member.elsewhere or not holder.address.endswith(f":{port}")):
             holder = None  # it holds another port, or was seen on a host other than the member's
         pid = holder.pid if holder is not None else 0
-        mine = next((m for m in view.members if pid and m.called == pid), None)
-        evidence = [Evidence(f"{error.type}: {error.message[:300]}", one.who.name)]
+        own_member = next((m for m in view.members if pid and m.called == pid), None)
+        evidence = [Evidence(f"{error.type}: {error.message[:300]}", member.who.name)]
         if holder is not None and holder.pid:
             evidence.append(Evidence(f"pid {holder.pid}: {holder.command}", "/proc"))
-        if told is not None and told.place:
-            evidence.append(Evidence(told.place, told.origin))
+        if declaration is not None and declaration.place:
+            evidence.append(Evidence(declaration.place, declaration.origin))
         yield Claim(
-            summary=f"{one.who.name} could not listen on {named}: it was already in use{_by(mine, holder)}",
-            who=(one.who,),
-            evidence=(*evidence, *(found.of_it(one) if found.began == (one,) else ())),
+            summary=f"{member.who.name} could not listen on {named}: it was already in "
+            f"use{_by_holder(own_member, holder)}",
+            who=(member.who,),
+            evidence=(*evidence, *(failed.of_it(member) if failed.began == (member,) else ())),
             fix=(f"ss -ltnp 'sport = :{port}'" if port else "ss -ltnp")
             + (
                 "   # the script itself listens there: let it use another port"
-                if mine is not None
+                if own_member is not None
                 else "   # shows which program uses it: end it if it is a leftover, or use another port"
             ),
             certainty=Certainty.CERTAIN if "EADDRINUSE" in error.message else Certainty.LIKELY,
-            since=failed_at(one),
+            since=failed_at(member),
         )
 
 
-def _by(mine: Member | None, holder: Holder | None) -> str:
+def _by_holder(own_member: Member | None, holder: Holder | None) -> str:
     """Return " by ..." with the process that uses the port, or "" if it was not seen."""
-    if mine is not None:
-        return f" by {mine.who.name} of this job"
+    if own_member is not None:
+        return f" by {own_member.who.name} of this job"
     if holder is None or not holder.pid:
         return ""
     return f" by pid {holder.pid} ({holder.command})"
@@ -196,10 +202,10 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
-_SERVED = Holder(address="a:29888", pid=77, command="python -m http.server 29888", at=95.0)
-_OWN = Holder(address="a:29888", pid=100, command="python train.py", at=95.0)
-_BARRED = Holder(address="a:443", said="Permission denied", at=95.0)
-_REFUSED = ended(0, raised=("DistNetworkError", EADDRINUSE))
+_HELD_BY_OTHER = Holder(address="a:29888", pid=77, command="python -m http.server 29888", at=95.0)
+_HELD_BY_MEMBER = Holder(address="a:29888", pid=100, command="python train.py", at=95.0)
+_FORBIDDEN = Holder(address="a:443", said="Permission denied", at=95.0)
+_BIND_FAILED = ended(0, raised=("DistNetworkError", EADDRINUSE))
 RULE = Rule(
     stage=Stage.NETWORK,
     reads=JobView,
@@ -223,7 +229,7 @@ RULE = Rule(
             "the rendezvous port 29500 is in use on this host by pid 77 (python -m http.server)",
         ),
         "a port that only root may have": (
-            gathering(held(0), joined=True, leads=True, launched=1, holder=_BARRED),
+            gathering(held(0), joined=True, leads=True, launched=1, holder=_FORBIDDEN),
             "the rendezvous port 443 cannot be used on this host: permission denied",
         ),
         "by the member that asks": (
@@ -231,20 +237,24 @@ RULE = Rule(
             "the rendezvous port 29500 is in use on this host by worker 0 of this job (pid 100)",
         ),
         "the framework found it taken": (
-            job(_REFUSED, ended(1, raised=_LOST), holder=_SERVED),
+            job(_BIND_FAILED, ended(1, raised=_LOST), holder=_HELD_BY_OTHER),
             "worker 0 could not listen on port 29888: it was already in use by pid 77 (python -m "
             "http.server 29888)",
         ),
         "a server of its own": (
-            job(_REFUSED, ended(1, raised=_LOST), holder=_OWN),
+            job(_BIND_FAILED, ended(1, raised=_LOST), holder=_HELD_BY_MEMBER),
             "worker 0 could not listen on port 29888: it was already in use by worker 0 of this job",
         ),
         "and the holder cannot be seen": (
-            job(_REFUSED, waiting(1)),
+            job(_BIND_FAILED, waiting(1)),
             "worker 0 could not listen on port 29888: it was already in use",
         ),
         "on a host other than that of the holder that was seen": (
-            job(msgspec.structs.replace(_REFUSED, key=1 << 32 | 100), waiting(1), holder=_SERVED),
+            job(
+                msgspec.structs.replace(_BIND_FAILED, key=1 << 32 | 100),
+                waiting(1),
+                holder=_HELD_BY_OTHER,
+            ),
             "worker 0 could not listen on port 29888: it was already in use",
         ),
     },

@@ -31,7 +31,7 @@ from allaboard.analysis.network.link_faults import (
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
-WORDS = {
+SYMPTOM = {
     Answer.REFUSED: "refused",
     Answer.SILENT: "no answer",
     Answer.UNREACHABLE: "unreachable",
@@ -40,7 +40,7 @@ WORDS = {
     Answer.MUTE: "accepted, then silence",
 }
 
-NCCL = (
+OTHER_BACKEND = (
     "the address that gloo uses was tried; this job's backend chooses its own address "
     "(NCCL_SOCKET_IFNAME)"
 )
@@ -53,31 +53,31 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, fault: Fault) -> Claim:
-    first = fault.links[0]
-    word = WORDS.get(first.answer, "another program answers")
+    first_link = fault.links[0]
+    symptom = SYMPTOM.get(first_link.answer, "another program answers")
     if fault.parts:
-        return _apart(view, fault, word)
+        return _claim_groups(view, fault, symptom)
     if fault.host:
-        others = sorted({k.source for k in fault.links} | {k.target for k in fault.links})
-        others.remove(fault.host)
-        named = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
-        what = f"{fault.host} cannot {'reach' if fault.out else 'be reached by'} {named}"
-        what += " and cannot reach them" if fault.both else ""
+        peers = sorted({k.source for k in fault.links} | {k.target for k in fault.links})
+        peers.remove(fault.host)
+        named = ", ".join(peers[:4]) + (f" and {len(peers) - 4} more" if len(peers) > 4 else "")
+        failure = f"{fault.host} cannot {'reach' if fault.out else 'be reached by'} {named}"
+        failure += " and cannot reach them" if fault.both else ""
     else:
-        way = f"{first.source} cannot connect to {first.target}"
-        other = " (nor in the other direction)" if fault.both else " (the other direction works)"
-        what = way + (other if fault.ways > 1 else "")
+        direction = f"{first_link.source} cannot connect to {first_link.target}"
+        opposite = " (nor in the other direction)" if fault.both else " (the other direction works)"
+        failure = direction + (opposite if fault.ways > 1 else "")
     hosts = (fault.host,) if fault.host else fault.pair
-    chosen, fix = _interface(view, fault), _opened(view, first)
+    chosen, fix = _chosen_interface(view, fault), _advise_open_ports(view, first_link)
     if chosen:
         name = chosen.partition("=")[2]
         fix = (
             f"on {fault.host}: ip -br addr   # then set it to the interface that the others reach, not "
             f"{name}"
         )
-    doubt = _doubt(view)
+    doubt = _backend_doubt(view)
     return Claim(
-        summary=f"{what} on the data ports: {word}",
+        summary=f"{failure} on the data ports: {symptom}",
         who=on(view, *hosts),
         evidence=(
             *((Evidence(chosen, f"environment of {fault.host}"),) if chosen else ()),
@@ -100,14 +100,16 @@ def _certainty(fault: Fault, doubt: bool) -> Certainty:
     return Certainty.CERTAIN if sure else Certainty.LIKELY
 
 
-def _doubt(view: JobView) -> tuple[Evidence, ...]:
+def _backend_doubt(view: JobView) -> tuple[Evidence, ...]:
     """Return evidence against the fault if all members declared a backend and none of them is gloo."""
     named = [m.declared.backend if m.declared else "" for m in view.members]
-    other = bool(named) and all(b and b != "undefined" and "gloo" not in b for b in named)
-    return (Evidence(NCCL, "link trial"),) if other else ()
+    is_other_backend = bool(named) and all(
+        b and b != "undefined" and "gloo" not in b for b in named
+    )
+    return (Evidence(OTHER_BACKEND, "link trial"),) if is_other_backend else ()
 
 
-def _opened(view: JobView, link: Link) -> str:
+def _advise_open_ports(view: JobView, link: Link) -> str:
     """Return the ports to open, and the command that reproduces the failure."""
     host, _, port = link.address.rpartition(":")
     listed = {a for m in view.members if m.declared for a in m.declared.cluster.values()}
@@ -120,21 +122,21 @@ def _opened(view: JobView, link: Link) -> str:
     )
 
 
-def _interface(view: JobView, fault: Fault) -> str:
+def _chosen_interface(view: JobView, fault: Fault) -> str:
     """Return the variable by which the unreachable host chose its address, as NAME=VALUE, or ""."""
     facts = (m.facts for m in view.members if fault.host and m.who.host == fault.host)
     origins = (f.get("data interface", "") for f in facts)
     return next((o for o in origins if o.startswith("GLOO_SOCKET_IFNAME=")), "")
 
 
-def _apart(view: JobView, fault: Fault, word: str) -> Claim:
+def _claim_groups(view: JobView, fault: Fault, symptom: str) -> Claim:
     named = [", ".join(part[:4]) + ("…" if len(part) > 4 else "") for part in fault.parts]
-    first = fault.links[0]
-    host, _, port = first.address.rpartition(":")
-    doubt = _doubt(view)
+    first_link = fault.links[0]
+    host, _, port = first_link.address.rpartition(":")
+    doubt = _backend_doubt(view)
     return Claim(
         summary=f"the hosts form {len(named)} groups that cannot reach each other on the data ports: "
-        f"{' | '.join(named[:4])} ({word})",
+        f"{' | '.join(named[:4])} ({symptom})",
         # The smaller group is the one that is cut off.
         who=on(view, *fault.parts[-1]),
         evidence=(
@@ -147,11 +149,11 @@ def _apart(view: JobView, fault: Fault, word: str) -> Claim:
         severity=Severity.WARNING if doubt else Severity.ERROR,
         certainty=_certainty(fault, bool(doubt)),
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
-        f"and look for a firewall between them; on {first.source}: nc -vz -w3 {host.strip('[]')} {port}",
+        f"and look for a firewall between them; on {first_link.source}: nc -vz -w3 {host.strip('[]')} {port}",
     )
 
 
-def _idle() -> JobView:
+def _unused_interface_view() -> JobView:
     """Return a view in which h2 is set to use the bridge of its containers."""
     wrong = (failed(i, 2, Answer.UNREACHABLE, "Network is unreachable") for i in (0, 1, 3))
     facts = {"data address": "172.17.0.1", "data interface": "GLOO_SOCKET_IFNAME=docker0"}
@@ -173,7 +175,7 @@ RULE = Rule(
             "h2 cannot be reached by h0, h1, h3 and cannot reach them on the data ports: no answer",
         ),
         "an interface that reaches no other host": (
-            _idle(),
+            _unused_interface_view(),
             "h2 cannot be reached by h0, h1, h3 on the data ports: unreachable",
         ),
         "one pair": (

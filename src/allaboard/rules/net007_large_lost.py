@@ -25,15 +25,19 @@ from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView
 
 def check(view: JobView) -> Iterator[Claim]:
     for fault in faults(view.links, (Answer.CUT,)):
-        first = fault.links[0]
-        where = f"to {fault.host}" if fault.host else f"from {first.source} to {first.target}"
+        first_link = fault.links[0]
+        where = (
+            f"to {fault.host}" if fault.host else f"from {first_link.source} to {first_link.target}"
+        )
         where = f"from {fault.host}" if fault.out else where
         groups = " | ".join(", ".join(p[:4]) for p in fault.parts)
         where = f"between {groups}" if groups else where
-        host = Address.from_endpoint(first.address).host
+        host = Address.from_endpoint(first_link.address).host
         yield Claim(
             summary=f"small messages {where} arrive, but large ones are lost",
-            who=on(view, *((fault.host,) if fault.host else (first.source, first.target))),
+            who=on(
+                view, *((fault.host,) if fault.host else (first_link.source, first_link.target))
+            ),
             evidence=tuple(
                 Evidence(
                     f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.told}",
@@ -41,7 +45,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 )
                 for k in fault.links[:4]
             ),
-            fix=f"on {first.source}: ping -M do -c1 -s 1472 {host}   # reduce the size until it passes; "
+            fix=f"on {first_link.source}: ping -M do -c1 -s 1472 {host}   # reduce the size until it passes; "
             "then set that MTU on every host",
             certainty=Certainty.CERTAIN if fault.lasting else Certainty.LIKELY,
         )

@@ -21,47 +21,47 @@ from allaboard.analysis.network.link_faults import DELAY, RATE, failed, four, on
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
-FACTOR = 8.0
+SLOWER_THAN_MEDIAN = 8.0
 """How many times slower than the median a link must be; single trials vary by a factor of three or four."""
-ALONE = 10.0
+SLOWER_THAN_ONLY_PEER = 10.0
 """The same with three hosts, where each link can be compared with one other pair only."""
-BOTH = 2.0
+BOTH_DIRECTIONS_SLOWER = 2.0
 """How many times slower than the median the opposite direction must be at least."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    good = [k for k in view.links if k.works]
-    if len(good) < 4:
+    working = [k for k in view.links if k.works]
+    if len(working) < 4:
         return
-    rate = median(k.rate for k in good)
-    delay = median(k.seconds for k in good)
+    rate = median(k.rate for k in working)
+    delay = median(k.seconds for k in working)
     # A busy host is late for one trial; a slow link is slow in the other direction too.
-    back = {(k.target, k.source): k for k in good}
+    back = {(k.target, k.source): k for k in working}
     slow = [
         k
-        for k in good
+        for k in working
         if k.rate < RATE
-        and k.rate * FACTOR < rate
-        and back.get((k.source, k.target), k).rate * BOTH < rate
+        and k.rate * SLOWER_THAN_MEDIAN < rate
+        and back.get((k.source, k.target), k).rate * BOTH_DIRECTIONS_SLOWER < rate
     ]
     far = [
         k
-        for k in good
+        for k in working
         if k.seconds > DELAY
-        and k.seconds > delay * FACTOR
-        and back.get((k.source, k.target), k).seconds > delay * BOTH
+        and k.seconds > delay * SLOWER_THAN_MEDIAN
+        and back.get((k.source, k.target), k).seconds > delay * BOTH_DIRECTIONS_SLOWER
     ]
-    wrong = {(k.source, k.target): k for k in slow + far}
-    if not wrong:
-        lone = _one_of_three(good)
-        wrong = {(k.source, k.target): k for k in lone}
-        others = [k for k in good if k not in lone]
-        rate = median(k.rate for k in others) if others else rate
-        delay = median(k.seconds for k in others) if others else delay
-    if not wrong:
+    slow_links = {(k.source, k.target): k for k in slow + far}
+    if not slow_links:
+        slow_host_links = _one_of_three(working)
+        slow_links = {(k.source, k.target): k for k in slow_host_links}
+        fast_links = [k for k in working if k not in slow_host_links]
+        rate = median(k.rate for k in fast_links) if fast_links else rate
+        delay = median(k.seconds for k in fast_links) if fast_links else delay
+    if not slow_links:
         return
-    host = _common(list(wrong.values()), view)
-    worst = min(wrong.values(), key=lambda k: k.rate)
+    host = _common_host(list(slow_links.values()), view)
+    worst = min(slow_links.values(), key=lambda k: k.rate)
     where = (
         f"the links of {host} are slow"
         if host
@@ -76,7 +76,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 f"{k.source} to {k.target}: {k.rate / 1e6:.1f} MB/s, {k.seconds * 1e3:.1f} ms",
                 "link trial",
             )
-            for k in list(wrong.values())[:4]
+            for k in list(slow_links.values())[:4]
         ),
         fix=f"on {host or worst.target}: ethtool IF; ip -s link   # speed, duplex, errors",
         severity=Severity.WARNING,
@@ -84,21 +84,21 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _one_of_three(good: list[Link]) -> list[Link]:
+def _one_of_three(working: list[Link]) -> list[Link]:
     """Return the links of the one host of three whose links are all slow while the other link is far faster.
     They are the majority, so the median is one of them and does not show it."""
-    hosts = sorted({k.source for k in good} | {k.target for k in good})
-    if len(hosts) != 3 or len(good) != 6:
+    hosts = sorted({k.source for k in working} | {k.target for k in working})
+    if len(hosts) != 3 or len(working) != 6:
         return []
     for host in hosts:
-        own = [k for k in good if host in (k.source, k.target)]
-        least = min(k.rate for k in good if k not in own)
-        if max(k.rate for k in own) < min(RATE, least / ALONE):
-            return own
+        host_links = [k for k in working if host in (k.source, k.target)]
+        least = min(k.rate for k in working if k not in host_links)
+        if max(k.rate for k in host_links) < min(RATE, least / SLOWER_THAN_ONLY_PEER):
+            return host_links
     return []
 
 
-def _common(links: list[Link], view: JobView) -> str:
+def _common_host(links: list[Link], view: JobView) -> str:
     """Return the one host that is in all of at least two links, or ""."""
     names = [{k.source, k.target} for k in links]
     shared = set.intersection(*names)

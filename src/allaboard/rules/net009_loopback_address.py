@@ -24,20 +24,20 @@ from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 def check(view: JobView) -> Iterator[Claim]:
     for roll, member in heard_by_all(view):
         address = member.facts.get("data address", "")
-        if not (address.startswith("127.") or address == "::1") or not _by_name(member):
+        if not (address.startswith("127.") or address == "::1") or not _uses_own_name(member):
             continue
         if len({m.who.host for m in roll.here}) > 1:
             yield _claim(member, address)
 
 
-def _by_name(member: Member) -> bool:
+def _uses_own_name(member: Member) -> bool:
     """Return True if the framework will use gloo, which binds to the address of the host's own name."""
-    told = member.declared
-    if told is None or told.cluster:
+    declaration = member.declared
+    if declaration is None or declaration.cluster:
         return False
-    if told.framework == "jax":  # on GPUs and TPUs other libraries connect the hosts
+    if declaration.framework == "jax":  # on GPUs and TPUs other libraries connect the hosts
         return member.facts.get("variable JAX_PLATFORMS", "").lower().startswith("cpu")
-    return not told.backend or "gloo" in told.backend.lower()
+    return not declaration.backend or "gloo" in declaration.backend.lower()
 
 
 def _claim(member: Member, address: str) -> Claim:
@@ -58,8 +58,8 @@ def _view(
     facts = {"data address": address, "data interface": "what h2 resolves to"}
     wrong = on_host(2, facts=facts | {f"variable {k}": v for k, v in variables.items()})
     assert wrong.declared is not None
-    told = msgspec.structs.replace(wrong.declared, backend=backend, framework=framework)
-    wrong = msgspec.structs.replace(wrong, declared=told)
+    declaration = msgspec.structs.replace(wrong.declared, backend=backend, framework=framework)
+    wrong = msgspec.structs.replace(wrong, declared=declaration)
     return msgspec.structs.replace(four(), members=(on_host(0), on_host(1), wrong, on_host(3)))
 
 

@@ -17,42 +17,45 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Knock, Severity, Stage
 from allaboard.facts.samples import gathering, held
 
-OFTEN = 3
+MIN_CONNECTIONS = 3
 """Connections before they are reported; a single one may be chance."""
-WARNED = ("no-secret", "no-tls")
-KINDS = ("http", "tls", "silent", "other", *WARNED, "version", "store", "grpc")
+WARNING_KINDS = ("no-secret", "no-tls")
+KINDS = ("http", "tls", "silent", "other", *WARNING_KINDS, "version", "store", "grpc")
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for knock in view.knocks:
-        if knock.kind in KINDS and knock.times >= OFTEN:
+        if knock.kind in KINDS and knock.times >= MIN_CONNECTIONS:
             yield Claim(
-                summary=f"{_who(knock)} keeps connecting to the rendezvous address from {knock.peer}",
+                summary=f"{_describe_client(knock)} keeps connecting to the rendezvous address from "
+                f"{knock.peer}",
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
                 fix=_fix(knock),
-                severity=Severity.INFO if knock.kind not in WARNED else Severity.WARNING,
+                severity=Severity.INFO if knock.kind not in WARNING_KINDS else Severity.WARNING,
                 since=knock.at,
             )
 
 
-def _who(knock: Knock) -> str:
-    told = knock.host and knock.kind in (*WARNED, "version")
-    return f"{knock.who}, which {knock.said}," if told else knock.said
+def _describe_client(knock: Knock) -> str:
+    is_agent = knock.host and knock.kind in (*WARNING_KINDS, "version")
+    return f"{knock.who}, which {knock.said}," if is_agent else knock.said
 
 
 def _fix(knock: Knock) -> str:
     if knock.kind == "no-secret":
         return f"if {knock.peer} belongs to this job, give it the same --secret-file or ALLABOARD_SECRET"
     if knock.kind == "no-tls":
-        same = "give it valid --tls-* certificates of the same authority"
-        return f"if {knock.peer} belongs to this job, {same}"
+        advice = "give it valid --tls-* certificates of the same authority"
+        return f"if {knock.peer} belongs to this job, {advice}"
     if knock.kind == "version":
         return "install the same version of allaboard on all hosts: pip install -U allaboard"
     return f"find out what it is: ss -tnp on {knock.peer}; or use another port"
 
 
-def _view(times: int, kind: str = "http", said: str = "a web client", host: str = "") -> JobView:
-    knock = Knock(peer="10.0.0.9", kind=kind, said=said, host=host, times=times, at=90.0)
+def _view(
+    times: int, kind: str = "http", description: str = "a web client", host: str = ""
+) -> JobView:
+    knock = Knock(peer="10.0.0.9", kind=kind, said=description, host=host, times=times, at=90.0)
     return gathering(held(0), joined=True, leads=True, launched=1, knocks=(knock,))
 
 

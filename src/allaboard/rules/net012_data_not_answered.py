@@ -24,19 +24,25 @@ from allaboard.facts.samples import NOW
 
 def check(view: JobView) -> Iterator[Claim]:
     for link in silent_links(view):
-        first, silence = link.cases[0]
+        first_member, silence = link.cases[0]
         address = silence.address
-        call = f"inside {first.op.name}" if first.op is not None else _call(first)
-        host, other = link.one, link.other
+        call = (
+            (f"inside {first_member.op.name}")
+            if first_member.op is not None
+            else _describe_call(first_member)
+        )
+        host, peer = link.one, link.other
         yield Claim(
             summary=_summary(link, address, call),
-            who=tuple(m.who for m in view.members if m.who.host in (host, other)),
-            evidence=tuple(_seen(m, s) for m, s in link.cases[:4]),
-            fix=f"open TCP on all ports above 1024 between {host} and {other} in both directions; on {host}: "
+            who=tuple(m.who for m in view.members if m.who.host in (host, peer)),
+            evidence=tuple(_socket_evidence(m, s) for m, s in link.cases[:4]),
+            fix=f"open TCP on all ports above 1024 between {host} and {peer} in both directions; on {host}: "
             f"nc -vz -w3 {address.rpartition(':')[0].strip('[]')} {address.rpartition(':')[2]}",
             # An overloaded host drops packets just as a firewall does.
             certainty=Certainty.LIKELY,
-            since=first.op.since if first.op is not None else first.phase_since,
+            since=first_member.op.since
+            if first_member.op is not None
+            else first_member.phase_since,
         )
 
 
@@ -47,11 +53,11 @@ def _summary(link: SilentLink, address: str, call: str) -> str:
             f"packets from {source} to {target} are lost {call} ({address}); packets from "
             f"{target} to {source} arrive"
         )
-    words = "cannot connect to" if link.kind == "connect" else "gets no answer from"
-    return f"{link.one} {words} {link.other} at {address} {call}: no packet comes back"
+    symptom = "cannot connect to" if link.kind == "connect" else "gets no answer from"
+    return f"{link.one} {symptom} {link.other} at {address} {call}: no packet comes back"
 
 
-def _seen(member: Member, silence: Silence) -> Evidence:
+def _socket_evidence(member: Member, silence: Silence) -> Evidence:
     more = "no answer"
     if silence.kind == "send" and silence.heard is not None:
         more = "not acknowledged; " + (
@@ -63,7 +69,7 @@ def _seen(member: Member, silence: Silence) -> Evidence:
     )
 
 
-def _call(member: Member) -> str:
+def _describe_call(member: Member) -> str:
     call = member.declared.call if member.declared is not None else "init"
     return f"after {call}" if member.phase > Phase.JOINING else f"inside {call}"
 

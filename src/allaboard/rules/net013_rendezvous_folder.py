@@ -23,16 +23,19 @@ from allaboard.facts import Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held = [m for roll in roll_calls(view) for m in roll.held]
-    for member in [m for m in held if "rendezvous trouble" in m.facts]:
-        trouble, told = member.facts["rendezvous trouble"], member.declared
-        if not trouble or told is None or not heard(view, member):
+    held_members = [m for roll in roll_calls(view) for m in roll.held]
+    for member in [m for m in held_members if "rendezvous trouble" in m.facts]:
+        trouble, declaration = member.facts["rendezvous trouble"], member.declared
+        if not trouble or declaration is None or not heard(view, member):
             continue
-        folder = told.place.removeprefix("file://").rpartition("/")[0] or "/"
+        folder = declaration.place.removeprefix("file://").rpartition("/")[0] or "/"
         yield Claim(
             summary=f"{member.who.host} cannot use the rendezvous file: {trouble}",
             who=(member.who,),
-            evidence=(Evidence(trouble, member.who.host), Evidence(told.place, told.origin)),
+            evidence=(
+                Evidence(trouble, member.who.host),
+                Evidence(declaration.place, declaration.origin),
+            ),
             fix=f"on {member.who.host}: ls -ld {shlex.quote(folder)}; df {shlex.quote(folder)}   "
             "# then mount the shared disk there, as on the other hosts",
             since=member.phase_since,

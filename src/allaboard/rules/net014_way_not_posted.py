@@ -26,17 +26,17 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = overdue(view, Answer.UNPOSTED)
     if tried is None:
         return
-    told, host = tried.member.declared, tried.member.who.host
-    place = told.place if told is not None else ""
-    shared = place.startswith("file://")
-    folder = shlex.quote(place.removeprefix("file://").rpartition("/")[0] or "/")
+    declaration, host = tried.member.declared, tried.member.who.host
+    rendezvous = declaration.place if declaration is not None else ""
+    shared = rendezvous.startswith("file://")
+    folder = shlex.quote(rendezvous.removeprefix("file://").rpartition("/")[0] or "/")
     either = f", or {host} does not share that folder with it" if shared else ""
     yield Claim(
-        summary=f"rank 0 has not joined at {place}{either}",
+        summary=f"rank 0 has not joined at {rendezvous}{either}",
         who=(tried.member.who,),
         evidence=(
             Evidence(f"{tried.call.said}, looked for {tried.call.tries} times", host),
-            Evidence(place, told.origin if told is not None else ""),
+            Evidence(rendezvous, declaration.origin if declaration is not None else ""),
         ),
         fix=f"on {host} and on the host of rank 0: findmnt -T {folder}   # the same disk?"
         if shared
@@ -46,12 +46,14 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _view(place: str, waited: float) -> JobView:
+def _view(rendezvous: str, waited: float) -> JobView:
     view = calling(Answer.UNPOSTED, waited, "no file /shared/meeting.allaboard")
     (member,) = view.members
     assert member.declared is not None
-    told = msgspec.structs.replace(member.declared, place=place)
-    return msgspec.structs.replace(view, members=(msgspec.structs.replace(member, declared=told),))
+    declaration = msgspec.structs.replace(member.declared, place=rendezvous)
+    return msgspec.structs.replace(
+        view, members=(msgspec.structs.replace(member, declared=declaration),)
+    )
 
 
 RULE = Rule(

@@ -22,7 +22,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Stage
 
-PATIENCE = 1.0
+MIN_REJECTED_S = 1.0
 """Seconds: an earlier run that is about to end may reject a host once."""
 FIXES = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
@@ -35,7 +35,7 @@ FIXES = {
 
 def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.OTHER, served=True)
-    if tried is None or view.now - tried.call.since < PATIENCE:
+    if tried is None or view.now - tried.call.since < MIN_REJECTED_S:
         return
     kind = tried.call.kind
     if kind not in FIXES:

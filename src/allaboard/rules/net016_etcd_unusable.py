@@ -23,9 +23,9 @@ from allaboard.contracts import Rule
 from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import NOW, declared, held
 
-PATIENCE = 2.0
+MIN_FAILING_S = 2.0
 """Seconds before a refusal by etcd is reported: its state may be about to change."""
-PASSES = "unreachable"
+PASSING_KIND = "unreachable"
 """The kind of error that may pass by itself; it is reported only after the timeout of the roll call."""
 FIXES = {
     "auth": "set ETCDCTL_USER=name:password on every host, as for etcdctl",
@@ -41,41 +41,45 @@ def check(view: JobView) -> Iterator[Claim]:
     tried = attempt(view, Answer.FAILED, served=True)
     if tried is None or not tried.call.address.startswith(("etcd://", "etcds://")):
         return
-    kind, why = tried.call.kind, tried.call.said
+    kind, error = tried.call.kind, tried.call.said
     lasted = (
-        tried.waited >= view.timeout if kind == PASSES else view.now - tried.call.since >= PATIENCE
+        tried.waited >= view.timeout
+        if kind == PASSING_KIND
+        else view.now - tried.call.since >= MIN_FAILING_S
     )
     if not lasted:
         return
-    host, first = tried.member.who.host, why.partition(": ")[0]
-    ask = f"etcdctl --endpoints {shlex.quote(first)} endpoint health"
+    host, endpoint = tried.member.who.host, error.partition(": ")[0]
+    health_command = f"etcdctl --endpoints {shlex.quote(endpoint)} endpoint health"
     yield Claim(
-        summary=f"{host} cannot use {tried.call.address}, through which the hosts find each other: {why}",
+        summary=f"{host} cannot use {tried.call.address}, through which the hosts find each other: {error}",
         who=(tried.member.who,),
         evidence=(
-            Evidence(f"{why}, {tried.call.tries} times", host),
+            Evidence(f"{error}, {tried.call.tries} times", host),
             Evidence(tried.call.address, "--coordinator"),
         ),
-        fix=FIXES.get(kind, f"on {host}: {ask}"),
+        fix=FIXES.get(kind, f"on {host}: {health_command}"),
         since=tried.call.since,
-        awaits=kind == PASSES,
+        awaits=kind == PASSING_KIND,
     )
 
 
-def _server(shook: bool = False) -> JobView:
+def _server_view(shook: bool = False) -> JobView:
     """Return a view with a parameter server, which is not held at the gate."""
-    view = _etcd("auth", "node9:2379: it does not know this user or password", 30.0)
+    view = _etcd_view("auth", "node9:2379: it does not know this user or password", 30.0)
     assert view.call is not None
-    told = declared(1, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}, hold=False)
-    one = held(1, declared=told, phase=Phase.JOINED, phase_since=NOW - 30.0)
+    declaration = declared(
+        1, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}, hold=False
+    )
+    server = held(1, declared=declaration, phase=Phase.JOINED, phase_since=NOW - 30.0)
     call = msgspec.structs.replace(view.call, shook=shook)
-    return msgspec.structs.replace(view, members=(one,), call=call)
+    return msgspec.structs.replace(view, members=(server,), call=call)
 
 
-def _etcd(
-    kind: str, said: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job"
+def _etcd_view(
+    kind: str, error: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job"
 ) -> JobView:
-    view = calling(Answer.FAILED, waited, said, kind=kind)
+    view = calling(Answer.FAILED, waited, error, kind=kind)
     assert isinstance(view.call, Call)
     call = msgspec.structs.replace(view.call, address=address, met="")
     return msgspec.structs.replace(view, call=call)
@@ -87,31 +91,31 @@ RULE = Rule(
     check=check,
     fires_on={
         "down": (
-            _etcd("unreachable", "node9:2379: connection refused"),
+            _etcd_view("unreachable", "node9:2379: connection refused"),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "connection refused",
         ),
         "a user is required": (
-            _etcd("auth", "node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
+            _etcd_view("auth", "node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "it wants a user: set ETCDCTL_USER=name:password",
         ),
         "a parameter server's host": (
-            _server(),
+            _server_view(),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "it does not know this user or password",
         ),
         "it is full": (
-            _etcd("full", "node9:2379: its database is full", 3.0),
+            _etcd_view("full", "node9:2379: its database is full", 3.0),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
             "its database is full",
         ),
     },
     silent_on={
-        "a parameter server that had joined before etcd changed": _server(shook=True),
-        "it may come up": _etcd("unreachable", "node9:2379: connection refused", 30.0),
-        "just once": _etcd("auth", "node9:2379: it wants a user", 0.5),
-        "a shared folder that fails": _etcd("", "Permission denied", 61.0, ""),
+        "a parameter server that had joined before etcd changed": _server_view(shook=True),
+        "it may come up": _etcd_view("unreachable", "node9:2379: connection refused", 30.0),
+        "just once": _etcd_view("auth", "node9:2379: it wants a user", 0.5),
+        "a shared folder that fails": _etcd_view("", "Permission denied", 61.0, ""),
     },
     since="0.1",
     drill=("etcd-unreachable",),

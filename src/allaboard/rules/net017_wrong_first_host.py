@@ -24,52 +24,53 @@ from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
 from allaboard.facts.samples import NOW
 
-PATIENCE = 4.0
+MIN_REFUSED_S = 4.0
 """Seconds before rank 0's refused connections are reported: the address may be forwarded to its own host."""
 
 
-PASSING = 1.5
+MIN_STRAYED_S = 1.5
 """Seconds in which a host that connected to the wrong one may still find the right one by itself."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    yield from _strayed(view)
+    yield from _strayed_hosts(view)
     tried = attempt(view, Answer.OTHER, Answer.REFUSED)
     if tried is None:
         return
     if tried.call.kind == "elsewhere":
-        yield _elsewhere(tried, tried.call.said)
+        yield _claim_wrong_host(tried, tried.call.said)
         return
-    first = tried.member.who.rank == 0 and tried.call.answer is Answer.REFUSED
-    if first and not tried.call.shook and view.now - tried.call.since >= PATIENCE:
-        yield _not_mine(tried)
+    is_rank_0_refused = tried.member.who.rank == 0 and tried.call.answer is Answer.REFUSED
+    if is_rank_0_refused and not tried.call.shook and view.now - tried.call.since >= MIN_REFUSED_S:
+        yield _claim_foreign_address(tried)
 
 
-def _elsewhere(tried: Attempt, why: str) -> Claim:
+def _claim_wrong_host(tried: Attempt, answer_text: str) -> Claim:
     """Report the answer of a host that is not the leader and says which host it is."""
-    who, _, right = why.partition(", and itself goes to ")
-    mine = tried.member.who.host
+    answering_host, _, right = answer_text.partition(", and itself goes to ")
+    own_host = tried.member.who.host
     name = shlex.quote(tried.name)
-    same = right.rpartition(":")[0] == tried.name
+    same_name = right.rpartition(":")[0] == tried.name
     return Claim(
-        summary=f"{mine} connects to the wrong host: {_said(tried)} leads to {who.removeprefix('this is ')}",
+        summary=f"{own_host} connects to the wrong host: {_configured_address(tried)} leads to "
+        f"{answering_host.removeprefix('this is ')}",
         who=(tried.member.who,),
-        evidence=(*tried.evidence, Evidence(why, "answer from there")),
-        fix=f"getent hosts {name}   # on {mine} and on the others; correct the entry that differs"
-        if same
-        else f"on {mine}: use {right} instead of {tried.call.address}"
+        evidence=(*tried.evidence, Evidence(answer_text, "answer from there")),
+        fix=f"getent hosts {name}   # on {own_host} and on the others; correct the entry that differs"
+        if same_name
+        else f"on {own_host}: use {right} instead of {tried.call.address}"
         if right and right != tried.call.address
-        else f"on {mine}: use the address of the host where rank 0 runs",
+        else f"on {own_host}: use the address of the host where rank 0 runs",
         since=tried.call.since,
     )
 
 
-def _strayed(view: JobView) -> Iterator[Claim]:
+def _strayed_hosts(view: JobView) -> Iterator[Claim]:
     """Report, on the leader, hosts that connected to another host instead: that host reports them."""
     here = {m.who.host for m in view.members}
     waited = any(roll.held and roll.missing for roll in roll_calls(view))
     for knock in view.knocks if view.leads and waited else ():
-        late = view.now - knock.at >= PASSING
+        late = view.now - knock.at >= MIN_STRAYED_S
         if knock.kind == "elsewhere" and late and knock.host not in here:
             yield Claim(
                 summary=f"{knock.host} connects to the wrong host: {knock.said}",
@@ -81,22 +82,23 @@ def _strayed(view: JobView) -> Iterator[Claim]:
             )
 
 
-def _not_mine(tried: Attempt) -> Claim:
+def _claim_foreign_address(tried: Attempt) -> Claim:
     """Report that rank 0's own host is not at the rendezvous address, although rank 0 opens the port
     there."""
-    mine = tried.member.who.host
+    own_host = tried.member.who.host
     return Claim(
-        summary=f"rank 0 runs on {mine}, but {_said(tried)} leads to another host, where nothing listens",
+        summary=f"rank 0 runs on {own_host}, but {_configured_address(tried)} leads to another host, "
+        "where nothing listens",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on every host: use an address of {mine} (ip -br addr), or start rank 0 on {tried.name}",
+        fix=f"on every host: use an address of {own_host} (ip -br addr), or start rank 0 on {tried.name}",
         # The address of a Kubernetes service may be forwarded to this host, for the framework's port only.
         certainty=Certainty.LIKELY,
         since=tried.call.since,
     )
 
 
-def _said(tried: Attempt) -> str:
+def _configured_address(tried: Attempt) -> str:
     origin = tried.origin
     name = "MASTER_ADDR" if "MASTER_ADDR" in origin else origin
     if not name:
@@ -107,22 +109,22 @@ def _said(tried: Attempt) -> str:
 _WHY = "this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
 
 
-def _first() -> JobView:
+def _rank_0_refused_view() -> JobView:
     """Return a view in which rank 0's connection is refused at an address of another host."""
     view = calling(Answer.REFUSED, 6.0, "Connection refused")
-    (one,) = view.members
-    assert one.declared is not None
-    told = msgspec.structs.replace(one.declared, rank=0)
-    who = msgspec.structs.replace(one.who, rank=0, index=0)
+    (member,) = view.members
+    assert member.declared is not None
+    declaration = msgspec.structs.replace(member.declared, rank=0)
+    identity = msgspec.structs.replace(member.who, rank=0, index=0)
     return msgspec.structs.replace(
-        view, members=(msgspec.structs.replace(one, who=who, declared=told),)
+        view, members=(msgspec.structs.replace(member, who=identity, declared=declaration),)
     )
 
 
-def _led(host: str, at: float = NOW - 4.0) -> JobView:
+def _strayed_view(host: str, knocked_at: float = NOW - 4.0) -> JobView:
     """Return a view of the leader with three of four hosts, while the fourth connected to h1."""
-    said = "h1, which holds rank 1, not rank 0"
-    knock = Knock(peer="10.0.0.3", kind="elsewhere", said=said, host=host, at=at)
+    answering_host = "h1, which holds rank 1, not rank 0"
+    knock = Knock(peer="10.0.0.3", kind="elsewhere", said=answering_host, host=host, at=knocked_at)
     members = tuple(m for m in four().members if m.who.rank != 2)
     return msgspec.structs.replace(four(), members=members, knocks=(knock,))
 
@@ -137,17 +139,17 @@ RULE = Rule(
             "a connects to the wrong host: MASTER_ADDR=node0 leads to h2, which holds rank 2, not rank 0",
         ),
         "reported by the host that it connected to": (
-            _led("h2"),
+            _strayed_view("h2"),
             "h2 connects to the wrong host: h1, which holds rank 1, not rank 0",
         ),
         "rank 0 itself": (
-            _first(),
+            _rank_0_refused_view(),
             "rank 0 runs on a, but MASTER_ADDR=node0 leads to another host, where nothing listens",
         ),
     },
     silent_on={
-        "it found the right host": _led("h3"),
-        "only just": _led("h2", NOW - 0.5),
+        "it found the right host": _strayed_view("h3"),
+        "only just": _strayed_view("h2", NOW - 0.5),
         "rank 1 is refused: rank 0 may still join": calling(Answer.REFUSED, 6.0, "refused"),
         "another program": calling(Answer.OTHER, 6.0, "b'220 smtp'"),
     },

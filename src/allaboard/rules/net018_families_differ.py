@@ -25,7 +25,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import job
 
-MET = (
+JAX_ERROR = (
     "UNKNOWN: Gloo context initialization failed: [enforce fail at external/gloo/gloo/transport/tcp/"
     "device.cc:285] ss1.ss_family == ss2.ss_family. 10 vs 2"
 )
@@ -33,17 +33,17 @@ MET = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    met = [m for m in failures(view).began if has_met(view, m)]
-    if met and too_early(view, met[0]):
+    failed = [m for m in failures(view).began if has_met(view, m)]
+    if failed and too_early(view, failed[0]):
         return
-    found = apart(view.members if met else _called(view))
-    if found is not None:
-        told = (*found.odd, *found.usual)
-        times = (m.raised.at if m.raised is not None else m.phase_since for m in told)
-        yield _claim(found, max(times))
+    difference = apart(view.members if failed else _complete_roll_call(view))
+    if difference is not None:
+        members = (*difference.odd, *difference.usual)
+        times = (m.raised.at if m.raised is not None else m.phase_since for m in members)
+        yield _claim(difference, max(times))
 
 
-def _called(view: JobView) -> tuple[Member, ...]:
+def _complete_roll_call(view: JobView) -> tuple[Member, ...]:
     """Return all members of a complete roll call, including those already released: among fewer members, the
     minority could be the wrong one."""
     for roll, _ in heard_by_all(view):
@@ -54,71 +54,79 @@ def _called(view: JobView) -> tuple[Member, ...]:
 
 def _goes_by_name(member: Member) -> bool:
     """Return True if gloo is certainly used after init. For JAX this is known only once gloo raises."""
-    told = member.declared
-    if told is None or told.framework != "torch" or told.cluster:
+    declaration = member.declared
+    if declaration is None or declaration.framework != "torch" or declaration.cluster:
         return False
-    return not told.backend or "gloo" in told.backend.lower()
+    return not declaration.backend or "gloo" in declaration.backend.lower()
 
 
-def _claim(found: Apart, since: float) -> Claim:
-    odd, usual = found.odd[0], found.usual[0]
-    hosts, others = (_names(m.who.host for m in some) for some in (found.odd, found.usual))
+def _claim(difference: Apart, since: float) -> Claim:
+    minority, majority = difference.odd[0], difference.usual[0]
+    hosts, majority_hosts = (
+        _names(m.who.host for m in members) for members in (difference.odd, difference.usual)
+    )
     return Claim(
-        summary=f"gloo cannot connect {hosts} to the other hosts: {hosts} would use {_offered(odd)}, "
-        f"{others} {_offered(usual)}",
-        who=tuple(m.who for m in found.odd),
+        summary=f"gloo cannot connect {hosts} to the other hosts: {hosts} would use "
+        f"{_describe_address(minority)}, "
+        f"{majority_hosts} {_describe_address(majority)}",
+        who=tuple(m.who for m in difference.odd),
         evidence=tuple(
             Evidence(f"{m.who.host}: {address(m)}", m.facts.get("data interface", ""))
-            for m in (*found.odd[:SHOWN], *found.usual[:SHOWN])
+            for m in (*difference.odd[:MAX_SHOWN_HOSTS], *difference.usual[:MAX_SHOWN_HOSTS])
         ),
-        fix=f"on {odd.who.host}: getent ahosts {odd.who.host}; sysctl net.ipv6.conf.all.disable_ipv6; cat "
-        f"/etc/gai.conf   # then compare with {usual.who.host}: the same family must come first on all; or, "
+        fix=f"on {minority.who.host}: getent ahosts {minority.who.host}; sysctl "
+        "net.ipv6.conf.all.disable_ipv6; cat "
+        f"/etc/gai.conf   # then compare with {majority.who.host}: the same family must come first on "
+        "all; or, "
         "with PyTorch, set "
         "GLOO_SOCKET_IFNAME on every host",
         since=since,
     )
 
 
-SHOWN = 4
+MAX_SHOWN_HOSTS = 4
 """Most hosts of each family that are named."""
 
 
-def _offered(member: Member) -> str:
+def _describe_address(member: Member) -> str:
     return f"an {family(address(member))} address ({address(member)})"
 
 
 def _names(hosts: Iterable[str]) -> str:
-    known = list(hosts)
-    more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-    return ", ".join(known[:SHOWN]) + more
+    listed = list(hosts)
+    more = f" and {len(listed) - MAX_SHOWN_HOSTS} more" if len(listed) > MAX_SHOWN_HOSTS else ""
+    return ", ".join(listed[:MAX_SHOWN_HOSTS]) + more
 
 
-def _on(rank: int, first: str, backend: str = "gloo", **changes: object) -> Member:
-    facts = {"gloo address": first, "data interface": f"what h{rank} resolves to on itself"}
+def _on(rank: int, address: str, backend: str = "gloo", **changes: object) -> Member:
+    facts = {"gloo address": address, "data interface": f"what h{rank} resolves to on itself"}
     member = on_host(rank, facts=facts, **changes)
     assert member.declared is not None
-    told = msgspec.structs.replace(member.declared, backend=backend)
-    return msgspec.structs.replace(member, declared=told)
+    declaration = msgspec.structs.replace(member.declared, backend=backend)
+    return msgspec.structs.replace(member, declared=declaration)
 
 
 def _view(*firsts: str, backend: str = "gloo", through: int = -1) -> JobView:
     """Return a view of hosts with these addresses; ``through`` is the rank that was released before the
     others."""
-    gone = {"phase": Phase.JOINING}
+    released = {"phase": Phase.JOINING}
     members = [
-        _on(i, first, backend, **gone if i == through else {}) for i, first in enumerate(firsts)
+        _on(i, address, backend, **released if i == through else {})
+        for i, address in enumerate(firsts)
     ]
     return msgspec.structs.replace(four(), members=tuple(members))
 
 
-def _jax(*firsts: str, said: str = MET) -> JobView:
+def _jax(*firsts: str, error: str = JAX_ERROR) -> JobView:
     """Return a view in which all ranks have raised this error in their first collective."""
-    raised = Raised(type="JaxRuntimeError", message=said, at=95.0)
-    left = {"phase": Phase.TRAINING, "raised": raised, "exit": Exit(at=95.5, code=1)}
-    members = [_on(i, first, "", **left) for i, first in enumerate(firsts)]
-    told = [msgspec.structs.replace(m.declared, framework="jax") for m in members if m.declared]
-    both = zip(members, told, strict=True)
-    return job(*(msgspec.structs.replace(m, declared=d) for m, d in both), joined=True, leads=True)
+    raised = Raised(type="JaxRuntimeError", message=error, at=95.0)
+    failed = {"phase": Phase.TRAINING, "raised": raised, "exit": Exit(at=95.5, code=1)}
+    members = [_on(i, address, "", **failed) for i, address in enumerate(firsts)]
+    declarations = [
+        msgspec.structs.replace(m.declared, framework="jax") for m in members if m.declared
+    ]
+    pairs = zip(members, declarations, strict=True)
+    return job(*(msgspec.structs.replace(m, declared=d) for m, d in pairs), joined=True, leads=True)
 
 
 _SIX = ("fd77::1", "fd77::2", "fd77::3", "fd77::4")
@@ -160,7 +168,9 @@ RULE = Rule(
             "fd77::1", "10.0.0.2", "fd77::3", "fd77::4", backend="nccl"
         ),
         "the address of one host is unknown": _view("fd77::1", "", "fd77::3", "10.0.0.4"),
-        "JAX that raised something else": _jax("fd77::1", "10.0.0.2", *_SIX[2:], said="XLA failed"),
+        "JAX that raised something else": _jax(
+            "fd77::1", "10.0.0.2", *_SIX[2:], error="XLA failed"
+        ),
     },
     since="0.1",
     drill=("net-families-differ", "net-families-differ-jax"),

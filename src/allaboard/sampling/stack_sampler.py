@@ -69,7 +69,7 @@ async def look(
         at=now,
         frames=frames,
         by=by,
-        cpu=sum(s.cpu for s in below.values()) + (own.cpu if own is not None else 0.0),
+        cpu=sum(s.cpu_s for s in below.values()) + (own.cpu_s if own is not None else 0.0),
         io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
         children=_awaited(pid, frames, below),
@@ -133,7 +133,7 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
     where the handler or the file is not ours any more (an exec, a program that closes all its files), or
     where no answer comes."""
     seen = proc.read_stat(box.pid)
-    if box.signum == 0 or seen is None or seen.started != box.started or seen.state in "TtZX":
+    if box.signum == 0 or seen is None or seen.start_ticks != box.started or seen.state in "TtZX":
         return []
     if not proc.has_handler(box.pid, box.signum):
         return []

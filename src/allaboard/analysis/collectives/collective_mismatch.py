@@ -109,7 +109,7 @@ def mismatch_claim(
         who=tuple(m.who for m in difference.outliers),
         evidence=mismatch_evidence(difference, view),
         fix=f"{fix}: compare {mismatch_sites(difference)}" if mismatch_sites(difference) else fix,
-        since=since(difference),
+        since=mismatch_since(difference),
         corrupts=True,
     )
 
@@ -151,7 +151,7 @@ def mismatch_sites(difference: CallDifference) -> str:
     return " with ".join(dict.fromkeys(f"{p.file}:{p.line}" for p in places))
 
 
-def since(difference: CallDifference) -> float | None:
+def mismatch_since(difference: CallDifference) -> float | None:
     """When the first of the odd ones made that call (s), where it is its last."""
     times = [
         s.since

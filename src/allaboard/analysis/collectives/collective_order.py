@@ -51,7 +51,7 @@ class CallDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cached_per_view
-def split(view: JobView) -> dict[GroupKey, int]:
+def diverged_groups(view: JobView) -> dict[GroupKey, int]:
     """The groups in which digests differ, each with a number at which they do."""
     return _find_diverged(view, lambda state: state.marks)
 
@@ -59,7 +59,7 @@ def split(view: JobView) -> dict[GroupKey, int]:
 @cached_per_view
 def groups_with_diverged_sites(view: JobView) -> dict[GroupKey, int]:
     """The groups in which the places of the calls differ, as far as the calls themselves do not."""
-    calls = split(view)
+    calls = diverged_groups(view)
     return {
         k: n for k, n in _find_diverged(view, lambda state: state.paths).items() if k not in calls
     }
@@ -142,7 +142,7 @@ def _select_telling_ranks(members: RankStates) -> RankStates:
 def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Whose last calls have to be read, in which group, to say where its ranks differ."""
     requests = []
-    for key, number in (_groups_of_failed(view) | split(view)).items():
+    for key, number in (_groups_of_failed(view) | diverged_groups(view)).items():
         known_difference = find_difference(view, key)
         needed_number = (
             known_difference.number

@@ -58,7 +58,7 @@ class Identity(NamedTuple):
     secret: bytes
     host: str
     rank: int
-    data: str
+    probe_address: str
     session: str = ""
     tls: TlsFiles | None = None
     round: int = 0

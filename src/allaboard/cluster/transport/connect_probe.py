@@ -37,11 +37,11 @@ class ConnectResult(NamedTuple):
     one, ``said`` the system's words; ``tls``: it goes on in TLS."""
 
     answer: Answer
-    said: str = ""
-    address: str = ""
+    detail: str = ""
+    numeric_address: str = ""
     reader: asyncio.StreamReader | None = None
     writer: asyncio.StreamWriter | None = None
-    tls: bool = False
+    uses_tls: bool = False
 
 
 SAFE_SEGMENT_BYTES = 536

@@ -15,13 +15,13 @@ HOLD_S = 0.1
 class PolledSocket(Protocol):
     """A connected socket, by its two events."""
 
-    def come(self) -> None:
+    def on_readable(self) -> None:
         """There is something to read, or the other side has gone."""
 
-    def room(self) -> None:
+    def on_writable(self) -> None:
         """It takes more of what is to be sent."""
 
-    def go_on(self) -> None:
+    def send_held(self) -> None:
         """What is held for it goes out now."""
 
 
@@ -34,7 +34,7 @@ class EpollPoller:
         self._known: dict[int, PolledSocket] = {}
         self._held: dict[PolledSocket, None] = {}
 
-    def hold(self, one: PolledSocket) -> None:
+    def hold_output(self, one: PolledSocket) -> None:
         """`Heard.go_on` is called after `HELD`."""
         if not self._held:
             asyncio.get_running_loop().call_later(HOLD_S, self._go_on)
@@ -45,7 +45,7 @@ class EpollPoller:
         for one in held:
             one.go_on()
 
-    def hear(self, fd: int, one: PolledSocket) -> None:
+    def add_socket(self, fd: int, one: PolledSocket) -> None:
         """Tells ``one`` what happens on this socket, until `leave`."""
         if self._poll is None:
             self._poll = select.epoll()
@@ -53,17 +53,17 @@ class EpollPoller:
         self._poll.register(fd, select.EPOLLIN)
         self._known[fd] = one
 
-    def await_room(self, fd: int, reads: bool = True) -> None:
+    def watch_writable(self, fd: int, reads: bool = True) -> None:
         """... also when it can be written; ``reads`` False: nothing else any more."""
         if self._poll is not None:
             self._poll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if reads else 0))
 
-    def has_room(self, fd: int) -> None:
+    def unwatch_writable(self, fd: int) -> None:
         """All that was to be written is."""
         if self._poll is not None:
             self._poll.modify(fd, select.EPOLLIN)
 
-    def leave(self, fd: int) -> None:
+    def remove_socket(self, fd: int) -> None:
         """It is about to be closed."""
         if self._poll is None or self._known.pop(fd, None) is None:
             return

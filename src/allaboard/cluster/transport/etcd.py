@@ -106,17 +106,17 @@ class EtcdLeaseStore:
         self._user = user, password or environment.get("ETCDCTL_PASSWORD", "")
         self._lease: Any = None
 
-    async def who(self) -> LeaderRecord | None:
+    async def read_leader(self) -> LeaderRecord | None:
         return await self._any(self._who)
 
-    async def take(self, seat: LeaderRecord) -> bool:
+    async def acquire_lease(self, seat: LeaderRecord) -> bool:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(None, self._answered, lambda c: self._take(c, seat))
 
-    async def keep(self) -> bool:
+    async def renew_lease(self) -> bool:
         return await self._any(self._keep)
 
-    def leave(self) -> None:
+    def release_lease(self) -> None:
         asyncio.get_running_loop().run_in_executor(None, self._left)
 
     def _left(self) -> None:

@@ -52,28 +52,28 @@ class MemberConnection:
         )  # it is kept for as long as we are
         self.number = number
         self._since = time.monotonic()
-        self.offset = self._least = self._since - hello.mono
+        self.clock_offset = self._least = self._since - hello.mono
         self.wall_offset = _apart(hello.wall, asked[0], asked[0] + time.monotonic() - asked[1])
-        self.peer = peer
+        self.peer_address = peer
 
-    def send(self, word: Message) -> None:
+    def send_message(self, word: Message) -> None:
         """Never waits; a member that does not read is cut off once too much is outstanding."""
-        self.pass_on(wire.encode_frame(word))
+        self.send_frame(wire.encode_frame(word))
 
-    def pass_on(self, frame: bytes) -> None:
+    def send_frame(self, frame: bytes) -> None:
         """The same with what was made for several."""
         self.stream.write(frame)
         if self.stream.outstanding > 4 * wire.MAX_MEMBER_FRAME_BYTES:
             self.stream.abort()
 
-    def heard(self, mono: float) -> None:
+    def update_offset(self, mono: float) -> None:
         now = time.monotonic()
         apart = now - mono
         if now - self._since < CLOCK_WINDOW_S:
             self._least = min(self._least, apart)
-            self.offset = min(self.offset, apart)
+            self.clock_offset = min(self.clock_offset, apart)
         else:
-            self.offset, self._least, self._since = min(self._least, apart), apart, now
+            self.clock_offset, self._least, self._since = min(self._least, apart), apart, now
 
     def close(self) -> None:
         self.stream.close()
@@ -91,14 +91,14 @@ class CallerHost(Protocol):
     job: str
     secret: bytes
     tls: ssl.SSLContext | None
-    ears: EpollPoller
+    poller: EpollPoller
     round: int
-    elsewhere: str
+    redirect_reason: str
 
-    def entered(self, caller: InboundCaller, hello: Hello) -> MemberConnection: ...
-    def said(self, member: MemberConnection, word: Message | None) -> None: ...
-    def knocked(self, knock: Knock) -> None: ...
-    def left(self, caller: InboundCaller) -> None: ...
+    def admit_member(self, caller: InboundCaller, hello: Hello) -> MemberConnection: ...
+    def receive_message(self, member: MemberConnection, word: Message | None) -> None: ...
+    def report_stranger(self, knock: Knock) -> None: ...
+    def forget_caller(self, caller: InboundCaller) -> None: ...
 
 
 class InboundCaller:
@@ -121,8 +121,8 @@ class InboundCaller:
 
     def __init__(self, door: CallerHost, sock: socket.socket, peer: str) -> None:
         self._door = door
-        self.peer = peer
-        self.since = time.monotonic()
+        self.peer_address = peer
+        self.arrived_at = time.monotonic()
         self._data = b""
         self._mine = ""
         self._asked: ClockQuestion = 0.0, 0.0
@@ -132,12 +132,12 @@ class InboundCaller:
         self.stream = Stream(sock, self._heard, self._ended, door.ears)
 
     @property
-    def asked(self) -> ClockQuestion:
+    def clock_question(self) -> ClockQuestion:
         """When it was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
         return self._asked
 
     @property
-    def greeted(self) -> bool:
+    def has_greeted(self) -> bool:
         return bool(self._mine)
 
     def turn_away(self) -> None:
@@ -194,7 +194,7 @@ class InboundCaller:
         said, host = said[:MAX_STRANGER_TEXT_CHARS], host[:MAX_STRANGER_TEXT_CHARS]
         now = time.monotonic()
         self._door.knocked(
-            Knock(peer=self.peer, kind=kind, said=said, host=host, rank=rank, at=now)
+            Knock(peer=self.peer_address, kind=kind, said=said, host=host, rank=rank, at=now)
         )
 
     def _greeting(self) -> bool:

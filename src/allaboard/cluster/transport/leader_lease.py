@@ -34,19 +34,19 @@ class LeaseStoreError(AllaboardError, OSError):
 class LeaseStore(Protocol):
     """Where the seat is kept. All but `leave` raise LeaseStoreError."""
 
-    async def who(self) -> LeaderRecord | None:
+    async def read_leader(self) -> LeaderRecord | None:
         """Who has it; None where nobody does."""
         ...
 
-    async def take(self, seat: LeaderRecord) -> bool:
+    async def acquire_lease(self, seat: LeaderRecord) -> bool:
         """Takes it where nobody has it, and has it for `LEASE` from then on."""
         ...
 
-    async def keep(self) -> bool:
+    async def renew_lease(self) -> bool:
         """Has it for `LEASE` from now on; False where it has been lost."""
         ...
 
-    def leave(self) -> None:
+    def release_lease(self) -> None:
         """Gives it up, soon; waits for nothing."""
         ...
 

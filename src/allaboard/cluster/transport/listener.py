@@ -51,18 +51,20 @@ class Listener:
         self.round = round_
         self.job = job
         self.secret = secret
-        self.ears = EpollPoller()
-        self.elsewhere = ""
+        self.poller = EpollPoller()
+        self.redirect_reason = ""
         """Where all meet is not here: what whoever means to meet here is told."""
         self._aboard = aboard
-        self.said = said
-        self.knocked = knocked
+        self.receive_message = said
+        self.report_stranger = knocked
         self._sockets: list[socket.socket] = []
         self._doorstep: dict[InboundCaller, None] = {}
         self._members: set[InboundCaller] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._due = 0.0
-        self.places = max(64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4)
+        self.max_waiting_callers = max(
+            64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4
+        )
         """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
         self._at_once = MIN_ACCEPTS_PER_TURN
@@ -70,7 +72,7 @@ class Listener:
         self._numbers: dict[str, int] = {}
         self.port = 0
 
-    async def open(self, port: int, host: str | None = None) -> None:
+    async def open_port(self, port: int, host: str | None = None) -> None:
         """Raises OSError where the port is taken or the address is not this host's."""
         if port == 0 and host is None:
             await self._open_any()
@@ -83,7 +85,7 @@ class Listener:
             if not self._sockets:
                 raise OSError(errno.EADDRNOTAVAIL, f"no address for {host}:{port}")
         except OSError:
-            self.release()
+            self.close_port()
             raise
         self._opened()
 
@@ -128,7 +130,7 @@ class Listener:
             return
         made.listen(BACKLOG)
 
-    def release(self) -> None:
+    def close_port(self) -> None:
         """Closes the port at once; streams that were accepted stay open."""
         loop = asyncio.get_running_loop()
         for made in self._sockets:
@@ -138,7 +140,7 @@ class Listener:
 
     def close(self) -> None:
         """Closes the port and every stream."""
-        self.release()
+        self.close_port()
         if self._sweeping is not None:
             self._sweeping.cancel()
         for caller in [*self._doorstep, *self._members]:
@@ -146,7 +148,7 @@ class Listener:
         self._doorstep.clear()
         self._members.clear()
 
-    def entered(self, caller: InboundCaller, hello: Hello) -> MemberConnection:
+    def admit_member(self, caller: InboundCaller, hello: Hello) -> MemberConnection:
         """A caller is a member now. An agent whose stream broke has its number again."""
         number = self._numbers.get(hello.session)
         if number is None:
@@ -159,11 +161,11 @@ class Listener:
         self._aboard(member)
         return member
 
-    def number(self, session: str, number: int) -> None:
+    def reserve_number(self, session: str, number: int) -> None:
         """The agent of this session has this number, should it come."""
         self._numbers[session] = number
 
-    def left(self, caller: InboundCaller) -> None:
+    def forget_caller(self, caller: InboundCaller) -> None:
         """A caller does not stand at the door any more."""
         self._doorstep.pop(caller, None)
         self._members.discard(caller)
@@ -182,7 +184,7 @@ class Listener:
             except OSError:  # no open file left: those at the door go
                 self._make_room(len(self._doorstep))
                 return
-            self._make_room(self.places)
+            self._make_room(self.max_waiting_callers)
             self._doorstep[InboundCaller(self, sock, where[0].removeprefix("::ffff:"))] = None
         self._at_once = min(2 * self._at_once, BACKLOG)
 

@@ -25,9 +25,9 @@ SET_QUERY, GET_QUERY, CHECK_QUERY = 1, 3, 5
 class AddressStore(Protocol):
     """A place that all members can read. Both raise OSError where it cannot be used."""
 
-    async def post(self, address: str) -> None: ...
+    async def post_address(self, address: str) -> None: ...
 
-    async def find(self) -> str:
+    async def find_address(self) -> str:
         """The address that was posted; empty where none is."""
         ...
 
@@ -41,12 +41,12 @@ class FileAddressStore:
         self.job = job
         self.since = since
 
-    async def post(self, address: str) -> None:
+    async def post_address(self, address: str) -> None:
         hidden = self.file.with_name(f"{self.file.name}.{os.getpid()}")
         hidden.write_text(json.dumps({"address": address, "job": self.job, "at": time.time()}))
         hidden.replace(self.file)
 
-    async def find(self) -> str:
+    async def find_address(self) -> str:
         try:
             told = json.loads(self.file.read_text())
             fresh = told["at"] >= self.since or bool(self.job and told["job"] == self.job)
@@ -66,11 +66,11 @@ class TcpAddressStore:
         self.address = address
         self.key = f"/allaboard/{job}/door".encode()
 
-    async def post(self, address: str) -> None:
+    async def post_address(self, address: str) -> None:
         value = address.encode()
         await self._ask(SET_QUERY, _sized(self.key) + _sized(value), 0)
 
-    async def find(self) -> str:
+    async def find_address(self) -> str:
         there = await self._ask(CHECK_QUERY, struct.pack("<Q", 1) + _sized(self.key), 1)
         if there != b"\0":  # 0: it is there
             return ""

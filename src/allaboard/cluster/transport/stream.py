@@ -52,24 +52,24 @@ class Stream:
         ears.hear(self._fd, self)
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self._sock is not None and not self._closing
 
-    def patient(self) -> None:
+    def tolerate_silence(self) -> None:
         """The roll call is over: the other host may be silent for long."""
         if self._sock is not None:
             set_keepalive(self._sock, on=False)
 
-    def silence(self) -> float:
+    def seconds_silent(self) -> float:
         """Seconds for which the other host has answered nothing of what it was asked."""
         return silence_seconds(self._sock) if self._sock is not None else 0.0
 
     @property
-    def outstanding(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes that the other side has not taken yet."""
         return len(self._left)
 
-    def seal(self, context: ssl.SSLContext, come: bytes) -> None:
+    def start_tls(self, context: ssl.SSLContext, come: bytes) -> None:
         """What follows is TLS, with us as its server; ``come`` has come of it already. Where it does not
         come about, the stream ends, and `trouble` says why."""
         self._seal = TlsServer(context)
@@ -77,17 +77,17 @@ class Stream:
             self._unseal(come)
 
     @property
-    def trouble(self) -> str:
+    def tls_error(self) -> str:
         """Why TLS did not come about; "" where it did, or is under way."""
         return self._seal.trouble if self._seal is not None else ""
 
     @property
-    def unsealed(self) -> bool:
+    def is_tls_pending(self) -> bool:
         """Whether TLS was to begin, and has not."""
         return self._seal is not None and not self._seal.shaken
 
     @property
-    def plain(self) -> bytes:
+    def plaintext(self) -> bytes:
         """What was said in place of TLS, its beginning at least; b"" where TLS has come about."""
         return self._seal.first if self._seal is not None else b""
 
@@ -97,13 +97,13 @@ class Stream:
             data, self._due = self._due + data, b""
         self._send(data if self._seal is None else self._seal.write(data))
 
-    def hold(self, data: bytes) -> None:
+    def write_soon(self, data: bytes) -> None:
         """The same for what nobody waits for: it goes with what is written next, or a moment later. Where
         thousands come at once it is the sends that cost."""
         self._due += data
         self._ears.hold(self)
 
-    def go_on(self) -> None:
+    def send_held(self) -> None:
         """What was held is sent."""
         if self._due:
             self.write(b"")
@@ -121,7 +121,7 @@ class Stream:
 
     def close(self) -> None:
         """Once everything that was written is sent."""
-        self.go_on()
+        self.send_held()
         self._closing = True
         if self._sock is not None and self._left:
             self._ears.await_room(self._fd, reads=False)
@@ -133,12 +133,12 @@ class Stream:
         self._left = b""
         self._lost()
 
-    def come(self) -> None:
+    def on_readable(self) -> None:
         """Something came, or the other side has gone."""
         if self._sock is None:
             return
         if self._closing:
-            self.room()  # gone, perhaps, before it took the last of it
+            self.on_writable()  # gone, perhaps, before it took the last of it
             return
         try:
             data = self._sock.recv(READ_BYTES)
@@ -162,7 +162,7 @@ class Stream:
         elif plain:
             self._heard(plain)
 
-    def room(self) -> None:
+    def on_writable(self) -> None:
         """The other side takes more of what is to be sent."""
         self._flush()
         if self._sock is None or self._left:
@@ -183,7 +183,7 @@ class Stream:
             self._lost()
 
     def _lost(self) -> None:
-        was_open = self.open
+        was_open = self.is_open
         self._closing = True
         self._shut()
         if was_open:
@@ -226,22 +226,22 @@ class TlsServer:
     def __init__(self, context: ssl.SSLContext) -> None:
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._in, self._out, server_side=True)
-        self.shaken = False
+        self.is_handshake_done = False
         self._waiting = b""
-        self.trouble = ""
-        self.first = b""
+        self.error = ""
+        self.first_bytes = b""
         """What came first, until the handshake is over."""
 
-    def read(self, data: bytes) -> bytes:
+    def decrypt(self, data: bytes) -> bytes:
         """What was said, of what came."""
         self._in.write(data)
-        if not self.shaken and len(self.first) < MAX_PLAINTEXT_BYTES:
-            self.first += data[:MAX_PLAINTEXT_BYTES]
+        if not self.is_handshake_done and len(self.first_bytes) < MAX_PLAINTEXT_BYTES:
+            self.first_bytes += data[:MAX_PLAINTEXT_BYTES]
         plain = b""
         try:
-            if not self.shaken:
+            if not self.is_handshake_done:
                 self._object.do_handshake()
-                self.shaken, self.first = True, b""
+                self.is_handshake_done, self.first_bytes = True, b""
                 if self._waiting:
                     self._object.write(self._waiting)
                     self._waiting = b""
@@ -250,16 +250,16 @@ class TlsServer:
         except ssl.SSLWantReadError:
             pass
         except (ssl.SSLError, OSError) as error:
-            self.trouble = getattr(error, "reason", None) or str(error)
+            self.error = getattr(error, "reason", None) or str(error)
         return plain
 
-    def write(self, data: bytes) -> bytes:
+    def encrypt(self, data: bytes) -> bytes:
         """What is to be sent for it; nothing before the handshake is over."""
-        if not self.shaken:
+        if not self.is_handshake_done:
             self._waiting += data
         else:
             self._object.write(data)
-        return self.due()
+        return self.take_output()
 
-    def due(self) -> bytes:
+    def take_output(self) -> bytes:
         return self._out.read()

@@ -24,7 +24,7 @@ class TlsFiles(NamedTuple):
     key: Path
     ca: Path
 
-    def context(self, server: bool) -> ssl.SSLContext:
+    def make_context(self, server: bool) -> ssl.SSLContext:
         """Raises OSError (ssl.SSLError is one) where a file is missing or is not what it should be."""
         side = ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT
         made = ssl.SSLContext(side)

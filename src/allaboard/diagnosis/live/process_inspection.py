@@ -158,7 +158,7 @@ def _take(
             worker=record.worker,
             at=now,
             state=seen.state,
-            cpu=seen.cpu,
+            cpu=seen.cpu_s,
             sleeps=proc.count_voluntary_switches(pid) if seen.state == "D" else 0,
         )
     )
@@ -168,7 +168,7 @@ def _take(
         at=now,
         frames=frames,
         by="py-spy",
-        cpu=seen.cpu + sum(s.cpu for s in below.values()),
+        cpu=seen.cpu_s + sum(s.cpu_s for s in below.values()),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
         stopped=stack_sampler.stopped(below),
         grip=held,

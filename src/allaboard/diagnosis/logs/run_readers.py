@@ -1,4 +1,4 @@
-"""Every witness hears every exhibit; what they say is brought together."""
+"""Every witness read_log every exhibit; what they say is brought together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 import msgspec
 
 from allaboard.analysis.failures.post_traceback_output import BUFFER, over, told_by_launcher
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
 from allaboard.diagnosis.logs.group_name_collisions import told_apart
 from allaboard.diagnosis.logs.log_demux import owned, streams
@@ -103,13 +103,13 @@ def _empty(part: Exhibit) -> Exhibit:
 
 
 def _ask(
-    exhibit: Exhibit, known: Iterable[tuple[str, Witness]], record: Record
+    exhibit: Exhibit, known: Iterable[tuple[str, LogReader]], record: Record
 ) -> tuple[Testimony, ...]:
     """What the witnesses say who know something in it."""
     spoke = []
     for name, witness in known:
         try:
-            said = witness.hears(exhibit)
+            said = witness.read(exhibit)
         except Exception as error:  # one that fails must not silence the others
             record.notes.append(f"{exhibit.name}: witness {name} failed: {error!r}")
             continue
@@ -129,8 +129,8 @@ def _add(record: Record, said: Testimony) -> None:
 
 
 @cache
-def _witnesses() -> tuple[tuple[tuple[str, Witness], ...], tuple[Broken, ...]]:
-    loaded = list(plugins(readers, "WITNESS", Witness))
+def _witnesses() -> tuple[tuple[tuple[str, LogReader], ...], tuple[Broken, ...]]:
+    loaded = list(plugins(readers, "READER", LogReader))
     broken = tuple(p for p in loaded if isinstance(p, Broken))
     good = tuple((p.stem, p.value) for p in loaded if not isinstance(p, Broken))
-    return tuple((n, w) for n, w in good if isinstance(w, Witness)), broken
+    return tuple((n, w) for n, w in good if isinstance(w, LogReader)), broken

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
 
 _RECORDED = "recorded, JAX 0.10.2"
@@ -140,7 +140,7 @@ MESSAGES = (
 )
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = hear(exhibit, MESSAGES)
     return Testimony(heard=tuple(map(_in_one_line, heard))) if heard else None
 
@@ -151,4 +151,4 @@ def _in_one_line(heard: Heard) -> Heard:
     return msgspec.structs.replace(heard, says=says, fix=fix)
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.analysis.log_messages import speaker
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
 from allaboard.formats.dumps.faulthandler import dumps, last_dumps
 from allaboard.formats.dumps.process_roles import role
@@ -29,7 +29,7 @@ WHOLE = 1 << 20
 """Characters of the last dump: a hundred threads of a hundred frames."""
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     fatal = _FATAL.search(text)
     glimpses = tuple(_asked_for(exhibit, text)) if fatal is None else _crashed(exhibit, text, fatal)
@@ -84,4 +84,4 @@ def _current(part: str) -> tuple[Frame, ...]:
     return parse_faulthandler(part, int(found[1], 16)) if found is not None else ()
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

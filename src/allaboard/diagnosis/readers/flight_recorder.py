@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 from allaboard.formats.dumps.flight_record import entries
 from allaboard.formats.dumps.flight_record import groups as groups_of
@@ -24,7 +24,7 @@ _NAMED = re.compile(
 """How dumps are called: ``nccl_trace_rank_0`` where nobody names them."""
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     if not exhibit.data and _NAMED.search(exhibit.name.rpartition("/")[2]):
         return Testimony(notes=(f"{exhibit.name}: empty; the dump of this rank was not written",))
     pickled = exhibit.data[:1] == b"\x80"
@@ -52,4 +52,4 @@ def _looks_like_json(data: bytes) -> bool:
     return data[:1] == b"{" and b'"entries"' in data and b'"collective_seq_id"' in data
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -9,7 +9,7 @@ import msgspec
 
 from allaboard.analysis.failures.post_traceback_output import ended_well, went_on
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
 
 _DOCUMENT = "from Horovod's documents (Troubleshooting, Stalled Ranks), not recorded"
@@ -50,7 +50,7 @@ OPERATIONS = Message(
 MESSAGES = (MISSING, STALLED, OPERATIONS)
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     last = max(text.rfind(m.key) for m in MESSAGES)
     if last >= 0 and ended_well(went_on(text[last:].split("\n")[1:])):
@@ -85,4 +85,4 @@ def _all(text: str, first: tuple[Heard, ...]) -> tuple[Heard, ...]:
     )
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 _GPU = "nvidia-smi -q -d ECC,PAGE_RETIREMENT; dmesg -T | grep -i xid"
@@ -63,9 +63,9 @@ MESSAGES = (
 )
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = hear(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

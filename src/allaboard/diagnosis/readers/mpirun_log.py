@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 
 _SIGNAL = re.compile(
@@ -19,7 +19,7 @@ _CODE = re.compile(
 _VALID = {int(s) for s in signal.Signals}
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     found: list[Glimpse] = []
     for match in _SIGNAL.finditer(text):
@@ -44,4 +44,4 @@ def hears(exhibit: Exhibit) -> Testimony | None:
     return Testimony(glimpses=tuple(found[:1000])) if found else None
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -6,7 +6,7 @@ There was no GPU where this was written: every sample is from NCCL's documents a
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 _DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
@@ -159,9 +159,9 @@ MESSAGES = (
 )
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = hear(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -12,7 +12,7 @@ import re
 import msgspec
 
 from allaboard.analysis.collectives.nccl_watchdogs import OWN_NUMBER_PREFIX
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Place, Testimony
 
 MOST = 100_000
@@ -40,7 +40,7 @@ _ABORT = 6
 """SIGABRT: what std::terminate() raises."""
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     if "atchdog" not in text and "ast enqueued NCCL work: " not in text:
         return None
@@ -135,4 +135,4 @@ def _own(text: str, begin: int) -> Frame | None:
     return None
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 
 _SAID = re.compile(
@@ -27,7 +27,7 @@ _SHELL = 128
 """What a container's and a shell's exit code is of a process that a signal ended, and the signal's number."""
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_ends(exhibit))[:1000]
     return Testimony(glimpses=glimpses) if glimpses else None
 
@@ -69,4 +69,4 @@ def _code(match: re.Match[str]) -> int:
     return int(match["code"] or match["status"] or match["child"] or match["spawned"])
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Glimpse, Place, Stack, Testimony
 from allaboard.formats.dumps.process_roles import role
 from allaboard.formats.dumps.pyspy import Dumped, of_json, of_text
@@ -14,7 +14,7 @@ LOW = 1000
 """Below it, a number may be a rank and a pid."""
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     found = of_text(text) or of_json(text)
     if not found:
@@ -59,4 +59,4 @@ def _glimpse(place: Place, one: Dumped, what: str, rank: int) -> Glimpse:
     )
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -15,7 +15,7 @@ from allaboard.analysis.failures.post_traceback_output import (
     went_on,
 )
 from allaboard.analysis.log_messages import speaker
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.dumps import rich_tracebacks
 from allaboard.formats.dumps.python_tracebacks import HEAD, Traceback, tracebacks
@@ -35,7 +35,7 @@ _THREAD = re.compile(r"Exception in thread ")
 _LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     boxed = rich_tracebacks.HEAD in text
     if HEAD not in text and not boxed:
@@ -111,4 +111,4 @@ def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse
     )
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
 
 _SOURCE = "its wording from Slurm's source (slurmstepd, srun), not recorded"
@@ -116,7 +116,7 @@ MESSAGES = (
 )
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_ends(exhibit))
     heard = hear(exhibit, MESSAGES)
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
@@ -176,4 +176,4 @@ def _numbers(text: str) -> list[int]:
     return found[:MOST]
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

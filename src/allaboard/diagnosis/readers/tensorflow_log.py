@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
 
 _RECORDED = "recorded, TensorFlow 2.21.0"
@@ -147,7 +147,7 @@ MESSAGES = (
 )
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = (*_stragglers(exhibit), *hear(exhibit, MESSAGES))
     return Testimony(heard=heard) if heard else None
 
@@ -169,4 +169,4 @@ def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:
     )
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

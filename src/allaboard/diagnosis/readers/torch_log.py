@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import Message, hear
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 _RECORDED = "recorded, PyTorch 2.13.0 with gloo"
@@ -187,9 +187,9 @@ MESSAGES = (
 )
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = hear(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from allaboard.contracts import Witness
+from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 from allaboard.facts.signal_name import signal_name
 
@@ -19,7 +19,7 @@ _ENDED = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
 MOST = 100_000
 
 
-def hears(exhibit: Exhibit) -> Testimony | None:
+def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     if "Root Cause (first observed failure)" not in text:
         return None
@@ -48,4 +48,4 @@ def _at(text: str) -> float:
         return 0.0
 
 
-WITNESS = Witness(hears=hears)
+READER = LogReader(read=read_log)
