@@ -15,7 +15,7 @@ def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
         bell = ArrivalFifo(tmp_path, rung.set)
         times = 0
         for _ in range(2):  # a second round in the same folder
-            bell.listen(loop)
+            bell.start_listening(loop)
             ring(str(tmp_path))
             ring(str(tmp_path))
             await asyncio.wait_for(rung.wait(), 5.0)
@@ -32,7 +32,7 @@ def test_nobody_waits_where_nobody_listens(tmp_path: Path) -> None:
     bell = ArrivalFifo(tmp_path, lambda: None)
 
     async def come_and_go() -> None:
-        bell.listen(asyncio.get_running_loop())
+        bell.start_listening(asyncio.get_running_loop())
         bell.close(asyncio.get_running_loop())
 
     asyncio.run(come_and_go())
@@ -44,7 +44,7 @@ def test_a_folder_without_pipes_is_no_trouble(tmp_path: Path) -> None:
     bell = ArrivalFifo(tmp_path / "missing", lambda: None)
 
     async def come_and_go() -> None:
-        bell.listen(asyncio.get_running_loop())
+        bell.start_listening(asyncio.get_running_loop())
         bell.close(asyncio.get_running_loop())
 
     asyncio.run(come_and_go())

@@ -42,9 +42,9 @@ class Meeting:
         self.changed.set()
 
     async def __aenter__(self) -> Meeting:
-        await self.listener.open(0, "127.0.0.1")
+        await self.listener.open_port(0, "127.0.0.1")
         self.address = f"127.0.0.1:{self.listener.port}"
-        self.running = asyncio.ensure_future(self.follower.run())
+        self.running = asyncio.ensure_future(self.follower.run_calls())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -62,12 +62,12 @@ def test_it_is_told_with_the_name_and_not_again() -> None:
     async def work() -> None:
         first, second = _fact(1, MUCH), _fact(2)
         meeting = Meeting()
-        meeting.follower.tell(0.0, [first])
+        meeting.follower.send_events(0.0, [first])
         async with meeting, asyncio.timeout(20):
-            while not (meeting.told and meeting.follower.linked):
+            while not (meeting.told and meeting.follower.is_linked):
                 await meeting.changed.wait()
                 meeting.changed.clear()
-            meeting.follower.tell(1.0, [second])
+            meeting.follower.send_events(1.0, [second])
             while len(meeting.told) < 2:
                 await meeting.changed.wait()
                 meeting.changed.clear()
@@ -80,16 +80,16 @@ def test_what_happened_while_it_went_in_is_told_after() -> None:
     async def work() -> None:
         first, second = _fact(1), _fact(1, "2")
         meeting = Meeting()
-        meeting.follower.tell(0.0, [first])
+        meeting.follower.send_events(0.0, [first])
         async with meeting, asyncio.timeout(20):
             while not meeting.told:
                 await meeting.changed.wait()
                 meeting.changed.clear()
-            assert not meeting.follower.linked  # the welcome is on its way
-            meeting.follower.tell(1.0, [second])
-            while not meeting.follower.linked:
+            assert not meeting.follower.is_linked  # the welcome is on its way
+            meeting.follower.send_events(1.0, [second])
+            while not meeting.follower.is_linked:
                 await asyncio.sleep(0)
-            meeting.follower.tell(1.1, [])
+            meeting.follower.send_events(1.1, [])
             while len(meeting.told) < 2:
                 await meeting.changed.wait()
                 meeting.changed.clear()
@@ -102,7 +102,7 @@ def test_what_happened_while_it_went_in_is_told_after() -> None:
 def test_a_refusal_is_heard_however_much_was_told_with_the_name(_: int) -> None:
     async def work() -> None:
         meeting = Meeting("another")
-        meeting.follower.tell(0.0, [_fact(n, MUCH) for n in range(20)])
+        meeting.follower.send_events(0.0, [_fact(n, MUCH) for n in range(20)])
         async with meeting, asyncio.timeout(20):
             while not (meeting.knocks and meeting.follower.events):
                 await asyncio.sleep(0)

@@ -47,23 +47,23 @@ def test_one_of_several_tells_it() -> None:
     with pipe() as fd:
         same = os.dup(fd)
         with tellers(fd, same) as (one, other):
-            assert [t.first(finding(1)) for t in (one, other)] == [True, False]
-            assert [t.first(finding(2)) for t in (other, one)] == [True, False]
+            assert [t.is_first(finding(1)) for t in (one, other)] == [True, False]
+            assert [t.is_first(finding(2)) for t in (other, one)] == [True, False]
             again = finding(1, at="2026-01-01T00:09:00.000Z")
-            assert [t.first(again) for t in (other, one)] == [True, False]
+            assert [t.is_first(again) for t in (other, one)] == [True, False]
         os.close(same)
 
 
 def test_who_has_a_stream_of_its_own_tells_it_there() -> None:
     with pipe() as fd, pipe() as own, tellers(fd, own) as both:
-        assert [t.first(finding(1)) for t in both] == [True, True]
+        assert [t.is_first(finding(1)) for t in both] == [True, True]
 
 
 def test_where_it_cannot_be_known_it_is_told() -> None:
     with pipe() as fd, tellers(fd, fd) as (many, other):
-        assert all(many.first(finding(n)) for n in range(MAX_REMEMBERED_FINDINGS + 5))
-        assert other.first(finding(MAX_REMEMBERED_FINDINGS + 1)) and not other.first(
+        assert all(many.is_first(finding(n)) for n in range(MAX_REMEMBERED_FINDINGS + 5))
+        assert other.is_first(finding(MAX_REMEMBERED_FINDINGS + 1)) and not other.is_first(
             finding(MAX_REMEMBERED_FINDINGS - 1)
         )
     with tellers(-1) as (nowhere,):
-        assert nowhere.first(finding(1)) and nowhere.first(finding(1))
+        assert nowhere.is_first(finding(1)) and nowhere.is_first(finding(1))

@@ -19,24 +19,24 @@ def test_a_server_s_host_is_waited_for_when_the_chief_alone_was_held() -> None:
 
 async def _trains() -> None:
     leader = Leader("job=1", b"", "tensorflow", lambda: None)
-    await leader.listener.open(0)
+    await leader.listener.open_port(0)
 
     async def address() -> str:
         return f"127.0.0.1:{leader.listener.port}"
 
     who = Identity("job=1", b"", "h3", 3, "127.0.0.1:1", "session")
     follower = Follower(address, lambda: who, lambda: None, lambda: None)
-    running = asyncio.ensure_future(follower.run())
+    running = asyncio.ensure_future(follower.run_calls())
     try:
         async with asyncio.timeout(20):
-            while not (leader.here and follower.linked):
+            while not (leader.connected_count and follower.is_linked):
                 await asyncio.sleep(0.01)
             (member,) = leader._members.values()
             assert follower._writer is not None and member.stream._sock is not None
             ours, theirs = member.stream._sock, follower._writer.get_extra_info("socket")
             assert _bound(ours) == _bound(theirs) == HOST_LOST_AFTER_S
-            leader.route(OpenGate(pid=1, round=1))  # the chief's, which runs here
-            leader.due(time.monotonic())
+            leader.route_command(OpenGate(pid=1, round=1))  # the chief's, which runs here
+            leader.send_due(time.monotonic())
             while _bound(theirs):
                 await asyncio.sleep(0.01)
             assert _bound(ours) == 0

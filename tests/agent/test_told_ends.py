@@ -91,11 +91,14 @@ def _end(program: Program, code: str) -> list[ProcessExited]:
     assert process.stdout is not None
     child = process.stdout.readline().strip()
     watch = ProcessWatcher(program.boxes)
-    watch.launched(0, process.pid)
+    watch.add_worker(0, process.pid)
     watch.ready = True
     told = [
-        e for now in (10.0, 10.1, 10.2) for e in watch.look(now) if isinstance(e, ProcessExited)
+        e
+        for now in (10.0, 10.1, 10.2)
+        for e in watch.sample_processes(now)
+        if isinstance(e, ProcessExited)
     ]
-    watch.ends.close()
+    watch.exit_watcher.close()
     assert [str(e.pid) for e in told] == [child]
     return told

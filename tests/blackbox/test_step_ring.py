@@ -67,18 +67,18 @@ def test_a_pace_is_that_of_the_steps_of_the_last_second(
 
 def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
     watch = ProcessWatcher(tmp_path / "gone")
-    watch.launched(0, _own_pid())
-    assert len(watch.look(1.0)) == 1
+    watch.add_worker(0, _own_pid())
+    assert len(watch.sample_processes(1.0)) == 1
 
 
 def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_path: Path) -> None:
     watch = ProcessWatcher(tmp_path)
-    watch.launched(0, _own_pid())
+    watch.add_worker(0, _own_pid())
     watch.ready = True
     code = "import os, sys; from allaboard.probe.blackbox import Box; Box('%d.box' % os.getpid())"
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        (ended,) = (e for e in watch.look(1.0) if isinstance(e, ProcessExited))
+        (ended,) = (e for e in watch.sample_processes(1.0) if isinstance(e, ProcessExited))
         assert (ended.pid, ended.code) == (child.pid, 0)
 
 
@@ -104,27 +104,27 @@ def test_what_killed_a_member_that_a_launcher_started_is_told(
     tmp_path: Path, who: str, number: str, told: int | None
 ) -> None:
     watch = ProcessWatcher(tmp_path)
-    watch.launched(0, _own_pid())
+    watch.add_worker(0, _own_pid())
     watch.ready = True
     with subprocess.Popen([sys.executable, "-c", KILLED, who, number], cwd=tmp_path) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        (ended,) = (e for e in watch.look(1.0) if isinstance(e, ProcessExited))
+        (ended,) = (e for e in watch.sample_processes(1.0) if isinstance(e, ProcessExited))
         assert (ended.pid, ended.code, ended.signal) == (child.pid, None, told)
 
 
 def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> None:
     watch = ProcessWatcher(tmp_path)
-    watch.moved()
-    assert not watch.moved()
+    watch.has_changed()
+    assert not watch.has_changed()
     box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
-    assert watch.moved()
-    watch.launched(0, _own_pid())
+    assert watch.has_changed()
+    watch.add_worker(0, _own_pid())
     watch.ready = True
-    watch.look(1.0)
-    watch.moved()
-    assert not watch.moved()
+    watch.sample_processes(1.0)
+    watch.has_changed()
+    assert not watch.has_changed()
     box.phase(4, 1)
-    assert watch.moved() and not watch.moved()
+    assert watch.has_changed() and not watch.has_changed()
 
 
 def _own_pid() -> int:

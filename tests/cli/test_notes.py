@@ -84,10 +84,10 @@ def test_nothing_is_read_before_the_workers_are_under_way(tmp_path: Path) -> Non
     script = tmp_path / "train.py"
     script.write_text(UNDER_RANK)
     notes = BackgroundCheck(CheckSubject(script=str(script)), launched=100.0)
-    assert notes.take(100.0 + READ_AFTER_S - 0.01) == [] and threading.active_count() >= 1
-    assert notes.take(100.0 + READ_WHILE_STARTING_AFTER_S - 0.01, starting=True) == []
-    assert [f.rule for f in notes.last(30.0)] == ["CODE010"]
-    assert notes.take(200.0) == [] == notes.last(30.0)
+    assert notes.take_findings(100.0 + READ_AFTER_S - 0.01) == [] and threading.active_count() >= 1
+    assert notes.take_findings(100.0 + READ_WHILE_STARTING_AFTER_S - 0.01, starting=True) == []
+    assert [f.rule for f in notes.wait_for_findings(30.0)] == ["CODE010"]
+    assert notes.take_findings(200.0) == [] == notes.wait_for_findings(30.0)
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,8 @@ def test_a_script_that_cannot_be_read_gives_no_note(text: str, tmp_path: Path) -
     script = tmp_path / "train.py"
     script.write_text(text)
     notes = BackgroundCheck(CheckSubject(script=str(script)), launched=0.0)
-    assert notes.last(30.0) == [] and not notes.trouble
-    assert BackgroundCheck(CheckSubject(script=str(tmp_path / "none.py")), 0.0).last(30.0) == []
+    assert notes.wait_for_findings(30.0) == [] and not notes.read_error
+    assert (
+        BackgroundCheck(CheckSubject(script=str(tmp_path / "none.py")), 0.0).wait_for_findings(30.0)
+        == []
+    )

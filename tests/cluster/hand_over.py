@@ -70,13 +70,13 @@ async def hand_over(binder: Binder, times: int, same_port: bool = True) -> None:
         port = port if same_port else _free()
         here: list[MemberConnection] = []
         listener = Listener("", b"", here.append, _ignore, _nobody)
-        await listener.open(port)
+        await listener.open_port(port)
         writers = [await _member(port, rank) for rank in range(2)]
         writers.append((await asyncio.open_connection("127.0.0.1", port))[1])
         with socket.socket() as queued:
             queued.setblocking(False)
             queued.connect_ex(("127.0.0.1", port))
-            listener.release()
+            listener.close_port()
             let_go = binder(port)
         assert len(here) == 2
         for writer in writers:

@@ -53,7 +53,7 @@ class Rally:
         self.finished = asyncio.Event()
 
     async def __aenter__(self) -> Rally:
-        await self.leader.listener.open(0)
+        await self.leader.listener.open_port(0)
         self.port = self.leader.listener.port
         self.address = f"127.0.0.1:{self.port}"
         here = AgentConnected(agent=0, host="h0", data="127.0.0.1:1", rank=0)
@@ -79,8 +79,8 @@ class Rally:
             for command in self.job.handle(now, *events):
                 if isinstance(command, AnnounceFinding):
                     self.findings.append(command.finding)
-                here += self.leader.route(command)
-            here += self.leader.due(now)
+                here += self.leader.route_command(command)
+            here += self.leader.send_due(now)
             for command in here:
                 if isinstance(command, OpenGate):
                     self.through.add(0)

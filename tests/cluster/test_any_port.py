@@ -19,7 +19,7 @@ from allaboard.facts.address import join
 def test_any_free_port_answers_at_addresses_of_both_families(address: str) -> None:
     async def met() -> Answer:
         listener = Listener("", b"", lambda m: None, lambda m, w: None, lambda *k: None)
-        await listener.open(0)
+        await listener.open_port(0)
         try:
             found = await connect_and_greet(join(address, listener.port))
             if found.writer is not None:

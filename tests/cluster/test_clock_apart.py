@@ -25,12 +25,12 @@ def test_a_host_that_was_suspended_is_dated_right_again(monkeypatch: pytest.Monk
         wall=0.0,
     )
     one = MemberConnection(None, hello, 1, "", (0.0, 0.0))  # type: ignore[arg-type]
-    assert one.offset == 100.0
+    assert one.clock_offset == 100.0
 
     def heard(at: float, late: float, suspended: float = 0.0) -> float:
         clock[0] = at
-        one.heard(at - 100.0 - late - suspended)
-        return one.offset
+        one.update_offset(at - 100.0 - late - suspended)
+        return one.clock_offset
 
     assert heard(1001.0, 0.5) == 100.0  # what came late says less
     assert heard(1002.0, -0.2) == pytest.approx(99.8)
@@ -38,4 +38,4 @@ def test_a_host_that_was_suspended_is_dated_right_again(monkeypatch: pytest.Monk
         assert heard(float(at), 0.3) < 100.31
     for at in range(1200, 1300):  # for 100 s its clock stood
         heard(float(at), 0.0, suspended=100.0)
-    assert one.offset == pytest.approx(200.0)
+    assert one.clock_offset == pytest.approx(200.0)

@@ -16,7 +16,7 @@ def test_a_client_that_meets_itself_was_refused_and_leaves_the_port_free() -> No
         made.setblocking(False)
         where = made.getsockname()
         met = asyncio.run(connect_probe._connect(made, where, "127.0.0.1", 5))
-    assert (met.answer, met.said) == (Answer.REFUSED, "Connection refused")
+    assert (met.answer, met.detail) == (Answer.REFUSED, "Connection refused")
     with socket.socket() as first:
         first.bind(where)
 
@@ -24,7 +24,7 @@ def test_a_client_that_meets_itself_was_refused_and_leaves_the_port_free() -> No
 def test_a_link_local_address_wants_its_interface() -> None:
     met = asyncio.run(connect_probe.connect_and_greet("[fe80::1]:9"))
     assert met.answer is Answer.UNREACHABLE
-    assert "fe80::1%eth0" in met.said or not has_ipv6(), "a kernel without IPv6 says that"
+    assert "fe80::1%eth0" in met.detail or not has_ipv6(), "a kernel without IPv6 says that"
 
 
 def has_ipv6() -> bool:
@@ -39,4 +39,4 @@ def test_a_refusal_is_told_in_the_systems_words() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     met = asyncio.run(connect_probe.connect_and_greet(f"127.0.0.1:{port}"))
-    assert (met.answer, met.said) == (Answer.REFUSED, "Connection refused")
+    assert (met.answer, met.detail) == (Answer.REFUSED, "Connection refused")

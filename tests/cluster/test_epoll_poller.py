@@ -65,7 +65,7 @@ def test_each_hears_its_own() -> None:
         for end in ends:
             end.other.close()
         await _until(lambda: all(e.ended for e in ends))
-        assert not any(e.stream.open for e in ends)
+        assert not any(e.stream.is_open for e in ends)
 
     _within(work)
 
@@ -74,7 +74,7 @@ def test_who_reads_late_gets_all_of_it() -> None:
     async def work(ears: EpollPoller) -> None:
         end = End(ears)
         end.stream.write(bytes(MUCH))
-        assert end.stream.outstanding
+        assert end.stream.unsent_bytes
         end.stream.close()  # once everything is sent
         got = 0
         loop = asyncio.get_running_loop()
@@ -93,7 +93,7 @@ def test_who_goes_without_reading_is_let_go(closing: bool) -> None:
         if closing:
             end.stream.close()
         end.other.close()
-        await _until(lambda: not end.stream.outstanding)
+        await _until(lambda: not end.stream.unsent_bytes)
         assert end.ended == (not closing)
 
     _within(work)
@@ -106,8 +106,8 @@ def test_one_ends_another_in_its_turn() -> None:
         second.stream._heard = lambda data: first.stream.close()
         first.other.send(b"a")
         second.other.send(b"b")
-        await _until(lambda: not (first.stream.open and second.stream.open))
-        assert first.stream.open != second.stream.open
+        await _until(lambda: not (first.stream.is_open and second.stream.is_open))
+        assert first.stream.is_open != second.stream.is_open
 
     _within(work)
 
@@ -128,7 +128,7 @@ def test_a_fault_in_one_does_not_silence_the_others() -> None:
 def test_a_held_word_goes_with_the_next_one() -> None:
     async def work(ears: EpollPoller) -> None:
         end = End(ears)
-        end.stream.hold(b"welcome, ")
+        end.stream.write_soon(b"welcome, ")
         end.stream.write(b"try these")
         assert end.other.recv(100) == b"welcome, try these"
         await asyncio.sleep(0)
@@ -141,7 +141,7 @@ def test_a_held_word_goes_with_the_next_one() -> None:
 def test_a_held_word_goes_out_by_itself() -> None:
     async def work(ears: EpollPoller) -> None:
         end = End(ears)
-        end.stream.hold(b"welcome")
+        end.stream.write_soon(b"welcome")
         loop = asyncio.get_running_loop()
         assert await loop.sock_recv(end.other, 100) == b"welcome"
 
@@ -151,7 +151,7 @@ def test_a_held_word_goes_out_by_itself() -> None:
 def test_a_held_word_is_said_before_the_end() -> None:
     async def work(ears: EpollPoller) -> None:
         end = End(ears)
-        end.stream.hold(b"welcome")
+        end.stream.write_soon(b"welcome")
         end.stream.close()
         assert end.other.recv(100) == b"welcome"
 

@@ -67,28 +67,28 @@ def kind(work: Coroutine[Any, Any, Any]) -> tuple[str, str]:
 def test_one_of_many_takes_it_and_all_see_whom(port: int) -> None:
     async def many() -> tuple[list[bool], list[LeaderRecord | None]]:
         stood = [seats(port, "many") for _ in range(8)]
-        taken = await asyncio.gather(*(s.take(seat(f"h{i}")) for i, s in enumerate(stood)))
-        seen = await asyncio.gather(*(s.who() for s in stood))
-        assert await stood[taken.index(True)].keep()
-        stood[taken.index(True)].leave()
+        taken = await asyncio.gather(*(s.acquire_lease(seat(f"h{i}")) for i, s in enumerate(stood)))
+        seen = await asyncio.gather(*(s.read_leader() for s in stood))
+        assert await stood[taken.index(True)].renew_lease()
+        stood[taken.index(True)].release_lease()
         return taken, seen
 
     taken, seen = run(many())
     assert sum(taken) == 1
     assert set(seen) == {seat(f"h{taken.index(True)}")}
-    assert run(seats(port, "many").who()) is None
+    assert run(seats(port, "many").read_leader()) is None
 
 
 def test_who_is_not_heard_of_loses_it(port: int) -> None:
     async def lost() -> float:
         holder, other = seats(port, "lost"), seats(port, "lost")
-        assert await holder.take(seat("a"))
+        assert await holder.acquire_lease(seat("a"))
         began = time.monotonic()
-        while not await other.take(seat("b")):
+        while not await other.acquire_lease(seat("b")):
             assert time.monotonic() - began < 3 * LEASE_S
             await asyncio.sleep(0.1)
-        assert not await holder.keep()
-        other.leave()
+        assert not await holder.renew_lease()
+        other.release_lease()
         return time.monotonic() - began
 
     assert LEASE_S - 1 < run(lost()) < LEASE_S + 4
@@ -97,9 +97,9 @@ def test_who_is_not_heard_of_loses_it(port: int) -> None:
 def test_an_answer_that_was_lost_is_no_loss(port: int) -> None:
     async def again() -> None:
         one = seats(port, "again")
-        assert await one.take(seat("a")) and await one.take(seat("a"))
-        assert await one.keep()
-        one.leave()
+        assert await one.acquire_lease(seat("a")) and await one.acquire_lease(seat("a"))
+        assert await one.renew_lease()
+        one.release_lease()
 
     run(again())
 
@@ -108,8 +108,8 @@ def test_other_jobs_and_prefixes_are_other_seats(port: int) -> None:
     async def apart() -> None:
         several = [seats(port, "p", "job=1"), seats(port, "p", "job=2"), seats(port, "q", "job=1")]
         for one, job in zip(several, ("job=1", "job=2", "job=1"), strict=True):
-            assert await one.take(seat("a", job))
-            one.leave()
+            assert await one.acquire_lease(seat("a", job))
+            one.release_lease()
 
     run(apart())
 
@@ -117,12 +117,12 @@ def test_other_jobs_and_prefixes_are_other_seats(port: int) -> None:
 def test_a_key_that_holds_something_else_is_told_with_what_to_do(port: int) -> None:
     one = seats(port, "garbled")
     one._clients[0].put(one.key, "{")
-    found, said = kind(one.who())
+    found, said = kind(one.read_leader())
     assert found == "garbled" and f"etcdctl del {one.key}" in said
 
 
 def test_nobody_listens_there() -> None:
-    found, said = kind(seats(free(), "x").who())
+    found, said = kind(seats(free(), "x").read_leader())
     assert (found, said.partition(": ")[2]) == ("unreachable", "connection refused")
 
 
@@ -139,7 +139,7 @@ def test_another_program_there_is_no_etcd() -> None:
     server.RequestHandlerClass.log_message = lambda *_: None  # type: ignore[method-assign]
     with server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        found, said = kind(seats(server.server_port, "x").who())
+        found, said = kind(seats(server.server_port, "x").read_leader())
         server.shutdown()
     assert found == "no-etcd", said
 
@@ -149,7 +149,7 @@ def test_a_silent_one_is_bounded() -> None:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         began = time.monotonic()
-        found, said = kind(seats(mute.getsockname()[1], "x").who())
+        found, said = kind(seats(mute.getsockname()[1], "x").read_leader())
     assert found == "unreachable" and "no answer in 2 s" in said
     assert time.monotonic() - began < 6
 
@@ -157,7 +157,7 @@ def test_a_silent_one_is_bounded() -> None:
 def test_the_next_endpoint_is_asked_where_one_is_down(port: int) -> None:
     place = EtcdUrl((("127.0.0.1", free()), ("127.0.0.1", port)), "next", False)
     one = EtcdLeaseStore(place, "job=1", {})
-    assert run(one.who()) is None
+    assert run(one.read_leader()) is None
     assert one._clients[0].port == port
 
 
@@ -165,25 +165,25 @@ def test_one_that_stops_or_dies_in_a_call_is_bounded_and_comes_back(tmp_path: Pa
     etcd = started(tmp_path)
     with etcd as port:
         one = seats(port, "stops")
-        assert run(one.take(seat("a")))
+        assert run(one.acquire_lease(seat("a")))
         stop(etcd.process)
         began = time.monotonic()
-        found, said = kind(one.keep())
+        found, said = kind(one.renew_lease())
         assert found == "unreachable" and "no answer in 2 s" in said
         assert time.monotonic() - began < 6
         etcd.process.send_signal(signal.SIGCONT)
-        assert run(one.who()) == seat("a")
+        assert run(one.read_leader()) == seat("a")
 
         async def dies() -> None:
             stop(etcd.process)
-            asked = asyncio.ensure_future(one.who())
+            asked = asyncio.ensure_future(one.read_leader())
             await asyncio.sleep(0.3)
             etcd.process.kill()
             await asked
 
         assert kind(dies())[0] == "unreachable"
         etcd.process.wait()
-        found, said = kind(one.keep())
+        found, said = kind(one.renew_lease())
         # Over the connection of before, whose reset may come late, or over a new one.
         assert found == "unreachable"
         assert said.partition(": ")[2] in ("connection refused", "connection reset by peer")
@@ -194,11 +194,11 @@ def test_the_next_endpoint_is_asked_where_one_has_stopped(port: int, tmp_path: P
     with etcd as first:
         place = EtcdUrl((("127.0.0.1", first), ("127.0.0.1", port)), "stopped", False)
         one = EtcdLeaseStore(place, "job=1", {})
-        assert run(one.who()) is None and one._clients[0].port == first
+        assert run(one.read_leader()) is None and one._clients[0].port == first
         stop(etcd.process)
-        assert run(one.who()) is None and one._clients[0].port == port
+        assert run(one.read_leader()) is None and one._clients[0].port == port
         began = time.monotonic()
-        assert run(one.who()) is None
+        assert run(one.read_leader()) is None
         assert time.monotonic() - began < 1.5, "the one that answers is asked first from then on"
 
 
@@ -213,17 +213,17 @@ def test_endpoints_that_say_nothing_do_not_cost_the_lease(port: int) -> None:
         order = list(one._clients)
 
         async def held_for_long() -> float:
-            assert await one.who() is None and one._clients[0].port == port
-            assert await one.take(seat("a"))
+            assert await one.read_leader() is None and one._clients[0].port == port
+            assert await one.acquire_lease(seat("a"))
             slowest, until = 0.0, time.monotonic() + LEASE_S + 2
             while time.monotonic() < until:
                 one._clients = list(order)  # as if the one that answered had just stopped
                 began = time.monotonic()
-                assert await one.keep()
+                assert await one.renew_lease()
                 slowest = max(slowest, time.monotonic() - began)
                 await asyncio.sleep(1.0)
-            assert await seats(port, "mute").who() == seat("a")
-            one.leave()
+            assert await seats(port, "mute").read_leader() == seat("a")
+            one.release_lease()
             return slowest
 
         assert run(held_for_long()) < LEASE_S - 1.0
@@ -241,17 +241,17 @@ def test_users(tmp_path: Path) -> None:
         ):
             client.post(client.get_url(f"/auth/{path}"), json=body)
         boss = seats(port, "u", variables={"ETCDCTL_USER": "root:boss"})
-        assert run(boss.take(seat("a")))
+        assert run(boss.acquire_lease(seat("a")))
         # As after a restart of etcd, which then knows no token of before.
         boss._clients[0].session.headers["Authorization"] = "of.before"
-        assert run(boss.keep()) and run(boss.who()) == seat("a")
+        assert run(boss.renew_lease()) and run(boss.read_leader()) == seat("a")
         wrong = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "x"}
-        assert kind(seats(port, "u").who()) == (
+        assert kind(seats(port, "u").read_leader()) == (
             "auth", f"127.0.0.1:{port}: it wants a user: set ETCDCTL_USER=name:password",
         )  # fmt: skip
-        assert "does not know this user" in kind(seats(port, "u", variables=wrong).who())[1]
+        assert "does not know this user" in kind(seats(port, "u", variables=wrong).read_leader())[1]
         guest = {"ETCDCTL_USER": "guest:pw"}
-        assert "may not" in kind(seats(port, "u", variables=guest).who())[1]
+        assert "may not" in kind(seats(port, "u", variables=guest).read_leader())[1]
 
 
 def test_a_full_one_is_told_as_that(tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_a_full_one_is_told_as_that(tmp_path: Path) -> None:
         client = one._clients[0]
         alarm = {"action": "ACTIVATE", "alarm": "NOSPACE"}
         client.post(client.get_url("/maintenance/alarm"), json=alarm)
-        assert run(one.who()) is None
-        found, said = kind(one.take(seat("a")))
+        assert run(one.read_leader()) is None
+        found, said = kind(one.acquire_lease(seat("a")))
     assert (found, said.partition(": ")[2]) == (
         "full", "its database is full, it takes no new keys (alarm NOSPACE)",
     )  # fmt: skip

@@ -53,7 +53,7 @@ def trouble(one: EtcdLeaseStore) -> tuple[str, str]:
     """What it says; who is too busy to answer in time is asked again, as agents do."""
     for _ in range(5):
         with pytest.raises(LeaseStoreError) as caught:
-            asyncio.run(one.who())
+            asyncio.run(one.read_leader())
         if caught.value.kind != "unreachable":
             break
     return caught.value.kind, str(caught.value)
@@ -63,9 +63,9 @@ def test_the_certificates_of_the_job_are_shown(sealed: Sealed) -> None:
     async def whole() -> None:
         one = seats(sealed.port, sealed.ours)
         seat = LeaderRecord(address="a:1", session="s", host="a", job="job=1")
-        assert await one.take(seat) and await one.keep()
-        assert await seats(sealed.port, sealed.ours).who() == seat
-        one.leave()
+        assert await one.acquire_lease(seat) and await one.renew_lease()
+        assert await seats(sealed.port, sealed.ours).read_leader() == seat
+        one.release_lease()
 
     asyncio.run(whole())
 
@@ -73,7 +73,7 @@ def test_the_certificates_of_the_job_are_shown(sealed: Sealed) -> None:
 def test_those_of_etcdctl_come_first(sealed: Sealed) -> None:
     cert, key, ca = map(str, sealed.ours)
     variables = {"ETCDCTL_CACERT": ca, "ETCDCTL_CERT": cert, "ETCDCTL_KEY": key}
-    assert asyncio.run(seats(sealed.port, sealed.strangers, variables).who()) is None
+    assert asyncio.run(seats(sealed.port, sealed.strangers, variables).read_leader()) is None
     assert choose_tls_files(sealed.strangers, {"ETCDCTL_CACERT": ca}) == (
         ca,
         *map(str, sealed.strangers[:2]),

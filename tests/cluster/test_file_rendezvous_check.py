@@ -37,11 +37,11 @@ def shown(event: ProcessSampled) -> list[Event]:
     async def ask() -> list[Event]:
         news = asyncio.Event()
         looks = FileRendezvousCheck(time.monotonic() - 60.0, news.set)
-        first = looks.look([event])
+        first = looks.hold_unchecked([event])
         if first:
             return first
         await news.wait()
-        return looks.look([event])
+        return looks.hold_unchecked([event])
 
     return asyncio.run(ask())
 

@@ -29,25 +29,25 @@ async def _begin(port: int, early: bool) -> Began:
     told = Described(job="job", rank=0, address="", kept=True, size=2)
     role = MembershipRole(told, b"secret", "", lambda: None)
     environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ports = RendezvousPorts(role.identity, role.tell, lambda: None)
+    ports = RendezvousPorts(role.identity, role.add_events, lambda: None)
     choosing = LeaderSelection(role, ports, environment, False)
     try:
-        preparing = asyncio.ensure_future(choosing.prepare())
+        preparing = asyncio.ensure_future(choosing.prepare_host())
         if early:
             while not choosing.ready.is_set():
                 await asyncio.sleep(0)
         else:
             await preparing
-            while not await choosing.find():
+            while not await choosing.find_leader_address():
                 await asyncio.sleep(0)
         place = f"tcp://127.0.0.1:{port}"
         declared = Declared(framework="torch", call="init", rank=0, world_size=2, place=place)
         await choosing.take_role(declared)
-        while not (posted := await choosing.find()):
+        while not (posted := await choosing.find_leader_address()):
             await asyncio.sleep(0)
         assert role.leader is not None
         assert role.leader.framework == "torch"
-        taken = sum(isinstance(e, RoleTaken) for e in role.news())
+        taken = sum(isinstance(e, RoleTaken) for e in role.take_events())
         return Began(taken, Address.from_endpoint(posted).endpoint[1], role.leader.listener.port)
     finally:
         role.close()
@@ -68,13 +68,13 @@ async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
     role = MembershipRole(
         Described(job="job", rank=0, address="", kept=True, size=2), b"", "", lambda: None
     )
-    ports = RendezvousPorts(role.identity, role.tell, lambda: None)
+    ports = RendezvousPorts(role.identity, role.add_events, lambda: None)
     choosing = LeaderSelection(role, ports, {}, False)
     await asyncio.get_running_loop().run_in_executor(None, int)  # the thread has its files now
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
     try:
-        role.do(choosing.prepare())
+        role.run_beside(choosing.prepare_host())
         async with asyncio.timeout(10):
             await choosing.ready.wait()
             while not role.troubles:
@@ -100,13 +100,13 @@ async def _at_init(
     role = MembershipRole(
         Described(job="job", rank=1, address="", kept=True, size=2), b"", "", lambda: None
     )
-    ports = RendezvousPorts(role.identity, role.tell, lambda: None)
+    ports = RendezvousPorts(role.identity, role.add_events, lambda: None)
     choosing = LeaderSelection(role, ports, environment, True)
     declared = Declared(framework="torch", call="init", rank=1, world_size=2, interface=interface)
     try:
-        await choosing.prepare()
+        await choosing.prepare_host()
         await choosing.take_role(declared)
-        return choosing.facts_of(declared), Address.from_endpoint(role.data).endpoint[0]
+        return choosing.facts_for(declared), Address.from_endpoint(role.probe_address).endpoint[0]
     finally:
         role.close()
         ports.close()

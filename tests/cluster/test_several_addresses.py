@@ -29,6 +29,6 @@ def test_the_most_telling_answer_counts(monkeypatch: pytest.MonkeyPatch, turned:
         async def tried() -> tuple[Answer, str]:
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
             met = await connect_and_greet(f"node0:{port}")
-            return met.answer, met.address
+            return met.answer, met.numeric_address
 
         assert asyncio.run(tried()) == (Answer.REFUSED, f"127.0.0.1:{port}")

@@ -53,22 +53,22 @@ def test_who_is_away_is_told_once_and_so_is_its_return() -> None:
     hush, seconds = SilenceDetector(), {1: 0.0, 2: 0.0}
 
     def look(now: float) -> tuple[list[int], list[int]]:
-        return hush.look(now, {n: (lambda n=n: seconds[n]) for n in seconds})  # type: ignore[misc]
+        return hush.find_changes(now, {n: (lambda n=n: seconds[n]) for n in seconds})  # type: ignore[misc]
 
     assert look(100.0) == ([], [])
     seconds[1] = HOST_AWAY_AFTER_S - 1
     assert look(110.0) == ([], [])
     seconds[1] = HOST_AWAY_AFTER_S + 1
     assert look(120.0) == ([1], [])
-    assert hush.away == {1: 120.0 - HOST_AWAY_AFTER_S - 1}
+    assert hush.silent_since == {1: 120.0 - HOST_AWAY_AFTER_S - 1}
     assert look(130.0) == ([], [])
     seconds[1] = 0.0
     assert look(140.0) == ([], [1])
-    assert not hush.away
+    assert not hush.silent_since
 
 
 def test_who_comes_by_another_stream_or_leaves_is_not_away_any_more() -> None:
     hush = SilenceDetector()
-    assert hush.look(100.0, {1: lambda: HOST_AWAY_AFTER_S}) == ([1], [])
-    assert hush.look(110.0, {}) == ([], [])
-    assert not hush.away
+    assert hush.find_changes(100.0, {1: lambda: HOST_AWAY_AFTER_S}) == ([1], [])
+    assert hush.find_changes(110.0, {}) == ([], [])
+    assert not hush.silent_since

@@ -52,7 +52,7 @@ class Door:
 async def _enter(
     door: Door, tls: TlsFiles | None, only_link: bool = False, secret: bytes = b""
 ) -> Answer:
-    await door.listener.open(0, "127.0.0.1")
+    await door.listener.open_port(0, "127.0.0.1")
     address = f"127.0.0.1:{door.listener.port}"
     who = Identity("", secret, "h1", 1, "127.0.0.1:1", "session", tls)
     try:

@@ -39,12 +39,12 @@ def left(folder: Path, view: JobView = VIEW, report: bool = True, name: str = "j
     for worker in range(3):
         (folder / "logs" / f"worker-{worker}.log").write_text(f"step 40 of worker {worker}\n")
     journal = Journal(folder)
-    journal.start("2026-01-02T03:04:00.000Z", name, ("python", "train.py"), 3, False)
+    journal.write_start("2026-01-02T03:04:00.000Z", name, ("python", "train.py"), 3, False)
     for worker in range(3):
-        journal.worker(worker, 100 + worker, folder)
-    journal.finding(FINDING)
-    journal.view("2026-01-02T03:04:06.000Z", view)
-    journal.pulse("2026-01-02T03:05:06.000Z", view)
+        journal.write_worker(worker, 100 + worker, folder)
+    journal.write_finding(FINDING)
+    journal.write_view("2026-01-02T03:04:06.000Z", view)
+    journal.write_pulse("2026-01-02T03:05:06.000Z", view)
     if report:
         told = assemble_report(
             job=name,
@@ -59,7 +59,7 @@ def left(folder: Path, view: JobView = VIEW, report: bool = True, name: str = "j
             findings=(FINDING,),
             notes=(),
         )
-        journal.report(told, None)
+        journal.write_report(told, None)
     journal.close()
     return folder
 

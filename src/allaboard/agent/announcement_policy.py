@@ -39,4 +39,4 @@ class AnnouncementPolicy:
             return False
         if self._beside and quiet:
             return False
-        return self._once is None or self._once.first(finding)
+        return self._once is None or self._once.is_first(finding)

@@ -33,29 +33,29 @@ class Announcer:
         self.script_findings: tuple[Finding, ...] = ()
         self._verbose = verbose
         self._script = script
-        self._colour = terminal.live and "NO_COLOR" not in os.environ
+        self._colour = terminal.is_tty and "NO_COLOR" not in os.environ
 
     def write_line(self, text: str, aloud: bool = True) -> None:
         """One line about the course of things; ``aloud``: in the terminal too."""
         self.notes.append(text)
-        self.journal.event(self.clock.utc(self.clock.monotonic()), text)
+        self.journal.write_event(self.clock.utc(self.clock.monotonic()), text)
         if aloud:
-            self.terminal.say(f"allaboard: {text}")
+            self.terminal.write_line(f"allaboard: {text}")
 
     def announce_finding(
         self, finding: Finding, view: JobView | None = None, aloud: bool = True
     ) -> None:
         """A finding; with ``view``, where everybody is too if the user wants everything. ``aloud``: in the
         terminal too."""
-        self.journal.finding(finding)
+        self.journal.write_finding(finding)
         if not aloud:
             return
         width = output_width(STDERR)
         for line in finding_lines(finding, self._colour, self._verbose, width=width):
-            self.terminal.say(line)
+            self.terminal.write_line(line)
         if self._verbose and view is not None and finding.stage is Stage.RUNTIME:
             for line in all_stacks_lines(merge(groups_of(view.members))):
-                self.terminal.say(line)
+                self.terminal.write_line(line)
 
     def announce_script_findings(self, now: float, found: Iterable[Finding]) -> None:
         """Tells what the text of the script or the environment lets expect."""
@@ -64,7 +64,7 @@ class Announcer:
         for finding in stamped[:MAX_SHOWN_NOTES]:
             self.announce_finding(finding)
         for finding in stamped[MAX_SHOWN_NOTES:]:
-            self.journal.finding(finding)
+            self.journal.write_finding(finding)
         if len(stamped) > MAX_SHOWN_NOTES:
             more = len(stamped) - MAX_SHOWN_NOTES
             self.write_line(

@@ -80,7 +80,7 @@ class Attempt:
             launch.boxes,
             (plan.run_dir, Path(folder())),
             wrapped=options.wrapped,
-            struck=lambda worker: self.workers.struck(worker),
+            struck=lambda worker: self.workers.was_oom_killed(worker),
             beside=options.joined.beside if options.joined is not None else "",
         )
         self.arrival_fifo = ArrivalFifo(launch.boxes, self.wake.set)
@@ -95,11 +95,11 @@ class Attempt:
             launch.reaper,
             self.worker_output,
             self.process_watcher,
-            voice.say,
+            voice.write_line,
             self.wake.set,
-            lambda worker, pid: self.journal.worker(worker, pid, launch.boxes),
+            lambda worker, pid: self.journal.write_worker(worker, pid, launch.boxes),
         )
-        self.shutdown = Shutdown(self.workers, options.grace, voice.say)
+        self.shutdown = Shutdown(self.workers, options.grace, voice.write_line)
         state = build_settings(launch, options, restarted)
         self.job: JobStatePort = JobState(
             state, launch.at, load_job_rules().entries, self.clock.utc
@@ -124,7 +124,7 @@ class Attempt:
             self.job,
             self.process_watcher,
             self.wake.set,
-            lambda: self.workers.over,
+            lambda: self.workers.all_exited,
         )
         self.events: list[Event] = []
         self.interrupt_signal = 0
@@ -139,14 +139,14 @@ class Attempt:
         """Returns when every worker has ended."""
         loop = asyncio.get_running_loop()
         for log in self.worker_output.logs:
-            log.trouble = self.announcer.say
+            log.trouble = self.announcer.write_line
         if self.launch.plan.round:
-            self.worker_output.mark(f"--- allaboard: round {self.launch.plan.round} ---")
-        self.workers.listen(loop)
-        self.arrival_fifo.listen(loop)
-        loop.add_reader(self.process_watcher.ends.fileno(), self._somebody_ended)
-        self.worker_output.listen(loop)
-        self.shutdown.listen(loop, self._interrupted)
+            self.worker_output.write_marker(f"--- allaboard: round {self.launch.plan.round} ---")
+        self.workers.start_listening(loop)
+        self.arrival_fifo.start_listening(loop)
+        loop.add_reader(self.process_watcher.exit_watcher.fileno(), self._somebody_ended)
+        self.worker_output.start_reading(loop)
+        self.shutdown.install_signal_handlers(loop, self._interrupted)
         self.control_plane.start()
         last = self.clock.monotonic()
         while True:
@@ -155,7 +155,9 @@ class Attempt:
                 self.events.append(AgentOverslept(seconds=now - last))
             last = now
             self._careful_tick(now)
-            if self.workers.over and not (self.control_plane.stays(now) or self._needed(now)):
+            if self.workers.all_exited and not (
+                self.control_plane.must_stay(now) or self._needed(now)
+            ):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
@@ -167,12 +169,12 @@ class Attempt:
 
     def _somebody_ended(self) -> None:
         """Below a launcher, which is about to wait for it."""
-        self.process_watcher.ends.collect_exits()
+        self.process_watcher.exit_watcher.collect_exits()
         self.wake.set()
 
     def _glance(self, due: float) -> None:
         """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
-        if self.clock.monotonic() >= due or self.process_watcher.moved():
+        if self.clock.monotonic() >= due or self.process_watcher.has_changed():
             self.wake.set()
         else:
             self.glance_timer = asyncio.get_running_loop().call_later(
@@ -183,10 +185,12 @@ class Attempt:
         """Whether this host has to stay for others' sake, though its own workers have ended."""
         if self.interrupt_signal or self.job.status.ending is not None:
             return False
-        rest = self.control_plane.awaited(now)
+        rest = self.control_plane.awaited_members(now)
         if rest and not self.has_explained_waiting:
             self.has_explained_waiting = True
-            self.announcer.say(f"done here; ends what serves elsewhere when {rest} ended too")
+            self.announcer.write_line(
+                f"done here; ends what serves elsewhere when {rest} ended too"
+            )
         return bool(rest)
 
     async def close(self) -> None:
@@ -194,18 +198,18 @@ class Attempt:
         self.shutdown.cancel()
         loop = asyncio.get_running_loop()
         self.arrival_fifo.close(loop)
-        loop.remove_reader(self.process_watcher.ends.fileno())
-        self.process_watcher.ends.close()
-        bond = self.control_plane.bond
+        loop.remove_reader(self.process_watcher.exit_watcher.fileno())
+        self.process_watcher.exit_watcher.close()
+        bond = self.control_plane.multi_host_restart
         # Where another host decides for all, it has told what was found.
-        is_local = bond is None or bond.told is None
-        self.command_executor.cancel()
+        is_local = bond is None or bond.leader_decision is None
+        self.command_executor.cancel_sampling()
         self.standby.close()
         self.snapshot_process.close()
         spare = self.launch.keeper > 0 and self._ended_well()
-        self.workers.end(LEFTOVER_GRACE_S, spare)
-        await self.worker_output.drain(DRAIN_TIMEOUT_S)
-        await self.command_executor.over()
+        self.workers.end_all(LEFTOVER_GRACE_S, spare)
+        await self.worker_output.drain_pipes(DRAIN_TIMEOUT_S)
+        await self.command_executor.wait_for_sampling()
         if spare:
             await self._say_who_is_left()
         if bond is None:
@@ -215,10 +219,10 @@ class Attempt:
         if self.job.status.leader_decides == is_local:
             commands += self.job.handle(now, CoordinatorChanged(is_local=is_local))
         commands += self.job.handle(now)
-        for command in self.control_plane.last_words(now, commands):
+        for command in self.control_plane.share_last_findings(now, commands):
             if isinstance(command, AnnounceFinding):
-                self.command_executor.announce(now, command.finding)
-        self.journal.view(self.clock.utc(now), self.job.status.view(now))
+                self.command_executor.announce_finding(now, command.finding)
+        self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
 
     def _ended_well(self) -> bool:
         """Whether all came to their end by themselves: what they meant to outlive them may."""
@@ -237,16 +241,16 @@ class Attempt:
         """Where something is ended first, that may take longer than there is to say."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN_TIMEOUT_S)
-        for pid in self.workers.left[:MAX_SHOWN_PROCESSES]:
+        for pid in self.workers.left_running[:MAX_SHOWN_PROCESSES]:
             command = " ".join(proc.command_line(pid))[:MAX_COMMAND_CHARS]
             said = f"left running, since it has a session and streams of its own: process {pid} ({command})"
-            self.announcer.say(said)
+            self.announcer.write_line(said)
 
     @property
     def leader_decision(self) -> ConcludeRound | None:
         """What the host that decides for all has told of this round; None where this one decides."""
-        bond = self.control_plane.bond
-        return bond.told if bond is not None and not self.interrupt_signal else None
+        bond = self.control_plane.multi_host_restart
+        return bond.leader_decision if bond is not None and not self.interrupt_signal else None
 
     @property
     def ending_signal(self) -> int:
@@ -262,24 +266,29 @@ class Attempt:
     @property
     def restart_hindrance(self) -> str:
         """Why another host cannot take part in a further round; "" where nothing is in its way."""
-        bond = self.control_plane.bond
-        return bond.hindrance() if bond is not None else ""
+        bond = self.control_plane.multi_host_restart
+        return bond.restart_hindrance() if bond is not None else ""
 
     @property
     def is_orphaned(self) -> bool:
         """Whether the host that decides for all has gone without a word of how the job ended."""
-        return self.control_plane.bond is not None and self.control_plane.bond.orphaned
+        return (
+            self.control_plane.multi_host_restart is not None
+            and self.control_plane.multi_host_restart.is_orphaned
+        )
 
     def leave_other_hosts(self, report: RoundReport) -> None:
         """Tells the other hosts what was decided, and leaves them."""
-        if self.control_plane.bond is not None:
-            self.control_plane.bond.tell(report, self.job.status.task_returns)
+        if self.control_plane.multi_host_restart is not None:
+            self.control_plane.multi_host_restart.send_decision(
+                report, self.job.status.task_returns
+            )
         self.control_plane.close()
 
     async def wait_until_clear(self) -> None:
         """Returns when nothing of this round is left: no process, no port. It was closed before."""
         await self.workers.all_ended.wait()
-        self.workers.leave(asyncio.get_running_loop())
+        self.workers.stop_listening(asyncio.get_running_loop())
         self.launch.release_ports()
 
     async def interrupted_within(self, seconds: float) -> bool:
@@ -311,8 +320,10 @@ class Attempt:
         except Exception as error:
             if not self.has_faulted:
                 self.has_faulted = True
-                self.journal.event(self.clock.utc(now), traceback.format_exc())
-                self.announcer.say(f"a fault of allaboard's own, training goes on: {error!r}")
+                self.journal.write_event(self.clock.utc(now), traceback.format_exc())
+                self.announcer.write_line(
+                    f"a fault of allaboard's own, training goes on: {error!r}"
+                )
 
     def _tick(self, now: float) -> None:
         sources = (self, self.workers, self.command_executor, self.snapshot_process)
@@ -322,43 +333,45 @@ class Attempt:
         slow = now >= self.next_slow
         if slow:
             self.next_slow = now + RARE_POLL_S
-            self.workers.count_ooms()
+            self.workers.watch_oom_counters()
         # Of a process that runs by itself the only Python child that is known is this agent.
         awaited = self.job.status.opened_at is None and self.launch.plan.size == 1
         awaited = awaited and not self.options.attached
-        events += self.process_watcher.look(
+        events += self.process_watcher.sample_processes(
             now, candidates=slow and awaited and not self.options.observe
         )
-        events += self.traffic_sampler.look(now, events)
-        events += self.port_conflicts.look(now, events)
-        if self.traffic_sampler.trouble and not self.has_reported_sampling_error:
+        events += self.traffic_sampler.collect_samples(now, events)
+        events += self.port_conflicts.find_holders(now, events)
+        if self.traffic_sampler.sampling_error and not self.has_reported_sampling_error:
             self.has_reported_sampling_error = True
-            self.announcer.say(self.traffic_sampler.trouble)
+            self.announcer.write_line(self.traffic_sampler.sampling_error)
         if self.job.status.opened_at is not None:
-            events += self.process_watcher.measure(now)
-        self.command_executor.beat(now)
-        commands = self._carry_out(now, self.control_plane.decided(now, events))
-        if self.shutdown.begun:
-            self.command_executor.drop()
+            events += self.process_watcher.measure_usage(now)
+        self.command_executor.write_heartbeats(now)
+        commands = self._carry_out(now, self.control_plane.decide_commands(now, events))
+        if self.shutdown.has_begun:
+            self.command_executor.cancel_restarts()
         elif self.launch.plan.returns:
             used = self.restarts_before + len(self.job.status.task_returns)
             view = self.job.status.view(now)
-            self.standby.tend(view, used)
-            self.snapshot_process.tend(view)
+            self.standby.start_if_due(view, used)
+            self.snapshot_process.start_if_due(view)
         self._keep(now, commands)
         rolled = self.job.status.opened_at
-        self.announcer.note(
+        self.announcer.announce_script_findings(
             now,
-            self.background_check.take(now, rolled is None or now < rolled + QUIET_AFTER_START_S),
+            self.background_check.take_findings(
+                now, rolled is None or now < rolled + QUIET_AFTER_START_S
+            ),
         )
-        if self.announcer.terminal.live:
+        if self.announcer.terminal.is_tty:
             text = (
                 progress_line(self.job.status.recent_view(now))
                 if not self.job.status.leader_decides
                 else self._elsewhere()
             )
             turn = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
-            self.announcer.terminal.status(f"{turn} {text}" if text else "")
+            self.announcer.terminal.show_status(f"{turn} {text}" if text else "")
 
     def _carry_out(self, now: float, commands: list[Command]) -> list[Command]:
         """Executes the commands, and those that follow from them; returns all of them.
@@ -366,29 +379,29 @@ class Attempt:
         What another coordinator decided is handed to this host's own state at once: what is read of it from here
         on must not be older than what was done."""
         for command in commands:
-            self.command_executor.do(now, command)
+            self.command_executor.execute(now, command)
         decisions, self.command_executor.decisions = self.command_executor.decisions, []
         if not decisions:
             return commands
         following = self.control_plane.learn(now, decisions)
         for command in following:
-            self.command_executor.do(now, command)
+            self.command_executor.execute(now, command)
         return commands + following
 
     def _elsewhere(self) -> str:
         """The line of a host whose members another host counts."""
-        return self.command_executor.waited if self.job.status.opened_at is None else ""
+        return self.command_executor.waiting_note if self.job.status.opened_at is None else ""
 
     def _keep(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
         if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
-            self.journal.view(self.clock.utc(now), self.job.status.view(now))
+            self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
         elif now >= self.next_pulse:
             self.next_pulse = now + PULSE_INTERVAL_S
-            self.journal.pulse(self.clock.utc(now), self.job.status.view(now))
+            self.journal.write_pulse(self.clock.utc(now), self.job.status.view(now))
 
     def _pause(self, now: float) -> float:
-        if self.shutdown.begun:
+        if self.shutdown.has_begun:
             return FAST_POLL_S
         if self.job.status.opened_at is None or self.job.status.watches_stall:
             return START_POLL_S

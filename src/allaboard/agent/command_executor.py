@@ -115,11 +115,13 @@ class CommandExecutor:
             case ShowNote() if command.waits:
                 self.waiting_note = command.text
                 # Where there is a line for it, that is enough.
-                aloud = self._aloud.course(self._job.status.leader_decides)
-                self._voice.say(command.text, aloud and not self._voice.terminal.live)
+                aloud = self._aloud.shows_notes(self._job.status.leader_decides)
+                self._voice.write_line(command.text, aloud and not self._voice.terminal.is_tty)
             case ShowNote():
                 self._launch.release_ports()
-                self._voice.say(command.text, self._aloud.course(self._job.status.leader_decides))
+                self._voice.write_line(
+                    command.text, self._aloud.shows_notes(self._job.status.leader_decides)
+                )
             case AnnounceFinding():
                 self.announce_finding(now, command.finding)
             case SampleStacks():
@@ -135,8 +137,8 @@ class CommandExecutor:
             case ReportInterruption():
                 self._halted(now, command)
             case KillForReplacement():
-                self._voice.say(f"{command.text}; it is ended, to be replaced")
-                self._workers.put(command.pid)
+                self._voice.write_line(f"{command.text}; it is ended, to be replaced")
+                self._workers.kill_process(command.pid)
             case RestartWorker():
                 self._replace(command)
             case ProbeLinks():
@@ -151,7 +153,7 @@ class CommandExecutor:
                 host=command.host, signal=command.signal, at=now, who=command.who
             )
             self.decisions.append(InterruptionReported(interruption=interruption))
-            self._voice.say(str(interruption))
+            self._voice.write_line(str(interruption))
 
     def _gate_opened(self, now: float) -> None:
         """The leader opened the gate of one of our members: this host's own state has not."""
@@ -165,30 +167,32 @@ class CommandExecutor:
         quiet = self._job.status.leader_decides
         if quiet:
             self.decisions.append(FindingReported(finding=finding))
-        self._voice.announce(finding, self._job.status.view(now), self._aloud.tells(finding, quiet))
+        self._voice.announce_finding(
+            finding, self._job.status.view(now), self._aloud.shows_finding(finding, quiet)
+        )
 
     def _replace(self, command: RestartWorker) -> None:
         worker = command.worker
         wait = f" in {command.delay:g} s" if command.delay else ""
         # On several hosts its number here says nothing; the reason names it.
         who = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
-        self._voice.say(f"{who}starts again{wait}: {command.reason}")
-        self._workers.expect(worker)
+        self._voice.write_line(f"{who}starts again{wait}: {command.reason}")
+        self._workers.expect_restart(worker)
         loop = asyncio.get_running_loop()
         self._coming[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
 
     def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
         del self._coming[worker]
         now = self._voice.clock.monotonic()
-        ready = self._reserve.take(worker, now)
-        if ready is None and self._reserve.soon(worker, now):
+        ready = self._reserve.hand_over(worker, now)
+        if ready is None and self._reserve.is_worth_waiting_for(worker, now):
             self._coming[worker] = loop.call_later(STANDBY_POLL_S, self._respawn, loop, worker)
             return
         try:
-            self._streams.again(loop, ready or self._launch.respawn(worker))
+            self._streams.attach_restarted(loop, ready or self._launch.respawn(worker))
         except WorkerStartError as error:
             self._workers.give_up(worker)
-            self._voice.say(f"{self._launch.name(worker)} cannot be started again: {error}")
+            self._voice.write_line(f"{self._launch.name(worker)} cannot be started again: {error}")
             self._wake()
 
     def cancel_restarts(self) -> None:
@@ -220,7 +224,7 @@ class CommandExecutor:
         for fault in looked:
             if isinstance(fault, Exception) and not self._fault:
                 self._fault = f"a look at a stack failed: {fault!r}"
-                self._voice.journal.event(self._voice.clock.utc(now()), self._fault)
+                self._voice.journal.write_event(self._voice.clock.utc(now()), self._fault)
         ours = self._watch.boxes
         self.events.append(
             LockWaitsSampled(waits=tuple(w for w in lock_waits() if w.waiter in ours))
@@ -245,7 +249,7 @@ class CommandExecutor:
     def _end(self, now: float, command: EndJob) -> None:
         # At the gate it becomes an exception, which says it.
         raised = self._options.attached and self._at_gate()
-        self._voice.say(command.reason, aloud=not raised)
+        self._voice.write_line(command.reason, aloud=not raised)
         if self._job.status.ending is None:
             self.decisions.append(
                 JobEndOrdered(outcome=command.outcome, reason=command.reason, final=command.final)
@@ -257,4 +261,4 @@ class CommandExecutor:
         patience = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
             self._ending.grace = min(self._ending.grace, SERVER_GRACE_S)
-        self._ending.begin(patience, signal.SIGTERM, group=False)
+        self._ending.begin_shutdown(patience, signal.SIGTERM, group=False)

@@ -88,24 +88,28 @@ class ControlPlane:
     def must_stay(self, now: float) -> bool:
         """Whether others may yet have to be told what became of our worker, which has ended."""
         if self.multi_host_restart is not None:
-            return self.multi_host_restart.stays(now)
-        return self._staying is not None and self._staying.stays(now)
+            return self.multi_host_restart.must_stay(now)
+        return self._staying is not None and self._staying.must_stay(now)
 
     def decide_commands(self, now: float, events: list[Event]) -> list[Command]:
         """What is to be done on this host now."""
         party = self._party
         if party is None:
-            seen = events if self._observes else self._rendezvous.look(events)
+            seen = events if self._observes else self._rendezvous.hold_unchecked(events)
             return self._job.handle(now, *seen)
         events += self._answers(events)
-        elsewhere = party.observe(now, events)
-        if self._job.status.leader_decides != party.linked:
-            elsewhere = [CoordinatorChanged(is_local=not party.linked), *elsewhere]
+        elsewhere = party.observe_events(now, events)
+        if self._job.status.leader_decides != party.is_linked:
+            elsewhere = [CoordinatorChanged(is_local=not party.is_linked), *elsewhere]
         commands = self._job.handle(now, *events, *elsewhere)
         if self.multi_host_restart is None:
-            return [c for c in party.route(now, commands) if not isinstance(c, RESTART_COMMANDS)]
-        return self.multi_host_restart.heard(
-            party.route(now, commands + self.multi_host_restart.look(now))
+            return [
+                c
+                for c in party.route_commands(now, commands)
+                if not isinstance(c, RESTART_COMMANDS)
+            ]
+        return self.multi_host_restart.adopt_decision(
+            party.route_commands(now, commands + self.multi_host_restart.check_hosts(now))
         )
 
     def learn(self, now: float, decisions: list[Event]) -> list[Command]:
@@ -115,10 +119,10 @@ class ControlPlane:
         commands = self._job.handle(now, *decisions)
         if self._party is None or not commands:
             return commands
-        commands = self._party.route(now, commands)
+        commands = self._party.route_commands(now, commands)
         if self.multi_host_restart is None:
             return [c for c in commands if not isinstance(c, RESTART_COMMANDS)]
-        return self.multi_host_restart.heard(commands)
+        return self.multi_host_restart.adopt_decision(commands)
 
     def share_last_findings(self, now: float, commands: list[Command]) -> list[Command]:
         """What is found once all have ended is told to all."""
@@ -126,7 +130,7 @@ class ControlPlane:
         if leader is not None and self.multi_host_restart is not None:
             for command in commands:
                 if isinstance(command, AnnounceFinding):
-                    leader.tell(command)
+                    leader.send_to_all(command)
         return commands
 
     def awaited_members(self, now: float) -> str:
@@ -152,12 +156,16 @@ class ControlPlane:
                 continue
             box = self._watch.boxes.get(event.pid)
             told = event.box.declared
-            if told is not None and self._party is not None and not self._party.knows(told.place):
+            if (
+                told is not None
+                and self._party is not None
+                and not self._party.has_surveyed(told.place)
+            ):
                 continue  # looked at again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self._answered.add(event.pid)
                 facts = runtime_fingerprint(event.pid, box.identity.argv, event.box.notes)
                 if self._party is not None:
-                    facts |= self._party.facts_of(told) | {RESTARTS: self._allowed}
+                    facts |= self._party.facts_for(told) | {RESTARTS: self._allowed}
                 found.append(MemberFactsReported(pid=event.pid, facts=facts))
         return found

@@ -32,12 +32,12 @@ class Agent:
     def __init__(self, launch: Launch, options: Options) -> None:
         self.launch = launch
         self.options = options
-        script = options.subject.script
+        script = options.check_subject.script
         self.announcer = Announcer(
             Journal(launch.plan.run_dir), Terminal(), options.verbose, script
         )
         self.clock = self.announcer.clock
-        self.background_check = BackgroundCheck(options.subject, launch.at)
+        self.background_check = BackgroundCheck(options.check_subject, launch.at)
         self.history = AttemptHistory(options.restarts)
         self.started_at = launch.at
         self.fatal_signal: int | None = None
@@ -47,7 +47,7 @@ class Agent:
         plan = self.launch.plan
         at = self.clock.utc(self.launch.at)
         names = tuple(f"{job}-{index}" for job, index in plan.tasks)
-        self.announcer.journal.start(
+        self.announcer.journal.write_start(
             at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
         )
         while True:
@@ -56,7 +56,7 @@ class Agent:
                 self.options,
                 self.announcer,
                 self.background_check,
-                self.history.restarts,
+                self.history.restart_count,
             )
             await round_.run()
             await round_.close()
@@ -65,24 +65,28 @@ class Agent:
 
     async def _again(self, round_: Attempt) -> bool:
         """Starts the next round where there is to be one."""
-        course, say = self.history, self.announcer.say
-        ended = round_.result()
+        course, say = self.history, self.announcer.write_line
+        ended = round_.summarize_end()
         found = round_.job.status.findings
-        told = round_.told
-        course.returns += told.returns if told is not None else round_.job.status.task_returns
+        told = round_.leader_decision
+        course.task_returns += told.returns if told is not None else round_.job.status.task_returns
         if told is not None:
-            answer = course.told(told.report, found, round_.elsewhere)
+            answer = course.adopt_decision(told.report, found, round_.remote_interruption)
         else:
-            answer = course.ended(ended, found, round_.signal, round_.hindrance)
-        round_.part(course.reports[-1])
-        self.announcer.journal.round(self.clock.utc(self.clock.monotonic()), course.reports[-1])
+            answer = course.decide_next(
+                ended, found, round_.ending_signal, round_.restart_hindrance
+            )
+        round_.leave_other_hosts(course.reports[-1])
+        self.announcer.journal.write_round(
+            self.clock.utc(self.clock.monotonic()), course.reports[-1]
+        )
         if isinstance(answer, Stop):
             return False
         wait = f" in {answer.delay:g} s" if answer.delay else ""
         say(f"round {ended.number + 1} starts{wait}: {answer.reason}")
-        await round_.clear()
+        await round_.wait_until_clear()
         if await round_.interrupted_within(answer.delay):
-            course.cut_short(Outcome.INTERRUPTED, "interrupted", round_.interrupted)
+            course.cut_short(Outcome.INTERRUPTED, "interrupted", round_.interrupt_signal)
             return False
         try:
             self.launch = again(self.launch, ended.number + 1)
@@ -94,20 +98,22 @@ class Agent:
     def _finish(self, round_: Attempt) -> int:
         """Writes the report, says the last words, and removes what was held in memory."""
         now = self.clock.monotonic()
-        self.announcer.note(now, self.background_check.last(SCRIPT_READ_GRACE_S))
+        self.announcer.announce_script_findings(
+            now, self.background_check.wait_for_findings(SCRIPT_READ_GRACE_S)
+        )
         journal, terminal = self.announcer.journal, self.announcer.terminal
-        if self.background_check.trouble:
-            journal.event(self.clock.utc(now), self.background_check.trouble)
+        if self.background_check.read_error:
+            journal.write_event(self.clock.utc(now), self.background_check.read_error)
         if self.launch.plan.snapshot and (
-            round_.orphaned or self.history.outcome is not Outcome.COMPLETED
+            round_.is_orphaned or self.history.outcome is not Outcome.COMPLETED
         ):
             self._leave_values()
         report = self._report(now, round_)
-        journal.report(report, self.options.report)
+        journal.write_report(report, self.options.report_path)
         for line in summary_lines(report, NOT_ALLOWED) if not self.options.attached else ():
-            terminal.say(f"allaboard: {line}")
-        if journal.trouble:
-            terminal.say(f"allaboard: not all of the run folder: {journal.trouble}")
+            terminal.write_line(f"allaboard: {line}")
+        if journal.write_error:
+            terminal.write_line(f"allaboard: not all of the run folder: {journal.write_error}")
         terminal.close()
         journal.close()
         self.launch.clean()
@@ -118,19 +124,19 @@ class Agent:
         try:
             left = export_snapshot(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
         except OSError as error:
-            self.announcer.say(f"the newest snapshot could not be left on disk: {error}")
+            self.announcer.write_line(f"the newest snapshot could not be left on disk: {error}")
             return
         if left is not None:
-            self.announcer.say(
+            self.announcer.write_line(
                 f"the servers' values after step {left.step} are left in {left.folder}; to go on from "
                 "them give it to MonitoredTrainingSession as checkpoint_dir="
             )
 
     def _report(self, now: float, round_: Attempt) -> Report:
         plan, course = self.launch.plan, self.history
-        findings = course.findings + self.announcer.read
+        findings = course.findings + self.announcer.script_findings
         view = round_.job.status.view(now)
-        code = self.options.code(course.outcome, findings, course.signal, view)
+        code = self.options.exit_code_of(course.outcome, findings, course.interrupt_signal, view)
         alone = round_.job.status.exit_of(0) if self.options.passes_through else None
         if alone is not None and course.outcome is Outcome.FAILED:
             # One that left the others ended well: what that means is for whoever started it to say.
@@ -149,7 +155,7 @@ class Agent:
             findings=findings,
             notes=tuple(self.announcer.notes),
             rounds=tuple(course.reports),
-            returns=course.returns,
+            returns=course.task_returns,
         )
 
 
@@ -172,7 +178,7 @@ def run_agent(launch: Launch, options: Options) -> int:
 
     code, agent = event_loop.run_to_end(main())
     agent.launch.leave()
-    signal = agent.died_of
+    signal = agent.fatal_signal
     if signal is not None:
         die_of(signal)
     if event_loop.has_stuck_thread():

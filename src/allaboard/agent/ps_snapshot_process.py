@@ -83,7 +83,9 @@ class SnapshotProcess:
         again = (
             "it is started again" if self._starts < MAX_STARTS else "no further snapshot is taken"
         )
-        self._voice.say(f"the process that keeps the snapshots has ended ({self._log}); {again}")
+        self._voice.write_line(
+            f"the process that keeps the snapshots has ended ({self._log}); {again}"
+        )
 
     def _read(self, fd: int, take: Callable[[bytes], None]) -> None:
         try:
@@ -112,7 +114,7 @@ class SnapshotProcess:
 
     def _take(self, told: dict[str, Any]) -> None:
         if "trouble" in told:
-            self._voice.say(f"no snapshot of the variables: {told['trouble']}")
+            self._voice.write_line(f"no snapshot of the variables: {told['trouble']}")
             self._told = False
             return
         taken = msgspec.convert(told, SnapshotTaken)
@@ -123,7 +125,7 @@ class SnapshotProcess:
             self._told = True
             period = self._launch.plan.snapshot
             where = "here too, should the chief's host be lost," if self._second else "in memory"
-            self._voice.say(
+            self._voice.write_line(
                 f"a snapshot of {taken.variables} variables, {format_bytes(taken.bytes)}, is kept {where} every "
                 f"{period:g} s; it takes {taken.seconds:.2g} s"
             )

@@ -51,13 +51,13 @@ class Shutdown:
 
     def _pass_on(self, number: int) -> None:
         self._say(f"{signal_name(number)}: passed on")
-        self._workers.signal(number, False)
+        self._workers.signal_workers(number, False)
 
     def _stop(self) -> None:
         """Stops all workers, and this process; and lets them go on when it goes on (fg, bg)."""
-        self._workers.signal(signal.SIGSTOP, True)
+        self._workers.signal_workers(signal.SIGSTOP, True)
         os.kill(os.getpid(), signal.SIGSTOP)
-        self._workers.signal(signal.SIGCONT, True)
+        self._workers.signal_workers(signal.SIGCONT, True)
 
     def handle_interrupt(self, number: int) -> None:
         """The user's signal is passed on; at the second one everything ends at once. That a terminal closes
@@ -68,12 +68,12 @@ class Shutdown:
         self._last = now
         self._asked += 1
         name = signal_name(number)
-        if self._workers.over:
+        if self._workers.all_exited:
             self._say(f"{name}: ending")
             return
         if self._asked > 1:
             self._say(f"{name} again: ending everything now")
-            self._workers.end(0.0)
+            self._workers.end_all(0.0)
             return
         self._say(f"{name}: passed on; ending in {self.grace:g} s, again: at once")
         if not self.has_begun:
@@ -89,8 +89,10 @@ class Shutdown:
 
     async def _run(self, patience: float, number: int, group: bool) -> None:
         await asyncio.sleep(patience)
-        self._workers.signal(number, group)
+        self._workers.signal_workers(number, group)
         if number == signal.SIGTERM:
-            self._workers.signal(signal.SIGCONT, group)  # a stopped process cannot act on SIGTERM
+            self._workers.signal_workers(
+                signal.SIGCONT, group
+            )  # a stopped process cannot act on SIGTERM
         await asyncio.sleep(self.grace)
-        self._workers.end(0.0)
+        self._workers.end_all(0.0)

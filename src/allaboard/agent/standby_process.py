@@ -80,7 +80,7 @@ class StandbyProcess:
             file.write(json.dumps(told).encode())
         Path(self._fifo).unlink(missing_ok=True)
         self._asked = None
-        self._workers.adopt(index, pid, now)
+        self._workers.adopt_process(index, pid, now)
         worker = Worker(index=index, out=asked.out, err=asked.err)
         self._launch.workers[index] = worker
         return worker

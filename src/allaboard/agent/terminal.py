@@ -135,7 +135,7 @@ class WorkerLog:
     def __init__(self, label: str, colour: int, path: Path, terminal: Terminal) -> None:
         self._terminal = terminal
         mark = f"[{label}] "
-        if terminal.colour:
+        if terminal.uses_colour:
             mark = f"\x1b[{RANK_COLOURS[colour % len(RANK_COLOURS)]}m{mark}\x1b[0m"
         self._mark = mark.encode()
         self._rest = {1: b"", 2: b""}
@@ -192,7 +192,7 @@ class WorkerLog:
         known = self.last_line.startswith(_TERMINATE_REASON) and shown.strip() == _ABORTED
         if shown.strip() and not known and not _TRAILING_DUMP.match(shown):
             self.last_line = shown.strip().decode("utf-8", "replace")[:300]
-        self._terminal.line(fd, self._mark + shown + b"\n", self.is_file_open)
+        self._terminal.write_worker_line(fd, self._mark + shown + b"\n", self.is_file_open)
 
     def _keep(self, data: bytes) -> None:
         while data and self._file is not None:

@@ -44,7 +44,7 @@ class WorkerOutput:
     def write_marker(self, text: str) -> None:
         """A line of allaboard's own in every log file."""
         for log in self.logs:
-            log.mark(text)
+            log.write_marker(text)
 
     def start_reading(self, loop: asyncio.AbstractEventLoop) -> None:
         for worker in self._workers:
@@ -53,7 +53,7 @@ class WorkerOutput:
     def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
         """Another process writes for this worker now."""
         self._workers[worker.index] = worker
-        self.logs[worker.index].mark("--- allaboard: started again ---")
+        self.logs[worker.index].write_marker("--- allaboard: started again ---")
         self._listen_to(loop, worker)
 
     def _listen_to(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
@@ -75,7 +75,7 @@ class WorkerOutput:
                     break
                 if not data:
                     break
-                self.logs[worker].feed(number, data)
+                self.logs[worker].write_output(number, data)
         return self.logs[worker].last_line
 
     async def drain_pipes(self, patience: float) -> None:
@@ -90,12 +90,12 @@ class WorkerOutput:
             self._open.discard(fd)
             os.close(fd)
         for log in self.logs:
-            log.feed(1, b"")
-            log.feed(2, b"")
+            log.write_output(1, b"")
+            log.write_output(2, b"")
             log.close()
 
     def _read(self, loop: asyncio.AbstractEventLoop, log: WorkerLog, number: int, fd: int) -> None:
-        if self._terminal.full and not log.kept:
+        if self._terminal.is_backlogged and not log.is_file_open:
             loop.remove_reader(fd)
             loop.call_later(
                 BACKPRESSURE_PAUSE_S, loop.add_reader, fd, self._read, loop, log, number, fd
@@ -105,7 +105,7 @@ class WorkerOutput:
             data = os.read(fd, READ_BYTES)
         except BlockingIOError:
             return
-        log.feed(number, data)
+        log.write_output(number, data)
         if not data:
             loop.remove_reader(fd)
             self._open.discard(fd)

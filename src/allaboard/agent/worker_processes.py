@@ -127,7 +127,7 @@ class WorkerProcesses:
 
     def _spawned(self, worker: int, pid: int, at: float) -> None:
         self._pids[worker] = pid
-        self._watch.launched(worker, pid)
+        self._watch.add_worker(worker, pid)
         self._started(worker, pid)
         self.events.append(WorkerLaunched(worker=worker, pid=pid, at=at))
 
@@ -166,13 +166,13 @@ class WorkerProcesses:
                 )
                 at = asyncio.get_running_loop().time()
                 self.events.append(ProcessExited(pid=pid, at=at, signal=int(signal.SIGKILL)))
-                self._watch.exited(pid)
+                self._watch.mark_exited(pid)
                 self._done.add(worker)
 
     def _exited(self, message: dict[str, Any]) -> None:
         worker, pid, at = int(message["exited"]), int(message["pid"]), float(message["at"])
-        self.events += self._watch.last(pid, at)
-        self._watch.exited(pid)
+        self.events += self._watch.sample_last_state(pid, at)
+        self._watch.mark_exited(pid)
         killed = message["signal"] == signal.SIGKILL
         self.events.append(
             ProcessExited(
@@ -181,7 +181,7 @@ class WorkerProcesses:
                 code=message["code"],
                 signal=message["signal"],
                 oom=killed and self.was_oom_killed(worker),
-                last_line=self._streams.last_line(worker),
+                last_line=self._streams.read_last_line(worker),
             )
         )
         self._done.add(worker)
@@ -200,7 +200,7 @@ class WorkerProcesses:
                 self.events.append(
                     ProcessExited(pid=pid, at=loop.time(), signal=int(signal.SIGKILL))
                 )
-                self._watch.exited(pid)
+                self._watch.mark_exited(pid)
         self._done |= set(range(len(self._streams.logs)))
         for pid in proc.descendants_of(os.getpid()):
             try:

@@ -40,7 +40,9 @@ def main(words: Sequence[str]) -> int:
         raise UsageError(f'completion is for bash, zsh or fish, got "{words[0]}"')
     shell = parser.parse_words(words).shell
     if shell is None:
-        raise UsageError("name the shell: allaboard completion bash (or zsh, or fish)")
+        raise UsageError(
+            "name the shell, bash, zsh or fish; allaboard completion --help says how to use the script"
+        )
     from allaboard.cli import completion_scripts
 
     sys.stdout.write(completion_scripts.completion_script(shell))

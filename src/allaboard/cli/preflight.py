@@ -165,8 +165,8 @@ def _run(given: argparse.Namespace) -> int:
         tls=certificates,
         coordinator=meeting,
         # What we add ourselves repeats it under other names.
-        subject=CheckSubject(variables=dict(os.environ)),
-        code=exit_code_of(one.size),
+        check_subject=CheckSubject(variables=dict(os.environ)),
+        exit_code_of=exit_code_of(one.size),
     )
     code = run_agent(started, options)
     _show(given, plan.run_dir, one._replace(place=meeting) if elects else one, depth)

@@ -35,15 +35,15 @@ class Election:
         self._seats = seats
         self._toward = toward
         self._over = False
-        self.state = ElectionState(role.session, role.told.rank)
+        self.state = ElectionState(role.session, role.launcher_info.rank)
         self.store_error: LeaseStoreError | None = None
         self.notes: list[str] = []
 
     async def find_leader_address(self) -> str:
         """Of who leads; raises LeaseStoreError where that cannot be known."""
-        if self.state.seat is None and self.store_error is not None:
+        if self.state.leader is None and self.store_error is not None:
             raise self.store_error
-        return self.state.seat.address if self.state.seat is not None else ""
+        return self.state.leader.numeric_address if self.state.leader is not None else ""
 
     async def run_election(self) -> None:
         """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
@@ -56,24 +56,24 @@ class Election:
             except LeaseStoreError as error:
                 self.store_error = error
                 self._troubled()
-            calm = self._role.linked or self._role.leader is not None
+            calm = self._role.is_linked or self._role.leader is not None
             await asyncio.sleep(LED_POLL_S if calm else LEADERLESS_POLL_S)
 
     def give_up_lease(self) -> None:
         """The next leader need not wait for our lease to end."""
         self._over = True
-        self._seats.leave()
+        self._seats.release_lease()
 
     async def _turn(self) -> None:
         role, ballot = self._role, self.state
         leader = role.leader
         if leader is not None:
-            lost = ballot.kept(await self._seats.keep()) is ElectionStep.STAND
-            if lost and not await self._seats.take(await self._seat(leader)):
-                self._resign(await self._seats.who())
+            lost = ballot.record_renewal(await self._seats.renew_lease()) is ElectionStep.STAND
+            if lost and not await self._seats.acquire_lease(await self._seat(leader)):
+                self._resign(await self._seats.read_leader())
             return
-        seat = await self._seats.who()
-        match ballot.seen(time.monotonic(), seat, role.linked):
+        seat = await self._seats.read_leader()
+        match ballot.observe_lease(time.monotonic(), seat, role.is_linked):
             case ElectionStep.STAND:
                 await self._stand()
             case ElectionStep.FOLLOW:
@@ -83,44 +83,46 @@ class Election:
         leader = self._role.leader
         if leader is None:
             if self._role.follower is None:
-                self._role.go_elsewhere()  # which tells how its attempts stand
+                self._role.follow_new_leader()  # which tells how its attempts stand
         else:
-            step = self.state.trouble(time.monotonic(), leader.met, leader.here)
+            step = self.state.record_store_error(
+                time.monotonic(), leader.met_count, leader.connected_count
+            )
             if step is ElectionStep.RESIGN:
                 self._resign(None)
 
     async def _stand(self) -> None:
         role = self._role
-        leader = role.new_leader()
+        leader = role.make_candidate()
         taken = False
         try:
-            await leader.listener.open(0)
+            await leader.listener.open_port(0)
             seat = await self._seat(leader)
-            taken = await self._seats.take(seat)
+            taken = await self._seats.acquire_lease(seat)
         finally:
             if not taken:
                 leader.close()
         if not taken:
             return
-        self.state.taken(seat)
+        self.state.record_win(seat)
         events: list[Event] = []
-        for number, before in enumerate(self.state.gone, FIRST_FORMER_LEADER_NUMBER):
+        for number, before in enumerate(self.state.former_leaders, FIRST_FORMER_LEADER_NUMBER):
             self.notes.append(f"{before.host}, where all met, has gone; {role.host} takes over")
             # Should it come again, it has its number again.
-            leader.listener.number(before.session, number)
+            leader.listener.reserve_number(before.session, number)
             events += _lost(number, before, time.monotonic())
-        role.elected(leader, events)
+        role.take_lead(leader, events)
 
     def _follow(self) -> None:
-        seat, gone = self.state.seat, self.state.gone
+        seat, gone = self.state.leader, self.state.former_leaders
         assert seat is not None
         if gone:
             self.notes.append(f"{gone[-1].host}, where all met, has gone; {seat.host} takes over")
-        self._role.go_elsewhere()
+        self._role.follow_new_leader()
 
     def _resign(self, seat: LeaderRecord | None) -> None:
-        self.state.resigned(seat)
-        self._role.resigned()
+        self.state.record_resignation(seat)
+        self._role.resign_lead()
 
     async def _seat(self, leader: Leader) -> LeaderRecord:
         who = self._role.identity()
@@ -138,7 +140,7 @@ class Election:
 
 def _own_address(toward: tuple[str, int], who: Identity) -> str:
     """By which the others reach this host; its name where only loopback addresses are known."""
-    found = [_toward(toward), Address.from_endpoint(who.data).host]
+    found = [_toward(toward), Address.from_endpoint(who.probe_address).host]
     usual = [a for a in found if a and not a.startswith(("127.", "0.", "::1"))]
     return next((f"[{a}]" if ":" in a else a for a in usual), who.host)
 

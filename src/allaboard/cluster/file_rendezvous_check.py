@@ -86,7 +86,7 @@ class FileRendezvousCheck:
         """A disk that does not answer holds up a thread, and the members for no longer than ``SURVEY``."""
         found: dict[str, str] = {}
         with contextlib.suppress(TimeoutError):
-            found = await survey_file(standing.place)
+            found = await survey_file(standing.url)
         if standing.round > 1:
             # A peer that has not let go of its group yet may still be counted by right.
             left = found.get("rendezvous joined") == "0"

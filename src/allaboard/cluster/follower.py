@@ -116,7 +116,7 @@ class Follower:
     @property
     def is_linked(self) -> bool:
         """Whether another host's coordinator hears us and decides."""
-        return self._writer is not None and not self._hush.away
+        return self._writer is not None and not self._hush.silent_since
 
     async def run_calls(self) -> None:
         """Calls until the meeting takes us in, then obeys until the stream ends."""
@@ -143,16 +143,16 @@ class Follower:
     async def _attempt(self, address: str, met: ConnectResult) -> None:
         if met.answer is not Answer.ABOARD or met.reader is None or met.writer is None:
             count = await count_store_clients(address) if met.answer is Answer.STORE else -1
-            self._tell(address, met.answer, met.said, met.address, count)
+            self._tell(address, met.answer, met.detail, met.numeric_address, count)
             return
         try:
             await shake_hands(met, self._who(), told=self._first_words)
         except HandshakeRefusedError as error:
-            self._tell(address, Answer.OTHER, str(error), met.address, kind=error.kind)
+            self._tell(address, Answer.OTHER, str(error), met.numeric_address, kind=error.kind)
             met.writer.close()
             return
         except OSError as error:
-            self._tell(address, Answer.CLOSED, str(error), met.address)
+            self._tell(address, Answer.CLOSED, str(error), met.numeric_address)
             met.writer.close()
             return
         self._writer = met.writer
@@ -161,7 +161,7 @@ class Follower:
         self._waits = ()
         self._untold = [e for e in self._before() if id(e) not in self._first]
         self._first = {}
-        self._tell(address, Answer.ABOARD, "", met.address, shook=True)
+        self._tell(address, Answer.ABOARD, "", met.numeric_address, shook=True)
         try:
             while True:
                 self._obey(await wire.read_message(met.reader, wire.MAX_MEMBER_FRAME_BYTES))
@@ -235,7 +235,7 @@ class Follower:
     def check_silence(self, now: float) -> None:
         """Whether the host that leads is away though the stream to it is open."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
-        gone, back = self._hush.look(
+        gone, back = self._hush.find_changes(
             now, {0: lambda: silence_seconds(sock)} if sock is not None else {}
         )
         if gone:

@@ -117,18 +117,18 @@ class Leader:
     @property
     def lost_hosts(self) -> tuple[str, ...]:
         """The hosts whose agents were here, and are not any more; nobody has come in their place."""
-        heard = self._members.keys() - self._hush.away.keys()
+        heard = self._members.keys() - self._hush.silent_since.keys()
         here = {self._names[n] for n in heard}
         lost = (who for n, who in self._names.items() if n not in heard)
         return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in here))
 
     def check_silences(self, now: float) -> list[Command]:
         """Who is away though its stream is open, and who is heard again, since this was asked last."""
-        if not self._hush.due(now):
+        if not self._hush.is_due(now):
             return []
-        silences = {n: m.stream.silence for n, m in self._members.items()}
+        silences = {n: m.stream.seconds_silent for n, m in self._members.items()}
         gathers = self._releasing is None
-        gone, back = self._hush.look(
+        gone, back = self._hush.find_changes(
             now, silences, HOST_LOST_AFTER_S if gathers else HOST_AWAY_AFTER_S
         )
         if gathers:
@@ -138,7 +138,7 @@ class Leader:
                 self._members[number].stream.abort()
             return []
         for number in gone:
-            self.events.append(AgentDisconnected(agent=number, at=self._hush.away[number]))
+            self.events.append(AgentDisconnected(agent=number, at=self._hush.silent_since[number]))
         self.events += [_here(self._members[n]) for n in back]
         said = [
             f"nothing has come from {self._names[n][1]} for {HOST_AWAY_AFTER_S:.0f} s" for n in gone
@@ -151,7 +151,7 @@ class Leader:
         frame = self._word + wire.encode_frame(Orders(commands=(command,)))
         self._word = b""
         for member in list(self._members.values()):
-            member.pass_on(frame)
+            member.send_frame(frame)
 
     def route_command(self, command: Command) -> list[Command]:
         """Sends on what is meant for other hosts; returns what is to be done here."""
@@ -198,10 +198,10 @@ class Leader:
         for number, member in list(self._members.items()) if word or opens else ():
             frames = word + opens.get(number, b"") if opens else word
             if frames:
-                member.pass_on(frames)
+                member.send_frame(frames)
         for number in opens:  # once all have the word, which is waited for
             if number in self._members and self.is_patient:
-                self._members[number].stream.patient()
+                self._members[number].stream.tolerate_silence()
         return here
 
     def _outlast(self, opens: dict[int, bytes]) -> None:
@@ -209,7 +209,7 @@ class Leader:
         for number in self._members.keys() - opens.keys():
             self._send(number, Opened())
             if self.is_patient:
-                self._members[number].stream.patient()
+                self._members[number].stream.tolerate_silence()
 
     def close(self) -> None:
         self.listener.close()
@@ -221,7 +221,7 @@ class Leader:
         if self._releasing is None:
             # The port first, then the word: a framework's client that comes early is refused and
             # tries again, one that lands in our backlog would be reset.
-            self.listener.release()
+            self.listener.close_port()
             self._releasing = dict(self._members) if self.ports_elsewhere else {}
             self._released_by = time.monotonic() + PORT_RELEASE_TIMEOUT_S
             for number in self._releasing:
@@ -256,14 +256,14 @@ class Leader:
     def _send(self, number: int, word: Message) -> None:
         member = self._members.get(number)
         if member is not None:
-            member.send(word)
+            member.send_message(word)
 
     def _aboard(self, member: MemberConnection) -> None:
         self._members[member.number] = member
         self._names[member.number] = member.hello.rank, member.hello.host
         self.met_count = len(self._names)
         if self._ended:  # it is late; the verdict is for all
-            member.send(Orders(commands=tuple(self._last_words)))
+            member.send_message(Orders(commands=tuple(self._last_words)))
         self.events.append(_here(member))
         self._stir()
 
@@ -277,7 +277,7 @@ class Leader:
                     self._releasing.pop(member.number, None)
                 self.events.append(AgentDisconnected(agent=member.number, at=time.monotonic()))
             case Told():
-                member.heard(word.mono)
+                member.update_offset(word.mono)
                 self.events += [e for t in word.events if (e := _ours(t, member)) is not None]
             case Tried():
                 tried = LinksProbed(agent=member.number, links=word.links, worked=word.worked)
@@ -303,7 +303,7 @@ class Leader:
         event = stranger_event(self.framework, knock)
         self.events.append(event)
         if event.member:
-            self.listener.release()  # at once: we must never be the silent listener
+            self.listener.close_port()  # at once: we must never be the silent listener
         self._wake()
 
 
@@ -348,7 +348,7 @@ def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
 def _ours(event: Event, member: MemberConnection) -> Event | None:
     """An event of another host, with our clock and our name for the process; None for what is no
     business of ours."""
-    late, number = member.offset, member.number
+    late, number = member.clock_offset, member.number
     match event:
         case ProcessSampled():
             return msgspec.structs.replace(

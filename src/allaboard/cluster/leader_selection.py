@@ -44,7 +44,7 @@ class LeaderSelection:
         environment: dict[str, str],
         election: bool,
     ) -> None:
-        told, coordinator = role.told, role.coordinator
+        told, coordinator = role.launcher_info, role.coordinator
         self._role = role
         self._ports = ports
         self._environment = environment
@@ -68,7 +68,7 @@ class LeaderSelection:
 
     async def find_leader_address(self) -> str:
         """Where to go now; raises OSError where the place itself cannot be used."""
-        return await self._door.find() if self._door is not None else self.address
+        return await self._door.find_address() if self._door is not None else self.address
 
     async def prepare_host(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
@@ -85,7 +85,7 @@ class LeaderSelection:
         found = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = found.as_facts | {"interfaces": interfaces}
-        role.data = join(found.address or "0.0.0.0", await self._ports.open_echo())
+        role.probe_address = join(found.address or "0.0.0.0", await self._ports.open_probe_port())
         if not self._elects:
             await self._early_role()
 
@@ -103,22 +103,26 @@ class LeaderSelection:
         return data_address({GLOO_INTERFACE_VARIABLE: name}) if name else UNKNOWN_DATA_ADDRESS
 
     async def _early_role(self) -> None:
-        role, told = self._role, self._role.told
+        role, told = self._role, self._role.launcher_info
         elsewhere = told.rank > 0 or (told.rank < 0 and not await is_local_address(self.address))
         if elsewhere and self.address and role.leader is None and role.follower is None:
-            role.follow()
+            role.start_following()
         elif self._early is not None and told.rank == 0:
             # No port of the framework's is needed for it: the others can be here before it is imported. It
             # leads from here on: the worker may come to its init before the place is open.
-            role.do(self._open(self._lead(_unnamed(told.size))))
+            role.run_beside(self._open(self._lead(_unnamed(told.size))))
 
     async def take_role(self, declared: Declared) -> None:
         """The first member of this host has come to its init."""
         role = self._role
         await self.ready.wait()
         chosen = self._chosen(declared)
-        if chosen is not None and chosen.address and role.data:  # for whom it is not told yet
-            role.data = join(chosen.address, Address.from_endpoint(role.data).endpoint[1])
+        if (
+            chosen is not None and chosen.address and role.probe_address
+        ):  # for whom it is not told yet
+            role.probe_address = join(
+                chosen.address, Address.from_endpoint(role.probe_address).endpoint[1]
+            )
         await self._survey(declared.place)
         if self._elects:
             if declared.cluster and declared.hold:
@@ -126,7 +130,9 @@ class LeaderSelection:
             return
         self.address = role.coordinator or meeting_address(declared) or self.address
         if not role.coordinator:
-            self._door = posted_endpoint(declared, role.told, self._environment, self._began)
+            self._door = posted_endpoint(
+                declared, role.launcher_info, self._environment, self._began
+            )
         if self._early is not None and self._meets_there(declared):
             return
         leads = declared.rank == 0 and (
@@ -138,12 +144,12 @@ class LeaderSelection:
             and (not leads or has_own_port(declared, self.address))
         ):
             await self._ports.listen_as_task(declared, self.address)
-        if leads and not role.linked:
-            role.stay()
+        if leads and not role.is_linked:
+            role.stop_following()
             await self._open(self._lead(declared))
             return
         if role.follower is None:
-            role.follow()
+            role.start_following()
         alone = is_first_task_of_host(declared.rank, self._environment) and not declared.cluster
         if (
             alone
@@ -151,13 +157,13 @@ class LeaderSelection:
             and self.address
             and not await is_local_address(self.address)
         ):
-            await self._ports.point_elsewhere(self.address)
+            await self._ports.redirect_callers(self.address)
 
     async def lead_without_worker(self) -> None:
         """This host was to lead, and its worker ended before it came to its init."""
         await self.ready.wait()
         if self._role.leader is None and await is_local_address(self.address):
-            await self._open(self._lead(_unnamed(self._role.told.size)))
+            await self._open(self._lead(_unnamed(self._role.launcher_info.size)))
         else:
             self.is_unreachable = True
 
@@ -170,9 +176,9 @@ class LeaderSelection:
                 role.leader.framework = declared.framework
             return True
         self._early = None
-        role.yields()
+        role.stop_leading()
         if role.follower is not None:
-            role.follower.leave()
+            role.follower.hang_up()
         return False
 
     async def _survey(self, place: str) -> None:
@@ -186,7 +192,7 @@ class LeaderSelection:
         self._role.wake()
 
     def _lead(self, declared: Declared) -> Leader:
-        leader = self._role.leads(declared.framework, declared.rank)
+        leader = self._role.become_leader(declared.framework, declared.rank)
         leader.ports_elsewhere = bool(declared.cluster)
         return leader
 
@@ -194,7 +200,7 @@ class LeaderSelection:
         """The place where the others come to this one."""
         port = 0 if self._door is not None else Address.from_endpoint(self.address).endpoint[1]
         door = self._door
-        await self._ports.bind(leader.listener, port, self._met_there if port else None)
+        await self._ports.bind_port(leader.listener, port, self._met_there if port else None)
         if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
             leader.close()
         elif door is not None:
@@ -205,22 +211,22 @@ class LeaderSelection:
         says that it is the first: this one goes there too, so that all hear of both."""
         if not await is_same_roll_call(self.address, self._role.identity()):
             return False
-        self._role.resigned()
+        self._role.resign_lead()
         return True
 
     async def _post(self, door: AddressStore, leader: Leader) -> None:
         """Until it is posted: a store that many come to at once, or a disk, may not answer the first time."""
         since = 0.0
-        while self._role.leader is leader and not self._ports.freed:
+        while self._role.leader is leader and not self._ports.is_released:
             try:
-                await door.post(join(await self._posted(door), leader.listener.port))
+                await door.post_address(join(await self._posted(door), leader.listener.port))
                 return
             except (OSError, TimeoutError) as error:
                 since = since or time.monotonic()
                 said = getattr(error, "strerror", None) or str(error)
                 declared = self._role.declared
                 place = declared.place if declared is not None else ""
-                self._role.tell(
+                self._role.add_events(
                     RendezvousProbed(
                         call=Call(address=place, answer=Answer.FAILED, since=since, said=said)
                     )
@@ -238,7 +244,7 @@ class LeaderSelection:
                 if own == "::1" or own.startswith("127.")
                 else own
             )
-        host = Address.from_endpoint(self._role.data).host
+        host = Address.from_endpoint(self._role.probe_address).host
         # The loopback address of a host's own name is not the one where it has no other.
         named = host.startswith("127.") and host != LOOPBACK
         return self._role.host if named else host

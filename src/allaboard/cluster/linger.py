@@ -52,17 +52,21 @@ class Linger:
             return job.status.ending is None and self._names(now)
         if self._until is None:
             self._until = (party.arrived_at or now) + self._most
-            party.speak_for_the_dead()
+            party.answer_for_ended_worker()
         if self._expected(now):
             return now < self._until + EXTRA_LINGER_S
-        return now < self._until and party.untold
+        return now < self._until and party.may_be_unheard
 
     def _takes_leave(self, now: float) -> bool:
         """Whether others, whose servers have nobody to serve any more, are still here."""
         if self._over_at is None:
             self._over_at = now
         leader = self._party.leader
-        return leader is not None and leader.here > 0 and now - self._over_at < HANG_UP_TIMEOUT_S
+        return (
+            leader is not None
+            and leader.connected_count > 0
+            and now - self._over_at < HANG_UP_TIMEOUT_S
+        )
 
     def _left_others(self, now: float) -> bool:
         """Whether others still train, and may be held up since ours has ended: seen where all meet."""
@@ -72,7 +76,7 @@ class Linger:
         if now - self._over_at >= CAUSE_TIMEOUT_S + view.stall_after or has_servers(view):
             return False
         if party.leader is None:
-            return party.linked
+            return party.is_linked
         return any(m.elsewhere and m.alive and not m.launcher for m in view.members)
 
     def _names(self, now: float) -> bool:
@@ -81,7 +85,7 @@ class Linger:
         if self._over_at is None:
             self._over_at = now
         here = party.leader is not None and any(m.elsewhere for m in job.status.view(now).members)
-        if now - self._over_at >= CAUSE_TIMEOUT_S or not (here or party.linked):
+        if now - self._over_at >= CAUSE_TIMEOUT_S or not (here or party.is_linked):
             return False
         found = [f for f in job.status.findings if f.stage is Stage.EXIT]
         if self._named_at is None and any(f.certainty is not Certainty.UNKNOWN for f in found):

@@ -26,22 +26,22 @@ class Membership:
     def __init__(self, role: MembershipRole, environment: dict[str, str]) -> None:
         self._role = role
         elects = is_etcd_url(role.coordinator)
-        self._ports = RendezvousPorts(role.identity, role.tell, self._release)
+        self._ports = RendezvousPorts(role.identity, role.add_events, self._release)
         self._choosing = LeaderSelection(role, self._ports, environment, elects)
         self.arrived_at: float | None = None
         """When the first member of this host came to its init."""
         self._election: Election | None = None
-        role.freed = self._release
-        role.find = self._choosing.find
+        role.release_ports = self._release
+        role.find_leader_address = self._choosing.find_leader_address
         if elects:
             place = parse_etcd_url(role.coordinator)
-            seats = EtcdLeaseStore(place, role.told.job, environment, role.tls)
+            seats = EtcdLeaseStore(place, role.launcher_info.job, environment, role.tls)
             self._election = Election(role, seats, place.endpoints[0])
-            role.find = self._election.find
+            role.find_leader_address = self._election.find_leader_address
 
     def start(self) -> None:
         """Before any member of this host was seen."""
-        self._role.do(self._prepare())
+        self._role.run_beside(self._prepare())
 
     def observe_events(self, now: float, events: list[Event]) -> list[Event]:
         """Looks at what happened here; passes it on; returns what happened elsewhere."""
@@ -60,10 +60,10 @@ class Membership:
             ):
                 role.declared = declared
                 self.arrived_at = now
-                role.do(self._choosing.take_role(declared))
-        found = role.news()
-        role.pass_on(now, [*events, *(e for e in found if isinstance(e, StrangerConnected))])
-        return found + role.news()
+                role.run_beside(self._choosing.take_role(declared))
+        found = role.take_events()
+        role.forward_events(now, [*events, *(e for e in found if isinstance(e, StrangerConnected))])
+        return found + role.take_events()
 
     @property
     def leader(self) -> Leader | None:
@@ -85,54 +85,54 @@ class Membership:
 
     def facts_for(self, declared: Declared | None) -> dict[str, str]:
         """The same for a member that told its init so."""
-        return self._choosing.facts_of(declared)
+        return self._choosing.facts_for(declared)
 
     def has_surveyed(self, place: str) -> bool:
         """Whether what is to be found out of this meeting place has been."""
-        return self._choosing.surveyed or not place.startswith("file://")
+        return self._choosing.is_surveyed or not place.startswith("file://")
 
     @property
     def is_linked(self) -> bool:
         """Whether another host decides."""
-        return self._role.linked
+        return self._role.is_linked
 
     @property
     def expected_agents(self) -> int:
         """How many agents the job has, as the launcher says it; 0 where it does not."""
-        return self._role.told.size
+        return self._role.launcher_info.size
 
     @property
     def may_meet_others(self) -> bool:
         """Whether another host may yet be met."""
-        return bool(self._choosing.address) and not self._choosing.mute
+        return bool(self._choosing.address) and not self._choosing.is_unreachable
 
     @property
     def leader_place(self) -> str:
         """Who leads, as far as its address tells."""
-        if self._election is not None and self._election.ballot.seat is not None:
-            return self._election.ballot.seat.host
+        if self._election is not None and self._election.state.leader is not None:
+            return self._election.state.leader.host
         return self._choosing.address
 
     @property
     def may_be_unheard(self) -> bool:
         """Whether others of the job may not know yet what happened here."""
-        declared, told = self.declared, self._role.told
+        declared, told = self.declared, self._role.launcher_info
         if self.leader is not None:
             size = declared.world_size if declared is not None else told.size
-            return not size or self.leader.met + 1 < size
+            return not size or self.leader.met_count + 1 < size
         if self.follower is not None:
-            return self.follower.untold
+            return self.follower.may_be_unheard
         if not self._choosing.ready.is_set():
             return True
-        return declared is None and told.rank == 0 and not self._choosing.mute
+        return declared is None and told.rank == 0 and not self._choosing.is_unreachable
 
     def answer_for_ended_worker(self) -> None:
         """The worker ended before it came to its init: where it was to lead, this agent still tells
         those who come to the place."""
         if self._election is not None or self.leader is not None:
             return  # it has a role already
-        if self.declared is None and self._role.told.rank == 0 and self._choosing.address:
-            self._role.do(self._choosing.lead_without())
+        if self.declared is None and self._role.launcher_info.rank == 0 and self._choosing.address:
+            self._role.run_beside(self._choosing.lead_without_worker())
 
     def route_commands(self, now: float, commands: list[Command]) -> list[Command]:
         """Sends on what is for others; adds what others sent; returns what is to be done here."""
@@ -141,11 +141,11 @@ class Membership:
         if leader is not None and any(isinstance(c, OpenGate) for c in commands):
             self._release()  # before the first of another host is let through
         if leader is not None:
-            commands = commands + leader.listen(now)
+            commands = commands + leader.check_silences(now)
         for command in commands:
-            mine += leader.route(command) if leader is not None else [command]
+            mine += leader.route_command(command) if leader is not None else [command]
         if leader is not None:
-            mine += leader.due(now)
+            mine += leader.send_due(now)
         if follower is not None:
             mine += follower.commands
             follower.commands.clear()
@@ -153,12 +153,12 @@ class Membership:
             mine += [ShowNote(text=text) for text in election.notes]
             election.notes.clear()
             if any(isinstance(c, EndJob) for c in mine):
-                election.ballot.closed = True
+                election.state.is_closed = True
         mine += [ShowNote(text=text) for text in self._role.troubles]
         self._role.troubles.clear()
         for command in [c for c in mine if isinstance(c, ProbeLinks)]:
             mine.remove(command)
-            self._role.do(self._try(command))
+            self._role.run_beside(self._try(command))
         if any(isinstance(c, OpenGate) for c in mine):
             self._release()
         return mine
@@ -167,20 +167,20 @@ class Membership:
         self._role.close()
         self._ports.close()
         if self._election is not None:
-            self._election.leave()
+            self._election.give_up_lease()
 
     async def _prepare(self) -> None:
-        await self._choosing.prepare()
+        await self._choosing.prepare_host()
         if self._election is not None:
-            await self._election.run()
+            await self._election.run_election()
 
     def _release(self) -> None:
-        self._ports.release()
+        self._ports.release_ports()
         if self._election is not None:
-            self._election.ballot.closed = True
+            self._election.state.is_closed = True
         if self.leader is not None:
-            self.leader.listener.release()
+            self.leader.listener.close_port()
 
     async def _try(self, command: ProbeLinks) -> None:
         tried = await try_links(self._role.identity(), command.targets)
-        self._role.tell(LinksProbed(agent=0, links=tried.links, worked=tried.worked))
+        self._role.add_events(LinksProbed(agent=0, links=tried.links, worked=tried.worked))

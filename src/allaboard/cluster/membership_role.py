@@ -72,7 +72,7 @@ class MembershipRole:
     @property
     def is_linked(self) -> bool:
         """Whether another host decides."""
-        return self.follower is not None and self.follower.linked
+        return self.follower is not None and self.follower.is_linked
 
     def identity(self) -> Identity:
         """As whom this host speaks."""
@@ -106,8 +106,8 @@ class MembershipRole:
     def forward_events(self, now: float, events: list[Event]) -> None:
         """What happened on this host, for who leads; kept for it while none is known."""
         if self.follower is not None:
-            self.follower.tell(now, events)
-            self.follower.listen(now)
+            self.follower.send_events(now, events)
+            self.follower.check_silence(now)
             return
         for event in events:
             if isinstance(event, ProcessSampled | MemberFactsReported | ProcessExited):
@@ -173,17 +173,17 @@ class MembershipRole:
         self.follower = Follower(
             self.find_leader_address, self.identity, self.release_ports, self.wake
         )
-        self.follower.patient = self._patient
-        self.follower.given = bool(self.coordinator)
-        self.follower.tell(time.monotonic(), list(self._past.values()))
-        self.run_beside(self.follower.run())
+        self.follower.is_patient = self._patient
+        self.follower.is_user_given = bool(self.coordinator)
+        self.follower.send_events(time.monotonic(), list(self._past.values()))
+        self.run_beside(self.follower.run_calls())
 
     def follow_new_leader(self) -> None:
         """Another host leads than before, or it is not known which."""
         if self.follower is None:
             self.start_following()
         else:
-            self.follower.leave()
+            self.follower.hang_up()
         self.wake()
 
     def close(self) -> None:
@@ -202,5 +202,5 @@ class MembershipRole:
         raise_limit()
         job = self.launcher_info.job
         leader = Leader(job, self._secret, framework, self.wake, self.tls, self._round)
-        leader.patient = self._patient
+        leader.is_patient = self._patient
         return leader

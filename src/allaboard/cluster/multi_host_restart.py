@@ -55,8 +55,8 @@ class MultiHostRestart:
     def check_hosts(self, now: float) -> list[Command]:
         """Who is still heard; what follows from it."""
         party = self._party
-        self._linked |= party.linked
-        lost = bool(party.leader.gone) if party.leader is not None else not party.linked
+        self._linked |= party.is_linked
+        lost = bool(party.leader.lost_hosts) if party.leader is not None else not party.is_linked
         if not lost or not (self._linked or party.leader is not None):
             self._lost_at = None
             if not self._said:
@@ -109,17 +109,19 @@ class MultiHostRestart:
         if self._over_at is None:
             self._over_at = now
             if job.status.opened_at is None:
-                party.speak_for_the_dead()
+                party.answer_for_ended_worker()
         if job.status.ending is not None and self._ending_at is None:
             self._ending_at = now
         if party.leader is not None:
             return self._awaits(now)
-        if party.linked:
+        if party.is_linked:
             return True
         if self._linked:
             return self._lost_at is None or now - self._lost_at < RECONNECT_GRACE_S
         return (
-            job.status.opened_at is None and party.reachable and now - self._over_at < self._timeout
+            job.status.opened_at is None
+            and party.may_meet_others
+            and now - self._over_at < self._timeout
         )
 
     def _awaits(self, now: float) -> bool:
@@ -129,7 +131,7 @@ class MultiHostRestart:
             return False
         if any(split_process_key(m.called)[0] for m in self._job.status.view(now).alive):
             return True
-        missing = self._party.leader.here + 1 < self._party.expected
+        missing = self._party.leader.connected_count + 1 < self._party.expected_agents
         if self._job.status.opened_at is None and missing:
             return now - self._over_at < self._timeout
         return False
@@ -147,14 +149,14 @@ class MultiHostRestart:
         """Why this host cannot take part in a further round; "" where nothing is in its way."""
         party, job = self._party, self._job
         if party.leader is None:
-            return orphaned(party.leads_at)
+            return orphaned(party.leader_place)
         view = job.status.view(job.status.progress_at)
         told = ((m.facts.get(RESTARTS), m.who.host) for m in view.members)
         return hindrance(
             Hosts(
-                expected=party.expected if job.status.opened_at is None else 0,
-                here=party.leader.here + 1,
-                gone=party.leader.gone,
+                expected=party.expected_agents if job.status.opened_at is None else 0,
+                here=party.leader.connected_count + 1,
+                gone=party.leader.lost_hosts,
                 others=tuple(sorted({host for what, host in told if what == NOT_ALLOWED})),
                 plain=job.status.early_open_reason,
                 place=party.declared.place if party.declared is not None else "",
@@ -166,4 +168,4 @@ class MultiHostRestart:
         is done now."""
         leader = self._party.leader
         if leader is not None:
-            leader.tell(ConcludeRound(report=report, returns=returns))
+            leader.send_to_all(ConcludeRound(report=report, returns=returns))

@@ -53,7 +53,7 @@ class RendezvousPorts:
     async def open_probe_port(self) -> int:
         """Opens a port of no framework, by which links to this host are tried; returns it."""
         self._echo = self._listener(_nobody)
-        await self._echo.open(0)
+        await self._echo.open_port(0)
         return self._echo.port
 
     async def listen_as_task(self, declared: Declared, meeting: str) -> None:
@@ -64,7 +64,7 @@ class RendezvousPorts:
         except ValueError:
             return
         self._own = self._listener(self._knocked)
-        self._own.elsewhere = self._not_here(meeting) if declared.rank > 0 else ""
+        self._own.redirect_reason = self._not_here(meeting) if declared.rank > 0 else ""
         await self.bind_port(self._own, port)
 
     async def redirect_callers(self, meeting: str) -> None:
@@ -73,9 +73,9 @@ class RendezvousPorts:
         if self.is_released:
             return
         self._sign = self._listener(self._passed)
-        self._sign.elsewhere = self._not_here(meeting)
+        self._sign.redirect_reason = self._not_here(meeting)
         try:
-            await self._sign.open(Address.from_endpoint(meeting).endpoint[1])
+            await self._sign.open_port(Address.from_endpoint(meeting).endpoint[1])
         except (OSError, ValueError):
             return  # somebody else has that port here, by right
         if self.is_released:
@@ -94,7 +94,7 @@ class RendezvousPorts:
         while not self.is_released:
             tries += 1
             try:
-                await listener.open(port)
+                await listener.open_port(port)
                 if self.is_released:  # let through meanwhile: the port is the framework's
                     listener.release()
                 if told:
@@ -157,7 +157,7 @@ class RendezvousPorts:
         if knock.kind == "elsewhere":
             self._strayed(knock)
         if knock.kind in FRAMEWORK_CLIENT_KINDS.values() and self._sign is not None:
-            self._sign.release()  # a framework's client would take us for its listener
+            self._sign.close_port()  # a framework's client would take us for its listener
 
     def _knocked(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
@@ -178,7 +178,7 @@ class RendezvousPorts:
 def has_own_port(declared: Declared, meeting: str) -> bool:
     """Whether this task's own address is another than the one where all meet."""
     mine = declared.cluster.get(f"{declared.job}:{declared.index}", "")
-    return mine.rpartition(":")[2] != meeting.rpartition(":")[2]
+    return Address.from_endpoint(mine).port != Address.from_endpoint(meeting).port
 
 
 def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:

@@ -67,10 +67,10 @@ def _finding(task: tuple[str, int, str], met: ConnectResult, waited: float) -> F
     job, index, address = task
     entry = load_rule(SERVER_MISSING)
     claim = Claim(
-        summary=f"{job} {index} does not answer at {address}: {met.said or met.answer}",
+        summary=f"{job} {index} does not answer at {address}: {met.detail or met.answer}",
         who=(Who(job=job, index=index, host=Address.from_endpoint(address).host),),
         evidence=(
-            Evidence(f"connect to {address}: {met.said or met.answer}", f"for {waited:.0f} s"),
+            Evidence(f"connect to {address}: {met.detail or met.answer}", f"for {waited:.0f} s"),
         ),
         fix=f"start {job} {index} on that host, and let it make its tf.distribute.Server "
         "before the chief",

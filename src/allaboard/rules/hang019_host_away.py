@@ -29,6 +29,7 @@ from allaboard.analysis.stalls.long_call import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import (
+    Address,
     Answer,
     Call,
     Certainty,
@@ -61,7 +62,7 @@ def _first(view: JobView) -> Iterator[Claim]:
     waits = [m for m in here if is_in_long_call(view, m)]
     if not waits or any(m.step and m.step_at > call.since for m in here):
         return
-    host, op = call.address.rpartition(":")[0], waits[0].op
+    host, op = Address.from_endpoint(call.address).host, waits[0].op
     first = next((w for m in here if (w := _listed(m, call.address)) is not None), None)
     ran = first if first is not None else Who(index=-1, rank=0)
     assert op is not None

@@ -31,7 +31,18 @@ from allaboard.analysis.roll_call.reinit import OWN_PORT, joined_again
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.analysis.roll_call.task_names import called
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage, Who
+from allaboard.facts import (
+    Address,
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Member,
+    Phase,
+    Severity,
+    Stage,
+    Who,
+)
 from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
 
 MAX_COMMANDS = 8
@@ -179,7 +190,7 @@ def _claim_wrong_port(rank_0: Member, blocked_members: list[Member], since: floa
 
 
 def _port(address: str) -> str:
-    return address.rpartition(":")[2]
+    return Address.from_endpoint(address).port
 
 
 def _address(member: object) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.analysis.roll_call.task_names import called
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Who
+from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import declared, ended, gathering, held
 
 
@@ -74,7 +74,7 @@ def _advise_listed_task(twins: tuple[Member, ...]) -> str:
     for member in twins:
         declaration = member.declared
         cluster = declaration.cluster if declaration is not None else {}
-        here = [t for t, a in cluster.items() if a.rpartition(":")[0] == member.who.host]
+        here = [t for t, a in cluster.items() if Address.from_endpoint(a).host == member.who.host]
         if (
             declaration is not None
             and len(here) == 1

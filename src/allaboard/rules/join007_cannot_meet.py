@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Declared, Evidence, JobView, Member, Stage, Who
+from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import coming, declared, gathering, held
 
 Clusters = list[tuple[dict[str, str], list[Member]]]
@@ -225,7 +225,7 @@ def _task_of(member: Member) -> str:
 
 
 def _port(address: str) -> str:
-    return address.rpartition(":")[2]
+    return Address.from_endpoint(address).port
 
 
 def _tf_worker(rank: int, **wrong: str) -> Member:

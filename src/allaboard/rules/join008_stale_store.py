@@ -29,6 +29,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
 from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
+    Address,
     Answer,
     Certainty,
     Claim,
@@ -256,7 +257,7 @@ def _joined_file_view(joined: int) -> JobView:
 
 
 def _claim_held_port(view: JobView, member: Member, holder: Holder) -> Claim:
-    port = holder.address.rpartition(":")[2]
+    port = Address.from_endpoint(holder.address).port
     which = f"pid {holder.pid} ({holder.command})" if holder.pid else "another process"
     run = "an earlier run" if holder.ours else "an earlier run or another job"
     look = f"ps -o lstart,args -p {holder.pid}"

@@ -20,6 +20,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
+    Address,
     Answer,
     Certainty,
     Claim,
@@ -83,7 +84,7 @@ def _held_port(view: JobView, member: Member, holder: Holder) -> Iterator[Claim]
     if not holder.job or holder.ours or view.now - holder.at < MIN_REJECTED_S:
         return
     yield Claim(
-        summary=f"port {holder.address.rpartition(':')[2]} on {member.who.host} is held by another job: pid "
+        summary=f"port {Address.from_endpoint(holder.address).port} on {member.who.host} is held by another job: pid "
         f"{holder.pid} ({holder.command})",
         who=(member.who,),
         evidence=(

@@ -23,6 +23,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, ca
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
+    Address,
     Answer,
     Certainty,
     Claim,
@@ -88,7 +89,7 @@ def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
         program = f"pid {holder.pid} ({holder.command})"
     else:
         program = PROGRAM.get(holder.answer, "a program")
-    port = holder.address.rpartition(":")[2]
+    port = Address.from_endpoint(holder.address).port
     yield Claim(
         summary=f"the rendezvous port {port} is in use on this host by {program}",
         who=(waiting[0].who,),
@@ -105,7 +106,7 @@ def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
 
 def _claim_forbidden_port(member: Member, holder: Holder) -> Claim:
     """Report a port that no program uses, but on which the system does not allow this user to listen."""
-    port = int(holder.address.rpartition(":")[2])
+    port = Address.from_endpoint(holder.address).number
     low = port < 1024  # ip(7): needs CAP_NET_BIND_SERVICE
     return Claim(
         summary=f"the rendezvous port {port} cannot be used on this host: {holder.said.lower()}",

@@ -29,7 +29,17 @@ from allaboard.analysis.network.link_faults import (
     on_host,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
+from allaboard.facts import (
+    Address,
+    Answer,
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Link,
+    Severity,
+    Stage,
+)
 
 SYMPTOM = {
     Answer.REFUSED: "refused",
@@ -111,14 +121,14 @@ def _backend_doubt(view: JobView) -> tuple[Evidence, ...]:
 
 def _advise_open_ports(view: JobView, link: Link) -> str:
     """Return the ports to open, and the command that reproduces the failure."""
-    host, _, port = link.address.rpartition(":")
+    host, port = Address.from_endpoint(link.address)[:2]
     listed = {a for m in view.members if m.declared for a in m.declared.cluster.values()}
     ports = (
         "the port of each task in the cluster" if link.address in listed else "all ports above 1024"
     )
     return (
         f"open TCP on {ports} between the hosts in both directions; on {link.source}: "
-        f"nc -vz -w3 {host.strip('[]')} {port}"
+        f"nc -vz -w3 {host} {port}"
     )
 
 
@@ -132,7 +142,7 @@ def _chosen_interface(view: JobView, fault: Fault) -> str:
 def _claim_groups(view: JobView, fault: Fault, symptom: str) -> Claim:
     named = [", ".join(part[:4]) + ("…" if len(part) > 4 else "") for part in fault.parts]
     first_link = fault.links[0]
-    host, _, port = first_link.address.rpartition(":")
+    host, port = Address.from_endpoint(first_link.address)[:2]
     doubt = _backend_doubt(view)
     return Claim(
         summary=f"the hosts form {len(named)} groups that cannot reach each other on the data ports: "
@@ -149,7 +159,7 @@ def _claim_groups(view: JobView, fault: Fault, symptom: str) -> Claim:
         severity=Severity.WARNING if doubt else Severity.ERROR,
         certainty=_certainty(fault, bool(doubt)),
         fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
-        f"and look for a firewall between them; on {first_link.source}: nc -vz -w3 {host.strip('[]')} {port}",
+        f"and look for a firewall between them; on {first_link.source}: nc -vz -w3 {host} {port}",
     )
 
 

@@ -18,7 +18,18 @@ from collections.abc import Iterator
 from allaboard.analysis.network.link_faults import four, on_host
 from allaboard.analysis.network.unacked_links import SilentLink, silent_links
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Silence, Stage
+from allaboard.facts import (
+    Address,
+    Certainty,
+    Claim,
+    Evidence,
+    JobView,
+    Member,
+    Op,
+    Phase,
+    Silence,
+    Stage,
+)
 from allaboard.facts.samples import NOW
 
 
@@ -37,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
             who=tuple(m.who for m in view.members if m.who.host in (host, peer)),
             evidence=tuple(_socket_evidence(m, s) for m, s in link.cases[:4]),
             fix=f"open TCP on all ports above 1024 between {host} and {peer} in both directions; on {host}: "
-            f"nc -vz -w3 {address.rpartition(':')[0].strip('[]')} {address.rpartition(':')[2]}",
+            f"nc -vz -w3 {Address.from_endpoint(address).host} {Address.from_endpoint(address).port}",
             # An overloaded host drops packets just as a firewall does.
             certainty=Certainty.LIKELY,
             since=first_member.op.since

@@ -21,7 +21,7 @@ from allaboard.analysis.network.link_faults import four
 from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
+from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
 from allaboard.facts.samples import NOW
 
 MIN_REFUSED_S = 4.0
@@ -50,7 +50,7 @@ def _claim_wrong_host(tried: Attempt, answer_text: str) -> Claim:
     answering_host, _, right = answer_text.partition(", and itself goes to ")
     own_host = tried.member.who.host
     name = shlex.quote(tried.name)
-    same_name = right.rpartition(":")[0] == tried.name
+    same_name = Address.from_endpoint(right).host == tried.name
     return Claim(
         summary=f"{own_host} connects to the wrong host: {_configured_address(tried)} leads to "
         f"{answering_host.removeprefix('this is ')}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from allaboard.facts import Declared, Member, Raised
+from allaboard.facts import Address, Declared, Member, Raised
 
 _STORE = re.compile(
     r"failed to listen on any local network address\. port: (\d+)\b.*?EADDRINUSE", re.DOTALL
@@ -27,7 +27,7 @@ def port_taken(raised: Raised | None, declared: Declared | None = None) -> int |
     if _GRPC not in raised.message:
         return None
     address = declared.cluster.get(f"{declared.job}:{declared.index}", "") if declared else ""
-    port = address.rpartition(":")[2]
+    port = Address.from_endpoint(address).port
     return int(port) if port.isdecimal() else 0
 
 

@@ -136,7 +136,7 @@ async def is_same_roll_call(address: str, who: Identity) -> bool:
 
 
 async def _secure(met: ConnectResult, who: Identity) -> None:
-    ours, writer, wanted = who.tls, met.writer, met.tls
+    ours, writer, wanted = who.tls, met.writer, met.uses_tls
     assert writer is not None
     if wanted and ours is None:
         _leave(writer, who, "no-tls", "has no certificate, and here one is wanted")
@@ -150,7 +150,7 @@ async def _secure(met: ConnectResult, who: Identity) -> None:
         )
     try:
         await writer.start_tls(
-            ours.context(server=False), ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S
+            ours.make_context(server=False), ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S
         )
     except ssl.SSLCertVerificationError as error:
         await _part(
@@ -163,9 +163,9 @@ async def _secure(met: ConnectResult, who: Identity) -> None:
 
 async def _part(met: ConnectResult, who: Identity, why: str) -> None:
     """`_leave` where TLS has not come about: the stream can say nothing any more, so over another one."""
-    again = await connect_and_greet(met.address, FAREWELL_TIMEOUT_S, FAREWELL_TIMEOUT_S)
+    again = await connect_and_greet(met.numeric_address, FAREWELL_TIMEOUT_S, FAREWELL_TIMEOUT_S)
     if again.writer is not None:
-        if again.tls:
+        if again.uses_tls:
             _leave(again.writer, who, "no-tls", why)
         again.writer.close()
 
@@ -185,7 +185,7 @@ def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
         host=who.host,
         pid=os.getpid(),
         rank=who.rank,
-        data=who.data,
+        data=who.probe_address,
         wall=time.time(),
         mono=time.monotonic(),
         only_link=only_link,
@@ -242,7 +242,7 @@ async def _try_once(who: Identity, target: str, address: str) -> Link:
         )
 
     if met.reader is None or met.writer is None:
-        return link(met.answer, met.said)
+        return link(met.answer, met.detail)
     seconds = 0.0
     try:
         await shake_hands(met, who, only_link=True)

@@ -98,7 +98,7 @@ has no way for, and what the other address answers is what counts."""
 
 def _telling(one: ConnectResult, other: ConnectResult) -> ConnectResult:
     """Which of two addresses of a name told more."""
-    if not one.address:
+    if not one.numeric_address:
         return other
     return max(one, other, key=lambda met: _ANSWERS_BY_WEIGHT.index(met.answer))
 

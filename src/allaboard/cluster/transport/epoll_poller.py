@@ -43,7 +43,7 @@ class EpollPoller:
     def _go_on(self) -> None:
         held, self._held = self._held, {}
         for one in held:
-            one.go_on()
+            one.send_held()
 
     def add_socket(self, fd: int, one: PolledSocket) -> None:
         """Tells ``one`` what happens on this socket, until `leave`."""
@@ -81,9 +81,9 @@ class EpollPoller:
                 continue
             try:
                 if what & select.EPOLLOUT:
-                    one.room()
+                    one.on_writable()
                 if what & ~select.EPOLLOUT and self._known.get(fd) is one:
-                    one.come()
+                    one.on_readable()
             except Exception as error:  # a fault of ours in one must not keep the others waiting
                 told = {"message": "a fault while a socket was heard", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(told)

@@ -63,7 +63,7 @@ class MemberConnection:
     def send_frame(self, frame: bytes) -> None:
         """The same with what was made for several."""
         self.stream.write(frame)
-        if self.stream.outstanding > 4 * wire.MAX_MEMBER_FRAME_BYTES:
+        if self.stream.unsent_bytes > 4 * wire.MAX_MEMBER_FRAME_BYTES:
             self.stream.abort()
 
     def update_offset(self, mono: float) -> None:
@@ -129,7 +129,7 @@ class InboundCaller:
         self._rest = 0
         self._member: MemberConnection | None = None
         self._next: Callable[[], bool] = self._greeting
-        self.stream = Stream(sock, self._heard, self._ended, door.ears)
+        self.stream = Stream(sock, self._heard, self._ended, door.poller)
 
     @property
     def clock_question(self) -> ClockQuestion:
@@ -150,7 +150,7 @@ class InboundCaller:
     def _heard(self, data: bytes) -> None:
         self._data = self._data + data if self._data else data
         try:
-            while self._data and self.stream.open and self._next():
+            while self._data and self.stream.is_open and self._next():
                 pass
         except wire.GarbledMessageError as error:
             if self._member is None:
@@ -161,39 +161,39 @@ class InboundCaller:
         if not self._mine and self._next == self._greeting:
             kind = protocol_sniffer.sniff_caller(self._data)
             self._knock(kind, protocol_sniffer.CALLER_NAMES[kind])
-        elif self.stream.trouble or self.stream.unsealed:
+        elif self.stream.tls_error or self.stream.is_tls_pending:
             word = self._leaves()
             if word is not None:
                 self._knock("no-tls", word.why, word.host, word.rank)
             else:
-                self._knock("no-tls", protocol_sniffer.describe_missing_tls(self.stream.trouble))
+                self._knock("no-tls", protocol_sniffer.describe_missing_tls(self.stream.tls_error))
         self._gone()
 
     def _leaves(self) -> Refused | None:
         """Who it is and why it does not begin with TLS, if it says so in plain words."""
         try:
-            word, _ = wire.take_message(self.stream.plain, wire.MAX_STRANGER_FRAME_BYTES)
+            word, _ = wire.take_message(self.stream.plaintext, wire.MAX_STRANGER_FRAME_BYTES)
         except wire.GarbledMessageError:
             return None
         return word if isinstance(word, Refused) and word.kind == "no-tls" else None
 
     def _gone(self) -> None:
-        self._door.left(self)
+        self._door.forget_caller(self)
         self.stream.close()
         if self._member is not None:
             member, self._member = self._member, None
-            self._door.said(member, None)
+            self._door.receive_message(member, None)
 
     def _send_off(self, kind: str, said: str = "", host: str = "", rank: int = -1) -> None:
         # Held open until the port is free, a framework's client would wait; closed, it comes again.
-        self._door.left(self)
+        self._door.forget_caller(self)
         self.stream.close()
         self._knock(kind, said or protocol_sniffer.CALLER_NAMES[kind], host, rank)
 
     def _knock(self, kind: str, said: str, host: str = "", rank: int = -1) -> None:
         said, host = said[:MAX_STRANGER_TEXT_CHARS], host[:MAX_STRANGER_TEXT_CHARS]
         now = time.monotonic()
-        self._door.knocked(
+        self._door.report_stranger(
             Knock(peer=self.peer_address, kind=kind, said=said, host=host, rank=rank, at=now)
         )
 
@@ -216,7 +216,7 @@ class InboundCaller:
             return True
         self.stream.write(wire.BANNER_TLS)
         come, self._data = self._data, b""
-        self.stream.seal(self._door.tls, come)
+        self.stream.start_tls(self._door.tls, come)
         self.stream.write(wire.encode_frame(challenge))
         return True
 
@@ -247,9 +247,9 @@ class InboundCaller:
             self._rest = MAX_TRIAL_BLOCKS
             self._next = self._bytes
         else:
-            self.stream.hold(welcome)
-            self._door.left(self)
-            self._member = door.entered(self, hello)
+            self.stream.write_soon(welcome)
+            self._door.forget_caller(self)
+            self._member = door.admit_member(self, hello)
             self._next = self._speech
         return True
 
@@ -269,15 +269,15 @@ class InboundCaller:
         if hello.round != self._door.round:
             why = f"is in round {hello.round}, this job in round {self._door.round}"
             return Refused(kind="other-round", why=why)
-        if self._door.elsewhere and not hello.only_link:
-            return Refused(kind="elsewhere", why=self._door.elsewhere)
+        if self._door.redirect_reason and not hello.only_link:
+            return Refused(kind="elsewhere", why=self._door.redirect_reason)
         return None
 
     def _speech(self) -> bool:
         word = self._word(wire.MAX_MEMBER_FRAME_BYTES)
         if word is None or self._member is None:
             return False
-        self._door.said(self._member, word)
+        self._door.receive_message(self._member, word)
         return True
 
     def _bytes(self) -> bool:

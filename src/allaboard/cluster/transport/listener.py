@@ -47,7 +47,7 @@ class Listener:
         tls: TlsFiles | None = None,
         round_: int = 0,
     ) -> None:
-        self.tls = tls.context(server=True) if tls is not None else None
+        self.tls = tls.make_context(server=True) if tls is not None else None
         self.round = round_
         self.job = job
         self.secret = secret
@@ -156,7 +156,9 @@ class Listener:
             number = self._number
             if hello.session:
                 self._numbers[hello.session] = number
-        member = MemberConnection(caller.stream, hello, number, caller.peer, caller.asked)
+        member = MemberConnection(
+            caller.stream, hello, number, caller.peer_address, caller.clock_question
+        )
         self._members.add(caller)
         self._aboard(member)
         return member
@@ -205,14 +207,14 @@ class Listener:
         late = now - self._due
         if late > SWEEP_INTERVAL_S:  # we were busy, and heard nobody
             for caller in self._doorstep:
-                caller.since += late
-        for caller in [c for c in self._doorstep if now - c.since >= GREETING_TIMEOUT_S]:
-            before = caller.greeted
-            caller.stream.come()  # it may have spoken long ago, and we were busy
+                caller.arrived_at += late
+        for caller in [c for c in self._doorstep if now - c.arrived_at >= GREETING_TIMEOUT_S]:
+            before = caller.has_greeted
+            caller.stream.on_readable()  # it may have spoken long ago, and we were busy
             if caller not in self._doorstep:
                 continue
-            if caller.greeted and not before:
-                caller.since = now
-            elif not caller.greeted or now - caller.since >= HANDSHAKE_TIMEOUT_S:
+            if caller.has_greeted and not before:
+                caller.arrived_at = now
+            elif not caller.has_greeted or now - caller.arrived_at >= HANDSHAKE_TIMEOUT_S:
                 caller.turn_away()
         self._sweep_later()

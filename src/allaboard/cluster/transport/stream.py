@@ -49,7 +49,7 @@ class Stream:
         self._closing = False
         self._seal: TlsServer | None = None
         sock.setblocking(False)
-        ears.hear(self._fd, self)
+        ears.add_socket(self._fd, self)
 
     @property
     def is_open(self) -> bool:
@@ -79,29 +79,29 @@ class Stream:
     @property
     def tls_error(self) -> str:
         """Why TLS did not come about; "" where it did, or is under way."""
-        return self._seal.trouble if self._seal is not None else ""
+        return self._seal.error if self._seal is not None else ""
 
     @property
     def is_tls_pending(self) -> bool:
         """Whether TLS was to begin, and has not."""
-        return self._seal is not None and not self._seal.shaken
+        return self._seal is not None and not self._seal.is_handshake_done
 
     @property
     def plaintext(self) -> bytes:
         """What was said in place of TLS, its beginning at least; b"" where TLS has come about."""
-        return self._seal.first if self._seal is not None else b""
+        return self._seal.first_bytes if self._seal is not None else b""
 
     def write(self, data: bytes) -> None:
         """Never waits."""
         if self._due:
             data, self._due = self._due + data, b""
-        self._send(data if self._seal is None else self._seal.write(data))
+        self._send(data if self._seal is None else self._seal.encrypt(data))
 
     def write_soon(self, data: bytes) -> None:
         """The same for what nobody waits for: it goes with what is written next, or a moment later. Where
         thousands come at once it is the sends that cost."""
         self._due += data
-        self._ears.hold(self)
+        self._ears.hold_output(self)
 
     def send_held(self) -> None:
         """What was held is sent."""
@@ -117,14 +117,14 @@ class Stream:
         self._left = data
         self._flush()
         if self._left and self._sock is not None:
-            self._ears.await_room(self._fd)
+            self._ears.watch_writable(self._fd)
 
     def close(self) -> None:
         """Once everything that was written is sent."""
         self.send_held()
         self._closing = True
         if self._sock is not None and self._left:
-            self._ears.await_room(self._fd, reads=False)
+            self._ears.watch_writable(self._fd, reads=False)
         else:
             self._shut()
 
@@ -155,9 +155,9 @@ class Stream:
 
     def _unseal(self, data: bytes) -> None:
         assert self._seal is not None
-        plain = self._seal.read(data)
-        self._send(self._seal.due())
-        if self._seal.trouble:
+        plain = self._seal.decrypt(data)
+        self._send(self._seal.take_output())
+        if self._seal.error:
             self._lost()
         elif plain:
             self._heard(plain)
@@ -170,7 +170,7 @@ class Stream:
         if self._closing:
             self._shut()
         else:
-            self._ears.has_room(self._fd)
+            self._ears.unwatch_writable(self._fd)
 
     def _flush(self) -> None:
         assert self._sock is not None
@@ -191,7 +191,7 @@ class Stream:
 
     def _shut(self) -> None:
         if self._sock is not None:
-            self._ears.leave(self._fd)
+            self._ears.remove_socket(self._fd)
             self._throw_away(self._sock)
             self._sock.close()
             self._sock = None

@@ -41,8 +41,8 @@ def certificate_fault(own: TlsFiles) -> str:
     say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong. Raises
     OSError as `Tls.context` does."""
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = own.context(server=False).wrap_bio(to_client, to_server)
-    server = own.context(server=True).wrap_bio(to_server, to_client, server_side=True)
+    client = own.make_context(server=False).wrap_bio(to_client, to_server)
+    server = own.make_context(server=True).wrap_bio(to_server, to_client, server_side=True)
     for side in (client, server) * HANDSHAKE_TURNS:
         try:
             side.do_handshake()
