@@ -72,12 +72,12 @@ def send(peer: socket.socket, ranks: int, classes: int) -> None:
 
 def receive(peer: socket.socket, ranks: int, classes: int) -> None:
     """Prints seconds, peak memory (MB above the start) and whether the right ones were named."""
-    from allaboard.analysis.stacks.groups import Groups
+    from allaboard.analysis.stacks.groups import StackGroups
     from allaboard.analysis.stacks.outliers import outliers
     from allaboard.analysis.stacks.tree import merge
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    groups, held, chunk, seen = Groups(), bytearray(), bytearray(CHUNK), 0
+    groups, held, chunk, seen = StackGroups(), bytearray(), bytearray(CHUNK), 0
     began = 0.0
     while seen < ranks:
         size = peer.recv_into(chunk)

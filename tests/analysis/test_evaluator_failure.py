@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.analysis.failures.failure_causality import failures
+from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, RoundEnd, Severity
 from allaboard.facts.samples import ended, evaluator, job, member, waiting
 from allaboard.policy.end.end_policy import Policy
@@ -61,7 +61,7 @@ def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
     view = job(
         ended(0, at=95.0, raised=LOST), ended(1, at=94.9, signal=15), evaluates(at=60.0, signal=9)
     )
-    found = failures(view)
+    found = order_failures(view)
     assert [m.who.rank for m in found.began] == [1] and [m.who.rank for m in found.fell] == [0]
     said = {c.summary: [e.observed for e in c.evidence] for c in claims(view)}
     assert "rank 0 fell because of it" in said["worker 1 was killed by SIGTERM"]
@@ -70,7 +70,9 @@ def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
 
 
 def test_what_the_launcher_does_to_it_in_the_end_is_not_its_own() -> None:
-    found = failures(job(waiting(0), ended(1, at=90.0, signal=9), evaluates(at=92.0, signal=15)))
+    found = order_failures(
+        job(waiting(0), ended(1, at=90.0, signal=9), evaluates(at=92.0, signal=15))
+    )
     assert [m.who.rank for m in found.began] == [1] and not found.aside
 
 

@@ -6,8 +6,12 @@ import signal
 
 import pytest
 
-from allaboard.analysis.failures.failure_causality import failed, failures, too_early
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.failure_causality import (
+    has_failed,
+    must_delay_report,
+    order_failures,
+)
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.facts import Member
 from allaboard.facts.samples import coming, ended, gathering, held, job, member
 
@@ -31,7 +35,7 @@ CLOSED = ("RuntimeError", "[gloo/pair.cc:534] Connection closed by peer [127.0.0
     ],
 )
 def test_what_a_failure_is(one: Member, bad: bool) -> None:
-    assert failed(one) is bad
+    assert has_failed(one) is bad
 
 
 @pytest.mark.parametrize(
@@ -61,24 +65,24 @@ def test_what_a_failure_is(one: Member, bad: bool) -> None:
     ],
 )
 def test_who_lost_a_peer(kind: str, message: str, lost: bool) -> None:
-    assert lost_peer(ended(0, raised=(kind, message))) is lost
+    assert has_lost_peer(ended(0, raised=(kind, message))) is lost
 
 
 def test_what_rpc_raises_of_a_peer_that_is_gone_is_no_failure_of_its_own() -> None:
     eof = "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)"
     gone, told = ended(2, code=9, at=95.0), ended(0, at=94.9, raised=("RuntimeError", eof))
     assert split(told, gone) == ([2], [0])
-    assert not lost_peer(ended(0, raised=("RuntimeError", "On WorkerInfo(id=2, name=actor2)")))
+    assert not has_lost_peer(ended(0, raised=("RuntimeError", "On WorkerInfo(id=2, name=actor2)")))
 
 
 def test_last_words_speak_where_no_exception_was_kept() -> None:
-    assert lost_peer(ended(0, code=134, last_line="F0000 CoordinationService: peer gone"))
-    assert not lost_peer(ended(0, code=1, last_line="no such file"))
-    assert not lost_peer(member(0))
+    assert has_lost_peer(ended(0, code=134, last_line="F0000 CoordinationService: peer gone"))
+    assert not has_lost_peer(ended(0, code=1, last_line="no such file"))
+    assert not has_lost_peer(member(0))
 
 
 def split(*members: Member) -> tuple[list[int | None], list[int | None]]:
-    found = failures(job(*members))
+    found = order_failures(job(*members))
     return [m.who.rank for m in found.began], [m.who.rank for m in found.fell]
 
 
@@ -129,16 +133,16 @@ def test_nobody_failed() -> None:
 
 def test_a_failure_too_early_waits_for_those_who_may_come() -> None:
     fallen = ended(1, at=99.0, code=1, member={"round": 0, "declared": None})
-    assert too_early(gathering(coming(0), fallen), fallen)
-    assert too_early(gathering(held(0), fallen), fallen)
-    assert not too_early(gathering(fallen, launched=1), fallen)
-    assert not too_early(gathering(coming(0), fallen, now=110.0), fallen), "told anyway"
-    assert not too_early(gathering(coming(0), fallen), ended(1, code=1)), "it had joined"
+    assert must_delay_report(gathering(coming(0), fallen), fallen)
+    assert must_delay_report(gathering(held(0), fallen), fallen)
+    assert not must_delay_report(gathering(fallen, launched=1), fallen)
+    assert not must_delay_report(gathering(coming(0), fallen, now=110.0), fallen), "told anyway"
+    assert not must_delay_report(gathering(coming(0), fallen), ended(1, code=1)), "it had joined"
 
 
 def test_what_a_group_raises_for_its_own_host_speaks_of_no_peer() -> None:
     said = ("DistBackendError", "ProcessGroupNCCL is only supported with GPUs, no GPUs found!")
-    assert not lost_peer(ended(0, raised=said))
-    assert lost_peer(
+    assert not has_lost_peer(ended(0, raised=said))
+    assert has_lost_peer(
         ended(0, raised=("DistBackendError", "NCCL communicator was aborted on rank 1"))
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.analysis.stacks.groups import Group, Groups
+from allaboard.analysis.stacks.groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.outliers import outliers
 from allaboard.analysis.stacks.places import crowds, groups_of
 from allaboard.analysis.stacks.tree import merge
@@ -39,8 +39,8 @@ def test_ranges_are_written_as_people_do() -> None:
     assert format_ranks(range(0, 100, 2), shown=3) == "0,2,4 and 47 more"
 
 
-def grouped(**ranks: tuple[Frame, ...]) -> Groups:
-    groups = Groups()
+def grouped(**ranks: tuple[Frame, ...]) -> StackGroups:
+    groups = StackGroups()
     for name, frames in ranks.items():
         groups.add(int(name[1:]), frames)
     return groups
@@ -80,7 +80,7 @@ Thread 0x{main:016x} (most recent call first):
 
 
 def test_dumps_that_differ_by_thread_ids_alone_are_one_place() -> None:
-    groups = Groups()
+    groups = StackGroups()
     for rank in range(50):
         groups.add_dump(rank, DUMP.format(main=0x7F00 + rank * 4096), 0x7F00 + rank * 4096)
     groups.add_dump(50, DUMP.format(main=1))
@@ -91,7 +91,7 @@ def test_dumps_that_differ_by_thread_ids_alone_are_one_place() -> None:
 
 @pytest.mark.parametrize("text", ["", "\0", "Thread 0x12", "Fatal error\n  File", DUMP[:60]])
 def test_dumps_without_the_main_thread_are_said_to_be(text: str) -> None:
-    groups = Groups()
+    groups = StackGroups()
     groups.add_dump(3, text, 0x99)
     (group,) = groups
     assert crowd_lines(crowds(groups)) == ["  rank 3: no stack could be read"]
@@ -99,7 +99,7 @@ def test_dumps_without_the_main_thread_are_said_to_be(text: str) -> None:
 
 
 def test_memory_is_bounded_where_every_stack_differs() -> None:
-    groups = Groups(places=3)
+    groups = StackGroups(places=3)
     for rank in range(100):
         groups.add_dump(rank, DUMP.replace("line 12", f"line {rank}").format(main=1), 1)
     found = list(groups)
@@ -107,7 +107,7 @@ def test_memory_is_bounded_where_every_stack_differs() -> None:
     assert found[-1].why == "at places beyond the first 3"
 
 
-def odd(groups: Groups) -> list[str]:
+def odd(groups: StackGroups) -> list[str]:
     return [format_ranks(g.ranks) for g in outliers(groups).odd]
 
 
@@ -137,4 +137,4 @@ def test_members_become_lines_and_json() -> None:
 
 
 def test_a_group_is_of_no_time() -> None:
-    assert Group(ASLEEP).user == SLEEP
+    assert StackGroup(ASLEEP).user == SLEEP

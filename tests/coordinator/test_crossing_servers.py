@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import job, member
@@ -12,7 +12,7 @@ from allaboard.protocol.process_keys import process_key
 CLUSTER = {"worker:0": "h0:9", "worker:1": "h1:9", "ps:0": "h2:9"}
 
 
-def roll() -> Roll:
+def roll() -> RollCall:
     members = [
         member(
             rank,

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from allaboard.analysis.failures.failure_causality import heard
+from allaboard.analysis.failures.failure_causality import known_exit_status
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS
 from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
@@ -132,7 +132,7 @@ class ProcessWatcher:
         status = self._status(pid) if status is None else status
         if status is None:
             return ProcessExited(pid=pid, at=now)
-        code, number = heard(status)
+        code, number = known_exit_status(status)
         if number is None or not self._declared(pid):
             return ProcessExited(pid=pid, at=now, code=code)
         oom = number == signal.SIGKILL and self._struck(worker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.analysis.roll_call.waiting_message import waits
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Claim, JobView
@@ -43,7 +43,7 @@ class Gate:
             self.rolled_at = now
 
     def open_when_complete(
-        self, now: float, rolls: tuple[Roll, ...], startup_claims: list[Claim]
+        self, now: float, rolls: tuple[RollCall, ...], startup_claims: list[Claim]
     ) -> Iterator[Command]:
         """Lets a complete roll call through; what a rule of the ``startup`` proved wrong stays held."""
         self._crossing.size = max((r.size for r in rolls), default=0)
@@ -75,7 +75,7 @@ class Gate:
                 done = _all_aboard(roll, now - self._began) if roll.complete else waved_on
                 yield ShowNote(text=done)
 
-    def _incomplete(self, roll: Roll, now: float) -> bool:
+    def _incomplete(self, roll: RollCall, now: float) -> bool:
         """Whether all are there, and yet something is to be waited for."""
         if any(not m.facts for m in roll.held) and now - roll.last_arrival < ANSWERS:
             return True
@@ -84,7 +84,7 @@ class Gate:
         # The word would not reach one whose agent is away, and the port would be gone.
         return any(split_process_key(m.called)[0] in self._away for m in roll.held)
 
-    def awaited(self, view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Command]:
+    def awaited(self, view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Command]:
         """On several hosts nobody sees another's terminal: whom all wait for is told to all, after times that
         double."""
         arrived = [r.first_arrival for r in rolls if r.held]
@@ -99,7 +99,7 @@ class Gate:
             yield ShowNote(text=text, waits=True)
 
 
-def _all_aboard(roll: Roll, seconds: float) -> str:
+def _all_aboard(roll: RollCall, seconds: float) -> str:
     first = roll.here[0].declared
     assert first is not None
     where = f", {first.place}" if first.place else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
-from allaboard.analysis.failures.failure_causality import because_of, failures
+from allaboard.analysis.failures.failure_causality import because_of, order_failures
 from allaboard.facts import Exit, Finding, Interruption, JobView, Outcome
 from allaboard.rules.engine.relations import RelationsOf
 
@@ -43,7 +43,7 @@ def interruption_behind(view: JobView, ended: Outcome | None, bad: int) -> Inter
     ended badly."""
     if not view.interruptions or ended not in (None, Outcome.FAILED, Outcome.INTERRUPTED):
         return None
-    found = failures(view)
+    found = order_failures(view)
     if found.began or not (bad or ended):
         return None
     return because_of(view, found.fell[0]) if found.fell else view.interruptions[0]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from allaboard.analysis.collectives.collective_order import members_to_trace
 from allaboard.analysis.collectives.swapped_collectives import members_to_trace_for_swaps
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, chief_of, how_ended
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.coordinator.group_disambiguation import group_name_in_process
 from allaboard.coordinator.job_memory import JobMemory
 from allaboard.coordinator.job_status import JobStatus
@@ -157,7 +157,7 @@ class JobState:
                 memory.ending = memory.ending or command
 
     def _verdict(
-        self, view: JobView, rolls: tuple[Roll, ...], staged: StagedClaims
+        self, view: JobView, rolls: tuple[RollCall, ...], staged: StagedClaims
     ) -> Iterator[Command]:
         memory = self._memory
         decision = verdict(view, rolls, staged, memory.settings.policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.failure_causality import failures
+from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.member_names import names
 from allaboard.coordinator.job_memory import JobMemory
 from allaboard.coordinator.job_outcome import (
@@ -123,7 +123,7 @@ class JobStatus:
         )
         if left_early is not None:
             return Outcome.FAILED, left_early.summary
-        failed_aside = failures(self.view(self.progress_at)).aside
+        failed_aside = order_failures(self.view(self.progress_at)).aside
         suffix = f", beside {names(failed_aside)}, which failed" if failed_aside else ""
         return Outcome.COMPLETED, f"every worker ended with exit code 0{suffix}"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from allaboard.analysis.roll_call.link_probe_schedule import other_way, targets
-from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.coordinator.trackers.link_probes import LinkProbes, Target
 from allaboard.facts import Answer, Call, Declared, Holder, Knock, Link, Member, Phase
 from allaboard.protocol.commands import ProbeLinks
@@ -107,7 +107,7 @@ class MultiHostState:
         if known is not None or len(self._knocks) < KNOCKS:
             self._knocks[(knock.peer, knock.kind)] = knock
 
-    def opened(self, roll: Roll) -> None:
+    def opened(self, roll: RollCall) -> None:
         """These are let through before every link was tried: their ports are the framework's from now on."""
         told = (m.declared for m in roll.held)
         own = (t.cluster.get(f"{t.job}:{t.index}") for t in told if t is not None)
@@ -159,7 +159,7 @@ class MultiHostState:
     size = 0
     """The world size that our own member declared."""
 
-    def trials(self, now: float, roll: Roll) -> Iterator[ProbeLinks]:
+    def trials(self, now: float, roll: RollCall) -> Iterator[ProbeLinks]:
         """Asks for the trials of the links of a complete roll, once; then for those of the second round."""
         if self._again:
             self.asked_at, self.awaited = now, set(self._again)
@@ -186,7 +186,7 @@ class MultiHostState:
             self.awaited.clear()
         return not self.awaited and not self._early
 
-    def _once_up(self, now: float, roll: Roll) -> Iterator[ProbeLinks]:
+    def _once_up(self, now: float, roll: RollCall) -> Iterator[ProbeLinks]:
         """Servers that refused while they came up are tried again when they are."""
         assert self._early is not None and self.asked_at is not None
         refused = {address for many in self._early.values() for _, address in many}
@@ -214,7 +214,7 @@ class MultiHostState:
             if agent in self.agents and chosen:
                 self._again[agent] = chosen
 
-    def _asked(self, roll: Roll) -> Iterator[tuple[int, tuple[Target, ...]]]:
+    def _asked(self, roll: RollCall) -> Iterator[tuple[int, tuple[Target, ...]]]:
         first = roll.here[0].declared
         if first is not None and first.cluster:
             yield from self._by_task(roll, self.asked_at or 0.0)
@@ -229,7 +229,7 @@ class MultiHostState:
             if chosen:
                 yield agent.agent, chosen
 
-    def _by_task(self, roll: Roll, now: float) -> Iterator[tuple[int, tuple[Target, ...]]]:
+    def _by_task(self, roll: RollCall, now: float) -> Iterator[tuple[int, tuple[Target, ...]]]:
         """TensorFlow: the tasks' own addresses, as this very task was told them. Who is not held serves
         there already, without us."""
         order = sorted(roll.here, key=lambda m: m.who.rank)

@@ -8,7 +8,7 @@ from statistics import median
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import TOGETHER
+from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.analysis.failures.root_exception import first_raised
 from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
 from allaboard.analysis.stacks.stack_classifier import asking_line, same_place
@@ -159,7 +159,7 @@ class ProcessRecord:
         """Its agent was asked for the end (s). A batch system may have ended it itself a moment before."""
         self._made = None
         self.interrupted = at
-        if self.exit is not None and self.exit.at >= at - TOGETHER:
+        if self.exit is not None and self.exit.at >= at - SAME_CAUSE_WINDOW_S:
             self.exit = msgspec.structs.replace(self.exit, ours=True)
 
     def answer(self, facts: dict[str, str], alike: int = 0) -> None:

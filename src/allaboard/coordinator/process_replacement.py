@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.analysis.failures.failure_causality import TOGETHER
+from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.protocol.process_keys import split_process_key
 
@@ -58,7 +58,7 @@ class ProcessReplacements:
         """The rules have looked: of whom they have had the time for, they have said all."""
         for pid in self._replaced:
             end = self._records[pid].exit
-            if end is not None and now - end.at > TOGETHER:
+            if end is not None and now - end.at > SAME_CAUSE_WINDOW_S:
                 self._judged.add(pid)
 
     def forget(self, now: float) -> None:

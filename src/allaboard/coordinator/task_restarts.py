@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import failed
+from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.analysis.parameter_servers.parameter_servers import (
     AROUND,
     SERVER_JOBS,
@@ -85,7 +85,7 @@ class TaskRestarts:
         for member in sorted(view.members, key=lambda m: m.raised is not None):
             if member.called in self._seen or not comes_back_alone(view, member):
                 continue
-            if member.exit is not None and (failed(member) or self.evicted(member.called)):
+            if member.exit is not None and (has_failed(member) or self.evicted(member.called)):
                 self._seen.add(member.called)
                 if any(m.alive or m.exit is None or m.exit.code != 0 for m in trainers(view)):
                     yield self._ended(view, member, member.exit, steps)

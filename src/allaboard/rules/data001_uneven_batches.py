@@ -23,8 +23,8 @@ import msgspec
 
 from allaboard.analysis.collectives.collective_order import find_differences
 from allaboard.analysis.data.data_sharding import PLACE, Uneven, reading, uneven
-from allaboard.analysis.failures.failure_causality import failed
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.failure_causality import has_failed
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.member_names import names
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.contracts import Rule
@@ -41,7 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _harms(view: JobView, uneven_pass: Uneven) -> bool:
     """Somebody who had more waits in vain, lost its peer, or calls what the others do not."""
     more = {m.called for m, _ in uneven_pass.more if _in_it(m, uneven_pass)}
-    if any(m.called in more and failed(m) and lost_peer(m) for m in view.members):
+    if any(m.called in more and has_failed(m) and has_lost_peer(m) for m in view.members):
         return True
     fewer = {m.called for m in uneven_pass.fewer}
     current_stall = find_stall(view)

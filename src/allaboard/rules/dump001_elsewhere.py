@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from allaboard.analysis.stacks.groups import Group, Groups
-from allaboard.analysis.stacks.outliers import Odd, outliers
+from allaboard.analysis.stacks.groups import StackGroup, StackGroups
+from allaboard.analysis.stacks.outliers import Outliers, outliers
 from allaboard.analysis.stacks.unranked_processes import UNNAMED, people
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
@@ -30,7 +30,7 @@ PLACES = 3
 
 
 def check(dumps: Dumps) -> Iterator[Claim]:
-    groups = Groups()
+    groups = StackGroups()
     for number, stack in sorted(dumps.stacks.items()):
         groups.add(number, stack.frames)
     outlier_groups = outliers(groups)
@@ -56,7 +56,7 @@ def check(dumps: Dumps) -> Iterator[Claim]:
     )
 
 
-def _summary(outlier_groups: Odd, dumps: Dumps) -> str:
+def _summary(outlier_groups: Outliers, dumps: Dumps) -> str:
     waiting = [n for g in outlier_groups.waiting for n in g.ranks]
     first_group, *other_groups = outlier_groups.odd
     where = "somewhere else" if outlier_groups.elsewhere else "in another place"
@@ -86,15 +86,15 @@ def _again(unranked: Sequence[Who], some_ranked: bool) -> str:
     return "take the dumps again, in files that are called rank0.txt, rank1.txt: who is still there is stuck"
 
 
-def _at(group: Group) -> str:
+def _at(group: StackGroup) -> str:
     return f"{group.spot} at {group.user}" if group.user is not None else str(group.spot)
 
 
-def _what(group: Group) -> str:
+def _what(group: StackGroup) -> str:
     return f"{group.spot} ({group.frames[0].function})"
 
 
-def _user(group: Group) -> str:
+def _user(group: StackGroup) -> str:
     return f", called at {group.user}" if group.user not in (None, group.frames[0]) else ""
 
 

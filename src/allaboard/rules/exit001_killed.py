@@ -21,13 +21,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.evaluator_failure import mildly
+from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import (
-    CRASHES,
-    FOR_PROGRAMS,
-    Failures,
-    failures,
-    too_early,
+    CRASH_SIGNALS,
+    USER_SIGNALS,
+    FailureOrder,
+    must_delay_report,
+    order_failures,
 )
 from allaboard.analysis.member_names import first_names, names
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, trainers
@@ -45,15 +45,15 @@ TIMERS: dict[int, str] = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = failures(view)
+    found = order_failures(view)
     killed = [m for m in found.own if _killed(m) and not _server(view, m)]
-    told = [m for m in killed if _signal(m) in FOR_PROGRAMS and m not in found.aside]
+    told = [m for m in killed if _signal(m) in USER_SIGNALS and m not in found.aside]
     together = sorted(told, key=lambda m: m.who.rank)
-    if together and not any(too_early(view, m) for m in together):
+    if together and not any(must_delay_report(view, m) for m in together):
         yield _unhandled(together, found)
-    alone = [m for m in killed if m not in together and not too_early(view, m)]
+    alone = [m for m in killed if m not in together and not must_delay_report(view, m)]
     for those in _told_in_one(alone) if view.ended else [[m] for m in alone]:
-        yield mildly(view, those[0], _claim(those, found))
+        yield soften_evaluator_claim(view, those[0], _claim(those, found))
 
 
 def _told_in_one(killed: list[Member]) -> list[list[Member]]:
@@ -75,7 +75,7 @@ def _signal(one: Member) -> int | None:
     return one.exit.signal if one.exit is not None else None
 
 
-def _unhandled(those: list[Member], found: Failures) -> Claim:
+def _unhandled(those: list[Member], found: FailureOrder) -> Claim:
     """Who was told something by a signal, and did not wait for it."""
     first = those[0]
     assert first.exit is not None and first.exit.signal is not None
@@ -100,7 +100,7 @@ def _server(view: JobView, one: Member) -> bool:
     return one.who.job in SERVER_JOBS and one.phase > Phase.ARRIVED and bool(trainers(view))
 
 
-def _claim(those: list[Member], found: Failures) -> Claim:
+def _claim(those: list[Member], found: FailureOrder) -> Claim:
     one = those[0]
     assert one.exit is not None and one.exit.signal is not None
     name = signal_name(one.exit.signal)
@@ -108,7 +108,7 @@ def _claim(those: list[Member], found: Failures) -> Claim:
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))
     evidence += found.of_it(one)
-    crashed = one.exit.signal in CRASHES
+    crashed = one.exit.signal in CRASH_SIGNALS
     if crashed and one.exit.last_line:
         evidence.append(Evidence(one.exit.last_line, one.log))
     if crashed:

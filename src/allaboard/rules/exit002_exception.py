@@ -18,11 +18,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.unused_parameters import parameters_without_gradient
-from allaboard.analysis.failures.dataloader_worker import loader_worker
-from allaboard.analysis.failures.evaluator_failure import mildly
-from allaboard.analysis.failures.failure_causality import Failures, failures, interrupted, too_early
-from allaboard.analysis.failures.known_errors import advice
-from allaboard.analysis.failures.out_of_memory import out_of_memory
+from allaboard.analysis.failures.dataloader_worker import describe_loader_worker_end
+from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
+from allaboard.analysis.failures.failure_causality import (
+    FailureOrder,
+    must_delay_report,
+    order_failures,
+    was_interrupted,
+)
+from allaboard.analysis.failures.known_errors import known_error_advice
+from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import lacks_port
 from allaboard.analysis.failures.resource_exhaustion import exhausted
 from allaboard.analysis.member_names import names
@@ -39,21 +44,26 @@ OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = failures(view)
+    found = order_failures(view)
     same: dict[tuple[str, str, bool], list[Member]] = defaultdict(list)
     for one in found.own:
-        if one.raised is None or out_of_memory(one.raised):
+        if one.raised is None or is_out_of_memory(one.raised):
             continue  # RES001 tells it
-        if interrupted(one) or loader_worker(one) or lacks_port(one) or has_met(view, one):
+        if (
+            was_interrupted(one)
+            or describe_loader_worker_end(one)
+            or lacks_port(one)
+            or has_met(view, one)
+        ):
             continue  # these have rules of their own
-        if not too_early(view, one):
+        if not must_delay_report(view, one):
             aside = one in found.aside
             same[one.raised.type, str(one.raised.where), aside].append(one)
     for members in same.values():
-        yield mildly(view, members[0], _claim(view, members, found))
+        yield soften_evaluator_claim(view, members[0], _claim(view, members, found))
 
 
-def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
+def _claim(view: JobView, members: list[Member], found: FailureOrder) -> Claim:
     first = members[0]
     error = first.raised
     assert error is not None
@@ -83,7 +93,7 @@ def _claim(view: JobView, members: list[Member], found: Failures) -> Claim:
 def _fix(error: Raised, place: str, log: str) -> str:
     if error.type in OF_A_CHILD:
         return f"see in {log} why the command that it ran failed: that is what to fix"
-    if error.where is None and not advice(
+    if error.where is None and not known_error_advice(
         error
     ):  # a syntax error has no frame: its message names the place
         return f"read {log}: the whole traceback is there"
@@ -94,10 +104,10 @@ def _fix(error: Raised, place: str, log: str) -> str:
             "model.named_parameters() that require a gradient); if that is intended: DDP(..., "
             "find_unused_parameters=True)"
         )
-    return advice(error) or f"fix {place}; the whole traceback is in {log}"
+    return known_error_advice(error) or f"fix {place}; the whole traceback is in {log}"
 
 
-def _debugger(members: list[Member], where: Frame, found: Failures) -> Claim:
+def _debugger(members: list[Member], where: Frame, found: FailureOrder) -> Claim:
     """Python's debugger, which stops at the line after the one that called it."""
     first = members[0]
     assert first.raised is not None

@@ -18,8 +18,12 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.evaluator_failure import mildly
-from allaboard.analysis.failures.failure_causality import CRASHES, failures, too_early
+from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
+from allaboard.analysis.failures.failure_causality import (
+    CRASH_SIGNALS,
+    must_delay_report,
+    order_failures,
+)
 from allaboard.analysis.parameter_servers.parameter_servers import serves
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
@@ -27,11 +31,11 @@ from allaboard.facts.samples import coming, ended, evaluator, held, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in failures(view).own:
+    for one in order_failures(view).own:
         end = one.exit
         if end is None or end.signal is not None or not _silent(one) or serves(one):
             continue
-        if not too_early(view, one):
+        if not must_delay_report(view, one):
             by = _signal(end.code)
             claim = Claim(
                 summary=f"{one.who.name} ended with exit code {end.code}"
@@ -45,7 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 fix=_fix(by, one),
                 since=end.at,
             )
-            yield mildly(view, one, claim)
+            yield soften_evaluator_claim(view, one, claim)
 
 
 def _seen(one: Member) -> str:
@@ -72,7 +76,7 @@ def _fix(by: signal.Signals | None, one: Member) -> str:
                 "that calls sys.exit or os._exit"
             )
         return f"look for sys.exit or os._exit; read {one.log}"
-    if by in CRASHES:
+    if by in CRASH_SIGNALS:
         return f"native code of a program below it crashed; read the end of {one.log}"
     killer = "the out-of-memory killer, a limit, " if by is signal.SIGKILL else ""
     return (

@@ -23,14 +23,14 @@ from allaboard.analysis.collectives.absent_from_collective import (
 )
 from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.failures.failure_causality import (
-    because_of,
     ended_at,
-    failed,
     failed_at,
-    failures,
+    has_failed,
+    interruption_behind,
+    order_failures,
 )
-from allaboard.analysis.failures.lost_hosts import hosts_gone
-from allaboard.analysis.failures.mismatch_errors import mismatch
+from allaboard.analysis.failures.lost_hosts import find_lost_hosts
+from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.member_names import names
 from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
 from allaboard.analysis.stalls.early_exit import EXIT_NOTICE_DELAY_S, find_early_exits
@@ -57,18 +57,22 @@ KNOWN = 1.0
 
 def check(view: JobView) -> Iterator[Claim]:
     lost = members_that_lost_a_peer(view)
-    if not lost or failures(view).began or any(mismatch(m) is not None for m in lost):
+    if (
+        not lost
+        or order_failures(view).began
+        or any(find_mismatch_error(m) is not None for m in lost)
+    ):
         return
     first = min(lost, key=failed_at)
-    if because_of(view, first) is not None:
+    if interruption_behind(view, first) is not None:
         return  # it was told
     if view.ending_since is not None and failed_at(first) >= view.ending_since:
         return  # its peers were ended by us, one a moment before the other
     left = [m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0]
     stopped = [m for m in view.alive if m.stopped]
     # Its connections are closed, and its interpreter takes its time: how it ends is known then.
-    leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not failed(m)]
-    gone = hosts_gone(view)
+    leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not has_failed(m)]
+    gone = find_lost_hosts(view)
     behind, key, call = find_absent_from_call(view, lost)
     known = behind and all(m.stack is not None or not m.alive for m in behind)
     settle = KNOWN if known else ELSEWHERE if view.joined else SETTLE

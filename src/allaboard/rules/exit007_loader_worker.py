@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.dataloader_worker import loader_worker
-from allaboard.analysis.failures.evaluator_failure import mildly
-from allaboard.analysis.failures.failure_causality import failures, too_early
+from allaboard.analysis.failures.dataloader_worker import describe_loader_worker_end
+from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
+from allaboard.analysis.failures.failure_causality import must_delay_report, order_failures
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import USER, ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in failures(view).own:
-        became = loader_worker(one)
-        if became and not too_early(view, one):
-            yield mildly(view, one, _claim(one, became))
+    for one in order_failures(view).own:
+        became = describe_loader_worker_end(one)
+        if became and not must_delay_report(view, one):
+            yield soften_evaluator_claim(view, one, _claim(one, became))
 
 
 def _claim(one: Member, became: str) -> Claim:

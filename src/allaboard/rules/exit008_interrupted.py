@@ -13,8 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.evaluator_failure import mildly
-from allaboard.analysis.failures.failure_causality import Failures, failures, interrupted, too_early
+from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
+from allaboard.analysis.failures.failure_causality import (
+    FailureOrder,
+    must_delay_report,
+    order_failures,
+    was_interrupted,
+)
 from allaboard.analysis.member_names import names
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised, Stage
@@ -22,16 +27,16 @@ from allaboard.facts.samples import ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = failures(view)
-    members = [m for m in found.began if interrupted(m) and not too_early(view, m)]
+    found = order_failures(view)
+    members = [m for m in found.began if was_interrupted(m) and not must_delay_report(view, m)]
     if members:
         yield _claim(members, found)
     for one in found.aside:
-        if interrupted(one) and not too_early(view, one):
-            yield mildly(view, one, _claim([one], found))
+        if was_interrupted(one) and not must_delay_report(view, one):
+            yield soften_evaluator_claim(view, one, _claim([one], found))
 
 
-def _claim(members: list[Member], found: Failures) -> Claim:
+def _claim(members: list[Member], found: FailureOrder) -> Claim:
     first = members[0]
     error = first.raised
     assert error is not None

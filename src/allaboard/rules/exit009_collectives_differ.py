@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.collective_order import find_differences
-from allaboard.analysis.failures.failure_causality import failed, failed_at, failures
-from allaboard.analysis.failures.mismatch_errors import mismatch
+from allaboard.analysis.failures.failure_causality import failed_at, has_failed, order_failures
+from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
@@ -28,8 +28,12 @@ SETTLE = 2.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    said = [(m, words) for m in view.members if failed(m) and (words := mismatch(m)) is not None]
-    if not said or failures(view).began or find_differences(view):
+    said = [
+        (m, words)
+        for m in view.members
+        if has_failed(m) and (words := find_mismatch_error(m)) is not None
+    ]
+    if not said or order_failures(view).began or find_differences(view):
         return
     first, words = min(said, key=lambda one: failed_at(one[0]))
     if view.now - failed_at(first) < SETTLE and not view.ended:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.failure_causality import failures
-from allaboard.analysis.failures.lost_hosts import hosts_gone
+from allaboard.analysis.failures.failure_causality import order_failures
+from allaboard.analysis.failures.lost_hosts import find_lost_hosts
 from allaboard.analysis.member_names import names
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
@@ -23,7 +23,7 @@ from allaboard.facts.samples import ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for gone in hosts_gone(view) if not failures(view).began else ():
+    for gone in find_lost_hosts(view) if not order_failures(view).began else ():
         if gone.fell:
             yield _claim(gone.host, gone.there, gone.fell)
 

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import TOGETHER, failures
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S, order_failures
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.member_names import names, ranked
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_CALLED_NOTE,
@@ -60,7 +60,7 @@ def check(view: JobView) -> Iterator[Claim]:
             same[(thread.error[0], thread.raised_at, thread.took_part_in)].append((one, thread))
     for found in same.values():
         yield _claim(found, lost)
-    if same or failures(view).began:
+    if same or order_failures(view).began:
         return  # that is why they lost their peer
     parted = [
         (m, t)
@@ -76,7 +76,7 @@ def _ended_well(view: JobView, one: Member) -> bool:
     end = one.exit
     if end is None or end.code != 0 or end.ours or one.launcher:
         return False
-    return view.ended or view.now - end.at >= TOGETHER
+    return view.ended or view.now - end.at >= SAME_CAUSE_WINDOW_S
 
 
 def _lost_peer(one: Member, thread: EndedThread) -> bool:
@@ -84,7 +84,7 @@ def _lost_peer(one: Member, thread: EndedThread) -> bool:
     of a training that went well."""
     kind, said = thread.error
     told = Raised(type=kind, message=said, at=0.0)
-    return thread.took_part_in in ("steps", "calls") and lost_peer(
+    return thread.took_part_in in ("steps", "calls") and has_lost_peer(
         msgspec.structs.replace(one, raised=told)
     )
 

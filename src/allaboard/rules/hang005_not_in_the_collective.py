@@ -27,7 +27,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.collectives.rank_conditional_advice import rank_conditional_hint
-from allaboard.analysis.failures.killed_child import killed_below
+from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.stacks.autograph_frames import rewritten
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
@@ -126,7 +126,7 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
         if others_of_it
         else ""
     )
-    killed = killed_below(one)
+    killed = killed_child_evidence(one)
     below = describe_stopped_children(one) or (killed[0].observed if killed else "")
     look_at = others_of_it[0] if others_of_it else place
     return Claim(
@@ -136,7 +136,7 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
-            *killed_below(one),
+            *killed_child_evidence(one),
             *child_evidence(one),
             *rewritten(one),
             *dead_thread_evidence(one),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis import member_names
 from allaboard.analysis.roll_call.ended_by_launcher import sent_away, unaccounted
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.roll_call.task_names import called, who
 from allaboard.analysis.roll_call.waiting_message import away, turned_away
 from allaboard.contracts import Relations, Rule
@@ -60,20 +60,20 @@ def check(view: JobView) -> Iterator[Claim]:
             yield _claim(view, roll, waited, min(since))
 
 
-def _waiting(view: JobView, roll: Roll) -> tuple[Member, ...]:
+def _waiting(view: JobView, roll: RollCall) -> tuple[Member, ...]:
     """Return the members held at the gate. If no member is held (`--observe`), return those that are inside
     init, unless members on hosts that this agent cannot see may be there too."""
     return roll.held or (() if view.joined else roll.inside)
 
 
-def _sees_all_hosts(view: JobView, roll: Roll) -> bool:
+def _sees_all_hosts(view: JobView, roll: RollCall) -> bool:
     """Return True if this agent can see all hosts of the job; otherwise absence proves nothing."""
     if view.joined:
         return view.leads
     return all(m.declared is not None and m.declared.local for m in roll.here)
 
 
-def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
+def _claim(view: JobView, roll: RollCall, waited: float, since: float) -> Claim:
     declaration, absent = roll.here[0].declared, roll.never_heard_of
     assert declaration is not None
     names = called(declaration, absent, 16)
@@ -102,7 +102,7 @@ def _claim(view: JobView, roll: Roll, waited: float, since: float) -> Claim:
     )
 
 
-def _claim_ended_by_launcher(roll: Roll, ended: tuple[Member, ...]) -> Claim:
+def _claim_ended_by_launcher(roll: RollCall, ended: tuple[Member, ...]) -> Claim:
     """Report ranks whose peers were ended in init, as a launcher does when one of its workers fails."""
     declaration = ended[0].declared
     assert declaration is not None

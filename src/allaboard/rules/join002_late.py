@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
@@ -40,7 +40,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 yield _claim(view, roll, member, waited, hard)
 
 
-def _claim(view: JobView, roll: Roll, member: Member, waited: float, hard: bool) -> Claim:
+def _claim(view: JobView, roll: RollCall, member: Member, waited: float, hard: bool) -> Claim:
     frame = member.stack.user if member.stack is not None else None
     doing = f"at {frame}" if frame is not None else _describe_phase(member)
     evidence = [

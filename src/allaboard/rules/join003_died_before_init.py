@@ -14,9 +14,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.known_errors import advice
+from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.roll_call.ended_by_launcher import sent_away
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
 from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
@@ -38,19 +38,19 @@ def check(view: JobView) -> Iterator[Claim]:
                 yield _claim(roll, ended_member)
 
 
-def _others_wait_in_init(view: JobView, roll: Roll) -> bool:
+def _others_wait_in_init(view: JobView, roll: RollCall) -> bool:
     """Return True if members that were not held (`--observe`) have waited in init for STOOD seconds."""
     since = max((m.phase_since for m in roll.inside), default=view.now)
     return bool(roll.missing) and view.now - since >= MIN_STUCK_S
 
 
-def _raised_in(roll: Roll, member: Member) -> bool:
+def _raised_in(roll: RollCall, member: Member) -> bool:
     """Return True if it reached this init and left it by an exception: members at the gate have yet to enter
     the init that it was in."""
     return member.round == roll.round > 0 and member.phase < Phase.ARRIVED
 
 
-def _claim(roll: Roll, member: Member) -> Claim:
+def _claim(roll: RollCall, member: Member) -> Claim:
     end, error = member.exit, member.raised
     assert end is not None
     evidence = [
@@ -78,7 +78,7 @@ def _claim(roll: Roll, member: Member) -> Claim:
         evidence=tuple(evidence),
         fix=f"check that {host} is up and on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
-        else (error is not None and advice(error))
+        else (error is not None and known_error_advice(error))
         or f"read its output{_log_hint(member)}, fix the cause and restart the job",
         # A helper program of a worker exits in the same way; and members that were not held may meet others.
         certainty=Certainty.LIKELY if member.candidate or not roll.held else Certainty.CERTAIN,
@@ -86,7 +86,7 @@ def _claim(roll: Roll, member: Member) -> Claim:
     )
 
 
-def _which_init(roll: Roll, member: Member) -> str:
+def _which_init(roll: RollCall, member: Member) -> str:
     """Return the init that it did not reach: a job may join several times, and it passed the earlier ones."""
     through = min(member.round, roll.round - 1)
     if through < 1:

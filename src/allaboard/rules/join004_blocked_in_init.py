@@ -28,7 +28,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
 )
 from allaboard.analysis.roll_call.previous_attempt import BUSY, before
 from allaboard.analysis.roll_call.reinit import OWN_PORT, joined_again
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.roll_call.task_names import called
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -114,7 +114,7 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
-def _command_for_late_member(view: JobView, roll: Roll) -> str:
+def _command_for_late_member(view: JobView, roll: RollCall) -> str:
     """Return the command that shows where the first late member is, or ""."""
     late = [m for m in roll.late if not m.candidate]
     return f"{on_host(view, late[0], f'py-spy dump --pid {late[0].who.pid}')}   # " if late else ""

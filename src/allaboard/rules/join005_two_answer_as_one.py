@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.roll_call.task_names import called
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
@@ -30,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 yield _claim(roll, alive, view.joined, view.place)
 
 
-def _claim(roll: Roll, twins: tuple[Member, ...], joined: bool, coordinator: str) -> Claim:
+def _claim(roll: RollCall, twins: tuple[Member, ...], joined: bool, coordinator: str) -> Claim:
     declaration, rank = twins[0].declared, twins[0].who.rank
     tasks = declaration is not None and bool(declaration.cluster)
     which = twins[0].who.name if tasks else f"rank {rank}"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import agrees, names
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
 from allaboard.facts.samples import declared, gathering, held
@@ -36,7 +36,7 @@ def _counts(member: Member) -> bool:
     )
 
 
-def _claim(roll: Roll) -> Claim:
+def _claim(roll: RollCall) -> Claim:
     minority = tuple(m for size, ms in roll.sizes.items() if size != roll.size for m in ms)
     minority_sizes = {m.declared.world_size for m in minority if m.declared is not None}
     sizes = ", ".join(str(s) for s in sorted(minority_sizes))
@@ -70,7 +70,7 @@ def _world_size_source(member: Member) -> str:
     return WORLD_SIZE_SOURCE.get(framework, "WORLD_SIZE")
 
 
-def _task_difference(roll: Roll, minority: tuple[Member, ...]) -> str:
+def _task_difference(roll: RollCall, minority: tuple[Member, ...]) -> str:
     """Return which tasks its cluster lacks or has in addition, or ""."""
     declaration, majority = minority[0].declared, roll.sizes[roll.size][0].declared
     if declaration is None or majority is None or not (declaration.cluster and majority.cluster):
@@ -85,7 +85,7 @@ def _task_difference(roll: Roll, minority: tuple[Member, ...]) -> str:
     return f" ({' and '.join(differences)})" if differences else ""
 
 
-def _claim_tie(roll: Roll) -> Claim:
+def _claim_tie(roll: RollCall) -> Claim:
     """Report a tie: as many members declared one world size as another, so nothing shows which is right."""
     by_size = {
         s: ms for s, ms in sorted(roll.sizes.items()) if len(ms) == len(roll.sizes[roll.size])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import coming, declared, gathering, held
@@ -33,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
             yield from _rendezvous_addresses(roll)
 
 
-def _task_names(view: JobView, roll: Roll, clusters: Clusters) -> Iterator[Claim]:
+def _task_names(view: JobView, roll: RollCall, clusters: Clusters) -> Iterator[Claim]:
     """Report TensorFlow tasks that have the same addresses under different task names: which name is right is
     unknown."""
     members_by_cluster = _members_by_cluster(clusters)
@@ -99,7 +99,7 @@ def _task_addresses(clusters: Clusters) -> Iterator[Claim]:
                 yield _task_claim(task, address, members, right, is_own[right])
 
 
-def _clusters(roll: Roll) -> Clusters:
+def _clusters(roll: RollCall) -> Clusters:
     """Return each distinct cluster and the members that have it, comparing by identity first: clusters are
     long, and nearly all members share one object."""
     by_text: Clusters = []
@@ -183,7 +183,7 @@ def _task_orders(clusters: Clusters) -> Iterator[Claim]:
         )
 
 
-def _rendezvous_addresses(roll: Roll) -> Iterator[Claim]:
+def _rendezvous_addresses(roll: RollCall) -> Iterator[Claim]:
     """Report PyTorch and JAX members whose rendezvous addresses have different ports."""
     counts = Counter([m.declared.place for m in roll.here if m.declared and m.declared.place])
     if len(counts) < 2 or len({_port(p) for p in counts}) < 2:

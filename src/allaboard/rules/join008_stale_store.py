@@ -26,7 +26,7 @@ import msgspec
 from allaboard.analysis.member_names import on_host, ranked
 from allaboard.analysis.roll_call.previous_attempt import before, misled
 from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Address,
@@ -76,7 +76,7 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _misled_restarts(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+def _misled_restarts(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Claim]:
     """Report addresses of an earlier attempt. torchrun restarts all ranks at the store that it keeps (since
     PyTorch 2.4), where the addresses of the earlier ranks remain: a rank that reads one connects to a closed
     port."""
@@ -112,7 +112,7 @@ def _misled_restarts(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         )
 
 
-def _stale_files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+def _stale_files(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Claim]:
     """Report the file of a file:// rendezvous that ranks of an earlier run have joined, as it was before any
     member of this run was released."""
     if not view.joined:
@@ -142,7 +142,7 @@ def _stale_files(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
         )
 
 
-def _stale_files_of_this_host(view: JobView, rolls: tuple[Roll, ...]) -> Iterator[Claim]:
+def _stale_files_of_this_host(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Claim]:
     """Report such a file if this host has all members. Each read the file when it reached its init; the last
     to do so decides, and only a file older than the job is reported. Members on other hosts may have created
     it legitimately, until as many have joined as there are."""
@@ -182,7 +182,7 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[Roll, ...]) -> Iterato
         )
 
 
-def _claim_left_by_destroy(roll: Roll, last_member: Member, path: str, age: str) -> Claim:
+def _claim_left_by_destroy(roll: RollCall, last_member: Member, path: str, age: str) -> Claim:
     """Report a file that torch failed to remove. In torch/csrc/distributed/c10d/FileStore.cpp a leaving rank
     counts itself out in two steps, and removes the file if both show that it is the last; two that leave at
     the same moment may each miss one."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import declared, gathering, held
@@ -30,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 yield _claim(view, roll, member)
 
 
-def _claim(view: JobView, roll: Roll, member: Member) -> Claim:
+def _claim(view: JobView, roll: RollCall, member: Member) -> Claim:
     declaration = member.declared
     assert declaration is not None
     missing = roll.missing[0] if len(roll.missing) == 1 else None

@@ -15,7 +15,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling, overdue
+from allaboard.analysis.roll_call.rendezvous_attempt import (
+    RendezvousAttempt,
+    attempt,
+    calling,
+    overdue,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
 
@@ -41,7 +46,7 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _fix(tried: Attempt) -> str:
+def _fix(tried: RendezvousAttempt) -> str:
     if tried.name.startswith("["):
         return (
             f"export MASTER_ADDR={tried.name.strip('[]')}   # PyTorch expects it without brackets"

@@ -16,10 +16,19 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import failed_at, failures, undecided
+from allaboard.analysis.failures.failure_causality import (
+    failed_at,
+    is_failure_settling,
+    order_failures,
+)
 from allaboard.analysis.failures.port_in_use import lacks_port, port_taken
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling, overdue
+from allaboard.analysis.roll_call.rendezvous_attempt import (
+    RendezvousAttempt,
+    attempt,
+    calling,
+    overdue,
+)
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -71,7 +80,7 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _origin(tried: Attempt) -> str:
+def _origin(tried: RendezvousAttempt) -> str:
     return f"the address in {tried.origin}" if tried.origin else "the address"
 
 
@@ -148,9 +157,9 @@ def _find_member(view: JobView, host: str, pid: int) -> Member | None:
 
 def _failed_binds(view: JobView) -> Iterator[Claim]:
     """Report a framework that could not listen on its port."""
-    failed = failures(view)
+    failed = order_failures(view)
     for member in failed.began:
-        if not lacks_port(member) or undecided(view, member):
+        if not lacks_port(member) or is_failure_settling(view, member):
             continue
         error, port = member.raised, port_taken(member.raised, member.declared)
         assert error is not None

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import four
-from allaboard.analysis.roll_call.rendezvous_attempt import Attempt, attempt, calling
+from allaboard.analysis.roll_call.rendezvous_attempt import RendezvousAttempt, attempt, calling
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
@@ -45,7 +45,7 @@ def check(view: JobView) -> Iterator[Claim]:
         yield _claim_foreign_address(tried)
 
 
-def _claim_wrong_host(tried: Attempt, answer_text: str) -> Claim:
+def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
     """Report the answer of a host that is not the leader and says which host it is."""
     answering_host, _, right = answer_text.partition(", and itself goes to ")
     own_host = tried.member.who.host
@@ -82,7 +82,7 @@ def _strayed_hosts(view: JobView) -> Iterator[Claim]:
             )
 
 
-def _claim_foreign_address(tried: Attempt) -> Claim:
+def _claim_foreign_address(tried: RendezvousAttempt) -> Claim:
     """Report that rank 0's own host is not at the rendezvous address, although rank 0 opens the port
     there."""
     own_host = tried.member.who.host
@@ -98,7 +98,7 @@ def _claim_foreign_address(tried: Attempt) -> Claim:
     )
 
 
-def _configured_address(tried: Attempt) -> str:
+def _configured_address(tried: RendezvousAttempt) -> str:
     origin = tried.origin
     name = "MASTER_ADDR" if "MASTER_ADDR" in origin else origin
     if not name:

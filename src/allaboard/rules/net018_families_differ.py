@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import failures, too_early
+from allaboard.analysis.failures.failure_causality import must_delay_report, order_failures
 from allaboard.analysis.network.address_families import Apart, address, apart, family, has_met
 from allaboard.analysis.network.link_faults import four, heard_by_all, on_host
 from allaboard.contracts import Rule
@@ -33,8 +33,8 @@ JAX_ERROR = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    failed = [m for m in failures(view).began if has_met(view, m)]
-    if failed and too_early(view, failed[0]):
+    failed = [m for m in order_failures(view).began if has_met(view, m)]
+    if failed and must_delay_report(view, failed[0]):
         return
     difference = apart(view.members if failed else _complete_roll_call(view))
     if difference is not None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.failure_causality import TOGETHER, ended_at
+from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S, ended_at
 from allaboard.analysis.member_names import names
 from allaboard.analysis.parameter_servers.parameter_servers import (
     SERVER_JOBS,
@@ -48,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if one.phase <= Phase.ARRIVED or _raised(one) or served:
             continue  # it never served; its exception says more; another serves in its place
         hurt = [m for m in trainers(view) if m.alive or (m.exit is not None and m.exit.code != 0)]
-        if hurt and (view.ended or view.now - ended_at(one) >= TOGETHER):
+        if hurt and (view.ended or view.now - ended_at(one) >= SAME_CAUSE_WINDOW_S):
             yield _claim(view, one, end, hurt)
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.evaluator_failure import mildly
-from allaboard.analysis.failures.failure_causality import failures
-from allaboard.analysis.failures.out_of_memory import of_a_gpu, out_of_memory
+from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
+from allaboard.analysis.failures.failure_causality import order_failures
+from allaboard.analysis.failures.out_of_memory import of_a_gpu, is_out_of_memory
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, evaluator, job, waiting
@@ -28,9 +28,9 @@ _GPU = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in failures(view).own:
+    for one in order_failures(view).own:
         killed = one.exit is not None and one.exit.oom
-        raised = one.raised is not None and out_of_memory(one.raised)
+        raised = one.raised is not None and is_out_of_memory(one.raised)
         if not killed and not raised:
             continue
         evidence = []
@@ -49,7 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
             fix=_GPU if _of_a_gpu(one) else _HOST,
             since=one.raised.at if one.raised is not None else one.exit.at if one.exit else None,
         )
-        yield mildly(view, one, claim)
+        yield soften_evaluator_claim(view, one, claim)
 
 
 def _of_a_gpu(one: Member) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import failed
+from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
 from allaboard.facts.memo import cached_per_view
 
@@ -169,7 +169,7 @@ def _groups_of_failed(view: JobView) -> dict[GroupKey, int]:
     return {
         state.key: state.number
         for member in view.members
-        if caught and failed(member)
+        if caught and has_failed(member)
         for state in member.groups
         if state.number and state.key in caught
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import four, on_host
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.facts import EACH_OWN, JobView, Member
 from allaboard.facts.memo import cached_per_view
 
@@ -34,7 +34,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return f"{'; '.join(parts)}, the others {self.usual or 'none'}"
 
 
-def differences(view: JobView, wanted: Callable[[str], bool]) -> Iterator[tuple[Roll, Difference]]:
+def differences(
+    view: JobView, wanted: Callable[[str], bool]
+) -> Iterator[tuple[RollCall, Difference]]:
     """Of complete roll calls over several hosts: every wanted fact that is not the same for all."""
     for roll, known, names in _compared(view):
         for name in filter(wanted, names):
@@ -45,7 +47,7 @@ def differences(view: JobView, wanted: Callable[[str], bool]) -> Iterator[tuple[
 
 
 @cached_per_view
-def _compared(view: JobView) -> tuple[tuple[Roll, tuple[Member, ...], list[str]], ...]:
+def _compared(view: JobView) -> tuple[tuple[RollCall, tuple[Member, ...], list[str]], ...]:
     """Of each such roll call who is compared, and the names of what is not the same for all."""
     found = []
     for roll in roll_calls(view) if view.joined and view.leads else ():
@@ -61,7 +63,7 @@ def _compared(view: JobView) -> tuple[tuple[Roll, tuple[Member, ...], list[str]]
 
 
 def of_the_same(
-    found: Iterator[tuple[Roll, Difference]], weight: Callable[[str], int]
+    found: Iterator[tuple[RollCall, Difference]], weight: Callable[[str], int]
 ) -> Iterator[tuple[Difference, ...]]:
     """Differences together that are of the same members, which one claim must tell; those whose name weighs
     the least come first."""

@@ -8,12 +8,12 @@ from allaboard.analysis.parameter_servers.parameter_servers import AROUND, train
 from allaboard.facts import Claim, JobView, Member, Severity
 
 
-def mildly(view: JobView, member: Member, claim: Claim) -> Claim:
+def soften_evaluator_claim(view: JobView, member: Member, claim: Claim) -> Claim:
     """The claim that this one failed, as it is of a rank or a task of the cluster; of an evaluator a warning,
     which says what becomes of the training."""
     if member.who.job not in AROUND:
         return claim
-    work = trainers(view)
-    goes_on = not work or any(m.alive for m in work)
-    said = "; the training goes on without it" if goes_on else ""
-    return msgspec.structs.replace(claim, summary=claim.summary + said, severity=Severity.WARNING)
+    trainers_of_job = trainers(view)
+    training_continues = not trainers_of_job or any(m.alive for m in trainers_of_job)
+    suffix = "; the training goes on without it" if training_continues else ""
+    return msgspec.structs.replace(claim, summary=claim.summary + suffix, severity=Severity.WARNING)

@@ -7,12 +7,12 @@ from __future__ import annotations
 from allaboard.facts import Evidence, Member
 from allaboard.facts.signal_name import signal_name
 
-NOTE = "process killed"
+KILLED_CHILD_NOTE = "process killed"
 
 
-def killed_below(member: Member) -> tuple[Evidence, ...]:
+def killed_child_evidence(member: Member) -> tuple[Evidence, ...]:
     """The last of them that ended so since the step that the member did last; nothing where none did."""
-    fields = member.notes.get(NOTE, "").split()
+    fields = member.notes.get(KILLED_CHILD_NOTE, "").split()
     if len(fields) != 3 or not all(f.isdigit() for f in fields) or int(fields[2]) != member.step:
         return ()
     return (

@@ -14,9 +14,9 @@ _SAME_MODEL = (
     "build the same model on every rank: look for what differs there (a branch on the rank, a config, a "
     "vocabulary, a checkpoint or a version of the code on one host); allaboard preflight compares the hosts"
 )
-_TABLE = tuple(
-    (re.compile(pattern), advice)
-    for pattern, advice in (
+_ADVICE_TABLE = tuple(
+    (re.compile(pattern), known_error_advice)
+    for pattern, known_error_advice in (
         (
             r"environment variable (?P<name>\w+) expected, but not set",
             "start it with something that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
@@ -126,12 +126,12 @@ _TABLE = tuple(
 )
 
 
-def advice(error: Raised) -> str:
+def known_error_advice(error: Raised) -> str:
     """What helps against this exception; "" where it is no known one."""
     if not error.message:
         return ""
-    for pattern, text in _TABLE:
-        found = pattern.search(error.message)
-        if found is not None:
-            return text.format(**found.groupdict()) if found.groupdict() else text
+    for pattern, text in _ADVICE_TABLE:
+        match = pattern.search(error.message)
+        if match is not None:
+            return text.format(**match.groupdict()) if match.groupdict() else text
     return ""

@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from allaboard.analysis.failures.failure_causality import ended_at, failed, failed_at
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.failure_causality import ended_at, failed_at, has_failed
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
-TOGETHER = 10.0
+HOST_LOSS_WINDOW_S = 10.0
 """Seconds between the host's last word and the fall of the first of its peers; also those in which the steps
 end that were under way."""
 
 
-class Gone(NamedTuple):
+class LostHost(NamedTuple):
     """A host, its members (``there``), its last word (s, monotonic), and who ``fell`` with it on others."""
 
     host: str
-    there: tuple[Member, ...]
-    last: float
-    fell: tuple[Member, ...]
+    members: tuple[Member, ...]
+    last_heard_at: float
+    victims: tuple[Member, ...]
 
 
 @cached_per_view
-def hosts_gone(view: JobView) -> tuple[Gone, ...]:
+def find_lost_hosts(view: JobView) -> tuple[LostHost, ...]:
     """Who computes, writes or compiles for a while falls later, in the next collective: if nobody has made a
     step since then, it is because of it all the same."""
-    found: dict[str, list[Member]] = {}
-    for one in view.members:
-        if _lost(view, one) and not one.launcher and one.interrupted is None:
-            found.setdefault(one.who.host, []).append(one)
-    fell = (
-        [m for m in view.members if failed(m) and lost_peer(m) and not m.launcher] if found else []
+    lost_members: dict[str, list[Member]] = {}
+    for member in view.members:
+        if _was_lost_in_job(view, member) and not member.launcher and member.interrupted is None:
+            lost_members.setdefault(member.who.host, []).append(member)
+    victims = (
+        [m for m in view.members if has_failed(m) and has_lost_peer(m) and not m.launcher]
+        if lost_members
+        else []
     )
-    return tuple(_gone(view, host, tuple(there), fell) for host, there in found.items())
+    return tuple(
+        _make_lost_host(view, host, tuple(members), victims)
+        for host, members in lost_members.items()
+    )
 
 
-def _lost(view: JobView, member: Member) -> bool:
+def _was_lost_in_job(view: JobView, member: Member) -> bool:
     """Whether it was through its door. What it did in the last second may not have been told."""
     if member.exit is None or not member.exit.lost:
         return False
@@ -45,17 +50,22 @@ def _lost(view: JobView, member: Member) -> bool:
     return member.phase >= Phase.JOINED or (member.phase >= Phase.ARRIVED and through)
 
 
-def _gone(view: JobView, host: str, there: tuple[Member, ...], fell: list[Member]) -> Gone:
-    last = ended_at(there[0])
-    went_on = any(m.step and m.step_at > last + TOGETHER for m in view.members)
-    return Gone(
+def _make_lost_host(
+    view: JobView, host: str, members: tuple[Member, ...], victims: list[Member]
+) -> LostHost:
+    last_heard_at = ended_at(members[0])
+    job_continued = any(
+        m.step and m.step_at > last_heard_at + HOST_LOSS_WINDOW_S for m in view.members
+    )
+    return LostHost(
         host,
-        there,
-        last,
+        members,
+        last_heard_at,
         tuple(
             m
-            for m in fell
+            for m in victims
             if m.who.host != host
-            if abs(failed_at(m) - last) <= TOGETHER or (failed_at(m) > last and not went_on)
+            if abs(failed_at(m) - last_heard_at) <= HOST_LOSS_WINDOW_S
+            or (failed_at(m) > last_heard_at and not job_continued)
         ),
     )

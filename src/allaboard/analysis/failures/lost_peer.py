@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.failures.dataloader_worker import within_loader
-from allaboard.analysis.failures.known_errors import advice
-from allaboard.analysis.failures.mismatch_errors import mismatch
+from allaboard.analysis.failures.dataloader_worker import is_raised_in_loader
+from allaboard.analysis.failures.known_errors import known_error_advice
+from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.failures.port_in_use import lacks_port
 from allaboard.facts import Member, Raised
 
-_TYPES = {
+_PEER_ERROR_TYPES = {
     "DistNetworkError",
     "DistStoreError",
     "DistBackendError",
@@ -29,7 +29,7 @@ _TYPES = {
     "RendezvousConnectionError",
     "RendezvousClosedError",
 }
-_PHRASES = re.compile(
+_PEER_LOSS_PHRASES = re.compile(
     r"Read error \[|writev \["
     r"|Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
     r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
@@ -48,13 +48,15 @@ _PHRASES = re.compile(
 )
 """gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""
 
-_ENGINES = re.compile(
+_ENGINE_FILES = re.compile(
     r"/(torch|tensorflow|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
     r"|/bin/(torchrun|accelerate|deepspeed)$"
 )
 """In the path of whose code the job's own connections are used, and of our hooks around it."""
-_PYTHON = re.compile(r"/lib(64)?/python3[^/]*/(?!site-packages/|dist-packages/)|^<frozen ")
-_OWN = {
+_STANDARD_LIBRARY = re.compile(
+    r"/lib(64)?/python3[^/]*/(?!site-packages/|dist-packages/)|^<frozen "
+)
+_OWN_ERROR_TYPES = {
     "AssertionError",
     "AttributeError",
     "FileNotFoundError",
@@ -68,7 +70,7 @@ _OWN = {
     "ZeroDivisionError",
 }
 """What no engine raises of a peer."""
-_SOCKETS = {
+_SOCKET_ERROR_TYPES = {
     "BrokenPipeError",
     "ConnectionAbortedError",
     "ConnectionError",
@@ -79,33 +81,35 @@ _SOCKETS = {
 """Python's own, of any pipe or socket."""
 
 
-def _of_other_code(raised: Raised) -> bool:
+def _is_other_connection(raised: Raised) -> bool:
     """Whether it speaks of another connection than the job's: to a database, a web server, a program that was
     started. Who raised is the innermost frame that is not the standard library's."""
-    if raised.type in _OWN:
+    if raised.type in _OWN_ERROR_TYPES:
         return True
-    place = next((f for f in raised.frames if not _PYTHON.search(f.file)), None)
-    if place is None or _ENGINES.search(place.file):
+    raising_frame = next((f for f in raised.frames if not _STANDARD_LIBRARY.search(f.file)), None)
+    if raising_frame is None or _ENGINE_FILES.search(raising_frame.file):
         return False
-    if not place.is_user:
+    if not raising_frame.is_user:
         return True
     # Native code of an engine is called from here too, but what it raises is none of these. Ranks that are
     # each other's parent and child have pipes of multiprocessing.
-    shared = any("/multiprocessing/" in f.file for f in raised.frames)
-    return raised.type in _SOCKETS and not shared
+    by_multiprocessing = any("/multiprocessing/" in f.file for f in raised.frames)
+    return raised.type in _SOCKET_ERROR_TYPES and not by_multiprocessing
 
 
-def lost_peer(member: Member) -> bool:
+def has_lost_peer(member: Member) -> bool:
     """Whether what ended this member speaks of a peer: of one that went away, or that called another
     collective, which both suffer from, whoever is wrong."""
-    if mismatch(member) is not None:
+    if find_mismatch_error(member) is not None:
         return True
     if member.raised is not None:
-        if within_loader(member.raised):
+        if is_raised_in_loader(member.raised):
             return False  # a worker process of its own DataLoader is no peer
-        if lacks_port(member) or advice(member.raised):
+        if lacks_port(member) or known_error_advice(member.raised):
             return False  # torch's store and NCCL's group raise the same type for both
-        if _of_other_code(member.raised):
+        if _is_other_connection(member.raised):
             return False
-        return member.raised.type in _TYPES or bool(_PHRASES.search(member.raised.message))
-    return member.exit is not None and bool(_PHRASES.search(member.exit.last_line))
+        return member.raised.type in _PEER_ERROR_TYPES or bool(
+            _PEER_LOSS_PHRASES.search(member.raised.message)
+        )
+    return member.exit is not None and bool(_PEER_LOSS_PHRASES.search(member.exit.last_line))

@@ -10,47 +10,51 @@ import re
 
 from allaboard.facts import Member
 
-_TYPES = {
+_DTYPE_NAMES = {
     "1": "float32", "2": "float64", "3": "int32", "4": "uint8", "6": "int8", "7": "string",
     "9": "int64", "10": "bool", "14": "bfloat16", "19": "float16",
 }  # fmt: skip
 """Of tensorflow/core/framework/types.proto."""
-_OPERATIONS = {"0": "a reduction", "1": "a broadcast", "2": "a gather", "3": "a permutation",
+_OPERATION_NAMES = {"0": "a reduction", "1": "a broadcast", "2": "a gather", "3": "a permutation",
                "4": "an all-to-all", "5": "a reduce-scatter"}  # fmt: skip
 """CollectiveType of tensorflow/core/framework/collective.h."""
-_KINDS = re.compile(
+_KIND_MISMATCH = re.compile(
     r"Collective instance (\d+) expected type (\d+) and data[_ ]type (\w+) but got type (\d+) and "
     r"data[_ ]type (\w+)"
 )
-_SHAPES = re.compile(
+_SHAPE_MISMATCH = re.compile(
     r"Shape mismatch in the collective instance (\d+)\. Op at device \S+ expected shape (\[[\d,]*\]) but "
     r"another member in the group expected shape (\[[\d,]*\])"
 )
-_BYTES = re.compile(
+_SIZE_MISMATCH = re.compile(
     r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)|Received data size doesn't match expected size"
 )
 
 
-def mismatch(member: Member) -> str | None:
+def find_mismatch_error(member: Member) -> str | None:
     """What the members called, in words: ``a reduction of int64, and a reduction of float32``; None where
     what ended this one says nothing of the kind."""
     if member.raised is not None:
-        return described(member.raised.message)
-    return described(member.exit.last_line) if member.exit is not None else None
+        return describe_mismatch_error(member.raised.message)
+    return describe_mismatch_error(member.exit.last_line) if member.exit is not None else None
 
 
-def described(text: str) -> str | None:
+def describe_mismatch_error(text: str) -> str | None:
     """As `mismatch`, of these words."""
-    if found := _KINDS.search(text):
-        _, operation, kind, other, wrong = found.groups()
-        return f"{_called(operation, kind)}, and {_called(other, wrong)}"
-    if found := _SHAPES.search(text):
-        return f"a collective of shape {found[2]}, and one of shape {found[3]}"
-    if found := _BYTES.search(text):
-        sizes = f": {found[2]} bytes were expected, {found[1]} came" if found[1] else ""
+    if match := _KIND_MISMATCH.search(text):
+        _, operation, kind, other_operation, other_kind = match.groups()
+        return (
+            f"{_describe_call(operation, kind)}, and {_describe_call(other_operation, other_kind)}"
+        )
+    if match := _SHAPE_MISMATCH.search(text):
+        return f"a collective of shape {match[2]}, and one of shape {match[3]}"
+    if match := _SIZE_MISMATCH.search(text):
+        sizes = f": {match[2]} bytes were expected, {match[1]} came" if match[1] else ""
         return f"collectives of different sizes{sizes}"
     return None
 
 
-def _called(operation: str, kind: str) -> str:
-    return f"{_OPERATIONS.get(operation, f'type {operation}')} of {_TYPES.get(kind, kind)}"
+def _describe_call(operation: str, kind: str) -> str:
+    return (
+        f"{_OPERATION_NAMES.get(operation, f'type {operation}')} of {_DTYPE_NAMES.get(kind, kind)}"
+    )

@@ -21,9 +21,9 @@ def port_taken(raised: Raised | None, declared: Declared | None = None) -> int |
     was raised. TensorFlow's exception does not say it: it is that of the task in what was ``declared``."""
     if raised is None:
         return None
-    found = _STORE.search(raised.message)
-    if found is not None:
-        return int(found[1])
+    match = _STORE.search(raised.message)
+    if match is not None:
+        return int(match[1])
     if _GRPC not in raised.message:
         return None
     address = declared.cluster.get(f"{declared.job}:{declared.index}", "") if declared else ""

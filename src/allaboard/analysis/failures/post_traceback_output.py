@@ -66,24 +66,24 @@ _LOGGED = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCE
 """A record of a logger: what it is given as ``exc_info`` is written right after it."""
 
 
-def went_on(after: Iterable[str]) -> tuple[str, ...]:
+def went_on(later_lines: Iterable[str]) -> tuple[str, ...]:
     """The lines that look like what a process says at its work."""
-    own = takewhile(lambda line: not _TOLD_BY_LAUNCHER.match(line), after)
-    return tuple(line for line in own if not _AFTER.match(line))
+    program_lines = takewhile(lambda line: not _TOLD_BY_LAUNCHER.match(line), later_lines)
+    return tuple(line for line in program_lines if not _AFTER.match(line))
 
 
-def ended_well(said: tuple[str, ...]) -> bool:
+def ended_well(output_lines: tuple[str, ...]) -> bool:
     """Whether the last thing that it said is that its work is done, or it said more than was left in
     a buffer."""
-    if not said:
+    if not output_lines:
         return False
-    return bool(_ENDED_WELL.search(said[-1])) or sum(map(len, said)) > BUFFER
+    return bool(_ENDED_WELL.search(output_lines[-1])) or sum(map(len, output_lines)) > BUFFER
 
 
-def same_stream(before: Iterable[str], said: Iterable[str]) -> bool:
+def same_stream(earlier_lines: Iterable[str], later_lines: Iterable[str]) -> bool:
     """Whether what was said after a traceback is of a kind that was written before it, too: what had been
     in a buffer until the end would not be on both sides of it."""
-    return not {*map(_kind, before)}.isdisjoint(map(_kind, said))
+    return not {*map(_kind, earlier_lines)}.isdisjoint(map(_kind, later_lines))
 
 
 def _kind(line: str) -> str:
@@ -93,13 +93,13 @@ def _kind(line: str) -> str:
 def over(text: str) -> str:
     """The last line, where it tells that the training is over as it should be, else ""."""
     tail = text[-BUFFER:].rstrip()
-    last = tail.rpartition("\n")[2]
-    if not _OVER.search(last):
+    last_line = tail.rpartition("\n")[2]
+    if not _OVER.search(last_line):
         return ""
     failures = list(_FAILED.finditer(tail))
     # A batch script's own last words come after a launcher that failed, too.
-    after = went_on(tail[failures[-1].end() :].split("\n")) if failures else ()
-    return last.strip()[:80] if not failures or len(after) > SCRIPTS else ""
+    script_lines = went_on(tail[failures[-1].end() :].split("\n")) if failures else ()
+    return last_line.strip()[:80] if not failures or len(script_lines) > SCRIPTS else ""
 
 
 def told_by_launcher(text: str) -> bool:
@@ -107,6 +107,6 @@ def told_by_launcher(text: str) -> bool:
     return _TOLD_IN_TEXT.search(text) is not None
 
 
-def logged(before: str) -> bool:
+def logged(previous_line: str) -> bool:
     """Whether the line before a traceback is a logger's, so that somebody caught what it logged."""
-    return bool(_LOGGED.match(before))
+    return bool(_LOGGED.match(previous_line))

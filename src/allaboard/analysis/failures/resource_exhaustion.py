@@ -19,29 +19,29 @@ _SHARED = re.compile(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
 """As PyTorch names a tensor that processes share."""
 
 
-class Exhausted(NamedTuple):
+class Exhaustion(NamedTuple):
     """``fix`` is what to do; ``evidence`` the limit, where it is known."""
 
     fix: str
     evidence: tuple[Evidence, ...] = ()
 
 
-def exhausted(view: JobView, member: Member, raised: Raised) -> Exhausted | None:
+def exhausted(view: JobView, member: Member, raised: Raised) -> Exhaustion | None:
     """None of an exception that speaks of no limit."""
-    said = raised.message
-    if "Too many open files in system" in said:
-        return Exhausted(on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
+    message = raised.message
+    if "Too many open files in system" in message:
+        return Exhaustion(on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
                          + "   # all processes of that host together have too many files open")  # fmt: skip
-    if "Too many open files" in said:
-        return Exhausted(_files(said), _limit(raised, "ulimit -n"))
-    if "No space left on device" in said:
-        return Exhausted(_space(view, member, said))
-    if "Disk quota exceeded" in said:
-        return Exhausted(
-            f"{on_host(view, member, 'quota -s')}   # what you may use of {_folder(said)}"
+    if "Too many open files" in message:
+        return Exhaustion(_files(message), _limit(raised, "ulimit -n"))
+    if "No space left on device" in message:
+        return Exhaustion(_space(view, member, message))
+    if "Disk quota exceeded" in message:
+        return Exhaustion(
+            f"{on_host(view, member, 'quota -s')}   # what you may use of {_folder(message)}"
         )
-    if "can't start new thread" in said:
-        return Exhausted(_threads(view, member), _limit(raised, "ulimit -u"))
+    if "can't start new thread" in message:
+        return Exhaustion(_threads(view, member), _limit(raised, "ulimit -u"))
     return None
 
 
@@ -49,35 +49,37 @@ def _limit(raised: Raised, command: str) -> tuple[Evidence, ...]:
     return (Evidence(f"its limit is {raised.limit}", command),) if raised.limit > 0 else ()
 
 
-def _files(said: str) -> str:
-    most = "ulimit -n $(ulimit -Hn) before the start moves the end"
-    if _SHARED.search(said):
+def _files(message: str) -> str:
+    raise_limit = "ulimit -n $(ulimit -Hn) before the start moves the end"
+    if _SHARED.search(message):
         share = 'torch.multiprocessing.set_sharing_strategy("file_system")'
-        return f"{share}: each tensor from a DataLoader worker takes a descriptor; {most}"
-    return f"close what each step opens (with open(...) as f), make pools and loaders once; {most}"
+        return f"{share}: each tensor from a DataLoader worker takes a descriptor; {raise_limit}"
+    return f"close what each step opens (with open(...) as f), make pools and loaders once; {raise_limit}"
 
 
-def _space(view: JobView, member: Member, said: str) -> str:
-    if _SHARED.search(said):
-        look = on_host(view, member, "df -h /dev/shm")
-        return f"{look}   # --shm-size of the container, or fewer DataLoader workers"
-    folder = _folder(said)
+def _space(view: JobView, member: Member, message: str) -> str:
+    if _SHARED.search(message):
+        command = on_host(view, member, "df -h /dev/shm")
+        return f"{command}   # --shm-size of the container, or fewer DataLoader workers"
+    folder = _folder(message)
     if not folder:
         return (
             on_host(view, member, "df -h; df -i") + "   # which is full: bytes, or files (inodes)"
         )
-    at = shlex.quote(folder)
-    look = on_host(view, member, f"df -h {at}; df -i {at}; du -xsh {at}/* | sort -h | tail")
-    return f"{look}   # keep fewer checkpoints, or write elsewhere"
+    quoted_folder = shlex.quote(folder)
+    command = on_host(
+        view,
+        member,
+        f"df -h {quoted_folder}; df -i {quoted_folder}; du -xsh {quoted_folder}/* | sort -h | tail",
+    )
+    return f"{command}   # keep fewer checkpoints, or write elsewhere"
 
 
 def _threads(view: JobView, member: Member) -> str:
-    look = on_host(view, member, "ulimit -u; cat /sys/fs/cgroup/pids.max")
-    return (
-        f"{look}   # threads count as processes; fewer: OMP_NUM_THREADS, num_workers of DataLoader"
-    )
+    command = on_host(view, member, "ulimit -u; cat /sys/fs/cgroup/pids.max")
+    return f"{command}   # threads count as processes; fewer: OMP_NUM_THREADS, num_workers of DataLoader"
 
 
-def _folder(said: str) -> str:
-    found = _FILE.search(said)
-    return str(PurePosixPath(found[1]).parent) if found is not None else ""
+def _folder(message: str) -> str:
+    match = _FILE.search(message)
+    return str(PurePosixPath(match[1]).parent) if match is not None else ""

@@ -21,22 +21,26 @@ _LAST = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 
 def first_raised(raised: Raised) -> Raised:
     """What the innermost traceback in its message tells; itself where there is none that can be read."""
-    head, found, rest = raised.message.rpartition(_BEGIN)
-    whole, cut, end = raised.message.partition(_CUT)
-    if cut and (not found or _CUT in rest):
-        head, found, rest = head if found else whole, cut, end.partition("\n")[2]
-    frames, last = _read(rest.splitlines())
-    if not found or not frames or last is None:
+    head, separator, traceback_text = raised.message.rpartition(_BEGIN)
+    _beginning, cut_mark, tail = raised.message.partition(_CUT)
+    if cut_mark and (not separator or _CUT in traceback_text):
+        head, separator, traceback_text = (
+            head if separator else _beginning,
+            cut_mark,
+            tail.partition("\n")[2],
+        )
+    frames, error_line = _read(traceback_text.splitlines())
+    if not separator or not frames or error_line is None:
         return raised
-    said = last[2] or ""
+    message = error_line[2] or ""
     where = next((f for f in reversed(frames) if f.is_user), frames[-1])
-    caught = head.strip().splitlines()[0].strip(" -.:")[:80] if head.strip() else ""
-    if "{{" in caught:  # the name of a node of TensorFlow's graph, and the same words once more
-        caught = f"told again as {raised.type}"
+    summary = head.strip().splitlines()[0].strip(" -.:")[:80] if head.strip() else ""
+    if "{{" in summary:  # the name of a node of TensorFlow's graph, and the same words once more
+        summary = f"told again as {raised.type}"
     return msgspec.structs.replace(
         raised,
-        type=last[1].rpartition(".")[2],
-        message=f"{said} ({caught})".strip() if caught else said,
+        type=error_line[1].rpartition(".")[2],
+        message=f"{message} ({summary})".strip() if summary else message,
         where=where,
     )
 
@@ -46,9 +50,9 @@ def _read(lines: list[str]) -> tuple[list[Frame], re.Match[str] | None]:
     further lines, which are left out."""
     frames: list[Frame] = []
     for line in lines:
-        place = _FRAME.match(line)
-        if place is not None:
-            frames.append(Frame(place[1], int(place[2]), place[3]))
+        match = _FRAME.match(line)
+        if match is not None:
+            frames.append(Frame(match[1], int(match[2]), match[3]))
         elif frames and line[:1] not in ("", " "):
             return frames, _LAST.match(line)
     return frames, None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from allaboard.analysis.roll_call.job_partition import SETTLE
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.facts import Answer, JobView, Link, Member, Who
 from allaboard.facts.samples import declared, gathering, held
 
@@ -119,7 +119,7 @@ DELAY = 0.02
 """Seconds of round trip: below it a link is not called far."""
 
 
-def heard_by_all(view: JobView) -> Iterator[tuple[Roll, Member]]:
+def heard_by_all(view: JobView) -> Iterator[tuple[RollCall, Member]]:
     """Members of roll calls whose findings reach everybody: all are here, or no more come for now.
     Who comes after that would not be told."""
     for roll in roll_calls(view) if view.leads else ():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Member, Phase
 
 
-def sent_away(roll: Roll) -> tuple[Member, ...]:
+def sent_away(roll: RollCall) -> tuple[Member, ...]:
     """A launcher ends all when one has failed. How they ended only it has heard: of those who raised, were
     killed or left by themselves it is known."""
     return tuple(
@@ -14,11 +14,11 @@ def sent_away(roll: Roll) -> tuple[Member, ...]:
     )
 
 
-def _at_the_door(roll: Roll, member: Member) -> bool:
+def _at_the_door(roll: RollCall, member: Member) -> bool:
     return member.round == roll.round > 0 and member.phase is Phase.ARRIVED
 
 
-def unaccounted(roll: Roll) -> tuple[int, ...]:
+def unaccounted(roll: RollCall) -> tuple[int, ...]:
     """The missing ranks that were not theirs."""
-    theirs = {m.declared.rank for m in sent_away(roll) if m.declared is not None}
-    return tuple(r for r in roll.missing if r not in theirs)
+    ended_ranks = {m.declared.rank for m in sent_away(roll) if m.declared is not None}
+    return tuple(r for r in roll.missing if r not in ended_ranks)

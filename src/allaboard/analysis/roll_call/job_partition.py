@@ -17,23 +17,25 @@ SETTLE = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
 
-def worlds(view: JobView, people: list[Member], came: list[Member]) -> list[list[Member]]:
+def worlds(view: JobView, processes: list[Member], declarers: list[Member]) -> list[list[Member]]:
     """Those of the ``people`` that ``came``, one list a world."""
-    declared = [m for m in came if m.declared is not None and m.declared.world_size > 1]
-    alone = [m for m in came if m.declared is not None and m.declared.world_size == 1]
+    declared = [m for m in declarers if m.declared is not None and m.declared.world_size > 1]
+    alone = [m for m in declarers if m.declared is not None and m.declared.world_size == 1]
     if (view.launched > 1 or view.joined) and declared:
-        inner = _nested(came)
-        within = {m.called for m in inner}
-        own = [m for m in declared if m.called not in within]
+        nested = _nested(declarers)
+        nested_keys = {m.called for m in nested}
+        own_declarers = [m for m in declared if m.called not in nested_keys]
         # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
-        outer = _several(view, own) or [[m for m in came if m.called not in within]]
-        return outer + _by_place(inner, merge=True)
+        separate_worlds = _several(view, own_declarers) or [
+            [m for m in declarers if m.called not in nested_keys]
+        ]
+        return separate_worlds + _by_place(nested, merge=True)
     if alone and not declared:
-        return [[m] for m in alone] if _all_alone(view, people, alone) else []
+        return [[m] for m in alone] if _all_alone(view, processes, alone) else []
     # Of two jobs side by side, who comes first of each would seem to complete the other.
-    last = max([m.phase_since for m in declared], default=0.0)
-    quiet = not any(m.in_user_code for m in people) or view.now - last >= SETTLE
-    return _by_place(declared, merge=quiet)
+    last_arrival = max([m.phase_since for m in declared], default=0.0)
+    is_settled = not any(m.in_user_code for m in processes) or view.now - last_arrival >= SETTLE
+    return _by_place(declared, merge=is_settled)
 
 
 def _several(view: JobView, declared: list[Member]) -> list[list[Member]]:
@@ -44,26 +46,34 @@ def _several(view: JobView, declared: list[Member]) -> list[list[Member]]:
         assert member.declared is not None
         places[member.declared.place].append(member)
     sizes = [max(sizes_of(members)) for members in places.values()]
-    several = len(places) > 1 and not view.joined and sum(sizes) <= view.launched
-    return list(places.values()) if several else []
+    is_several = len(places) > 1 and not view.joined and sum(sizes) <= view.launched
+    return list(places.values()) if is_several else []
 
 
-def _nested(came: list[Member]) -> list[Member]:
+def _nested(declarers: list[Member]) -> list[Member]:
     """Processes of a worker of which another process has been let through its own init, and lives: they make
     worlds of their own (a checkpoint in the background, an engine), at places of their own."""
-    through = {
-        (m.worker, m.who.host): m
-        for m in came
-        if m.alive and Phase.ARRIVED < m.phase < Phase.LEAVING
+    through_init = {
+        (member.worker, member.who.host): member
+        for member in declarers
+        if member.alive and Phase.ARRIVED < member.phase < Phase.LEAVING
     }
-    found = []
-    for m in came:
-        other = through.get((m.worker, m.who.host))
-        if other is None or other is m or m.declared is None or other.declared is None:
+    nested = []
+    for member in declarers:
+        other_process = through_init.get((member.worker, member.who.host))
+        if (
+            other_process is None
+            or other_process is member
+            or member.declared is None
+            or other_process.declared is None
+        ):
             continue
-        if m.started_at > other.started_at and m.declared.place != other.declared.place:
-            found.append(m)
-    return found
+        if (
+            member.started_at > other_process.started_at
+            and member.declared.place != other_process.declared.place
+        ):
+            nested.append(member)
+    return nested
 
 
 def sizes_of(members: Iterable[Member]) -> dict[int, list[Member]]:
@@ -75,10 +85,10 @@ def sizes_of(members: Iterable[Member]) -> dict[int, list[Member]]:
     return sizes
 
 
-def _all_alone(view: JobView, people: list[Member], alone: list[Member]) -> bool:
+def _all_alone(view: JobView, processes: list[Member], alone: list[Member]) -> bool:
     """Whether members of worlds of one may go on: nobody else may yet come and say that they belong
     together, or nobody did for a while."""
-    if view.launched <= 1 or not any(m.in_user_code for m in people):
+    if view.launched <= 1 or not any(m.in_user_code for m in processes):
         return True
     return view.now - max(m.phase_since for m in alone) >= SETTLE
 
@@ -92,15 +102,15 @@ def _by_place(members: Iterable[Member], merge: bool) -> list[list[Member]]:
     groups: list[list[Member]] = []
     for members_here in places.values():
         # One job in which somebody has a wrong address: same size, no rank in common, not full.
-        other = next((g for g in groups if merge and _completes(g, members_here)), None)
-        if other is None:
+        completable = next((g for g in groups if merge and _completes(g, members_here)), None)
+        if completable is None:
             groups.append(list(members_here))
         else:
-            other += members_here
+            completable += members_here
     return groups
 
 
-def _completes(one: list[Member], other: list[Member]) -> bool:
-    sizes = {m.declared.world_size for m in one + other if m.declared is not None}
-    ranks = [m.declared.rank for m in one + other if m.declared is not None]
-    return len(sizes) == 1 and len(set(ranks)) == len(ranks) and len(one) < max(sizes)
+def _completes(group: list[Member], newcomers: list[Member]) -> bool:
+    sizes = {m.declared.world_size for m in group + newcomers if m.declared is not None}
+    ranks = [m.declared.rank for m in group + newcomers if m.declared is not None]
+    return len(sizes) == 1 and len(set(ranks)) == len(ranks) and len(group) < max(sizes)

@@ -37,8 +37,8 @@ def other_way(
 ) -> dict[str, tuple[str, ...]]:
     """What is to be tried once more, by the host that is to try it: every failed (source, target) the other
     way round, where that has not been tried."""
-    wanted: dict[str, list[str]] = defaultdict(list)
+    sources_by_host: dict[str, list[str]] = defaultdict(list)
     for source, target in failed:
-        if (target, source) not in tried and len(wanted[target]) < AGAIN:
-            wanted[target].append(source)
-    return {host: tuple(others) for host, others in wanted.items() if others}
+        if (target, source) not in tried and len(sources_by_host[target]) < AGAIN:
+            sources_by_host[target].append(source)
+    return {host: tuple(targets) for host, targets in sources_by_host.items() if targets}

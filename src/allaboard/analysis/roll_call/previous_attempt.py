@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import JobView, Member, Phase
 
 STUCK = 10.0
@@ -13,26 +13,26 @@ REFUSED = "connectFullMesh failed"
 """What gloo raises where the addresses that it read from the store are not those of its peers."""
 
 
-def before(view: JobView, roll: Roll) -> tuple[Member, ...]:
+def before(view: JobView, roll: RollCall) -> tuple[Member, ...]:
     """Those who passed the door at this roll's place, and had ended before the last of it came there."""
-    told = roll.here[0].declared if roll.here else None
-    if told is None or not told.place.startswith("tcp://"):
+    declared = roll.here[0].declared if roll.here else None
+    if declared is None or not declared.place.startswith("tcp://"):
         return ()
-    began = min(m.started_at for m in roll.here)
-    ours = {m.called for m in roll.here}
+    first_started_at = min(m.started_at for m in roll.here)
+    present_keys = {m.called for m in roll.here}
     return tuple(
         m
         for m in view.members
-        if m.called not in ours
+        if m.called not in present_keys
         and m.declared is not None
-        and m.declared.place == told.place
+        and m.declared.place == declared.place
         and m.exit is not None
         and m.phase > Phase.ARRIVED
-        and m.exit.at <= began
+        and m.exit.at <= first_started_at
     )
 
 
-def misled(view: JobView, roll: Roll) -> tuple[Member, ...]:
+def misled(view: JobView, roll: RollCall) -> tuple[Member, ...]:
     """Those of a roll for whom init does not come back, or has failed since peers were not where the store
     says that they are."""
     stuck = [

@@ -15,12 +15,12 @@ OWN_PORT = (
 
 def joined_again(member: Member) -> bool:
     """Whether its last init met at the port of an earlier one of the same process."""
-    told = member.declared
+    declared = member.declared
     return (
-        told is not None
-        and told.again
-        and told.framework == "torch"
-        and told.place.startswith("tcp://")
+        declared is not None
+        and declared.again
+        and declared.framework == "torch"
+        and declared.place.startswith("tcp://")
     )
 
 
@@ -39,16 +39,22 @@ def meets_the_earlier(view: JobView, waiting: tuple[Member, ...]) -> bool:
 
 def _calls(member: Member) -> int:
     """How many calls it has made since its last init, in the group where it made the most."""
-    made = [g.number for g in member.groups if g.round == member.round]
-    return max([*made, member.op.position if member.op is not None else 0])
+    call_counts = [g.number for g in member.groups if g.round == member.round]
+    return max([*call_counts, member.op.position if member.op is not None else 0])
 
 
 def seen(view: JobView, waiting: tuple[Member, ...]) -> tuple[Evidence, ...]:
     """What shows it, of those who wait."""
-    told = waiting[0].declared
-    assert told is not None
-    within = ", ".join(str(m.who.rank) for m in inside(view))
+    declared = waiting[0].declared
+    assert declared is not None
+    ranks_inside = ", ".join(str(m.who.rank) for m in inside(view))
     return (
-        Evidence(f"init number {waiting[0].round} of this process, at {told.place}", "black box"),
-        *((Evidence(f"rank {within}: still inside {told.call}", "black box"),) if within else ()),
+        Evidence(
+            f"init number {waiting[0].round} of this process, at {declared.place}", "black box"
+        ),
+        *(
+            (Evidence(f"rank {ranks_inside}: still inside {declared.call}", "black box"),)
+            if ranks_inside
+            else ()
+        ),
     )

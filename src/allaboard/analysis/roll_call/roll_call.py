@@ -19,7 +19,7 @@ RPC = "init_rpc"
 """The init of PyTorch's RPC. Who takes part in it may be others than those who join a process group."""
 
 
-class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One roll call. ``size`` is the number of workers that were started together where somebody declared
     it, else the world size that most members declared, ``tied`` where as many declared another; ``here``
     have entered init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
@@ -30,51 +30,56 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     size: int
     round: int
-    here: tuple[Member, ...]
+    present: tuple[Member, ...]
     late: tuple[Member, ...]
-    gone: tuple[Member, ...]
+    ended: tuple[Member, ...]
     missing: tuple[int, ...]
-    twice: tuple[tuple[Member, ...], ...]
-    sizes: dict[int, tuple[Member, ...]]
-    leaving: tuple[Member, ...] = ()
-    tied: bool = False
-    beside: bool = False
+    duplicates: tuple[tuple[Member, ...], ...]
+    members_by_size: dict[int, tuple[Member, ...]]
+    leaving_early: tuple[Member, ...] = ()
+    is_tied: bool = False
+    is_rpc_only: bool = False
 
     @property
-    def complete(self) -> bool:
-        return not (self.missing or self.twice or self.leaving) and len(self.sizes) == 1
+    def is_complete(self) -> bool:
+        return (
+            not (self.missing or self.duplicates or self.leaving_early)
+            and len(self.members_by_size) == 1
+        )
 
     @property
     @cached_per_view
     def held(self) -> tuple[Member, ...]:
         """Those who stand at the door now."""
-        return tuple([m for m in self.here if m.phase is Phase.ARRIVED and m.exit is None])
+        return tuple([m for m in self.present if m.phase is Phase.ARRIVED and m.exit is None])
 
     @property
     @cached_per_view
-    def inside(self) -> tuple[Member, ...]:
+    def in_init(self) -> tuple[Member, ...]:
         """Those who are in their framework's init, through the door or because nobody was held at one."""
-        return tuple([m for m in self.here if m.phase is Phase.JOINING and m.exit is None])
+        return tuple([m for m in self.present if m.phase is Phase.JOINING and m.exit is None])
 
     @property
     @cached_per_view
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Whether they who stand at the door wait for somebody whose host was interrupted."""
-        ended = [m for m in (*self.gone, *self.here) if not m.alive]
+        ended = [m for m in (*self.ended, *self.present) if not m.alive]
         return bool(self.held) and any(m.interrupted is not None for m in ended)
 
     @property
-    def never_heard_of(self) -> tuple[int, ...]:
+    def unheard_ranks(self) -> tuple[int, ...]:
         """Missing ranks that no living or ended process can account for."""
-        here = {m.declared.rank for m in self.here if m.declared is not None}  # of any world size
-        unclaimed = tuple([r for r in self.missing if r not in here])
-        spare = len(unclaimed) - len(self.late) - len(self.gone)
-        return unclaimed[len(unclaimed) - spare :] if spare > 0 else ()
+        present_ranks = {
+            m.declared.rank for m in self.present if m.declared is not None
+        }  # of any world size
+        unclaimed = tuple([r for r in self.missing if r not in present_ranks])
+        unexplained = len(unclaimed) - len(self.late) - len(self.ended)
+        return unclaimed[len(unclaimed) - unexplained :] if unexplained > 0 else ()
 
-    def settled(self, now: float) -> bool:
+    def is_settled(self, now: float) -> bool:
         """Whether everybody who may still come is here: before that, a majority may turn."""
-        enough = not self.late and len(self.here) >= min(self.sizes)
-        return enough or now - self.last_arrival >= SETTLE
+        is_enough = not self.late and len(self.present) >= min(self.members_by_size)
+        return is_enough or now - self.last_arrival >= SETTLE
 
     @property
     @cached_per_view
@@ -88,18 +93,18 @@ class Roll(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @cached_per_view
-def roll_calls(view: JobView) -> tuple[Roll, ...]:
+def roll_calls(view: JobView) -> tuple[RollCall, ...]:
     """Every roll call that somebody has answered, one a job."""
-    people = [m for m in view.members if not m.launcher]
-    came = [m for m in people if m.declared is not None]
-    beside = [m for m in came if _rpc(m)]
-    if len(beside) < len(came):
-        came = [m for m in came if not _rpc(m)]
+    processes = [m for m in view.members if not m.launcher]
+    declarers = [m for m in processes if m.declared is not None]
+    rpc_members = [m for m in declarers if _rpc(m)]
+    if len(rpc_members) < len(declarers):
+        declarers = [m for m in declarers if not _rpc(m)]
     else:
-        beside = []
-    groups = worlds(view, people, came)
-    rolls = [_roll(view, group, people) for group in groups]
-    return tuple(rolls + [_beside(m) for m in beside if m.phase is Phase.ARRIVED])
+        rpc_members = []
+    groups = worlds(view, processes, declarers)
+    rolls = [_roll(view, group, processes) for group in groups]
+    return tuple(rolls + [_beside(m) for m in rpc_members if m.phase is Phase.ARRIVED])
 
 
 def _rpc(member: Member) -> bool:
@@ -112,11 +117,11 @@ def in_rpc(view: JobView) -> bool:
     return any(_rpc(m) for m in view.alive)
 
 
-def _beside(member: Member) -> Roll:
+def _beside(member: Member) -> RollCall:
     """Whoever is missing at its RPC may stand in the init of its group, and wait for nobody here."""
     assert member.declared is not None
     size = member.declared.world_size
-    return Roll(
+    return RollCall(
         size=size,
         round=member.round,
         here=(member,),
@@ -135,13 +140,13 @@ def _present(view: JobView, group: list[Member]) -> list[Member]:
     launchers = {_launch(m) for m in view.members if m.launcher}
     if not launchers or all(m.exit is None for m in group):
         return group
-    last: dict[tuple[int, str], float] = defaultdict(float)
+    last_started_at: dict[tuple[int, str], float] = defaultdict(float)
     for m in group:
-        last[_launch(m)] = max(last[_launch(m)], m.started_at)
+        last_started_at[_launch(m)] = max(last_started_at[_launch(m)], m.started_at)
     return [
         m
         for m in group
-        if m.exit is None or _launch(m) not in launchers or m.exit.at >= last[_launch(m)]
+        if m.exit is None or _launch(m) not in launchers or m.exit.at >= last_started_at[_launch(m)]
     ]
 
 
@@ -150,71 +155,77 @@ def _launch(member: Member) -> tuple[int, str]:
     return member.worker, member.who.host
 
 
-def _roll(view: JobView, group: list[Member], people: list[Member]) -> Roll:
+def _roll(view: JobView, group: list[Member], processes: list[Member]) -> RollCall:
     group = _present(view, group)
     round_ = max([m.round for m in group])
-    here = [m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)]
+    present = [
+        m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)
+    ]
     # Who has not come again, or has ended, may have had no part in this round's world.
     sizes = sizes_of(m for m in group if m.round == round_)
     size = max(sizes, key=lambda s: (s == view.launched > 1, len(sizes[s]), s))
-    most = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
-    by_rank, twice = _claimed(here, size)
-    others = _others(view, here, group, people) if size > 1 else []
-    missing = _missing(by_rank, min(size, LARGEST))
-    by_index = {m.who.rank: m for m in others if m.who.rank >= 0}
-    relevant = [by_index[r] for r in missing if r in by_index]
-    relevant += [m for m in others if m.who.rank < 0]
-    return Roll(
+    tied_sizes = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
+    rank_owners, duplicates = _claimed(present, size)
+    absent = _others(view, present, group, processes) if size > 1 else []
+    missing = _missing(rank_owners, min(size, LARGEST))
+    absent_by_rank = {m.who.rank: m for m in absent if m.who.rank >= 0}
+    accountable = [absent_by_rank[r] for r in missing if r in absent_by_rank]
+    accountable += [m for m in absent if m.who.rank < 0]
+    return RollCall(
         size=size,
         round=round_,
-        here=tuple(here),
-        late=tuple(m for m in relevant if m.alive),
-        gone=tuple(m for m in relevant if not m.alive),
+        here=tuple(present),
+        late=tuple(m for m in accountable if m.alive),
+        gone=tuple(m for m in accountable if not m.alive),
         missing=missing,
-        twice=twice,
+        twice=duplicates,
         sizes={s: tuple(ms) for s, ms in sizes.items()},
-        tied=len(most) > 1 and size != view.launched,
-        leaving=tuple([m for m in here if m.phase is Phase.LEAVING])
+        tied=len(tied_sizes) > 1 and size != view.launched,
+        leaving=tuple([m for m in present if m.phase is Phase.LEAVING])
         if view.rolled_at is None
         else (),
     )
 
 
 def _claimed(
-    here: list[Member], size: int
+    present: list[Member], size: int
 ) -> tuple[dict[int, Member], tuple[tuple[Member, ...], ...]]:
     """Who claimed each rank first, and the groups that claim the same."""
-    first: dict[int, Member] = {}
-    several: dict[int, list[Member]] = {}
-    for member in here:
-        told = member.declared
-        assert told is not None
-        if told.world_size != size:  # another world's rank says nothing about this one
+    first_claims: dict[int, Member] = {}
+    duplicates: dict[int, list[Member]] = {}
+    for member in present:
+        declared = member.declared
+        assert declared is not None
+        if declared.world_size != size:  # another world's rank says nothing about this one
             continue
-        before = first.setdefault(told.rank, member)
-        if before is not member:
-            several.setdefault(told.rank, [before]).append(member)
-    return first, tuple(tuple(several[r]) for r in first if r in several) if several else ()
+        first_claimant = first_claims.setdefault(declared.rank, member)
+        if first_claimant is not member:
+            duplicates.setdefault(declared.rank, [first_claimant]).append(member)
+    return first_claims, tuple(
+        tuple(duplicates[r]) for r in first_claims if r in duplicates
+    ) if duplicates else ()
 
 
 def _others(
-    view: JobView, here: list[Member], group: list[Member], people: list[Member]
+    view: JobView, present: list[Member], group: list[Member], processes: list[Member]
 ) -> list[Member]:
     """Who is not here, and may belong to this roll call."""
-    if len(here) == len(people):
+    if len(present) == len(processes):
         return []
-    present, ours = {id(m) for m in here}, {id(m) for m in group}
-    began = min([m.started_at for m in here], default=0.0)
-    found = [
+    present_ids, group_ids = {id(m) for m in present}, {id(m) for m in group}
+    first_started_at = min([m.started_at for m in present], default=0.0)
+    candidates = [
         m
-        for m in people
-        if id(m) not in present
-        and (m.declared is None or id(m) in ours or _rpc(m))
+        for m in processes
+        if id(m) not in present_ids
+        and (m.declared is None or id(m) in group_ids or _rpc(m))
         and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
-        and not (m.exit is not None and m.candidate and m.exit.at <= began)  # ... before these
+        and not (
+            m.exit is not None and m.candidate and m.exit.at <= first_started_at
+        )  # ... before these
     ]
-    found.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts
-    return found
+    candidates.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts
+    return candidates
 
 
 def _missing(claimed: dict[int, Member], size: int) -> tuple[int, ...]:

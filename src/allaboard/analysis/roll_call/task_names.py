@@ -10,32 +10,32 @@ from allaboard.facts.configuration.cluster import TASK_ORDER
 NAMED = 8
 
 
-def who(told: Declared | None, rank: int) -> Who:
+def who(declared: Declared | None, rank: int) -> Who:
     """The member of this rank, of whom perhaps no process was ever seen."""
-    task = _tasks(told)[rank : rank + 1]
+    task = _tasks(declared)[rank : rank + 1]
     if not task:
         return Who(index=rank, rank=rank)
     job, _, index = task[0][0].partition(":")
     return Who(job=job, index=int(index), rank=rank)
 
 
-def called(told: Declared | None, ranks: Iterable[int], most: int = NAMED) -> str:
+def called(declared: Declared | None, ranks: Iterable[int], max_named: int = NAMED) -> str:
     """``rank 2, 3``; ``ps 0 (h3:29500), ps 1 (h4:29500)`` where the cluster lists tasks."""
-    each = tuple(ranks)
-    tasks = _tasks(told)
-    more = f" and {len(each) - most} more" if len(each) > most else ""
-    if not tasks or max(each, default=0) >= len(tasks):
-        return f"rank {', '.join(map(str, each[:most]))}{more}"
-    listed = (tasks[r] for r in each[:most])
+    rank_list = tuple(ranks)
+    tasks = _tasks(declared)
+    more = f" and {len(rank_list) - max_named} more" if len(rank_list) > max_named else ""
+    if not tasks or max(rank_list, default=0) >= len(tasks):
+        return f"rank {', '.join(map(str, rank_list[:max_named]))}{more}"
+    listed = (tasks[r] for r in rank_list[:max_named])
     return ", ".join(f"{task.replace(':', ' ')} ({address})" for task, address in listed) + more
 
 
-def _tasks(told: Declared | None) -> tuple[tuple[str, str], ...]:
+def _tasks(declared: Declared | None) -> tuple[tuple[str, str], ...]:
     """Task and address of each rank; nothing where the framework's ranks are no tasks."""
-    if told is None or not told.cluster:
+    if declared is None or not declared.cluster:
         return ()
     placed = []
-    for task, address in told.cluster.items():
+    for task, address in declared.cluster.items():
         job, _, index = task.partition(":")
         if not index.isdecimal():
             return ()
@@ -48,4 +48,4 @@ def _tasks(told: Declared | None) -> tuple[tuple[str, str], ...]:
                 address,
             )
         )
-    return tuple((task, address) for *_, task, address in sorted(placed)[: told.world_size])
+    return tuple((task, address) for *_, task, address in sorted(placed)[: declared.world_size])

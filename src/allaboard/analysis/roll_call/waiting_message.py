@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.roll_call import Roll, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.roll_call.task_names import called
 from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
 
@@ -15,16 +15,18 @@ def waits(view: JobView) -> str:
     call = view.call
     if view.joined and not view.leads and call is not None and rolls[0].held:
         seconds = view.now - rolls[0].first_arrival
-        place = f"{call.address}, where all meet" if call.address else "the way to the meeting"
-        return f"waiting {seconds:.0f} s for {place}: {_means(call)}"
+        meeting_place = (
+            f"{call.address}, where all meet" if call.address else "the way to the meeting"
+        )
+        return f"waiting {seconds:.0f} s for {meeting_place}: {_means(call)}"
     return awaited(view, rolls[0])
 
 
 def _means(call: Call) -> str:
     """What was met there, and what it leaves open."""
     if call.answer in (Answer.OTHER, Answer.FAILED):
-        told = call.kind or call.answer is Answer.FAILED
-        return call.said if told else "another program answers there"
+        is_answer_known = call.kind or call.answer is Answer.FAILED
+        return call.said if is_answer_known else "another program answers there"
     if call.answer is not Answer.REFUSED:
         return MET[call.answer]
     if call.shook:
@@ -32,21 +34,21 @@ def _means(call: Call) -> str:
     return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
 
 
-def awaited(view: JobView, roll: Roll) -> str:
+def awaited(view: JobView, roll: RollCall) -> str:
     """Who is here, and who is not: in which line, or never heard of."""
-    here = roll.size - len(roll.missing)
+    arrived = roll.size - len(roll.missing)
     seconds = view.now - roll.first_arrival if roll.held else 0.0
-    text = f"{here} of {roll.size} aboard, waiting {seconds:.0f} s for "
-    told = [how_far(m) for m in roll.late[:NAMED]]
-    unheard = roll.never_heard_of
-    if unheard:
-        told.append(f"{called(roll.here[0].declared, unheard)}: never heard of")
-    elif not told:
-        told.append("those who came to agree on who is who")
-    return text + "; ".join([*told, *(away(k) for k in turned_away(view, roll))])
+    text = f"{arrived} of {roll.size} aboard, waiting {seconds:.0f} s for "
+    parts = [how_far(m) for m in roll.late[:NAMED]]
+    unheard_ranks = roll.never_heard_of
+    if unheard_ranks:
+        parts.append(f"{called(roll.here[0].declared, unheard_ranks)}: never heard of")
+    elif not parts:
+        parts.append("those who came to agree on who is who")
+    return text + "; ".join([*parts, *(away(k) for k in turned_away(view, roll))])
 
 
-def turned_away(view: JobView, roll: Roll) -> list[Knock]:
+def turned_away(view: JobView, roll: RollCall) -> list[Knock]:
     """Who came, was not let in, and may be of those that are missing: not who says to be one that is here. A
     worker of another job must say to be one that is not: most that come are none of ours."""
     return [
@@ -85,7 +87,7 @@ def how_far(member: Member) -> str:
     name = member.who.name
     if member.phase is Phase.IMPORTING:
         return f"{name}: importing {member.detail}"
-    place = member.stack.user if member.stack is not None else None
-    if place is not None:
-        return f"{name}: at {place}"
+    user_frame = member.stack.user if member.stack is not None else None
+    if user_frame is not None:
+        return f"{name}: at {user_frame}"
     return f"{name}: {member.phase.name.lower()}"

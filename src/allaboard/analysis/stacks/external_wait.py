@@ -37,9 +37,9 @@ _LINES = re.compile(
 
 def asks_another(frames: tuple[Frame, ...]) -> bool:
     """Whether what the innermost frame of the user's own code calls is such a wait."""
-    for at, frame in enumerate(frames):
+    for depth, frame in enumerate(frames):
         if frame.is_user:
-            return at == 0 and _LINES.search(frame.text) is not None
+            return depth == 0 and _LINES.search(frame.text) is not None
         if _waits(frame.file, frame.function):
             return True
     return False

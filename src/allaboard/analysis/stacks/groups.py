@@ -16,7 +16,7 @@ DEPTH = 256
 """Innermost frames that are kept of a stack."""
 
 
-class Group:
+class StackGroup:
     """The ranks whose stacks are one. ``frames`` are innermost first; without any, they are of ranks
     whose stack could not be read, or that came after ``PLACES`` other places."""
 
@@ -34,15 +34,15 @@ class Group:
         return next((f for f in self.frames if f.is_user), None)
 
 
-class Groups:
+class StackGroups:
     """Takes stacks in, one rank at a time. Times and other threads are not part of a place."""
 
     def __init__(self, places: int = PLACES) -> None:
-        self._room = places
-        self._by_text: dict[str, Group] = {}
-        self._by_frames: dict[tuple[Frame, ...], Group] = {}
-        self._unread = Group((), "no stack could be read")
-        self._beyond = Group((), f"at places beyond the first {places}")
+        self._max_places = places
+        self._by_text: dict[str, StackGroup] = {}
+        self._by_frames: dict[tuple[Frame, ...], StackGroup] = {}
+        self._unreadable = StackGroup((), "no stack could be read")
+        self._beyond = StackGroup((), f"at places beyond the first {places}")
 
     def add(self, rank: int, frames: tuple[Frame, ...]) -> None:
         """One rank's frames, innermost first; none where no stack could be had."""
@@ -55,39 +55,39 @@ class Groups:
         if group is None:
             frames = parse_faulthandler("Thread 0x1\n" + body, 0)[:DEPTH] if body else ()
             group = self._group(frames)
-            if len(self._by_text) < self._room:
+            if len(self._by_text) < self._max_places:
                 self._by_text[body] = group
         group.ranks.append(rank)
 
-    def __iter__(self) -> Iterator[Group]:
+    def __iter__(self) -> Iterator[StackGroup]:
         """The groups with ranks in them, largest first; what could not be read comes last."""
-        found = sorted(self._by_frames.values(), key=lambda g: (-len(g.ranks), g.ranks[0]))
-        yield from found
-        yield from (g for g in (self._beyond, self._unread) if g.ranks)
+        by_size = sorted(self._by_frames.values(), key=lambda g: (-len(g.ranks), g.ranks[0]))
+        yield from by_size
+        yield from (g for g in (self._beyond, self._unreadable) if g.ranks)
 
-    def _group(self, frames: tuple[Frame, ...]) -> Group:
+    def _group(self, frames: tuple[Frame, ...]) -> StackGroup:
         if not frames:
-            return self._unread
+            return self._unreadable
         group = self._by_frames.get(frames)
         if group is None:
-            if len(self._by_frames) >= self._room:
+            if len(self._by_frames) >= self._max_places:
                 return self._beyond
-            group = self._by_frames[frames] = Group(frames)
+            group = self._by_frames[frames] = StackGroup(frames)
         return group
 
 
 def main_block(text: str, main_thread: int = 0) -> str:
     """The lines below the main thread's heading. Thread ids differ between ranks that are at one
     place; what is left out of the block makes them equal."""
-    at = -1
+    heading = -1
     if main_thread:
-        at = text.find(f"hread 0x{main_thread:016x}")
-        if at < 0:
+        heading = text.find(f"hread 0x{main_thread:016x}")
+        if heading < 0:
             return ""
     else:
-        at = text.rfind("hread 0x")
-    begin = text.find("\n", at) + 1
-    if at < 0 or begin == 0:
+        heading = text.rfind("hread 0x")
+    start = text.find("\n", heading) + 1
+    if heading < 0 or start == 0:
         return ""
-    end = text.find("\n\n", begin)
-    return text[begin:] if end < 0 else text[begin:end]
+    end = text.find("\n\n", start)
+    return text[start:] if end < 0 else text[start:end]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from allaboard.analysis.stacks.groups import Group, Groups
+from allaboard.analysis.stacks.groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.outliers import outliers
 from allaboard.analysis.stacks.unranked_processes import UNNAMED, others, ranks_of
 from allaboard.facts import Crowd, Frame, Member, Who
@@ -13,20 +13,20 @@ from allaboard.facts.rank_sets import format_ranks
 
 def unnamed_of(members: Iterable[Member]) -> dict[int, Who]:
     """Those of whom no rank is known, as for `Dumps`: others started them, and nobody numbered them."""
-    found = [m for m in members if m.who.rank < 0]
-    hosts = {m.who.host for m in found}
+    unranked = [m for m in members if m.who.rank < 0]
+    hosts = {m.who.host for m in unranked}
     return {
         UNNAMED + m.worker: Who(
             job="process", index=-1, pid=m.who.pid, host=m.who.host if len(hosts) > 1 else ""
         )
-        for m in found
+        for m in unranked
     }
 
 
-def groups_of(members: Iterable[Member], unnamed: Mapping[int, Who] | None = None) -> Groups:
+def groups_of(members: Iterable[Member], unnamed: Mapping[int, Who] | None = None) -> StackGroups:
     """The last stacks of these members by rank; where the rank is not known, by their numbers in ``unnamed``,
     else by the worker's."""
-    groups = Groups()
+    groups = StackGroups()
     for member in members:
         if not member.launcher:
             number = member.who.rank if member.who.rank >= 0 else member.worker
@@ -36,14 +36,16 @@ def groups_of(members: Iterable[Member], unnamed: Mapping[int, Who] | None = Non
     return groups
 
 
-def crowds(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) -> tuple[Crowd, ...]:
+def crowds(
+    groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
+) -> tuple[Crowd, ...]:
     """Every place, that of most ranks first; ``unnamed`` as for `Dumps`."""
-    known = list(groups)
-    odd = outliers(known).odd
-    return tuple(_crowd(g, g in odd, unnamed or {}) for g in known)
+    group_list = list(groups)
+    outlying = outliers(group_list).odd
+    return tuple(_crowd(g, g in outlying, unnamed or {}) for g in group_list)
 
 
-def _crowd(group: Group, odd: bool, unnamed: Mapping[int, Who]) -> Crowd:
+def _crowd(group: StackGroup, is_outlier: bool, unnamed: Mapping[int, Who]) -> Crowd:
     leaf, user = group.frames[0] if group.frames else None, group.user
     return Crowd(
         ranks=format_ranks(ranks_of(group.ranks), len(group.ranks)),
@@ -51,7 +53,7 @@ def _crowd(group: Group, odd: bool, unnamed: Mapping[int, Who]) -> Crowd:
         doing=str(group.spot),
         at=str(user or ""),
         inside=leaf.function if leaf is not None and leaf is not user else "",
-        odd=odd,
+        odd=is_outlier,
         calls=tuple(_call(f) for f in group.frames),
         why=group.why,
         others=others(group.ranks, unnamed),

@@ -120,19 +120,19 @@ def spot(stack: Stack | None) -> Spot:
             if pattern.search(leaf.text):
                 return meaning if not _inside_data(stack) else Spot.DATA
     compiled = next((f.text for f in stack.frames if f.is_compiled), "")
-    called = compiled or (stack.user.text if stack.user is not None else "")
-    if leaf.file.endswith("torch/_ops.py") and _OPERATION.search(called):
+    source_line = compiled or (stack.user.text if stack.user is not None else "")
+    if leaf.file.endswith("torch/_ops.py") and _OPERATION.search(source_line):
         return Spot.COLLECTIVE  # as compiled graphs call them
     for frame in stack.frames:
-        known = _known(frame.file, frame.function)
-        if known is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
+        known_spot = _known(frame.file, frame.function)
+        if known_spot is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
             return Spot.DATA_SERVICE
-        if known is Spot.LOCK:
+        if known_spot is Spot.LOCK:
             return _at_lock(stack)
-        if known is Spot.INIT and any(_makes_group(f) for f in stack.frames):
+        if known_spot is Spot.INIT and any(_makes_group(f) for f in stack.frames):
             return Spot.GROUP  # by the same functions as the first one
-        if known is not None:
-            return known
+        if known_spot is not None:
+            return known_spot
     if asks_another(stack.frames):
         return Spot.ANSWER
     return Spot.USER if stack.user is not None else Spot.UNKNOWN
@@ -154,8 +154,8 @@ def _at_lock(stack: Stack) -> Spot:
 @lru_cache(maxsize=4096)
 def _known(path: str, name: str) -> Spot | None:
     """What the table says of this function; the ranks of a job are in the same few."""
-    found = (s for file, function, s in _COMPILED if function.match(name) and file.search(path))
-    return next(found, None)
+    matches = (s for file, function, s in _COMPILED if function.match(name) and file.search(path))
+    return next(matches, None)
 
 
 def waits_for_peers(stack: Stack | None) -> bool:
@@ -197,9 +197,9 @@ line, and not in there. Those that are frozen have no path."""
 def asking_line(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """The frames without the innermost ones that only ask for a state, where the user's own code asks: a busy
     wait is now in the question, now at the line itself, which is one place."""
-    for at, frame in enumerate(frames):
+    for depth, frame in enumerate(frames):
         if frame.is_user:
-            return frames[at:]
+            return frames[depth:]
         if not _asks(frame.file, frame.function):
             break
     return frames
@@ -210,12 +210,12 @@ def _asks(file: str, function: str) -> bool:
     return any(f.search(file) and g.match(function) for f, g in _ASKING)
 
 
-def same_place(one: tuple[Frame, ...], other: tuple[Frame, ...]) -> bool:
+def same_place(frames: tuple[Frame, ...], other_frames: tuple[Frame, ...]) -> bool:
     """Whether two looks show one place: the same functions all the way out. The innermost line may
     differ, as it does in a loop; the lines of the callers may not."""
-    if one == other:  # as most are, and told at once
+    if frames == other_frames:  # as most are, and told at once
         return True
-    return len(one) == len(other) and all(
+    return len(frames) == len(other_frames) and all(
         a.file == b.file and a.function == b.function and (i == 0 or a.line == b.line)
-        for i, (a, b) in enumerate(zip(one, other, strict=True))
+        for i, (a, b) in enumerate(zip(frames, other_frames, strict=True))
     )

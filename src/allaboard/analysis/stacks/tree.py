@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 
-from allaboard.analysis.stacks.groups import Group
+from allaboard.analysis.stacks.groups import StackGroup
 from allaboard.analysis.stacks.unranked_processes import others, ranks_of
 from allaboard.facts import Branch, Frame, Who
 from allaboard.facts.rank_sets import rank_ranges
@@ -22,12 +22,14 @@ class _Node:
 
     def __init__(self, frame: Frame | None) -> None:
         self.frame = frame
-        self.places: list[Group] = []
-        self.below: dict[Frame, _Node] = {}
-        self.ends = False
+        self.groups: list[StackGroup] = []
+        self.children: dict[Frame, _Node] = {}
+        self.is_end = False
 
 
-def merge(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) -> tuple[Branch, ...]:
+def merge(
+    groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
+) -> tuple[Branch, ...]:
     """The tree's outermost branches, those of most ranks first. Groups without frames are left out.
     ``unnamed`` as for `Dumps`."""
     root = _Node(None)
@@ -45,23 +47,23 @@ def merge(groups: Iterable[Group], unnamed: Mapping[int, Who] | None = None) -> 
 
 def _branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
     """Without recursion: stacks may be deeper than ours may get."""
-    order: list[tuple[_Node, list[Frame], list[_Node]]] = []
+    visited: list[tuple[_Node, list[Frame], list[_Node]]] = []
     queue = list(root.below.values())
     while queue:
         node = queue.pop()
-        calls, last = _chain(node)
-        parts = list(last.below.values())
-        order.append((node, calls, parts))
-        queue += parts
-    made: dict[int, Branch] = {}
-    for node, calls, parts in reversed(order):
+        calls, chain_end = _chain(node)
+        children = list(chain_end.below.values())
+        visited.append((node, calls, children))
+        queue += children
+    made_branches: dict[int, Branch] = {}
+    for node, calls, children in reversed(visited):
         ranks = array("I")
         for group in node.places:
             ranks.extend(group.ranks)
-        below = tuple(sorted((made.pop(id(p)) for p in parts), key=_size))
+        below = tuple(sorted((made_branches.pop(id(p)) for p in children), key=_size))
         named = tuple(rank_ranges(ranks_of(ranks)))
-        made[id(node)] = Branch(named, tuple(calls), below, others(ranks, unnamed))
-    return tuple(sorted((made[id(n)] for n in root.below.values()), key=_size))
+        made_branches[id(node)] = Branch(named, tuple(calls), below, others(ranks, unnamed))
+    return tuple(sorted((made_branches[id(n)] for n in root.below.values()), key=_size))
 
 
 def _chain(node: _Node) -> tuple[list[Frame], _Node]:

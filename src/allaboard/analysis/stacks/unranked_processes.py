@@ -25,9 +25,11 @@ def people(
     numbers: Iterable[int], unnamed: Mapping[int, Who], shown: int = MAX_SHOWN_RANGES
 ) -> str:
     """Several in a sentence: ``ranks 0,2``, ``rank 0 and pid 4242 (rank unknown)``."""
-    known = list(numbers)
-    ranks = ranks_of(known)
-    return describe_ranks(format_ranks(ranks, shown), len(ranks), others(known, unnamed), shown)
+    number_list = list(numbers)
+    ranks = ranks_of(number_list)
+    return describe_ranks(
+        format_ranks(ranks, shown), len(ranks), others(number_list, unnamed), shown
+    )
 
 
 def _called(who: Who | None, number: int) -> str:

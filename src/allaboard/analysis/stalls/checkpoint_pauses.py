@@ -5,7 +5,7 @@ The other members wait for it meanwhile, and go on when it comes back.
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.killed_child import killed_below
+from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, spot
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
@@ -85,7 +85,7 @@ def awaits_outside_answer(member: Member) -> bool:
     """
     if member.stack is None or ended_thread(member) is not None or member_waits_for_peers(member):
         return False
-    if member.stack.stopped or killed_below(member):
+    if member.stack.stopped or killed_child_evidence(member):
         return False
     position = spot(member.stack)
     return position is Spot.ANSWER or (position is Spot.LOCK and member.stack.asks)

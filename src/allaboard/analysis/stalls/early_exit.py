@@ -4,8 +4,8 @@ it."""
 from __future__ import annotations
 
 from allaboard.analysis.collectives.point_to_point import parse_message
-from allaboard.analysis.failures.failure_causality import ended_at, failed, failed_at
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.failure_causality import ended_at, failed_at, has_failed
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.stall import find_stall
@@ -32,11 +32,11 @@ def find_early_exits(view: JobView) -> tuple[list[Member], list[Member]] | None:
     leavers = [
         m
         for m in exited
-        if ended_at(m) <= min((failed_at(v) for v in victims if failed(v)), default=view.now)
+        if ended_at(m) <= min((failed_at(v) for v in victims if has_failed(v)), default=view.now)
     ]
     # Somebody who failed by himself, before the first of them fell, is the better answer.
-    first_victim_failed_at = min((failed_at(v) for v in victims if failed(v)), default=view.now)
-    first_failures = [m for m in view.members if failed(m) and not lost_peer(m)]
+    first_victim_failed_at = min((failed_at(v) for v in victims if has_failed(v)), default=view.now)
+    first_failures = [m for m in view.members if has_failed(m) and not has_lost_peer(m)]
     if any(
         failed_at(m) <= max(first_victim_failed_at + EXIT_NOTICE_DELAY_S, ended_at(first_exited))
         for m in first_failures
@@ -69,8 +69,8 @@ def _left_after_thread_died(member: Member) -> bool:
 
 def _suffers_from(view: JobView, member: Member, exited: list[Member]) -> bool:
     """Return True if the member waits in a stalled collective for one that exited, or failed by losing it."""
-    if failed(member):
-        return lost_peer(member) and failed_at(member) >= min(map(ended_at, exited)) - 1.0
+    if has_failed(member):
+        return has_lost_peer(member) and failed_at(member) >= min(map(ended_at, exited)) - 1.0
     current_stall = find_stall(view)
     if (
         current_stall is None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from allaboard import __version__
-from allaboard.analysis.stacks.groups import Groups
+from allaboard.analysis.stacks.groups import StackGroups
 from allaboard.analysis.stacks.places import crowds, groups_of
 from allaboard.analysis.stacks.stack_classifier import spot
 from allaboard.analysis.stacks.tree import merge
@@ -209,8 +209,8 @@ def _member(member: Member) -> str:
     return f"{member.who}: {doing}{step}{place}"
 
 
-def _groups(dumps: Dumps) -> Groups:
-    groups = Groups()
+def _groups(dumps: Dumps) -> StackGroups:
+    groups = StackGroups()
     for number, stack in sorted(dumps.stacks.items()):
         groups.add(number, stack.frames)
     return groups

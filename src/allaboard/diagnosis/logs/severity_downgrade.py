@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from allaboard.analysis.failures.failure_causality import failed, interrupted
+from allaboard.analysis.failures.failure_causality import has_failed, was_interrupted
 from allaboard.analysis.failures.post_traceback_output import LOGGED, OTHER_THREAD, WENT_ON
 from allaboard.diagnosis.logs.run_readers import Record
 from allaboard.facts import Evidence, Finding, Member, Severity
@@ -23,8 +23,8 @@ def eased(
     """The findings, with the severity that all that was read leaves them."""
     files = set(record.read)
     told = [_past(f, record.well, files) for f in found]
-    ended = [m for m in members if failed(m)]
-    by_hand = bool(ended) and all(map(interrupted, ended))
+    ended = [m for m in members if has_failed(m)]
+    by_hand = bool(ended) and all(map(was_interrupted, ended))
     if by_hand:
         told = [_with(f, Severity.INFO) if relations_of(f.rule).interruption else f for f in told]
     others = [f for f in told if f.severity is Severity.ERROR and not _caught(f)]

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from allaboard.analysis.failures.failure_causality import heard
+from allaboard.analysis.failures.failure_causality import known_exit_status
 from allaboard.hosts import exit_watcher, pidfd
 from allaboard.launch import signals
 from allaboard.launch.launch_plan import Plan
@@ -78,7 +78,7 @@ class _Keeper:
     def _end(self) -> dict[str, int | None]:
         """How it ended, as far as that says something of it."""
         status = exit_watcher.exit_status_of(self.pid, self.process)
-        code, number = heard(status) if status is not None else (None, None)
+        code, number = known_exit_status(status) if status is not None else (None, None)
         return {"code": code, "signal": number}
 
     def _obey(self, message: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.failure_causality import failures
+from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.member_names import names
 from allaboard.analysis.parameter_servers.parameter_servers import (
     goes_on_without,
@@ -29,7 +29,7 @@ def failure(view: JobView, policy: Policy) -> Verdict | None:
     to be started again, every second of theirs is lost."""
     if not policy.ends_survivors or (view.rolled_at is None and not policy.restarts):
         return None
-    found = failures(view)
+    found = order_failures(view)
     here = [
         m
         for m in found.began + found.fell

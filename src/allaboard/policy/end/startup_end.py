@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Member, Outcome, Phase, Severity, Stage
 from allaboard.policy.end.end_policy import BEFORE, Policy, Verdict, proven
 
@@ -15,7 +15,7 @@ KNOWN = 8.0
 
 
 def roll_call(
-    view: JobView, rolls: Iterable[Roll], claims: list[tuple[Stage, Claim]], policy: Policy
+    view: JobView, rolls: Iterable[RollCall], claims: list[tuple[Stage, Claim]], policy: Policy
 ) -> Verdict | None:
     """Somebody stands at the door, and it is proven that the others cannot come."""
     arrived = [roll.last_arrival for roll in rolls if roll.held]

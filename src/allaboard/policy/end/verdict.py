@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.analysis.parameter_servers.parameter_servers import goes_on_without
-from allaboard.analysis.roll_call.roll_call import Roll
+from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Outcome, Stage
 from allaboard.policy.end import failure_end, hang_end, startup_end
 from allaboard.policy.end.end_policy import Policy, Verdict
@@ -13,7 +13,7 @@ from allaboard.policy.end.end_policy import Policy, Verdict
 
 def verdict(
     view: JobView,
-    rolls: Iterable[Roll],
+    rolls: Iterable[RollCall],
     claims: Iterable[tuple[Stage, Claim]],
     policy: Policy,
 ) -> Verdict | None:
@@ -34,7 +34,7 @@ def verdict(
     )
 
 
-def _interrupted(view: JobView, rolls: Iterable[Roll], policy: Policy) -> Verdict | None:
+def _interrupted(view: JobView, rolls: Iterable[RollCall], policy: Policy) -> Verdict | None:
     """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
     if not view.interruptions:
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from allaboard.analysis.failures.failure_causality import failures
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.failure_causality import order_failures
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import how_ended, name
 from allaboard.analysis.stalls.early_exit import find_early_exits
 from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd, Saves
@@ -42,13 +42,13 @@ def round_end(
 
 def _asked(view: JobView, outcome: Outcome) -> bool:
     """Whether it ended at the user's word alone, on whichever host."""
-    return outcome is Outcome.INTERRUPTED and not failures(view).began
+    return outcome is Outcome.INTERRUPTED and not order_failures(view).began
 
 
 def cause(view: JobView) -> Cause | None:
     """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
-    found = failures(view)
-    gone = find_early_exits(view) if not any(not lost_peer(m) for m in found.began) else None
+    found = order_failures(view)
+    gone = find_early_exits(view) if not any(not has_lost_peer(m) for m in found.began) else None
     if gone is not None:
         one = gone[0][0]
         return Cause(who=name(one), what="left early, with exit code 0", steps=one.step)

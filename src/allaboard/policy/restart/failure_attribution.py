@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.analysis.failures.lost_peer import lost_peer
+from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS
 from allaboard.facts import Member, Who
 
@@ -29,7 +29,7 @@ def fell_with(member: Member, gone: Sequence[Gone]) -> Who | None:
     """Who of ``gone``, the oldest first, ended in its lifetime and took it along: the one that its error
     names, else the last server. None where it speaks of nobody who is lost."""
     text = member.raised.message if member.raised is not None else ""
-    if not lost_peer(member) and not _EMPTY.search(text):
+    if not has_lost_peer(member) and not _EMPTY.search(text):
         return None
     here = (member.who.job, member.who.index)
     named = {(job, int(index)) for job, index in _NAMED.findall(text)} - {here}
