@@ -73,8 +73,8 @@ def send(peer: socket.socket, ranks: int, classes: int) -> None:
 def receive(peer: socket.socket, ranks: int, classes: int) -> None:
     """Prints seconds, peak memory (MB above the start) and whether the right ones were named."""
     from allaboard.analysis.stacks.groups import StackGroups
-    from allaboard.analysis.stacks.outliers import outliers
-    from allaboard.analysis.stacks.tree import merge
+    from allaboard.analysis.stacks.outliers import find_outliers
+    from allaboard.analysis.stacks.tree import merge_stacks
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     groups, held, chunk, seen = StackGroups(), bytearray(), bytearray(CHUNK), 0
@@ -94,9 +94,9 @@ def receive(peer: socket.socket, ranks: int, classes: int) -> None:
         del held[:at]
     read = time.perf_counter() - began
     known = list(groups)
-    merge(known)
+    merge_stacks(known)
     named = array("I")
-    for group in outliers(known).odd:
+    for group in find_outliers(known).outliers:
         named.extend(group.ranks)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

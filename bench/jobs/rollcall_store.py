@@ -10,7 +10,7 @@ import time
 
 from torch.distributed import TCPStore
 
-from allaboard.analysis.roll_call.link_probe_schedule import targets
+from allaboard.analysis.roll_call.link_probe_schedule import probe_targets
 
 HERE = "127.0.0.1:1"
 """Where every simulated host is tried."""
@@ -37,7 +37,7 @@ def main() -> None:
     full = time.monotonic()
     assert all(told)
     if sys.argv[2] == "links":
-        lists = [json.dumps([(f"h{i}", HERE) for i in targets(rank, size)]) for rank in ranks]
+        lists = [json.dumps([(f"h{i}", HERE) for i in probe_targets(rank, size)]) for rank in ranks]
         store.multi_set([f"try/{rank}" for rank in ranks], lists)
         assert all(counted(store, "count of tried", [f"tried/{rank}" for rank in ranks]))
     store.set("verdict", "all aboard")

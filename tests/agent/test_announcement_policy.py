@@ -2,9 +2,10 @@
 
 import pytest
 
-from allaboard.agent.announcement_policy import AnnouncementPolicy, is_first_on_host
+from allaboard.agent.announcement_policy import AnnouncementPolicy
 from allaboard.agent.options import Options
 from allaboard.configuration.launcher_context import Described
+from allaboard.configuration.local_rank import is_first_on_host
 from allaboard.facts import Certainty, Finding, Severity, Stage
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.stacks.autograph_frames import rewritten
+from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.facts import Frame
 from allaboard.facts.samples import REDUCE, USER, member, stack
 
@@ -13,7 +13,7 @@ def test_the_users_own_call_is_the_place() -> None:
     inner, outer = Frame(MADE, 18, "if_body"), Frame(MADE, 24, "tf__step")
     one = member(1, stack=stack(inner, outer, USER))
     assert one.stack is not None and one.stack.user == USER
-    (found,) = rewritten(one)
+    (found,) = autograph_evidence(one)
     assert found.observed == (
         "it is in Python inside of the tf.function step, while that is traced"
     )
@@ -21,5 +21,5 @@ def test_the_users_own_call_is_the_place() -> None:
 
 
 def test_nothing_is_said_elsewhere() -> None:
-    assert rewritten(member(1, stack=stack(REDUCE, USER))) == ()
-    assert rewritten(member(1)) == ()
+    assert autograph_evidence(member(1, stack=stack(REDUCE, USER))) == ()
+    assert autograph_evidence(member(1)) == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.coordinator.gate import FIRST_WAIT, OUTSIDE, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
@@ -23,7 +23,7 @@ def gate() -> Gate:
 
 
 def test_a_refusal_is_told_as_a_state_long_before_it_is_a_finding() -> None:
-    refused, door = calling(Answer.REFUSED, said="Connection refused"), gate()
+    refused, door = example_attempt(Answer.REFUSED, said="Connection refused"), gate()
     assert not told(door, refused, OUTSIDE - 0.1)
     (said,) = told(door, refused, OUTSIDE)
     assert said.startswith(
@@ -37,11 +37,11 @@ def test_a_refusal_is_told_as_a_state_long_before_it_is_a_finding() -> None:
 
 def test_what_is_met_there_is_told_in_words() -> None:
     for answer in Answer:
-        (said,) = told(gate(), calling(answer, said=f"tls: {answer} is there"), FIRST_WAIT)
+        (said,) = told(gate(), example_attempt(answer, said=f"tls: {answer} is there"), FIRST_WAIT)
         assert len(said.partition("where all meet: ")[2].split()) > 2
 
 
 def test_who_has_met_the_others_waits_in_silence_for_longer() -> None:
-    door, aboard = gate(), calling(Answer.ABOARD)
+    door, aboard = gate(), example_attempt(Answer.ABOARD)
     assert not told(door, aboard, FIRST_WAIT - 0.1)
     assert len(told(door, aboard, FIRST_WAIT)) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Claim, JobView
 from allaboard.rules import net001_name_not_found, net004_unreachable
@@ -19,14 +19,14 @@ def _claimed(rule: Rule, view: JobView, address: str, met: str = "") -> Claim:
 
 
 def test_a_command_takes_it_without_brackets() -> None:
-    view = calling(Answer.UNREACHABLE, said="No route to host")
+    view = example_attempt(Answer.UNREACHABLE, said="No route to host")
     claim = _claimed(net004_unreachable.RULE, view, "[fd77::1]:29500", met="[fd77::1]:29500")
     assert "ip route get fd77::1 " in claim.fix
     assert "rendezvous address [fd77::1]:29500" in claim.summary
 
 
 def test_brackets_in_master_addr_are_to_go() -> None:
-    view = calling(Answer.NO_NAME, 3.0, "Name or service not known")
+    view = example_attempt(Answer.NO_NAME, 3.0, "Name or service not known")
     claim = _claimed(net001_name_not_found.RULE, view, "[[fd77::1]]:29500")
     assert "cannot resolve [fd77::1]," in claim.summary
     assert claim.fix.startswith("export MASTER_ADDR=fd77::1 ")

@@ -62,7 +62,9 @@ def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
         ended(0, at=95.0, raised=LOST), ended(1, at=94.9, signal=15), evaluates(at=60.0, signal=9)
     )
     found = order_failures(view)
-    assert [m.who.rank for m in found.began] == [1] and [m.who.rank for m in found.fell] == [0]
+    assert [m.who.rank for m in found.root_failures] == [1] and [
+        m.who.rank for m in found.consequences
+    ] == [0]
     said = {c.summary: [e.observed for e in c.evidence] for c in claims(view)}
     assert "rank 0 fell because of it" in said["worker 1 was killed by SIGTERM"]
     (own,) = (seen for text, seen in said.items() if text.startswith("evaluator 0"))
@@ -73,7 +75,7 @@ def test_what_the_launcher_does_to_it_in_the_end_is_not_its_own() -> None:
     found = order_failures(
         job(waiting(0), ended(1, at=90.0, signal=9), evaluates(at=92.0, signal=15))
     )
-    assert [m.who.rank for m in found.began] == [1] and not found.aside
+    assert [m.who.rank for m in found.root_failures] == [1] and not found.evaluators
 
 
 def test_the_same_exception_of_a_rank_is_an_error() -> None:

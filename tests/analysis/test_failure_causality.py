@@ -83,7 +83,7 @@ def test_last_words_speak_where_no_exception_was_kept() -> None:
 
 def split(*members: Member) -> tuple[list[int | None], list[int | None]]:
     found = order_failures(job(*members))
-    return [m.who.rank for m in found.began], [m.who.rank for m in found.fell]
+    return [m.who.rank for m in found.root_failures], [m.who.rank for m in found.consequences]
 
 
 def test_the_one_who_was_killed_began_it() -> None:

@@ -10,7 +10,12 @@ from math import ceil, log2
 import pytest
 
 from allaboard.analysis.network.link_faults import CONNECTS, Fault, faults
-from allaboard.analysis.roll_call.link_probe_schedule import AGAIN, ALL_PAIRS, other_way, targets
+from allaboard.analysis.roll_call.link_probe_schedule import (
+    MAX_ALL_PAIRS_HOSTS,
+    MAX_REVERSE_PROBES,
+    probe_targets,
+    reverse_probes,
+)
 from allaboard.facts import Answer, Link
 
 SIZES = (65, 66, 100, 128, 129, 257, 1000, 4096)
@@ -25,10 +30,10 @@ def link(source: int, target: int, works: bool) -> Link:
 
 def tried(hosts: int, dead: Dead) -> list[Link]:
     """What the hosts tell, both rounds, where ``dead(source, target)`` links do not work."""
-    first = [link(i, j, not dead(i, j)) for i in range(hosts) for j in targets(i, hosts)]
+    first = [link(i, j, not dead(i, j)) for i in range(hosts) for j in probe_targets(i, hosts)]
     wrong = [(k.source, k.target) for k in first if not k.works]
-    again = other_way(wrong, {(k.source, k.target) for k in first})
-    assert all(len(others) <= AGAIN for others in again.values())
+    again = reverse_probes(wrong, {(k.source, k.target) for k in first})
+    assert all(len(others) <= MAX_REVERSE_PROBES for others in again.values())
     pairs = [(int(h[1:]), int(other[1:])) for h, others in again.items() for other in others]
     return first + [link(i, j, not dead(i, j)) for i, j in pairs]
 
@@ -41,9 +46,9 @@ def told(hosts: int, dead: Dead) -> Fault:
 
 @pytest.mark.parametrize("hosts", SIZES)
 def test_a_host_tries_no_more_than_log2_of_them(hosts: int) -> None:
-    most = max(len(targets(i, hosts)) for i in range(hosts))
+    most = max(len(probe_targets(i, hosts)) for i in range(hosts))
     assert most <= ceil(log2(hosts))
-    assert hosts > ALL_PAIRS
+    assert hosts > MAX_ALL_PAIRS_HOSTS
 
 
 @pytest.mark.parametrize("hosts", SIZES)
@@ -64,7 +69,7 @@ def test_a_single_bad_link_is_named_with_its_direction(hosts: int) -> None:
     chance = random.Random(hosts)
     for _ in range(3 if hosts < 1000 else 1):
         one = chance.randrange(hosts)
-        other = chance.choice(targets(one, hosts))
+        other = chance.choice(probe_targets(one, hosts))
         pair = {f"h{one}", f"h{other}"}
         both = told(hosts, lambda a, b, w={one, other}: {a, b} == w)
         assert (both.host, set(both.pair), both.both) == ("", pair, True)
@@ -86,6 +91,6 @@ def test_two_parts_that_do_not_reach_each_other_are_one_fault(hosts: int) -> Non
 
 
 def test_few_hosts_try_every_pair_both_ways() -> None:
-    for hosts in (2, 3, 17, ALL_PAIRS):
-        pairs = {(i, j) for i in range(hosts) for j in targets(i, hosts)}
+    for hosts in (2, 3, 17, MAX_ALL_PAIRS_HOSTS):
+        pairs = {(i, j) for i in range(hosts) for j in probe_targets(i, hosts)}
         assert len(pairs) == hosts * (hosts - 1)

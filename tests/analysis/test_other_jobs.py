@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.facts import Answer, Holder
 from allaboard.facts.samples import gathering, held
 from allaboard.rules import join009_other_job, net005_port_taken
 
 
 def test_both_jobs_are_called_as_they_are_seen_from_here() -> None:
-    view = calling(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job")
+    view = example_attempt(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job")
     (claim,) = join009_other_job.check(view)
     assert claim.evidence[0].observed == "this job is 41, the other one is 42"
 

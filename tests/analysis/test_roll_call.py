@@ -15,7 +15,7 @@ def test_nobody_has_answered() -> None:
 
 def test_complete_when_every_rank_is_here() -> None:
     (roll,) = roll_calls(gathering(held(0), held(1), held(2)))
-    assert roll.complete and roll.size == 3 and not roll.missing
+    assert roll.is_complete and roll.size == 3 and not roll.missing
 
 
 def test_late_gone_and_never_heard_of_are_told_apart() -> None:
@@ -23,14 +23,14 @@ def test_late_gone_and_never_heard_of_are_told_apart() -> None:
     view = gathering(held(0, 4), coming(1), ended(2, code=1, member=early))
     (roll,) = roll_calls(view)
     assert [m.who.rank for m in roll.late] == [1]
-    assert [m.who.rank for m in roll.gone] == [2]
+    assert [m.who.rank for m in roll.ended] == [2]
     assert roll.missing == (1, 2, 3)
-    assert roll.never_heard_of == (3,)
+    assert roll.unheard_ranks == (3,)
 
 
 def test_a_rank_of_another_world_does_not_count() -> None:
     (roll,) = roll_calls(gathering(held(0), held(1), held(2, declared=declared(0, 1))))
-    assert roll.twice == () and roll.missing == (2,) and not roll.complete
+    assert roll.duplicates == () and roll.missing == (2,) and not roll.is_complete
 
 
 def test_a_second_round_waits_for_all_again() -> None:
@@ -50,7 +50,7 @@ def test_two_jobs_under_one_command_are_two_roll_calls() -> None:
         launched=1,
     )
     rolls = roll_calls(view)
-    assert [r.complete for r in rolls] == [True, True]
+    assert [r.is_complete for r in rolls] == [True, True]
 
 
 def test_one_wrong_address_under_one_command_is_one_roll_call() -> None:
@@ -64,15 +64,15 @@ def test_one_wrong_address_under_one_command_is_one_roll_call() -> None:
 
 def test_members_of_worlds_of_one_go_on_when_nobody_else_may_come() -> None:
     alone = [held(r, declared=declared(0, 1)) for r in range(2)]
-    assert [r.complete for r in roll_calls(gathering(*alone, launched=2))] == [True, True]
+    assert [r.is_complete for r in roll_calls(gathering(*alone, launched=2))] == [True, True]
     assert roll_calls(gathering(alone[0], coming(1), launched=2, now=61.0)) == ()
     late = roll_calls(gathering(alone[0], coming(1), launched=2, now=75.0))
-    assert [r.complete for r in late] == [True]
+    assert [r.is_complete for r in late] == [True]
 
 
 def test_one_worker_alone_goes_on_at_once() -> None:
     (roll,) = roll_calls(gathering(held(0, declared=declared(0, 1)), launched=1))
-    assert roll.complete
+    assert roll.is_complete
 
 
 def test_who_has_ended_has_no_part_in_a_later_smaller_world() -> None:
@@ -83,7 +83,7 @@ def test_who_has_ended_has_no_part_in_a_later_smaller_world() -> None:
         launched=3,
     )
     (roll,) = roll_calls(view)
-    assert roll.complete and roll.size == 2
+    assert roll.is_complete and roll.size == 2
 
 
 def test_workers_of_one_command_may_make_two_worlds() -> None:
@@ -92,9 +92,9 @@ def test_workers_of_one_command_may_make_two_worlds() -> None:
         return held(worker, declared=declared(rank, 2, place=place))
 
     early = gathering(one(0, 0, 0), one(2, 0, 1), coming(1), coming(3), launched=4)
-    assert [(r.complete, r.twice) for r in roll_calls(early)] == [(False, ()), (False, ())]
+    assert [(r.is_complete, r.duplicates) for r in roll_calls(early)] == [(False, ()), (False, ())]
     four = (one(0, 0, 0), one(1, 1, 0), one(2, 0, 1), one(3, 1, 1))
-    assert [r.complete for r in roll_calls(gathering(*four, launched=4))] == [True, True]
+    assert [r.is_complete for r in roll_calls(gathering(*four, launched=4))] == [True, True]
 
 
 def test_a_wrong_place_is_no_second_world() -> None:
@@ -105,7 +105,7 @@ def test_a_wrong_place_is_no_second_world() -> None:
 def test_who_is_here_with_another_world_size_was_heard_of() -> None:
     view = gathering(held(0, 2), held(1, declared=declared(1, 3)), launched=1, joined=True)
     (roll,) = roll_calls(view)
-    assert roll.tied and roll.size == 3 and roll.never_heard_of == (2,)
+    assert roll.is_tied and roll.size == 3 and roll.unheard_ranks == (2,)
 
 
 def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
@@ -115,15 +115,15 @@ def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
     ]
     new = {"worker": 0, "started_at": 22.0}
     (roll,) = roll_calls(gathering(above, *fell, held(0, 2, **new), launched=1))
-    assert not roll.twice and roll.missing == (1,)
+    assert not roll.duplicates and roll.missing == (1,)
     (roll,) = roll_calls(gathering(above, *fell, held(0, 2, **new), held(1, 2, **new), launched=1))
-    assert roll.complete
+    assert roll.is_complete
 
 
 def test_who_is_brought_back_alone_still_has_the_others_here() -> None:
     done = ended(0, code=0, at=20.0, member={"declared": declared(0, 2)})
     (roll,) = roll_calls(gathering(done, held(1, 2, started_at=22.0), launched=2, rolled_at=5.0))
-    assert roll.complete
+    assert roll.is_complete
 
 
 def _of_torchrun(rank: int, **changes: object) -> Member:
@@ -137,14 +137,14 @@ def test_a_rank_of_a_launcher_that_is_still_in_its_own_code_is_late() -> None:
     view = gathering(launcher, held(0, 2, worker=0), _of_torchrun(1), launched=0, now=130.0)
     (roll,) = roll_calls(view)
     assert [m.who.rank for m in roll.late] == [1]
-    assert roll.missing == (1,) and roll.never_heard_of == ()
+    assert roll.missing == (1,) and roll.unheard_ranks == ()
 
 
 def test_a_rank_of_a_launcher_that_died_before_init_is_gone() -> None:
     early = {"worker": 0, "candidate": True, "declared": None, "round": 0, "phase": Phase.LAUNCHED}
     dead = ended(1, code=1, at=62.0, member=early)
     (roll,) = roll_calls(gathering(held(0, 2, worker=0), dead, launched=0, now=70.0))
-    assert [m.who.rank for m in roll.gone] == [1] and roll.never_heard_of == ()
+    assert [m.who.rank for m in roll.ended] == [1] and roll.unheard_ranks == ()
 
 
 def test_a_program_that_ran_before_the_ranks_is_none_of_them() -> None:
@@ -152,7 +152,7 @@ def test_a_program_that_ran_before_the_ranks_is_none_of_them() -> None:
     prepared = ended(7, code=0, at=40.0, member={**early, "who": Who(index=0, rank=-1, pid=7)})
     ranks = [held(r, 2, worker=0, started_at=41.0) for r in (0, 1)]
     (roll,) = roll_calls(gathering(prepared, *ranks, launched=0))
-    assert roll.complete and roll.gone == ()
+    assert roll.is_complete and roll.ended == ()
 
 
 def test_a_world_that_a_rank_makes_beside_its_training_is_its_own() -> None:
@@ -165,11 +165,11 @@ def test_a_world_that_a_rank_makes_beside_its_training_is_its_own() -> None:
     ]  # fmt: skip
     view = gathering(*trains, *beside, launched=2, rolled_at=5.0)
     rolls = roll_calls(view)
-    assert [len(r.here) for r in rolls] == [2, 2]
-    assert all(r.complete for r in rolls)
+    assert [len(r.present) for r in rolls] == [2, 2]
+    assert all(r.is_complete for r in rolls)
     engine = msgspec.structs.replace(beside[0], declared=declared(0, 1, place="store"))
     alone = roll_calls(gathering(*trains, engine, launched=2, rolled_at=5.0))
-    assert [(r.size, r.complete) for r in alone] == [(2, True), (1, True)]
+    assert [(r.size, r.is_complete) for r in alone] == [(2, True), (1, True)]
 
 
 def test_of_two_jobs_side_by_side_the_first_that_come_are_not_one() -> None:
@@ -181,4 +181,4 @@ def test_of_two_jobs_side_by_side_the_first_that_come_are_not_one() -> None:
     on_their_way = (coming(3, worker=0), coming(4, worker=0))
     assert len(roll_calls(gathering(*come, *on_their_way, launched=0, now=62.0))) == 2
     (one,) = roll_calls(gathering(*come, launched=0, now=62.0))
-    assert len(one.here) == 2
+    assert len(one.present) == 2

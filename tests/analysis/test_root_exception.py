@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from allaboard.analysis.failures.root_exception import first_raised
+from allaboard.analysis.failures.root_exception import unwrap_root_exception
 from allaboard.facts import Frame, Raised
 
 HERE = Frame("/home/u/train.py", 12, "<module>")
@@ -81,7 +81,7 @@ OSError: cannot read shard-0007
     ],
 )
 def test_the_place_is_the_first_ones(message: str, kind: str, said: str, where: str) -> None:
-    found = first_raised(Raised(type="ValueError", message=message, at=5.0, where=HERE))
+    found = unwrap_root_exception(Raised(type="ValueError", message=message, at=5.0, where=HERE))
     assert (found.type, found.message, str(found.where)) == (kind, said, where)
     assert found.at == 5.0
 
@@ -92,7 +92,7 @@ def test_the_place_is_the_first_ones(message: str, kind: str, said: str, where: 
 )
 def test_what_cannot_be_read_is_left(message: str) -> None:
     raised = Raised(type="RuntimeError", message=message, at=5.0, where=HERE)
-    assert first_raised(raised) == raised
+    assert unwrap_root_exception(raised) == raised
 
 
 def test_a_chain_ends_with_the_last() -> None:
@@ -103,6 +103,6 @@ def test_a_chain_ends_with_the_last() -> None:
             raise RuntimeError("outer") from error
     except RuntimeError:
         text = "Caught\n" + traceback.format_exc()
-    found = first_raised(Raised(type="X", message=text, at=0.0))
+    found = unwrap_root_exception(Raised(type="X", message=text, at=0.0))
     assert found.type == "RuntimeError" and found.where is not None
     assert found.where.file == __file__

@@ -42,24 +42,24 @@ def test_alone_it_is_a_roll_call_like_others() -> None:
     assert roll.missing == (2, 3) and [m.who.rank for m in roll.late] == [3]
     assert opened(gathering(rpc(0), rpc(1), launched=4))[0] == []
     through, gate, told = opened(gathering(*map(rpc, range(4)), launched=4))
-    assert through == [0, 1, 2, 3] and gate.rolled_at is not None
+    assert through == [0, 1, 2, 3] and gate.opened_at is not None
     assert told == ["all 4 aboard after 100.0 s (init_rpc, tcp://127.0.0.1:20000)"]
 
 
 def test_where_somebody_joins_a_group_nobody_is_held_for_rpc() -> None:
     view = gathering(trainer(0), coming(1), rpc(2), rpc(3), launched=4)
     through, gate, told = opened(view)
-    assert through == [2, 3] and gate.rolled_at is None and told == []
-    (group,) = [r for r in roll_calls(view) if not r.beside]
-    assert group.size == 2 and group.missing == (1,) and list(group.sizes) == [2]
+    assert through == [2, 3] and gate.opened_at is None and told == []
+    (group,) = [r for r in roll_calls(view) if not r.is_rpc_only]
+    assert group.size == 2 and group.missing == (1,) and list(group.members_by_size) == [2]
     through, gate, _ = opened(gathering(trainer(0), trainer(1), rpc(2), rpc(3), launched=4))
-    assert through == [0, 1, 2, 3] and gate.rolled_at is not None
+    assert through == [0, 1, 2, 3] and gate.opened_at is not None
 
 
 def test_who_is_in_rpc_yet_may_come_to_the_group() -> None:
     others = [member(r, declared=declared(r, 3, call="init_rpc"), step=0, ops=0) for r in (1, 2)]
     (roll,) = roll_calls(gathering(held(0, 3, round=2), *others))
-    assert [m.who.rank for m in roll.late] == [1, 2] and roll.never_heard_of == ()
+    assert [m.who.rank for m in roll.late] == [1, 2] and roll.unheard_ranks == ()
 
 
 def test_silence_alone_never_ends_a_job_of_rpc() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from allaboard.analysis.stacks.stack_classifier import (
     Spot,
-    asking_line,
-    same_place,
-    spot,
-    waits_for_peers,
+    classify_stack,
+    is_peer_wait,
+    is_same_place,
+    trim_state_queries,
 )
 from allaboard.facts import Frame
 from allaboard.facts.samples import REDUCE, USER, stack
@@ -154,7 +154,7 @@ TABLE = [
     ("frames", "meaning"), TABLE, ids=[f"{i}-{m.name}" for i, (_, m) in enumerate(TABLE)]
 )
 def test_a_place_has_a_meaning(frames: tuple[Frame, ...], meaning: Spot) -> None:
-    assert spot(stack(*frames)) is meaning
+    assert classify_stack(stack(*frames)) is meaning
 
 
 def test_a_line_that_a_library_made_is_nobody_s() -> None:
@@ -164,12 +164,12 @@ def test_a_line_that_a_library_made_is_nobody_s() -> None:
 
 
 def test_nobody_looked() -> None:
-    assert spot(None) is Spot.UNKNOWN
-    assert not waits_for_peers(None)
+    assert classify_stack(None) is Spot.UNKNOWN
+    assert not is_peer_wait(None)
 
 
 def test_who_waits_for_peers() -> None:
-    waiting = {s for f, s in TABLE if waits_for_peers(stack(*f))}
+    waiting = {s for f, s in TABLE if is_peer_wait(stack(*f))}
     assert waiting == {Spot.GATE, Spot.INIT, Spot.GROUP, Spot.COLLECTIVE, Spot.STEP, Spot.SESSION}
 
 
@@ -192,13 +192,13 @@ def test_whose_frame_it_is(file: str, mine: bool) -> None:
 
 def test_one_place_may_differ_in_its_innermost_line_alone() -> None:
     here = (Frame("a.py", 5, "loop"), Frame("a.py", 9, "main"))
-    assert same_place(here, here)
-    assert same_place(here, (Frame("a.py", 6, "loop"), here[1]))
-    assert not same_place(here, (here[0], Frame("a.py", 10, "main")))
-    assert not same_place(here, (Frame("a.py", 5, "other"), here[1]))
-    assert not same_place(here, (Frame("b.py", 5, "loop"), here[1]))
-    assert not same_place(here, here[:1])
-    assert same_place((), ())
+    assert is_same_place(here, here)
+    assert is_same_place(here, (Frame("a.py", 6, "loop"), here[1]))
+    assert not is_same_place(here, (here[0], Frame("a.py", 10, "main")))
+    assert not is_same_place(here, (Frame("a.py", 5, "other"), here[1]))
+    assert not is_same_place(here, (Frame("b.py", 5, "loop"), here[1]))
+    assert not is_same_place(here, here[:1])
+    assert is_same_place((), ())
 
 
 @pytest.mark.parametrize(
@@ -214,11 +214,11 @@ def test_one_place_may_differ_in_its_innermost_line_alone() -> None:
 )
 def test_who_only_asks_is_at_the_line_that_asks(inner: tuple[Frame, ...]) -> None:
     here = (user("while not os.path.exists(p): pass"), USER)
-    assert asking_line(inner + here) == here
+    assert trim_state_queries(inner + here) == here
 
 
 def test_who_works_or_waits_is_where_it_is() -> None:
     json = (lib("json/decoder.py", "raw_decode", STD), USER)
     wait = (lib("threading.py", "wait", STD), USER)
     within = (lib("genericpath.py", "exists", STD), lib("torch/x.py", "load"), USER)
-    assert [asking_line(f) for f in (json, wait, within, ())] == [json, wait, within, ()]
+    assert [trim_state_queries(f) for f in (json, wait, within, ())] == [json, wait, within, ()]

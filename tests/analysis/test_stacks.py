@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allaboard.analysis.stacks.groups import StackGroup, StackGroups
-from allaboard.analysis.stacks.outliers import outliers
-from allaboard.analysis.stacks.places import crowds, groups_of
-from allaboard.analysis.stacks.tree import merge
+from allaboard.analysis.stacks.outliers import find_outliers
+from allaboard.analysis.stacks.places import group_member_stacks, make_crowds
+from allaboard.analysis.stacks.tree import merge_stacks
 from allaboard.facts import Frame
 from allaboard.facts.diagnosis import walk_branches
 from allaboard.facts.rank_sets import format_ranks, rank_ranges
@@ -48,7 +48,7 @@ def grouped(**ranks: tuple[Frame, ...]) -> StackGroups:
 
 def test_the_tree_parts_where_ranks_part() -> None:
     groups = grouped(r0=WAITS, r1=ASLEEP, r2=WAITS)
-    assert tree_lines(merge(groups)) == [
+    assert tree_lines(merge_stacks(groups)) == [
         "[0-2] train.py:90 in <module>",
         "  train.py:41 in train",
         "  [0,2] distributed_c10d.py:2800 in all_reduce",
@@ -57,7 +57,7 @@ def test_the_tree_parts_where_ranks_part() -> None:
 
 
 def test_a_stack_that_ends_where_others_go_on_is_kept_apart() -> None:
-    (branch,) = merge(grouped(r0=WAITS, r1=(USER, MAIN)))
+    (branch,) = merge_stacks(grouped(r0=WAITS, r1=(USER, MAIN)))
     assert branch.ranks == ((0, 1),) and branch.calls == (MAIN, USER)
     assert [b.ranks for b in branch.below] == [((0, 0),)]
 
@@ -65,7 +65,7 @@ def test_a_stack_that_ends_where_others_go_on_is_kept_apart() -> None:
 def test_the_tree_takes_very_deep_stacks() -> None:
     deep = tuple(Frame("/home/u/a.py", n, "f") for n in range(5000))
     assert (
-        sum(len(b.calls) for _, b in walk_branches(merge(grouped(r0=deep, r1=deep[::-1]))))
+        sum(len(b.calls) for _, b in walk_branches(merge_stacks(grouped(r0=deep, r1=deep[::-1]))))
         <= 2 * 256
     )
 
@@ -94,7 +94,7 @@ def test_dumps_without_the_main_thread_are_said_to_be(text: str) -> None:
     groups = StackGroups()
     groups.add_dump(3, text, 0x99)
     (group,) = groups
-    assert crowd_lines(crowds(groups)) == ["  rank 3: no stack could be read"]
+    assert crowd_lines(make_crowds(groups)) == ["  rank 3: no stack could be read"]
     assert group.frames == ()
 
 
@@ -108,7 +108,7 @@ def test_memory_is_bounded_where_every_stack_differs() -> None:
 
 
 def odd(groups: StackGroups) -> list[str]:
-    return [format_ranks(g.ranks) for g in outliers(groups).odd]
+    return [format_ranks(g.ranks) for g in find_outliers(groups).outliers]
 
 
 def test_who_does_not_wait_is_odd_also_as_a_majority() -> None:
@@ -127,13 +127,19 @@ def test_where_nobody_waits_nobody_is_odd() -> None:
 
 
 def test_members_become_lines_and_json() -> None:
-    groups = groups_of([member(0, stack=stack(*WAITS)), member(1, stack=stack(*ASLEEP)), member(2)])
-    assert crowd_lines(crowds(groups)) == [
+    groups = group_member_stacks(
+        [member(0, stack=stack(*WAITS)), member(1, stack=stack(*ASLEEP)), member(2)]
+    )
+    assert crowd_lines(make_crowds(groups)) == [
         "  rank 0: in a collective at train.py:41 in train, in all_reduce",
         "> rank 1: asleep at data.py:12 in fetch",
         "  rank 2: no stack could be read",
     ]
-    assert [(c.ranks, c.odd) for c in crowds(groups)] == [("0", False), ("1", True), ("2", False)]
+    assert [(c.ranks, c.odd) for c in make_crowds(groups)] == [
+        ("0", False),
+        ("1", True),
+        ("2", False),
+    ]
 
 
 def test_a_group_is_of_no_time() -> None:

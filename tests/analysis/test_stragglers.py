@@ -52,12 +52,14 @@ def test_paces_are_medians_of_looks_and_forget() -> None:
     paces = StepTimes()
     for second in range(40):  # a checkpoint of three looks among them
         step = 3.0 if second in (30, 31, 32) else 0.1
-        paces.add(float(second), Pace(63, step + second * 1e-9, 0.01, 0.02), 100 + 10 * second)
+        paces.add_step_times(
+            float(second), Pace(63, step + second * 1e-9, 0.01, 0.02), 100 + 10 * second
+        )
     assert paces.pace.step == pytest.approx(0.1)
     assert paces.pace.span == 20.0
     assert paces.pace.steps == 200 + 63
-    assert paces.recent.span == 4.0
-    paces.clear()
+    assert paces.recent_pace.span == 4.0
+    paces.restart_window()
     assert paces.pace == Pace()
 
 
@@ -65,9 +67,9 @@ def test_what_has_changed_is_seen_in_recent_looks() -> None:
     paces = StepTimes()
     for second in range(20):
         step = 0.3 if second > 16 else 0.1  # for three looks now
-        paces.add(float(second), Pace(16, step + second * 1e-9, 0.01, 0.02), 10 * second)
+        paces.add_step_times(float(second), Pace(16, step + second * 1e-9, 0.01, 0.02), 10 * second)
     assert paces.pace.step == pytest.approx(0.1)
-    assert paces.recent.step == pytest.approx(0.3)
+    assert paces.recent_pace.step == pytest.approx(0.3)
 
 
 def lately(*waits: float, span: float = 3.2, steps: int = 40) -> JobView:
@@ -93,8 +95,10 @@ def turns(*lengths: int, seconds: int = 20) -> JobView:
         paces = StepTimes()
         for second in range(seconds):
             waits = 0.01 if slow_in[second % len(slow_in)] == rank else 0.07
-            paces.add(float(second), Pace(16, 0.1 + second * 1e-9, 0.0, waits), 10 * second + 16)
-        members.append(member(rank, pace=paces.pace, recent_pace=paces.recent))
+            paces.add_step_times(
+                float(second), Pace(16, 0.1 + second * 1e-9, 0.0, waits), 10 * second + 16
+            )
+        members.append(member(rank, pace=paces.pace, recent_pace=paces.recent_pace))
     return job(*members, launched=len(members))
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.stacks.unranked_processes import UNNAMED, people
+from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER, describe_processes
 from allaboard.facts import Who
 
 NAMED = {
-    UNNAMED + 1: Who(job="process", index=-1, pid=40),
-    UNNAMED + 2: Who(job="process", index=-1, pid=41),
-    UNNAMED + 3: Who(job="process", index=-1, pid=40, host="h1"),
-    UNNAMED + 4: Who(job="process", index=-1, file="a.txt"),
+    FIRST_UNRANKED_NUMBER + 1: Who(job="process", index=-1, pid=40),
+    FIRST_UNRANKED_NUMBER + 2: Who(job="process", index=-1, pid=41),
+    FIRST_UNRANKED_NUMBER + 3: Who(job="process", index=-1, pid=40, host="h1"),
+    FIRST_UNRANKED_NUMBER + 4: Who(job="process", index=-1, file="a.txt"),
 }
 
 
 def told(*numbers: int) -> str:
-    return people([n if n < 9 else UNNAMED + n - 9 for n in numbers], NAMED)
+    return describe_processes(
+        [n if n < 9 else FIRST_UNRANKED_NUMBER + n - 9 for n in numbers], NAMED
+    )
 
 
 def test_people_are_ranks_pids_and_files() -> None:
@@ -27,5 +29,5 @@ def test_people_are_ranks_pids_and_files() -> None:
 
 
 def test_many_are_counted() -> None:
-    many = {UNNAMED + n: Who(index=-1, pid=100 + n) for n in range(40)}
-    assert people(many, many, shown=2) == "pids 100, 101 and 38 more (ranks unknown)"
+    many = {FIRST_UNRANKED_NUMBER + n: Who(index=-1, pid=100 + n) for n in range(40)}
+    assert describe_processes(many, many, shown=2) == "pids 100, 101 and 38 more (ranks unknown)"

@@ -45,9 +45,11 @@ def looked_at(path: Path) -> None:
     opened = OpenBox(path)
     record = ProcessRecord(PID, 0, "h", 0.0, 0)
     for at in (1.0, 2.0):
-        record.see(ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read()))
-    member = record.member(False)
-    other = ProcessRecord(PID + 1, 1, "h", 0.0, 1).member(False)
+        record.add_sample(
+            ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read())
+        )
+    member = record.to_member(False)
+    other = ProcessRecord(PID + 1, 1, "h", 0.0, 1).to_member(False)
     view = JobView(now=100.0, launched=2, members=(member, other), progress_at=0.0)
     for entry, claim in run_rules(view, load_catalogue().entries):
         assert "itself failed" not in claim.summary, (entry.code, claim.summary)

@@ -102,8 +102,8 @@ def test_who_goes_without_reading_is_let_go(closing: bool) -> None:
 def test_one_ends_another_in_its_turn() -> None:
     async def work(ears: EpollPoller) -> None:
         first, second = End(ears), End(ears)
-        first.stream._heard = lambda data: second.stream.close()
-        second.stream._heard = lambda data: first.stream.close()
+        first.stream._on_data = lambda data: second.stream.close()
+        second.stream._on_data = lambda data: first.stream.close()
         first.other.send(b"a")
         second.other.send(b"b")
         await _until(lambda: not (first.stream.is_open and second.stream.is_open))
@@ -117,7 +117,7 @@ def test_a_fault_in_one_does_not_silence_the_others() -> None:
         told: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda loop, what: told.append(what))
         first, second = End(ears), End(ears)
-        first.stream._heard = lambda data: 1 / 0  # type: ignore[assignment,return-value]
+        first.stream._on_data = lambda data: 1 / 0  # type: ignore[assignment,return-value]
         first.other.send(b"a")
         second.other.send(b"b")
         await _until(lambda: second.heard and told)

@@ -13,7 +13,7 @@ import strangers
 from rally import SECRET, Rally
 
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.inbound_handshake import _apart
+from allaboard.cluster.transport.inbound_handshake import _least_wall_offset
 
 Stranger = Callable[[int, str], Coroutine[Any, Any, None]]
 OTHER = "a program that speaks another protocol"
@@ -177,6 +177,6 @@ def test_an_agent_whose_stream_broke_is_the_same_when_it_comes_again() -> None:
 
 
 def test_a_busy_listener_does_not_take_its_own_delay_for_a_wrong_clock() -> None:
-    assert _apart(told=100.0, asked=99.0, now=105.0) == 0.0
-    assert _apart(told=400.0, asked=99.0, now=105.0) == 295.0
-    assert _apart(told=-200.0, asked=99.0, now=105.0) == -299.0
+    assert _least_wall_offset(their_wall=100.0, asked_at=99.0, now=105.0) == 0.0
+    assert _least_wall_offset(their_wall=400.0, asked_at=99.0, now=105.0) == 295.0
+    assert _least_wall_offset(their_wall=-200.0, asked_at=99.0, now=105.0) == -299.0

@@ -9,7 +9,7 @@ from allaboard.protocol.events import AgentConnected
 def test_a_clock_like_ours_counts_for_the_majority() -> None:
     crossing = MultiHostState("h0", joined=True)
     for agent, ahead in enumerate((0.0, 0.0, 300.0, 0.0)):
-        crossing.take(
+        crossing.apply_event(
             AgentConnected(agent=agent, host=f"h{agent}", data="", rank=agent, ahead=ahead)
         )
-    assert crossing.facts()["clocks"] == {"h1": 0.0, "h2": 300.0, "h3": 0.0}
+    assert crossing.view_fields()["clocks"] == {"h1": 0.0, "h2": 300.0, "h3": 0.0}

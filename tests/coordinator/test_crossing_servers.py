@@ -32,45 +32,47 @@ def roll() -> RollCall:
 
 def test_workers_do_not_try_each_other() -> None:
     crossing = MultiHostState("h0", True)
-    crossing.take(RoleTaken(leads=True))
-    asked = {c.agent: {host for host, _ in c.targets} for c in crossing.trials(1.0, roll())}
+    crossing.apply_event(RoleTaken(leads=True))
+    asked = {c.agent: {host for host, _ in c.targets} for c in crossing.next_probes(1.0, roll())}
     assert asked == {0: {"h2"}, 1: {"h2"}, 2: {"h0", "h1"}}
 
 
 def test_a_server_that_is_up_already_is_no_stranger_and_a_silent_one_is_a_fault() -> None:
     crossing = MultiHostState("h0", True)
-    crossing.take(RoleTaken(leads=True))
-    assert list(crossing.trials(1.0, roll()))
+    crossing.apply_event(RoleTaken(leads=True))
+    assert list(crossing.next_probes(1.0, roll()))
     met = {"h2:9": Answer.GRPC, "h1:9": Answer.SILENT, "h0:9": Answer.GRPC}
     links = tuple(Link(source="x", target=a[:2], address=a, answer=b) for a, b in met.items())
     for agent in (0, 1, 2):
-        crossing.take(LinksProbed(agent=agent, links=links if agent == 0 else ()))
-    assert [k.address for k in crossing.facts()["links"]] == ["h1:9", "h0:9"]
+        crossing.apply_event(LinksProbed(agent=agent, links=links if agent == 0 else ()))
+    assert [k.address for k in crossing.view_fields()["links"]] == ["h1:9", "h0:9"]
 
 
 def test_who_is_let_through_before_the_links_were_tried_is_no_stranger_either() -> None:
     crossing = MultiHostState("h0", True)
-    crossing.take(RoleTaken(leads=True))
-    assert list(crossing.trials(1.0, roll()))
-    crossing.opened(roll())
+    crossing.apply_event(RoleTaken(leads=True))
+    assert list(crossing.next_probes(1.0, roll()))
+    crossing.note_opened_early(roll())
     link = Link(source="h2", target="h0", address="h0:9", answer=Answer.GRPC)
     for agent in (0, 1, 2):
-        crossing.take(LinksProbed(agent=agent, links=(link,) if agent == 2 else ()))
-    assert not crossing.facts()["links"]
+        crossing.apply_event(LinksProbed(agent=agent, links=(link,) if agent == 2 else ()))
+    assert not crossing.view_fields()["links"]
 
 
 def refused(crossing: MultiHostState, at: float) -> list[str]:
     """What counts as a fault when the worker here is refused by the server, which is up since 50."""
     link = Link(source="h0", target="h2", address="h2:9", answer=Answer.REFUSED)
-    for command in list(crossing.trials(at, roll())):
+    for command in list(crossing.next_probes(at, roll())):
         links = (link,) if any(address == "h2:9" for _, address in command.targets) else ()
-        crossing.take(LinksProbed(agent=command.agent, links=links if command.agent == 0 else ()))
-    return [k.address for k in crossing.facts()["links"] if not k.works]
+        crossing.apply_event(
+            LinksProbed(agent=command.agent, links=links if command.agent == 0 else ())
+        )
+    return [k.address for k in crossing.view_fields()["links"] if not k.works]
 
 
 def test_who_is_up_refuses_nobody() -> None:
     crossing = MultiHostState("h0", True)
-    crossing.take(RoleTaken(leads=True))
+    crossing.apply_event(RoleTaken(leads=True))
     assert refused(crossing, 60.0) == ["h2:9"]
 
 
@@ -80,11 +82,11 @@ def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
         RoleTaken(leads=True),
         *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
     ):
-        crossing.take(event)
+        crossing.apply_event(event)
     assert refused(crossing, 50.5) == []
-    assert not crossing.tried(51.0) and refused(crossing, 51.0) == []
+    assert not crossing.are_links_probed(51.0) and refused(crossing, 51.0) == []
     assert refused(crossing, 53.0) == ["h2:9"]
-    assert crossing.tried(53.0)
+    assert crossing.are_links_probed(53.0)
 
 
 def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
@@ -93,9 +95,9 @@ def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
         RoleTaken(leads=True),
         *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
     ):
-        crossing.take(event)
+        crossing.apply_event(event)
     assert refused(crossing, 50.5) == []
-    (again,) = crossing.trials(53.0, roll())
+    (again,) = crossing.next_probes(53.0, roll())
     assert (again.agent, again.targets) == (0, (("h2", "h2:9"),))
-    crossing.take(LinksProbed(agent=0))
-    assert crossing.tried(53.0) and not crossing.facts()["links"]
+    crossing.apply_event(LinksProbed(agent=0))
+    assert crossing.are_links_probed(53.0) and not crossing.view_fields()["links"]

@@ -24,7 +24,7 @@ def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
     others: tuple[Member, ...], waits: bool
 ) -> None:
     crossing = MultiHostState("a", joined=True)
-    crossing.take(RoleTaken(leads=True))
+    crossing.apply_event(RoleTaken(leads=True))
     gate = Gate(0.0, Policy(only_reports=True), crossing, {})
     view = gathering(held(0), DIED, *others, now=NOW)
     claims = [c for e, c in run_rules(view, load_catalogue().entries) if e.code == "JOIN003"]

@@ -153,11 +153,11 @@ def test_what_a_look_brought_about_needs_no_other() -> None:
 
 def test_few_are_looked_at_every_time() -> None:
     turns = EvaluationThrottle()
-    assert all(turns.due(0.0, THROTTLED_FROM_MEMBERS - 1, ()) for _ in range(5))
-    assert turns.due(0.0, MEMBERS_PER_SECOND, ("many",))
-    assert not turns.due(0.9, MEMBERS_PER_SECOND, ("many",))
-    assert turns.due(0.9, MEMBERS_PER_SECOND, ("another stage",))
-    assert turns.due(2.0, MEMBERS_PER_SECOND, ("another stage",))
+    assert all(turns.is_evaluation_due(0.0, THROTTLED_FROM_MEMBERS - 1, ()) for _ in range(5))
+    assert turns.is_evaluation_due(0.0, MEMBERS_PER_SECOND, ("many",))
+    assert not turns.is_evaluation_due(0.9, MEMBERS_PER_SECOND, ("many",))
+    assert turns.is_evaluation_due(0.9, MEMBERS_PER_SECOND, ("another stage",))
+    assert turns.is_evaluation_due(2.0, MEMBERS_PER_SECOND, ("another stage",))
 
 
 def test_what_all_say_alike_is_kept_once() -> None:

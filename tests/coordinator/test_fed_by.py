@@ -13,12 +13,12 @@ ELSEWHERE = Frame("/home/u/train.py", 51, "decode", "return image")
 
 def shown(*fed_by: tuple[Frame, ...]) -> Stack:
     record = ProcessRecord(100, 0, "a", 0.0)
-    record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, frames in enumerate(fed_by):
-        record.look(
+        record.add_stack(
             StackSampled(pid=100, at=at, frames=(REDUCE, USER), by="faulthandler", fed_by=frames)
         )
-    found = record.member(False).stack
+    found = record.to_member(False).stack
     assert found is not None
     return found
 

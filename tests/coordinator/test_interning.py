@@ -26,4 +26,4 @@ def test_what_is_shared_is_all_that_was_declared() -> None:
     )
     usual = Declared(framework="", call="", rank=0, world_size=0)
     assert all(getattr(told, n) != getattr(usual, n) for n in Declared.__struct_fields__)
-    assert InternPool().declared(told) == told
+    assert InternPool().intern_declared(told) == told

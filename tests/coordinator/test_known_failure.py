@@ -17,7 +17,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     clock = FakeClock()
     alone = job(ended(2, raised=LOST), launched=1)
     claims = list(run_rules(alone, load_catalogue().entries))
-    (riddle,) = FindingStore(clock.utc).new(clock.now, claims)
+    (riddle,) = FindingStore(clock.utc).new_findings(clock.now, claims)
     assert riddle.rule == "EXIT005"
     cases = (
         ("EXIT002", None, False),
@@ -28,7 +28,7 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     for rule, over, told in cases:
         ledger = FindingStore(clock.utc)
         entry = next(e for e in load_catalogue().entries if e.code == rule)
-        ledger.told(
+        ledger.add_reported_finding(
             msgspec.structs.replace(
                 riddle,
                 rule=rule,
@@ -38,4 +38,4 @@ def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
                 over=over,
             )
         )
-        assert bool(list(ledger.new(clock.now, claims))) is told, rule
+        assert bool(list(ledger.new_findings(clock.now, claims))) is told, rule

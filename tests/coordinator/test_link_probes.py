@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.network.link_faults import CONNECTS, faults
-from allaboard.analysis.roll_call.link_probe_schedule import targets
+from allaboard.analysis.roll_call.link_probe_schedule import probe_targets
 from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.trackers.link_probes import LISTED, LinkProbes
 from allaboard.facts import Answer, Link
@@ -17,8 +17,8 @@ def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> LinkProbes:
     """All have tried each other, each link with these figures where they are not the usual ones."""
     trials = LinkProbes()
     for one in range(HOSTS):
-        wanted = targets(one, HOSTS)
-        trials.ask(one, tuple((f"h{i}", f"10.0.0.1:{i}") for i in wanted))
+        wanted = probe_targets(one, HOSTS)
+        trials.request_probes(one, tuple((f"h{i}", f"10.0.0.1:{i}") for i in wanted))
         figures = [odd.get((one, i), GOOD) for i in wanted]
         failed = [
             Link(source=f"h{one}", target=f"h{i}", address=f"10.0.0.1:{i}", answer=Answer.SILENT)
@@ -26,32 +26,32 @@ def tried(odd: dict[tuple[int, int], tuple[float, float]]) -> LinkProbes:
             if figure == NONE
         ]
         worked = b"".join(LINK_FIGURES.pack(*f) for f in figures)
-        trials.take(LinksProbed(agent=one, worked=worked), f"h{one}", failed)
+        trials.add_results(LinksProbed(agent=one, worked=worked), f"h{one}", failed)
     return trials
 
 
-COUNT = sum(len(targets(i, HOSTS)) for i in range(HOSTS))
+COUNT = sum(len(probe_targets(i, HOSTS)) for i in range(HOSTS))
 
 
 def test_those_that_work_are_counted() -> None:
     trials = tried({})
     assert COUNT > LISTED
     assert trials.links == ()
-    assert trials.usual is not None and trials.usual.count == COUNT
-    assert abs(trials.usual.rate - 1e9) < 1e3 and abs(trials.usual.seconds - 1e-4) < 1e-8
+    assert trials.usual_link is not None and trials.usual_link.count == COUNT
+    assert abs(trials.usual_link.rate - 1e9) < 1e3 and abs(trials.usual_link.seconds - 1e-4) < 1e-8
 
 
 def test_a_slow_one_is_told() -> None:
     trials = tried({(7, 11): SLOW})
-    assert trials.usual is None and len(trials.links) == COUNT, "it is judged among all"
+    assert trials.usual_link is None and len(trials.links) == COUNT, "it is judged among all"
     (slow,) = [k for k in trials.links if k.rate < 1e6]
     assert (slow.source, slow.target, slow.rate, slow.works) == ("h7", "h11", 5e5, True)
 
 
 def test_a_host_that_nobody_reaches_is_told_from_a_link_that_fails() -> None:
-    to_nine = {(i, 9): NONE for i in range(HOSTS) if 9 in targets(i, HOSTS)}
+    to_nine = {(i, 9): NONE for i in range(HOSTS) if 9 in probe_targets(i, HOSTS)}
     trials = tried(to_nine | {(100, 101): NONE})
-    assert trials.usual is None and len(trials.links) == COUNT
+    assert trials.usual_link is None and len(trials.links) == COUNT
     host, pair = faults(trials.links, CONNECTS)
     assert (host.host, pair.pair) == ("h9", ("h100", "h101"))
     assert len(host.links) == len(to_nine)
@@ -59,7 +59,7 @@ def test_a_host_that_nobody_reaches_is_told_from_a_link_that_fails() -> None:
 
 def test_figures_that_fit_no_question_are_left_out() -> None:
     trials = LinkProbes()
-    trials.ask(1, (("h2", "10.0.0.2:1"),))
-    trials.take(LinksProbed(agent=1, worked=b"1234567"), "h1", [])
-    trials.take(LinksProbed(agent=2, worked=LINK_FIGURES.pack(*GOOD)), "h2", [])
-    assert trials.links == () and trials.usual is None
+    trials.request_probes(1, (("h2", "10.0.0.2:1"),))
+    trials.add_results(LinksProbed(agent=1, worked=b"1234567"), "h1", [])
+    trials.add_results(LinksProbed(agent=2, worked=LINK_FIGURES.pack(*GOOD)), "h2", [])
+    assert trials.links == () and trials.usual_link is None

@@ -15,6 +15,6 @@ def test_the_name_stays() -> None:
     bare = Knock(peer="10.0.0.3", kind="no-tls", said=BARE, at=1.0)
     named = Knock(peer="10.0.0.3", kind="no-tls", said=NAMED, host="h2", rank=2, at=2.0)
     for knock in (bare, named, bare, named):
-        crossing.take(StrangerConnected(knock=knock))
-    (kept,) = crossing.facts()["knocks"]
+        crossing.apply_event(StrangerConnected(knock=knock))
+    (kept,) = crossing.view_fields()["knocks"]
     assert (kept.who, kept.said, kept.times) == ("h2 (rank 2)", NAMED, 4)

@@ -10,10 +10,10 @@ def waited(looks: list[tuple[str, int]]) -> float:
     """Seconds in its state after looks that are a second apart: the state, how often it slept so far."""
     record = ProcessRecord(7, 0, "h0", 0.0, 0, None)
     for at, (state, sleeps) in enumerate(looks):
-        record.see(
+        record.add_sample(
             ProcessSampled(pid=7, worker=0, at=float(at), state=state, cpu=0.0, sleeps=sleeps)
         )
-    return len(looks) - 1 - record.member(False).os_state_since
+    return len(looks) - 1 - record.to_member(False).os_state_since
 
 
 def test_one_wait_lasts_while_it_does_not_wake() -> None:

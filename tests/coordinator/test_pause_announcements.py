@@ -55,11 +55,11 @@ def test_nobody_waits_where_all_do_the_same_or_it_is_stopped() -> None:
 
 def test_a_pause_is_told_once_and_the_next_only_if_it_is_twice_as_long() -> None:
     waits, view = PauseAnnouncements(), stalled(SAVING, waiting(1), progress_at=NOW)
-    assert not waits.due(later(view, FIRST - 1))
-    assert waits.due(later(view, FIRST)).startswith("waiting: rank 0 writes a checkpoint")
-    assert not waits.due(later(view, FIRST + 60))
-    assert not waits.due(later(view, FIRST + 1, since=NOW + 500))
-    assert waits.due(later(view, 2 * FIRST, since=NOW + 500))
+    assert not waits.next_line(later(view, FIRST - 1))
+    assert waits.next_line(later(view, FIRST)).startswith("waiting: rank 0 writes a checkpoint")
+    assert not waits.next_line(later(view, FIRST + 60))
+    assert not waits.next_line(later(view, FIRST + 1, since=NOW + 500))
+    assert waits.next_line(later(view, 2 * FIRST, since=NOW + 500))
 
 
 def test_a_wait_for_the_answer_of_another_process_is_told() -> None:

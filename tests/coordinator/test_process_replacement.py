@@ -17,7 +17,7 @@ def _rank(
         phase=Phase.ARRIVED, phase_since=at + 3, round=1, declared=declared(rank, 3)
     )
     if end is not None:
-        one.end(Exit(at=end, code=1))
+        one.mark_exited(Exit(at=end, code=1))
     return one
 
 
@@ -27,11 +27,11 @@ def _left(*records: ProcessRecord, new: ProcessRecord) -> list[int]:
     succession = ProcessReplacements(known, set())
     for one in records:
         if one.exit is not None:
-            succession.ended(one.pid)
-    succession.declares(new)
+            succession.mark_ended(one.pid)
+    succession.mark_declared(new)
     assert len(known) == len(records) + 1, "nobody goes before it is told how it ended"
-    succession.judged(100.0)
-    succession.forget(100.0)
+    succession.mark_judged(100.0)
+    succession.drop_judged(100.0)
     return sorted(known)
 
 
@@ -64,9 +64,9 @@ def test_another_launcher_has_ranks_of_its_own() -> None:
 def test_who_is_heard_no_more_is_asked_for_no_more() -> None:
     known = {0: _rank(0, 0, 10.0, 20.0), 10: _rank(10, 0, 21.0)}
     succession = ProcessReplacements(known, set())
-    succession.ended(0)
-    succession.declares(known[10])
-    succession.drop(0)
-    succession.judged(100.0)
-    succession.forget(100.0)
+    succession.mark_ended(0)
+    succession.mark_declared(known[10])
+    succession.drop_process(0)
+    succession.mark_judged(100.0)
+    succession.drop_judged(100.0)
     assert sorted(known) == [10]

@@ -10,7 +10,9 @@ from allaboard.facts import Reading
 
 def follow(gauges: ResourceTrends, *values: float, every: float = 2.0) -> None:
     for n, value in enumerate(values):
-        gauges.take(100.0 + every * n, "a", [Reading("open files", value, 1000.0, 7, "/proc/7/fd")])
+        gauges.add_readings(
+            100.0 + every * n, "a", [Reading("open files", value, 1000.0, 7, "/proc/7/fd")]
+        )
 
 
 def test_a_line_is_found_with_how_well_it_fits() -> None:
@@ -44,12 +46,12 @@ def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
     gauges = ResourceTrends()
     follow(gauges, *range(SAMPLES - 1))
     assert gauges.uses[0].rate == 0.0 and gauges.uses[0].left == float("inf")
-    gauges.forget("b", 7)
+    gauges.forget_process("b", 7)
     assert gauges.uses
-    gauges.forget("a", 7)
+    gauges.forget_process("a", 7)
     assert gauges.uses == ()
     follow(gauges, 1.0)
-    gauges.clear()
+    gauges.restart_window()
     assert gauges.uses == ()
 
 
@@ -57,7 +59,7 @@ def test_another_limit_begins_another_line() -> None:
     gauges = ResourceTrends()
     follow(gauges, *range(1000, 1100, 10))
     for n, value in enumerate((10.0, 12.0, 14.0, 16.0)):
-        gauges.take(200.0 + n, "a", [Reading("open files", value, 500.0, 7)])
+        gauges.add_readings(200.0 + n, "a", [Reading("open files", value, 500.0, 7)])
     (use,) = gauges.uses
     assert (use.rate, use.span, use.limit) == (pytest.approx(2.0), 3.0, 500.0)
 

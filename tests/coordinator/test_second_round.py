@@ -28,41 +28,43 @@ def answered(
         else:
             figures.append((0.001, 5e8))
     worked = b"".join(LINK_FIGURES.pack(*f) for f in figures)
-    crossing.take(LinksProbed(agent=asked.agent, links=tuple(failed), worked=worked))
+    crossing.apply_event(LinksProbed(agent=asked.agent, links=tuple(failed), worked=worked))
 
 
 def rounds(*dead: tuple[int, int]) -> tuple[list[int], MultiHostState]:
     """How many trials each round has, where these links do not work."""
     crossing = MultiHostState("h0", joined=True)
-    crossing.take(RoleTaken(leads=True))
+    crossing.apply_event(RoleTaken(leads=True))
     for i in range(HOSTS):
-        crossing.take(AgentConnected(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i))
+        crossing.apply_event(
+            AgentConnected(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i)
+        )
     first = held(0, HOSTS, declared=declared(0, HOSTS))
     (roll,) = roll_calls(gathering(first, joined=True, leads=True, launched=1))
     trials = []
-    while asked := list(crossing.trials(100.0, roll)):
-        assert crossing.facts()["links"] == () and not crossing.tried(100.0)
+    while asked := list(crossing.next_probes(100.0, roll)):
+        assert crossing.view_fields()["links"] == () and not crossing.are_links_probed(100.0)
         trials.append(sum(len(one.targets) for one in asked))
         for one in asked:
             answered(crossing, one, dead)
-    assert crossing.tried(100.0)
+    assert crossing.are_links_probed(100.0)
     return trials, crossing
 
 
 def test_where_all_is_well_there_is_one_round() -> None:
     trials, crossing = rounds()
-    assert trials == [HOSTS * 7] and len(crossing.facts()["links"]) == HOSTS * 7
+    assert trials == [HOSTS * 7] and len(crossing.view_fields()["links"]) == HOSTS * 7
 
 
 def test_a_link_that_works_the_other_way_is_told_as_that() -> None:
     trials, crossing = rounds((5, 6))
     assert trials[1:] == [1]
-    (fault,) = faults(crossing.facts()["links"], CONNECTS)
+    (fault,) = faults(crossing.view_fields()["links"], CONNECTS)
     assert (fault.pair, fault.both, fault.ways) == (("h5", "h6"), False, 2)
 
 
 def test_a_link_that_works_neither_way() -> None:
     trials, crossing = rounds((5, 6), (6, 5))
     assert trials[1:] == [1]
-    (fault,) = faults(crossing.facts()["links"], CONNECTS)
+    (fault,) = faults(crossing.view_fields()["links"], CONNECTS)
     assert (fault.pair, fault.both) == (("h5", "h6"), True)

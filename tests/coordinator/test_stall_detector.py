@@ -24,29 +24,29 @@ def pairs(quiet: float, now: float = 100.0) -> JobView:
 
 def test_nobody_is_looked_at_while_all_move() -> None:
     lookout = StallDetector()
-    assert lookout.due(pairs(1.0)) == ()
-    assert not lookout.watches
+    assert lookout.pids_to_sample(pairs(1.0)) == ()
+    assert not lookout.needs_samples_soon
 
 
 def test_a_part_that_stands_is_looked_at_before_it_counts_as_standing() -> None:
     lookout, view = StallDetector(), pairs(1.6)
-    assert lookout.due(view) == (100, 101)
-    assert lookout.watches
+    assert lookout.pids_to_sample(view) == (100, 101)
+    assert lookout.needs_samples_soon
     assert not view.stalled
 
 
 def test_a_part_is_looked_at_often_and_then_seldom() -> None:
     lookout = StallDetector()
     for look in range(LOOKS):
-        assert lookout.due(pairs(2.0 + look / 4, now=100.0 + look / 4))
-    assert not lookout.watches
-    assert lookout.due(pairs(8.0, now=100.0 + LOOKS / 4)) == ()
+        assert lookout.pids_to_sample(pairs(2.0 + look / 4, now=100.0 + look / 4))
+    assert not lookout.needs_samples_soon
+    assert lookout.pids_to_sample(pairs(8.0, now=100.0 + LOOKS / 4)) == ()
 
 
 @pytest.mark.parametrize("quiet", [1.0, 2.0])
 def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
     view = msgspec.structs.replace(pairs(2.0), progress_at=100.0 - quiet)
-    looked = StallDetector().due(view)
+    looked = StallDetector().pids_to_sample(view)
     assert looked == ((100, 101, 102, 103) if quiet > 1.5 else (100, 101))
 
 
@@ -55,9 +55,9 @@ def test_who_had_not_come_when_a_timeout_ran_out_is_looked_at_until_it_was_seen(
     there, behind = (GroupState("", 1, n, 98.0, 2, (0, 1)) for n in (8, 7))
     lost = ended(0, at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)})
     view = job(lost, member(1, groups=(behind,), moved_at=99.0), now=100.0, progress_at=99.9)
-    assert StallDetector().due(view) == (101,)
+    assert StallDetector().pids_to_sample(view) == (101,)
     seen = msgspec.structs.replace(view.members[1], stack=stack(USER))
-    assert StallDetector().due(msgspec.structs.replace(view, members=(lost, seen))) == ()
+    assert StallDetector().pids_to_sample(msgspec.structs.replace(view, members=(lost, seen))) == ()
 
 
 def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> JobView:
@@ -73,7 +73,12 @@ def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> J
 
 def test_who_is_awaited_at_the_start_of_a_session_is_looked_at_if_it_stands() -> None:
     awaited = servers().members[0].called
-    assert StallDetector().due(servers()) == (awaited,)
-    assert StallDetector().due(servers(cpu=0.9)) == (), "it computes, and is on its way"
-    assert StallDetector().due(servers(moved_at=99.0)) == (), "it has just done something new"
-    assert StallDetector().due(servers(op=Op("SessionManager.prepare_session", 1, 90.0))) == ()
+    assert StallDetector().pids_to_sample(servers()) == (awaited,)
+    assert StallDetector().pids_to_sample(servers(cpu=0.9)) == (), "it computes, and is on its way"
+    assert StallDetector().pids_to_sample(servers(moved_at=99.0)) == (), (
+        "it has just done something new"
+    )
+    assert (
+        StallDetector().pids_to_sample(servers(op=Op("SessionManager.prepare_session", 1, 90.0)))
+        == ()
+    )

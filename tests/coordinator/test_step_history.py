@@ -8,8 +8,8 @@ from allaboard.coordinator.trackers.step_history import KEPT, StepHistory
 def test_between_two_looks_in_proportion() -> None:
     tally = StepHistory()
     for at, steps in ((10.0, 0), (11.0, 100), (12.0, 300)):
-        tally.add(at, steps)
-    assert [tally.at(m) for m in (10.0, 10.5, 11.0, 11.25, 12.0, 20.0)] == [
+        tally.add_total(at, steps)
+    assert [tally.steps_at(m) for m in (10.0, 10.5, 11.0, 11.25, 12.0, 20.0)] == [
         0,
         50,
         100,
@@ -17,14 +17,14 @@ def test_between_two_looks_in_proportion() -> None:
         300,
         300,
     ]
-    assert tally.at(9.9) is None
-    assert StepHistory().at(1.0) is None
+    assert tally.steps_at(9.9) is None
+    assert StepHistory().steps_at(1.0) is None
 
 
 def test_a_long_pause_takes_no_room() -> None:
     tally = StepHistory()
-    tally.add(0.0, 0)
+    tally.add_total(0.0, 0)
     for at in range(10 * KEPT):
-        tally.add(1.0 + at, 7)
-    assert tally.at(0.5) in (3, 4)
-    assert tally.at(1e9) == 7
+        tally.add_total(1.0 + at, 7)
+    assert tally.steps_at(0.5) in (3, 4)
+    assert tally.steps_at(1e9) == 7

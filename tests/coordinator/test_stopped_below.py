@@ -23,10 +23,10 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 
 def seen(*stopped: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
     record = ProcessRecord(100, 0, "a", 0.0)
-    record.see(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, pids in enumerate(stopped):
-        record.look(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", stopped=pids))
-    found = record.member(False).stack
+        record.add_stack(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", stopped=pids))
+    found = record.to_member(False).stack
     assert found is not None
     return found.stopped
 
@@ -40,11 +40,11 @@ def test_it_counts_from_the_look_since_which_it_has_been_so() -> None:
     ("pids", "said"),
     [
         ((), ""),
-        ((7,), "its process 7 is stopped (SIGSTOP or Ctrl-Z), not dead"),
-        ((7, 8), "its processes 7, 8 are stopped (SIGSTOP or Ctrl-Z), not dead"),
+        ((7,), "its process 7 is stopped (SIGSTOP or Ctrl-Z)"),
+        ((7, 8), "its processes 7, 8 are stopped (SIGSTOP or Ctrl-Z)"),
         (
             range(1, 7),
-            "its processes 1, 2, 3, 4 and 2 more are stopped (SIGSTOP or Ctrl-Z), not dead",
+            "its processes 1, 2, 3, 4 and 2 more are stopped (SIGSTOP or Ctrl-Z)",
         ),
     ],
 )

@@ -34,12 +34,12 @@ def finding(code: str, *ranks: int) -> Finding:
 
 
 def new(kept: FindingStore, code: str, *ranks: int) -> int:
-    return len(list(kept.new(10.0, [(entry(code), claim(*ranks))])))
+    return len(list(kept.new_findings(10.0, [(entry(code), claim(*ranks))])))
 
 
 def test_who_was_named_with_others_is_not_named_again() -> None:
     kept = ledger()
-    kept.told(finding("EXIT002", 1, 2))
+    kept.add_reported_finding(finding("EXIT002", 1, 2))
     assert new(kept, "EXIT002", 1) == 0
     assert new(kept, "EXIT002", 2) == 0
     assert [f.who for f in kept.findings] == [(who(1), who(2))]
@@ -50,7 +50,7 @@ def test_who_was_named_with_others_is_not_named_again() -> None:
 )
 def test_who_was_not_named_so_is(code: str, ranks: tuple[int, ...]) -> None:
     kept = ledger()
-    kept.told(finding("EXIT002", 1, 2))
+    kept.add_reported_finding(finding("EXIT002", 1, 2))
     assert new(kept, code, *ranks) == 1
 
 
@@ -63,7 +63,7 @@ def test_a_claim_of_its_own_that_narrows_is_told() -> None:
 
 def test_what_passes_may_come_again() -> None:
     kept = ledger()
-    kept.told(finding("HANG005", 1, 2))
+    kept.add_reported_finding(finding("HANG005", 1, 2))
     assert new(kept, "HANG005", 1) == 1
 
 
@@ -71,7 +71,7 @@ def test_what_passes_may_come_again() -> None:
 def test_how_it_ended_before_init_is_told_once(elsewhere: bool) -> None:
     kept = ledger()
     if elsewhere:
-        kept.told(finding("JOIN003", 1))
+        kept.add_reported_finding(finding("JOIN003", 1))
     else:
         assert new(kept, "JOIN003", 1) == 1
     assert new(kept, "EXIT002", 1) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD
+from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD_DOUBT
 from allaboard.diagnosis.readers.python_log import read_log
 from allaboard.facts import Exhibit
 
@@ -45,7 +45,7 @@ def test_what_ended_the_rank_is_told_all_the_same(head: str) -> None:
 def test_a_thread_alone_is_told_with_its_doubt() -> None:
     told = read_log(exhibit(f"Exception in thread Thread-3 (work):\n{TAIL}"))
     assert told is not None
-    assert [g.doubt for g in told.glimpses] == [OTHER_THREAD]
+    assert [g.doubt for g in told.glimpses] == [OTHER_THREAD_DOUBT]
 
 
 def test_brackets_in_a_message_are_no_label() -> None:

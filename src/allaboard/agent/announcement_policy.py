@@ -20,23 +20,25 @@ class AnnouncementPolicy:
     def __init__(self, options: Options, environment: Mapping[str, str]) -> None:
         joined = options.joined
         attached = options.attached and joined is not None
-        self._aside = attached and joined is not None and joined.rank > 0
-        self._beside = joined is not None and not is_first_on_host(environment)
-        self._once = HostDedup() if attached else None
-        self._elsewhere: set[str] = set()
+        self._is_attached_follower = attached and joined is not None and joined.rank > 0
+        self._is_secondary_local_task = joined is not None and not is_first_on_host(environment)
+        self._host_dedup = HostDedup() if attached else None
+        self._rules_from_elsewhere: set[str] = set()
         """Rules of what another agent told."""
 
-    def shows_notes(self, quiet: bool) -> bool:
+    def shows_notes(self, decided_elsewhere: bool) -> bool:
         """Whether the course of things is told in the terminal, too."""
-        return not self._aside and not (self._beside and quiet)
+        return not self._is_attached_follower and not (
+            self._is_secondary_local_task and decided_elsewhere
+        )
 
-    def shows_finding(self, finding: Finding, quiet: bool) -> bool:
+    def shows_finding(self, finding: Finding, decided_elsewhere: bool) -> bool:
         """Whether this finding is told in the terminal, too. An agent beside a process ends with it: who is
         left without the one that decided sees less of the job, and does not tell again what was told."""
-        if quiet:
-            self._elsewhere.add(finding.rule)
-        elif self._once is not None and finding.rule in self._elsewhere:
+        if decided_elsewhere:
+            self._rules_from_elsewhere.add(finding.rule)
+        elif self._host_dedup is not None and finding.rule in self._rules_from_elsewhere:
             return False
-        if self._beside and quiet:
+        if self._is_secondary_local_task and decided_elsewhere:
             return False
-        return self._once is None or self._once.is_first(finding)
+        return self._host_dedup is None or self._host_dedup.is_first(finding)

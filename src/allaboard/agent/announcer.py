@@ -10,8 +10,8 @@ import msgspec
 from allaboard.agent.background_check import MAX_SHOWN_NOTES
 from allaboard.agent.journal import Journal
 from allaboard.agent.terminal import Terminal
-from allaboard.analysis.stacks.places import groups_of
-from allaboard.analysis.stacks.tree import merge
+from allaboard.analysis.stacks.places import group_member_stacks
+from allaboard.analysis.stacks.tree import merge_stacks
 from allaboard.clock import SystemClock
 from allaboard.facts import Finding, JobView, Stage
 from allaboard.report.finding_text import finding_lines
@@ -35,38 +35,38 @@ class Announcer:
         self._script = script
         self._colour = terminal.is_tty and "NO_COLOR" not in os.environ
 
-    def write_line(self, text: str, aloud: bool = True) -> None:
+    def write_line(self, text: str, to_terminal: bool = True) -> None:
         """One line about the course of things; ``aloud``: in the terminal too."""
         self.notes.append(text)
         self.journal.write_event(self.clock.utc(self.clock.monotonic()), text)
-        if aloud:
+        if to_terminal:
             self.terminal.write_line(f"allaboard: {text}")
 
     def announce_finding(
-        self, finding: Finding, view: JobView | None = None, aloud: bool = True
+        self, finding: Finding, view: JobView | None = None, to_terminal: bool = True
     ) -> None:
         """A finding; with ``view``, where everybody is too if the user wants everything. ``aloud``: in the
         terminal too."""
         self.journal.write_finding(finding)
-        if not aloud:
+        if not to_terminal:
             return
         width = output_width(STDERR)
         for line in finding_lines(finding, self._colour, self._verbose, width=width):
             self.terminal.write_line(line)
         if self._verbose and view is not None and finding.stage is Stage.RUNTIME:
-            for line in all_stacks_lines(merge(groups_of(view.members))):
+            for line in all_stacks_lines(merge_stacks(group_member_stacks(view.members))):
                 self.terminal.write_line(line)
 
-    def announce_script_findings(self, now: float, found: Iterable[Finding]) -> None:
+    def announce_script_findings(self, now: float, findings: Iterable[Finding]) -> None:
         """Tells what the text of the script or the environment lets expect."""
-        stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in found]
+        stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in findings]
         self.script_findings += tuple(stamped)
         for finding in stamped[:MAX_SHOWN_NOTES]:
             self.announce_finding(finding)
         for finding in stamped[MAX_SHOWN_NOTES:]:
             self.journal.write_finding(finding)
         if len(stamped) > MAX_SHOWN_NOTES:
-            more = len(stamped) - MAX_SHOWN_NOTES
+            hidden_count = len(stamped) - MAX_SHOWN_NOTES
             self.write_line(
-                f"{more} more notes on the text: allaboard check {self._script}".rstrip()
+                f"{hidden_count} more notes on the text: allaboard check {self._script}".rstrip()
             )

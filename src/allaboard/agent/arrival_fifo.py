@@ -9,7 +9,7 @@ from pathlib import Path
 
 from allaboard.probe.arrival_signal import NAME
 
-_TAKEN = 4096
+_READ_BYTES = 4096
 
 
 class ArrivalFifo:
@@ -18,9 +18,9 @@ class ArrivalFifo:
     Where none can be made (a disk without pipes), the next look finds who has come.
     """
 
-    def __init__(self, folder: Path, rung: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, on_arrival: Callable[[], None]) -> None:
         self._path = folder / NAME
-        self._rung = rung
+        self._on_arrival = on_arrival
         self._fd = -1
 
     def start_listening(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -45,7 +45,7 @@ class ArrivalFifo:
 
     def _read(self) -> None:
         try:
-            os.read(self._fd, _TAKEN)
+            os.read(self._fd, _READ_BYTES)
         except BlockingIOError:
             return
-        self._rung()
+        self._on_arrival()

@@ -80,7 +80,7 @@ class Attempt:
             launch.boxes,
             (plan.run_dir, Path(folder())),
             wrapped=options.wrapped,
-            struck=lambda worker: self.workers.was_oom_killed(worker),
+            was_oom_killed=lambda worker: self.workers.was_oom_killed(worker),
             beside=options.joined.beside if options.joined is not None else "",
         )
         self.arrival_fifo = ArrivalFifo(launch.boxes, self.wake.set)
@@ -144,54 +144,54 @@ class Attempt:
             self.worker_output.write_marker(f"--- allaboard: round {self.launch.plan.round} ---")
         self.workers.start_listening(loop)
         self.arrival_fifo.start_listening(loop)
-        loop.add_reader(self.process_watcher.exit_watcher.fileno(), self._somebody_ended)
+        loop.add_reader(self.process_watcher.exit_watcher.fileno(), self._on_process_ended)
         self.worker_output.start_reading(loop)
-        self.shutdown.install_signal_handlers(loop, self._interrupted)
+        self.shutdown.install_signal_handlers(loop, self._on_interrupt)
         self.control_plane.start()
-        last = self.clock.monotonic()
+        last_tick = self.clock.monotonic()
         while True:
             now = self.clock.monotonic()
-            if now - last > MAX_LATENESS_S + TRAINING_POLL_S:
-                self.events.append(AgentOverslept(seconds=now - last))
-            last = now
-            self._careful_tick(now)
+            if now - last_tick > MAX_LATENESS_S + TRAINING_POLL_S:
+                self.events.append(AgentOverslept(seconds=now - last_tick))
+            last_tick = now
+            self._guarded_tick(now)
             if self.workers.all_exited and not (
-                self.control_plane.must_stay(now) or self._needed(now)
+                self.control_plane.must_stay(now) or self._waits_for_others(now)
             ):
                 return
             self.wake.clear()
             # Not wait_for: its task and its cancelling cost as much as a look at two workers.
-            pause = self._pause(now)
-            first = FAST_POLL_S if self.job.status.opened_at is None else pause
-            self.glance_timer = loop.call_later(first, self._glance, now + pause)
+            pause = self._poll_interval(now)
+            first_glance = FAST_POLL_S if self.job.status.opened_at is None else pause
+            self.glance_timer = loop.call_later(first_glance, self._glance, now + pause)
             await self.wake.wait()
             self.glance_timer.cancel()
 
-    def _somebody_ended(self) -> None:
+    def _on_process_ended(self) -> None:
         """Below a launcher, which is about to wait for it."""
         self.process_watcher.exit_watcher.collect_exits()
         self.wake.set()
 
-    def _glance(self, due: float) -> None:
+    def _glance(self, deadline: float) -> None:
         """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
-        if self.clock.monotonic() >= due or self.process_watcher.has_changed():
+        if self.clock.monotonic() >= deadline or self.process_watcher.has_changed():
             self.wake.set()
         else:
             self.glance_timer = asyncio.get_running_loop().call_later(
-                FAST_POLL_S, self._glance, due
+                FAST_POLL_S, self._glance, deadline
             )
 
-    def _needed(self, now: float) -> bool:
+    def _waits_for_others(self, now: float) -> bool:
         """Whether this host has to stay for others' sake, though its own workers have ended."""
         if self.interrupt_signal or self.job.status.ending is not None:
             return False
-        rest = self.control_plane.awaited_members(now)
-        if rest and not self.has_explained_waiting:
+        awaited = self.control_plane.awaited_members(now)
+        if awaited and not self.has_explained_waiting:
             self.has_explained_waiting = True
             self.announcer.write_line(
-                f"done here; ends what serves elsewhere when {rest} ended too"
+                f"done here; ends what serves elsewhere when {awaited} ended too"
             )
-        return bool(rest)
+        return bool(awaited)
 
     async def close(self) -> None:
         """Ends what the workers left behind, reads their last lines, and says the last findings."""
@@ -200,19 +200,19 @@ class Attempt:
         self.arrival_fifo.close(loop)
         loop.remove_reader(self.process_watcher.exit_watcher.fileno())
         self.process_watcher.exit_watcher.close()
-        bond = self.control_plane.multi_host_restart
+        restart = self.control_plane.multi_host_restart
         # Where another host decides for all, it has told what was found.
-        is_local = bond is None or bond.leader_decision is None
+        is_local = restart is None or restart.leader_decision is None
         self.command_executor.cancel_sampling()
         self.standby.close()
         self.snapshot_process.close()
-        spare = self.launch.keeper > 0 and self._ended_well()
-        self.workers.end_all(LEFTOVER_GRACE_S, spare)
+        keep_sessions = self.launch.keeper > 0 and self._ended_well()
+        self.workers.end_all(LEFTOVER_GRACE_S, keep_sessions)
         await self.worker_output.drain_pipes(DRAIN_TIMEOUT_S)
         await self.command_executor.wait_for_sampling()
-        if spare:
-            await self._say_who_is_left()
-        if bond is None:
+        if keep_sessions:
+            await self._report_left_running()
+        if restart is None:
             self.control_plane.close()
         now = self.clock.monotonic()
         commands: list[Command] = []
@@ -237,14 +237,14 @@ class Attempt:
         )
         return elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
 
-    async def _say_who_is_left(self) -> None:
+    async def _report_left_running(self) -> None:
         """Where something is ended first, that may take longer than there is to say."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN_TIMEOUT_S)
         for pid in self.workers.left_running[:MAX_SHOWN_PROCESSES]:
             command = " ".join(proc.command_line(pid))[:MAX_COMMAND_CHARS]
-            said = f"left running, since it has a session and streams of its own: process {pid} ({command})"
-            self.announcer.write_line(said)
+            text = f"left running, since it has a session and streams of its own: process {pid} ({command})"
+            self.announcer.write_line(text)
 
     @property
     def leader_decision(self) -> ConcludeRound | None:
@@ -294,10 +294,10 @@ class Attempt:
     async def interrupted_within(self, seconds: float) -> bool:
         """Whether the user ended the job after its workers had ended, or does so in this time (s)."""
         deadline = self.clock.monotonic() + seconds
-        while not self.interrupt_signal and (left := deadline - self.clock.monotonic()) > 0:
+        while not self.interrupt_signal and (remaining_s := deadline - self.clock.monotonic()) > 0:
             self.wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.wake.wait(), left)
+                await asyncio.wait_for(self.wake.wait(), remaining_s)
         return self.interrupt_signal != 0
 
     def summarize_end(self) -> RoundEnd:
@@ -313,7 +313,7 @@ class Attempt:
         final = ending is not None and ending.final
         return round_end(self.launch.plan.round, view, outcome, reason, codes, final)
 
-    def _careful_tick(self, now: float) -> None:
+    def _guarded_tick(self, now: float) -> None:
         """A fault of ours must not end somebody's training: it is told once, and watching goes on."""
         try:
             self._tick(now)
@@ -330,15 +330,15 @@ class Attempt:
         events = [e for source in sources for e in source.events]
         for source in sources:
             source.events = []
-        slow = now >= self.next_slow
-        if slow:
+        is_rare_tick = now >= self.next_slow
+        if is_rare_tick:
             self.next_slow = now + RARE_POLL_S
             self.workers.watch_oom_counters()
         # Of a process that runs by itself the only Python child that is known is this agent.
-        awaited = self.job.status.opened_at is None and self.launch.plan.size == 1
-        awaited = awaited and not self.options.attached
+        may_be_child = self.job.status.opened_at is None and self.launch.plan.size == 1
+        may_be_child = may_be_child and not self.options.attached
         events += self.process_watcher.sample_processes(
-            now, candidates=slow and awaited and not self.options.observe
+            now, candidates=is_rare_tick and may_be_child and not self.options.observe
         )
         events += self.traffic_sampler.collect_samples(now, events)
         events += self.port_conflicts.find_holders(now, events)
@@ -356,22 +356,22 @@ class Attempt:
             view = self.job.status.view(now)
             self.standby.start_if_due(view, used)
             self.snapshot_process.start_if_due(view)
-        self._keep(now, commands)
-        rolled = self.job.status.opened_at
+        self._write_journal(now, commands)
+        rolled_at = self.job.status.opened_at
         self.announcer.announce_script_findings(
             now,
             self.background_check.take_findings(
-                now, rolled is None or now < rolled + QUIET_AFTER_START_S
+                now, rolled_at is None or now < rolled_at + QUIET_AFTER_START_S
             ),
         )
         if self.announcer.terminal.is_tty:
             text = (
                 progress_line(self.job.status.recent_view(now))
                 if not self.job.status.leader_decides
-                else self._elsewhere()
+                else self._follower_status()
             )
-            turn = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
-            self.announcer.terminal.show_status(f"{turn} {text}" if text else "")
+            spinner = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
+            self.announcer.terminal.show_status(f"{spinner} {text}" if text else "")
 
     def _carry_out(self, now: float, commands: list[Command]) -> list[Command]:
         """Executes the commands, and those that follow from them; returns all of them.
@@ -388,11 +388,11 @@ class Attempt:
             self.command_executor.execute(now, command)
         return commands + following
 
-    def _elsewhere(self) -> str:
+    def _follower_status(self) -> str:
         """The line of a host whose members another host counts."""
         return self.command_executor.waiting_note if self.job.status.opened_at is None else ""
 
-    def _keep(self, now: float, commands: list[Command]) -> None:
+    def _write_journal(self, now: float, commands: list[Command]) -> None:
         """Leaves in the journal what someone needs who was not there."""
         if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
             self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
@@ -400,14 +400,14 @@ class Attempt:
             self.next_pulse = now + PULSE_INTERVAL_S
             self.journal.write_pulse(self.clock.utc(now), self.job.status.view(now))
 
-    def _pause(self, now: float) -> float:
+    def _poll_interval(self, now: float) -> float:
         if self.shutdown.has_begun:
             return FAST_POLL_S
         if self.job.status.opened_at is None or self.job.status.watches_stall:
             return START_POLL_S
         return START_POLL_S if now - self.job.status.progress_at > NO_STEP_S else TRAINING_POLL_S
 
-    def _interrupted(self, number: int) -> None:
+    def _on_interrupt(self, number: int) -> None:
         self.interrupt_signal = self.interrupt_signal or number
         self.events.append(AgentInterrupted(signal=number, at=self.clock.monotonic()))
         self.wake.set()

@@ -30,43 +30,47 @@ class AttemptHistory:
 
     def decide_next(
         self,
-        ended: RoundEnd,
+        attempt_end: RoundEnd,
         findings: tuple[Finding, ...],
         signal: int = 0,
         hindrance: str = "",
     ) -> Again | Stop:
         """Takes in how a round went; says what is done now. ``hindrance``: why another host cannot
         take part in a further round."""
-        self._rounds.append(ended)
+        self._rounds.append(attempt_end)
         self.findings += findings
-        self.outcome, self.reason, self.interrupt_signal = ended.outcome, ended.reason, signal
-        answer = after_round(self._rounds, self._policy, len(self.task_returns), hindrance)
+        self.outcome, self.reason, self.interrupt_signal = (
+            attempt_end.outcome,
+            attempt_end.reason,
+            signal,
+        )
+        decision = after_round(self._rounds, self._policy, len(self.task_returns), hindrance)
         self.reports.append(
             RoundReport(
-                **msgspec.structs.asdict(ended),
-                decision=answer.reason,
-                again=isinstance(answer, Again),
-                delay=answer.delay if isinstance(answer, Again) else 0.0,
+                **msgspec.structs.asdict(attempt_end),
+                decision=decision.reason,
+                again=isinstance(decision, Again),
+                delay=decision.delay if isinstance(decision, Again) else 0.0,
                 repeated=repeated(self._rounds),
             )
         )
-        return answer
+        return decision
 
     def adopt_decision(
         self,
         report: RoundReport,
         findings: tuple[Finding, ...],
-        elsewhere: Interruption | None = None,
+        remote_interruption: Interruption | None = None,
     ) -> Again | Stop:
         """Takes in how a round went as the host that decides for all has told it. Should this host decide
         after the next one, it knows all rounds. ``elsewhere``: the interruption with which it ended here."""
-        if report.outcome is Outcome.INTERRUPTED and elsewhere is not None:
-            report = msgspec.structs.replace(report, reason=str(elsewhere))
+        if report.outcome is Outcome.INTERRUPTED and remote_interruption is not None:
+            report = msgspec.structs.replace(report, reason=str(remote_interruption))
         self._rounds.append(report)
         self.findings += findings
         self.outcome, self.reason, self.interrupt_signal = report.outcome, report.reason, 0
-        if elsewhere is not None:
-            self.interrupt_signal = elsewhere.signal
+        if remote_interruption is not None:
+            self.interrupt_signal = remote_interruption.signal
         self.reports.append(report)
         return Again(report.decision, report.delay) if report.again else Stop(report.decision)
 

@@ -40,47 +40,47 @@ class BackgroundCheck:
     def __init__(self, subject: CheckSubject, launched: float) -> None:
         self._subject = subject
         self._launched = launched
-        self._found: list[Finding] = []
+        self._findings: list[Finding] = []
         self._thread: threading.Thread | None = None
-        self._taken = False
+        self._is_taken = False
         self.read_error = ""
 
     def take_findings(self, now: float, starting: bool = False) -> list[Finding]:
         """The notes as soon as they are read, with nothing before and after; later while the job is
         ``starting``."""
-        if self._taken or now < self._launched + (
+        if self._is_taken or now < self._launched + (
             READ_WHILE_STARTING_AFTER_S if starting else READ_AFTER_S
         ):
             return []
         if self._thread is None:
-            self._begin()
-        return [] if self._thread is None or self._thread.is_alive() else self._all()
+            self._start_reading()
+        return [] if self._thread is None or self._thread.is_alive() else self._take_all()
 
-    def wait_for_findings(self, patience: float) -> list[Finding]:
+    def wait_for_findings(self, timeout_s: float) -> list[Finding]:
         """The notes at the end of the job, waited for no longer than ``patience`` s."""
-        if self._taken:
+        if self._is_taken:
             return []
         if self._thread is None:
-            self._begin()
+            self._start_reading()
         if self._thread is not None:
-            self._thread.join(patience)
-        return self._all()
+            self._thread.join(timeout_s)
+        return self._take_all()
 
-    def _all(self) -> list[Finding]:
-        self._taken = True
-        return list(self._found)
+    def _take_all(self) -> list[Finding]:
+        self._is_taken = True
+        return list(self._findings)
 
-    def _begin(self) -> None:
+    def _start_reading(self) -> None:
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
         try:
             if self._subject.variables:
-                self._found += environment_errors(self._subject.variables)
+                self._findings += environment_errors(self._subject.variables)
             script = self._subject.script
             if script and Path(script).stat().st_size <= MAX_SCRIPT_BYTES:
-                self._found += [soften_finding(f) for f in script_notes(script)]
+                self._findings += [soften_finding(f) for f in script_notes(script)]
         except Exception as error:
             self.read_error = f"not all of the script and the environment was read: {error!r}"
 

@@ -65,86 +65,88 @@ class CommandExecutor:
         launch: Launch,
         options: Options,
         job: JobStatePort,
-        watch: ProcessWatcher,
-        ending: Shutdown,
+        watcher: ProcessWatcher,
+        shutdown: Shutdown,
         workers: WorkerProcesses,
-        streams: WorkerOutput,
-        voice: Announcer,
+        output: WorkerOutput,
+        announcer: Announcer,
         wake: Callable[[], None],
-        reserve: StandbyProcess,
+        standby: StandbyProcess,
     ) -> None:
         self._launch = launch
         self._options = options
         self._job = job
-        self._watch = watch
-        self._ending = ending
+        self._watcher = watcher
+        self._shutdown = shutdown
         self._workers = workers
-        self._streams = streams
-        self._voice = voice
+        self._output = output
+        self._announcer = announcer
         self._wake = wake
-        self._reserve = reserve
-        self._aloud = AnnouncementPolicy(options, os.environ)
-        self._let_through: dict[int, int] = {}
+        self._standby = standby
+        self._policy = AnnouncementPolicy(options, os.environ)
+        self._gate_rounds: dict[int, int] = {}
         self._verdict = 0
-        self._coming: dict[int, asyncio.TimerHandle] = {}
-        self._looking = Looking()
+        self._restart_timers: dict[int, asyncio.TimerHandle] = {}
+        self._sampling = Looking()
         self._grips = Grips(stack_sampler.spy_threads)
         self._recorders = Recorders()
         self.events: list[Event] = []
         self.decisions: list[Event] = []
         """What was carried out here that this host's own state did not decide, until it is told of it."""
-        self._fault = ""
+        self._first_fault = ""
         """The first fault of our own in a look, as it was noted."""
         self.waiting_note = ""
         """Whom all wait for, as it was last told."""
 
     def write_heartbeats(self, now: float) -> None:
         """Tells every member that it is watched, and what was decided of it."""
-        for box in self._watch.boxes.values():
-            box.beat(now, self._let_through.get(box.pid, 0), self._verdict)
+        for box in self._watcher.boxes.values():
+            box.beat(now, self._gate_rounds.get(box.pid, 0), self._verdict)
 
     def execute(self, now: float, command: Command) -> None:
         match command:
             case OpenGate():
                 if not command.beside:
                     self._gate_opened(now)
-                self._let_through[command.pid] = command.round
-                box = self._watch.boxes.get(command.pid)
+                self._gate_rounds[command.pid] = command.round
+                box = self._watcher.boxes.get(command.pid)
                 if box is not None:
                     box.beat(now, command.round)
             case ShowNote() if command.waits:
                 self.waiting_note = command.text
                 # Where there is a line for it, that is enough.
-                aloud = self._aloud.shows_notes(self._job.status.leader_decides)
-                self._voice.write_line(command.text, aloud and not self._voice.terminal.is_tty)
+                to_terminal = self._policy.shows_notes(self._job.status.leader_decides)
+                self._announcer.write_line(
+                    command.text, to_terminal and not self._announcer.terminal.is_tty
+                )
             case ShowNote():
                 self._launch.release_ports()
-                self._voice.write_line(
-                    command.text, self._aloud.shows_notes(self._job.status.leader_decides)
+                self._announcer.write_line(
+                    command.text, self._policy.shows_notes(self._job.status.leader_decides)
                 )
             case AnnounceFinding():
                 self.announce_finding(now, command.finding)
             case SampleStacks():
-                if not self._looking.under_way:
-                    self._looking.begin(self._look(command.pids))
+                if not self._sampling.under_way:
+                    self._sampling.begin(self._sample_stacks(command.pids))
             case TraceCalls():
-                self._compare(command)
+                self._trace_calls(command)
             case EndJob():
                 if not self._job.status.leader_decides or may_end(
                     command, self._options, self._job.status.view(now)
                 ):
-                    self._end(now, command)
+                    self._end_job(now, command)
             case ReportInterruption():
-                self._halted(now, command)
+                self._report_interruption(now, command)
             case KillForReplacement():
-                self._voice.write_line(f"{command.text}; it is ended, to be replaced")
+                self._announcer.write_line(f"{command.text}; it is ended, to be replaced")
                 self._workers.kill_process(command.pid)
             case RestartWorker():
-                self._replace(command)
+                self._restart_worker(command)
             case ProbeLinks():
                 pass  # the party's
 
-    def _halted(self, now: float, command: ReportInterruption) -> None:
+    def _report_interruption(self, now: float, command: ReportInterruption) -> None:
         """Where this one is interrupted too, that is all that there is to say."""
         if not self._job.status.interrupted_by:
             if command.signal not in ASKING:
@@ -153,7 +155,7 @@ class CommandExecutor:
                 host=command.host, signal=command.signal, at=now, who=command.who
             )
             self.decisions.append(InterruptionReported(interruption=interruption))
-            self._voice.write_line(str(interruption))
+            self._announcer.write_line(str(interruption))
 
     def _gate_opened(self, now: float) -> None:
         """The leader opened the gate of one of our members: this host's own state has not."""
@@ -167,76 +169,84 @@ class CommandExecutor:
         quiet = self._job.status.leader_decides
         if quiet:
             self.decisions.append(FindingReported(finding=finding))
-        self._voice.announce_finding(
-            finding, self._job.status.view(now), self._aloud.shows_finding(finding, quiet)
+        self._announcer.announce_finding(
+            finding, self._job.status.view(now), self._policy.shows_finding(finding, quiet)
         )
 
-    def _replace(self, command: RestartWorker) -> None:
+    def _restart_worker(self, command: RestartWorker) -> None:
         worker = command.worker
         wait = f" in {command.delay:g} s" if command.delay else ""
         # On several hosts its number here says nothing; the reason names it.
-        who = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
-        self._voice.write_line(f"{who}starts again{wait}: {command.reason}")
+        name = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
+        self._announcer.write_line(f"{name}starts again{wait}: {command.reason}")
         self._workers.expect_restart(worker)
         loop = asyncio.get_running_loop()
-        self._coming[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
+        self._restart_timers[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
 
     def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
-        del self._coming[worker]
-        now = self._voice.clock.monotonic()
-        ready = self._reserve.hand_over(worker, now)
-        if ready is None and self._reserve.is_worth_waiting_for(worker, now):
-            self._coming[worker] = loop.call_later(STANDBY_POLL_S, self._respawn, loop, worker)
+        del self._restart_timers[worker]
+        now = self._announcer.clock.monotonic()
+        worker_process = self._standby.hand_over(worker, now)
+        if worker_process is None and self._standby.is_worth_waiting_for(worker, now):
+            self._restart_timers[worker] = loop.call_later(
+                STANDBY_POLL_S, self._respawn, loop, worker
+            )
             return
         try:
-            self._streams.attach_restarted(loop, ready or self._launch.respawn(worker))
+            self._output.attach_restarted(loop, worker_process or self._launch.respawn(worker))
         except WorkerStartError as error:
             self._workers.give_up(worker)
-            self._voice.write_line(f"{self._launch.name(worker)} cannot be started again: {error}")
+            self._announcer.write_line(
+                f"{self._launch.name(worker)} cannot be started again: {error}"
+            )
             self._wake()
 
     def cancel_restarts(self) -> None:
         """The job ends: who was to come again does not."""
-        for worker, timer in self._coming.items():
+        for worker, timer in self._restart_timers.items():
             timer.cancel()
             self._workers.give_up(worker)
-        self._coming.clear()
+        self._restart_timers.clear()
 
     def cancel_sampling(self) -> None:
         """Looks no more."""
-        self._looking.cancel()
+        self._sampling.cancel()
 
     async def wait_for_sampling(self) -> None:
         """Comes back when the look that was cancelled has ended its processes."""
-        await self._looking.over()
+        await self._sampling.over()
 
-    async def _look(self, pids: tuple[int, ...]) -> None:
-        now = self._voice.clock.monotonic
-        looked = await asyncio.gather(
+    async def _sample_stacks(self, pids: tuple[int, ...]) -> None:
+        now = self._announcer.clock.monotonic
+        results = await asyncio.gather(
             *(
-                stack_sampler.look(p, self._watch.boxes.get(p), now(), self._grips, self._recorders)
+                stack_sampler.look(
+                    p, self._watcher.boxes.get(p), now(), self._grips, self._recorders
+                )
                 for p in pids
             ),
             return_exceptions=True,
         )
         # Only now: while it was waited for, what there was has been taken.
-        self.events += [one for one in looked if isinstance(one, StackSampled)]
-        for fault in looked:
-            if isinstance(fault, Exception) and not self._fault:
-                self._fault = f"a look at a stack failed: {fault!r}"
-                self._voice.journal.write_event(self._voice.clock.utc(now()), self._fault)
-        ours = self._watch.boxes
+        self.events += [one for one in results if isinstance(one, StackSampled)]
+        for fault in results:
+            if isinstance(fault, Exception) and not self._first_fault:
+                self._first_fault = f"a look at a stack failed: {fault!r}"
+                self._announcer.journal.write_event(
+                    self._announcer.clock.utc(now()), self._first_fault
+                )
+        boxes = self._watcher.boxes
         self.events.append(
-            LockWaitsSampled(waits=tuple(w for w in lock_waits() if w.waiter in ours))
+            LockWaitsSampled(waits=tuple(w for w in lock_waits() if w.waiter in boxes))
         )
 
-    def _at_gate(self) -> bool:
-        boxes = self._watch.boxes.values()
+    def _is_anyone_at_gate(self) -> bool:
+        boxes = self._watcher.boxes.values()
         return any(box.read().phase == Phase.ARRIVED for box in boxes)
 
-    def _compare(self, command: TraceCalls) -> None:
+    def _trace_calls(self, command: TraceCalls) -> None:
         for pid in command.pids:
-            box = self._watch.boxes.get(pid)
+            box = self._watcher.boxes.get(pid)
             traced = (
                 box.calls.trace(command.group, command.round)
                 if box is not None and box.whole
@@ -246,19 +256,19 @@ class CommandExecutor:
                 self.events.append(CallsTraced(pid=pid, traced=traced))
         self._wake()
 
-    def _end(self, now: float, command: EndJob) -> None:
+    def _end_job(self, now: float, command: EndJob) -> None:
         # At the gate it becomes an exception, which says it.
-        raised = self._options.attached and self._at_gate()
-        self._voice.write_line(command.reason, aloud=not raised)
+        is_raised_at_gate = self._options.attached and self._is_anyone_at_gate()
+        self._announcer.write_line(command.reason, to_terminal=not is_raised_at_gate)
         if self._job.status.ending is None:
             self.decisions.append(
                 JobEndOrdered(outcome=command.outcome, reason=command.reason, final=command.final)
             )
         self._verdict = 1
-        for box in self._watch.boxes.values():
+        for box in self._watcher.boxes.values():
             box.say(f"allaboard: {command.reason}")
         self.write_heartbeats(now)
-        patience = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
+        delay_s = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
-            self._ending.grace = min(self._ending.grace, SERVER_GRACE_S)
-        self._ending.begin_shutdown(patience, signal.SIGTERM, group=False)
+            self._shutdown.grace = min(self._shutdown.grace, SERVER_GRACE_S)
+        self._shutdown.begin_shutdown(delay_s, signal.SIGTERM, group=False)

@@ -46,18 +46,18 @@ class ControlPlane:
         launch: Launch,
         options: Options,
         job: JobStatePort,
-        watch: ProcessWatcher,
+        watcher: ProcessWatcher,
         wake: Callable[[], None],
-        over: Callable[[], bool],
+        all_exited: Callable[[], bool],
     ) -> None:
         self._job = job
-        self._watch = watch
-        self._answered: set[int] = set()
-        self._party: Membership | None = None
-        self._staying: Linger | None = None
-        self._allowed = options.restarts.text
+        self._watcher = watcher
+        self._reported_pids: set[int] = set()
+        self._membership: Membership | None = None
+        self._linger: Linger | None = None
+        self._restart_policy_text = options.restarts.text
         self.multi_host_restart: MultiHostRestart | None = None
-        self._rendezvous = FileRendezvousCheck(launch.at, wake)
+        self._file_check = FileRendezvousCheck(launch.at, wake)
         self._observes = options.observe
         if options.joined is not None and not options.observe:
             role = MembershipRole(
@@ -67,49 +67,49 @@ class ControlPlane:
                 wake,
                 options.tls,
                 launch.plan.round,
-                patient=not options.stop_on_error,  # a rehearsal has nothing to lose
+                is_patient=not options.stop_on_error,  # a rehearsal has nothing to lose
             )
-            self._party = Membership(role, {**os.environ, **launch.plan.extra})
-            self._staying = Linger(self._party, job, options.timeout)
+            self._membership = Membership(role, {**os.environ, **launch.plan.extra})
+            self._linger = Linger(self._membership, job, options.timeout)
             if options.restarts.allowed:
                 self.multi_host_restart = MultiHostRestart(
-                    self._party, job, options.grace, options.timeout, over
+                    self._membership, job, options.grace, options.timeout, all_exited
                 )
 
     def start(self) -> None:
-        if self._party is not None:
-            self._party.start()
+        if self._membership is not None:
+            self._membership.start()
 
     def close(self) -> None:
-        self._rendezvous.close()
-        if self._party is not None:
-            self._party.close()
+        self._file_check.close()
+        if self._membership is not None:
+            self._membership.close()
 
     def must_stay(self, now: float) -> bool:
         """Whether others may yet have to be told what became of our worker, which has ended."""
         if self.multi_host_restart is not None:
             return self.multi_host_restart.must_stay(now)
-        return self._staying is not None and self._staying.must_stay(now)
+        return self._linger is not None and self._linger.must_stay(now)
 
     def decide_commands(self, now: float, events: list[Event]) -> list[Command]:
         """What is to be done on this host now."""
-        party = self._party
-        if party is None:
-            seen = events if self._observes else self._rendezvous.hold_unchecked(events)
-            return self._job.handle(now, *seen)
-        events += self._answers(events)
-        elsewhere = party.observe_events(now, events)
-        if self._job.status.leader_decides != party.is_linked:
-            elsewhere = [CoordinatorChanged(is_local=not party.is_linked), *elsewhere]
-        commands = self._job.handle(now, *events, *elsewhere)
+        membership = self._membership
+        if membership is None:
+            visible_events = events if self._observes else self._file_check.hold_unchecked(events)
+            return self._job.handle(now, *visible_events)
+        events += self._report_member_facts(events)
+        remote_events = membership.observe_events(now, events)
+        if self._job.status.leader_decides != membership.is_linked:
+            remote_events = [CoordinatorChanged(is_local=not membership.is_linked), *remote_events]
+        commands = self._job.handle(now, *events, *remote_events)
         if self.multi_host_restart is None:
             return [
                 c
-                for c in party.route_commands(now, commands)
+                for c in membership.route_commands(now, commands)
                 if not isinstance(c, RESTART_COMMANDS)
             ]
         return self.multi_host_restart.adopt_decision(
-            party.route_commands(now, commands + self.multi_host_restart.check_hosts(now))
+            membership.route_commands(now, commands + self.multi_host_restart.check_hosts(now))
         )
 
     def learn(self, now: float, decisions: list[Event]) -> list[Command]:
@@ -117,16 +117,16 @@ class ControlPlane:
 
         Usually nothing: they come from the leader, and while it decides this host's state returns no command."""
         commands = self._job.handle(now, *decisions)
-        if self._party is None or not commands:
+        if self._membership is None or not commands:
             return commands
-        commands = self._party.route_commands(now, commands)
+        commands = self._membership.route_commands(now, commands)
         if self.multi_host_restart is None:
             return [c for c in commands if not isinstance(c, RESTART_COMMANDS)]
         return self.multi_host_restart.adopt_decision(commands)
 
     def share_last_findings(self, now: float, commands: list[Command]) -> list[Command]:
         """What is found once all have ended is told to all."""
-        leader = self._party.leader if self._party is not None else None
+        leader = self._membership.leader if self._membership is not None else None
         if leader is not None and self.multi_host_restart is not None:
             for command in commands:
                 if isinstance(command, AnnounceFinding):
@@ -136,36 +136,40 @@ class ControlPlane:
     def awaited_members(self, now: float) -> str:
         """Who still trains on other hosts, or evaluates, by name, where servers wait for the word that all is
         done, which only this host can give; else nobody."""
-        if self._party is None or self._party.leader is None:
+        if self._membership is None or self._membership.leader is None:
             return ""
-        rest = awaited_by_servers(self._job.status.view(now))
-        brief = any(m.who.job in AROUND for m in rest)
-        return names(rest) + (f" ({LAST_EVALUATION:.0f} s at the most)" if brief else "")
+        awaited = awaited_by_servers(self._job.status.view(now))
+        includes_evaluator = any(m.who.job in AROUND for m in awaited)
+        return names(awaited) + (
+            f" ({LAST_EVALUATION:.0f} s at the most)" if includes_evaluator else ""
+        )
 
-    def _answers(self, events: list[Event]) -> list[Event]:
+    def _report_member_facts(self, events: list[Event]) -> list[Event]:
         """What a member runs with, once it stands at the door."""
-        found: list[Event] = []
-        if self._party is not None and not self._party.facts:
-            return found  # what is known of this host belongs to it
+        reports: list[Event] = []
+        if self._membership is not None and not self._membership.facts:
+            return reports  # what is known of this host belongs to it
         for event in events:
             if (
                 not isinstance(event, ProcessSampled)
                 or event.box is None
-                or event.pid in self._answered
+                or event.pid in self._reported_pids
             ):
                 continue
-            box = self._watch.boxes.get(event.pid)
-            told = event.box.declared
+            box = self._watcher.boxes.get(event.pid)
+            declared = event.box.declared
             if (
-                told is not None
-                and self._party is not None
-                and not self._party.has_surveyed(told.place)
+                declared is not None
+                and self._membership is not None
+                and not self._membership.has_surveyed(declared.place)
             ):
                 continue  # looked at again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
-                self._answered.add(event.pid)
+                self._reported_pids.add(event.pid)
                 facts = runtime_fingerprint(event.pid, box.identity.argv, event.box.notes)
-                if self._party is not None:
-                    facts |= self._party.facts_for(told) | {RESTARTS: self._allowed}
-                found.append(MemberFactsReported(pid=event.pid, facts=facts))
-        return found
+                if self._membership is not None:
+                    facts |= self._membership.facts_for(declared) | {
+                        RESTARTS: self._restart_policy_text
+                    }
+                reports.append(MemberFactsReported(pid=event.pid, facts=facts))
+        return reports

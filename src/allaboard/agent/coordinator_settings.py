@@ -17,7 +17,7 @@ def build_settings(launch: Launch, options: Options, restarted: int) -> JobSetti
         host=os.uname().nodename,
         tasks=launch.plan.tasks,
         restarts=options.restarts,
-        restarted=restarted,
+        restarts_used=restarted,
         wrapped=options.wrapped,
         joined=options.joined is not None,
         rank=options.joined.rank if options.joined is not None else -1,

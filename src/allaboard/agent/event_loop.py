@@ -35,13 +35,13 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(bounded())
 
 
-def has_stuck_thread(seconds: float = THREAD_GRACE_S) -> bool:
+def has_stuck_thread(timeout_s: float = THREAD_GRACE_S) -> bool:
     """Whether a thread is still at it after so long: Python would wait for it at its own end."""
-    asking = [t for t in threading.enumerate() if t.name.startswith(THREAD_NAME_PREFIX)]
-    until = time.monotonic() + seconds
-    for thread in asking:
-        thread.join(max(0.0, until - time.monotonic()))
-    return any(t.is_alive() for t in asking)
+    threads = [t for t in threading.enumerate() if t.name.startswith(THREAD_NAME_PREFIX)]
+    deadline = time.monotonic() + timeout_s
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return any(t.is_alive() for t in threads)
 
 
 def exit_now(code: int) -> None:

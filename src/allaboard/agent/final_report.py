@@ -49,7 +49,7 @@ def build_worker_report(view: JobView, member: Member) -> WorkerReport:
     end = member.exit
     served = has_servers(view)
     trained = member.step > 0 and member.run.span > 0 and not served
-    held = placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
+    placed = placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
     return WorkerReport(
         job=member.who.job,
         index=member.who.index,
@@ -66,23 +66,23 @@ def build_worker_report(view: JobView, member: Member) -> WorkerReport:
         cpu=round(member.run.cpu, 3) if served else 0.0,
         allowed=member.run.allowed if served else 0.0,
         pairs=member.pairs if served else (),
-        variables=held.variables if held is not None else 0,
-        bytes=held.bytes if held is not None else 0,
+        variables=placed.variables if placed is not None else 0,
+        bytes=placed.bytes if placed is not None else 0,
     )
 
 
 def _times(view: JobView, member: Member) -> Times | None:
-    found = split(view, member, whole=True)
-    if found is None:
+    breakdown = split(view, member, whole=True)
+    if breakdown is None:
         return None
     return Times(
-        seconds=round(found.span, 3),
-        own=round(found.own, 3),
-        computing=round(found.computing, 3),
-        servers=round(found.servers, 3),
-        workers=round(found.workers, 3),
-        chief=round(found.chief, 3),
-        server=found.most,
+        seconds=round(breakdown.span, 3),
+        own=round(breakdown.own, 3),
+        computing=round(breakdown.computing, 3),
+        servers=round(breakdown.servers, 3),
+        workers=round(breakdown.workers, 3),
+        chief=round(breakdown.chief, 3),
+        server=breakdown.most,
     )
 
 
@@ -129,7 +129,7 @@ SECRET_HINTS = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt
 def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
     """A report is handed on: without passwords. What finds them takes longer to load than the rest of a run's
     end, and is needed by few."""
-    if not any(sign in word.lower() for word in command for sign in SECRET_HINTS):
+    if not any(hint in word.lower() for word in command for hint in SECRET_HINTS):
         return command
     from allaboard.formats import redaction
 

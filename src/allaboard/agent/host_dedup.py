@@ -25,27 +25,27 @@ class HostDedup:
 
     def __init__(self, fd: int = 2) -> None:
         self._fd = fd
-        self._held: list[int] = []
+        self._sockets: list[int] = []
         """Descriptors of the sockets."""
 
     def close(self) -> None:
         """Lets go of what was told."""
-        while self._held:
-            os.close(self._held.pop())
+        while self._sockets:
+            os.close(self._sockets.pop())
 
     def is_first(self, finding: Finding) -> bool:
         """Whether no other agent of this host tells it there; True too where that cannot be known."""
-        if len(self._held) >= MAX_REMEMBERED_FINDINGS:
+        if len(self._sockets) >= MAX_REMEMBERED_FINDINGS:
             return True
-        one = None
+        marker = None
         try:
-            there = os.fstat(self._fd)
-            text = msgspec.json.encode((there.st_dev, there.st_ino, finding))
-            one = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            one.bind(b"\0allaboard-told-" + hashlib.sha256(text).hexdigest().encode())
+            target = os.fstat(self._fd)
+            key = msgspec.json.encode((target.st_dev, target.st_ino, finding))
+            marker = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            marker.bind(b"\0allaboard-told-" + hashlib.sha256(key).hexdigest().encode())
         except OSError as error:
-            if one is not None:
-                one.close()
+            if marker is not None:
+                marker.close()
             return error.errno != errno.EADDRINUSE
-        self._held.append(one.detach())
+        self._sockets.append(marker.detach())
         return True

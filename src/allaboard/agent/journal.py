@@ -22,12 +22,12 @@ class Journal:
         self.folder = folder
         self.write_error: str = ""
         self._file = None
-        with self._careful():
+        with self._record_error():
             self._file = (folder / "journal.jsonl").open("ab", buffering=0)
 
     def write_start(
         self,
-        at: str,
+        utc_time: str,
         job: str,
         command: tuple[str, ...],
         size: int,
@@ -36,10 +36,10 @@ class Journal:
     ) -> None:
         """What was started, by whom: the first line. ``size`` workers are started here; ``names``
         are those of their logs in a job with roles."""
-        self._write(
+        self._append(
             {
                 "kind": "start",
-                "at": at,
+                "at": utc_time,
                 "allaboard": __version__,
                 "job": job,
                 "command": command,
@@ -51,51 +51,51 @@ class Journal:
             }
         )
 
-    def write_view(self, at: str, view: JobView) -> None:
+    def write_view(self, utc_time: str, view: JobView) -> None:
         """How everybody is now, with their last stacks; where a finding was made, or the job rolled
         or ended."""
-        self._write({"kind": "view", "at": at, "view": view})
+        self._append({"kind": "view", "at": utc_time, "view": view})
 
-    def write_pulse(self, at: str, view: JobView) -> None:
+    def write_pulse(self, utc_time: str, view: JobView) -> None:
         """How far the slowest and the fastest are: a sign of life in a job that is well."""
         steps = [m.step for m in view.alive if not m.launcher]
         if steps:
-            self._write({"kind": "pulse", "at": at, "steps": (min(steps), max(steps))})
+            self._append({"kind": "pulse", "at": utc_time, "steps": (min(steps), max(steps))})
 
     def write_finding(self, finding: Finding) -> None:
-        self._write({"kind": "finding", "finding": finding})
+        self._append({"kind": "finding", "finding": finding})
 
-    def write_event(self, at: str, text: str) -> None:
-        self._write({"kind": "event", "at": at, "text": text})
+    def write_event(self, utc_time: str, text: str) -> None:
+        self._append({"kind": "event", "at": utc_time, "text": text})
 
     def write_worker(self, worker: int, pid: int, boxes: Path) -> None:
-        self._write({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
+        self._append({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
 
-    def write_round(self, at: str, ended: RoundReport) -> None:
+    def write_round(self, utc_time: str, report: RoundReport) -> None:
         """How a round went, and what was decided after it."""
-        self._write({"kind": "round", "at": at, "round": ended})
+        self._append({"kind": "round", "at": utc_time, "round": report})
 
-    def write_report(self, report: Report, also: Path | None) -> None:
+    def write_report(self, report: Report, copy_path: Path | None) -> None:
         """Writes ``report.json`` here, and to the file that the user named."""
         text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
-        for file in [self.folder / "report.json"] + ([also] if also is not None else []):
-            with self._careful():
+        for file in [self.folder / "report.json"] + ([copy_path] if copy_path is not None else []):
+            with self._record_error():
                 file.write_bytes(text)
 
     def close(self) -> None:
         """What comes after it, a signal in the last moment of a run, is not written."""
         file, self._file = self._file, None
         if file is not None:
-            with self._careful():
+            with self._record_error():
                 file.close()
 
-    def _write(self, entry: dict[str, object]) -> None:
+    def _append(self, entry: dict[str, object]) -> None:
         if self._file is not None:
-            with self._careful():
+            with self._record_error():
                 self._file.write(_encoded(entry) + b"\n")
 
     @contextlib.contextmanager
-    def _careful(self) -> Iterator[None]:
+    def _record_error(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -116,5 +116,5 @@ def _printable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, dict):
-        return {_printable(key): _printable(one) for key, one in value.items()}
-    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -45,48 +45,54 @@ class Agent:
     async def run(self) -> int:
         """The whole life of the job; returns the exit code."""
         plan = self.launch.plan
-        at = self.clock.utc(self.launch.at)
+        launched_at = self.clock.utc(self.launch.at)
         names = tuple(f"{job}-{index}" for job, index in plan.tasks)
         self.announcer.journal.write_start(
-            at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
+            launched_at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
         )
         while True:
-            round_ = Attempt(
+            attempt = Attempt(
                 self.launch,
                 self.options,
                 self.announcer,
                 self.background_check,
                 self.history.restart_count,
             )
-            await round_.run()
-            await round_.close()
-            if not await self._again(round_):
-                return self._finish(round_)
+            await attempt.run()
+            await attempt.close()
+            if not await self._start_next_attempt(attempt):
+                return self._finish_run(attempt)
 
-    async def _again(self, round_: Attempt) -> bool:
+    async def _start_next_attempt(self, attempt: Attempt) -> bool:
         """Starts the next round where there is to be one."""
-        course, say = self.history, self.announcer.write_line
-        ended = round_.summarize_end()
-        found = round_.job.status.findings
-        told = round_.leader_decision
-        course.task_returns += told.returns if told is not None else round_.job.status.task_returns
-        if told is not None:
-            answer = course.adopt_decision(told.report, found, round_.remote_interruption)
-        else:
-            answer = course.decide_next(
-                ended, found, round_.ending_signal, round_.restart_hindrance
+        course, write_line = self.history, self.announcer.write_line
+        ended = attempt.summarize_end()
+        findings = attempt.job.status.findings
+        leader_decision = attempt.leader_decision
+        course.task_returns += (
+            leader_decision.returns
+            if leader_decision is not None
+            else attempt.job.status.task_returns
+        )
+        if leader_decision is not None:
+            decision = course.adopt_decision(
+                leader_decision.report, findings, attempt.remote_interruption
             )
-        round_.leave_other_hosts(course.reports[-1])
+        else:
+            decision = course.decide_next(
+                ended, findings, attempt.ending_signal, attempt.restart_hindrance
+            )
+        attempt.leave_other_hosts(course.reports[-1])
         self.announcer.journal.write_round(
             self.clock.utc(self.clock.monotonic()), course.reports[-1]
         )
-        if isinstance(answer, Stop):
+        if isinstance(decision, Stop):
             return False
-        wait = f" in {answer.delay:g} s" if answer.delay else ""
-        say(f"round {ended.number + 1} starts{wait}: {answer.reason}")
-        await round_.wait_until_clear()
-        if await round_.interrupted_within(answer.delay):
-            course.cut_short(Outcome.INTERRUPTED, "interrupted", round_.interrupt_signal)
+        delay = f" in {decision.delay:g} s" if decision.delay else ""
+        write_line(f"round {ended.number + 1} starts{delay}: {decision.reason}")
+        await attempt.wait_until_clear()
+        if await attempt.interrupted_within(decision.delay):
+            course.cut_short(Outcome.INTERRUPTED, "interrupted", attempt.interrupt_signal)
             return False
         try:
             self.launch = again(self.launch, ended.number + 1)
@@ -95,7 +101,7 @@ class Agent:
             return False
         return True
 
-    def _finish(self, round_: Attempt) -> int:
+    def _finish_run(self, attempt: Attempt) -> int:
         """Writes the report, says the last words, and removes what was held in memory."""
         now = self.clock.monotonic()
         self.announcer.announce_script_findings(
@@ -105,10 +111,10 @@ class Agent:
         if self.background_check.read_error:
             journal.write_event(self.clock.utc(now), self.background_check.read_error)
         if self.launch.plan.snapshot and (
-            round_.is_orphaned or self.history.outcome is not Outcome.COMPLETED
+            attempt.is_orphaned or self.history.outcome is not Outcome.COMPLETED
         ):
-            self._leave_values()
-        report = self._report(now, round_)
+            self._export_snapshot()
+        report = self._build_report(now, attempt)
         journal.write_report(report, self.options.report_path)
         for line in summary_lines(report, NOT_ALLOWED) if not self.options.attached else ():
             terminal.write_line(f"allaboard: {line}")
@@ -119,29 +125,32 @@ class Agent:
         self.launch.clean()
         return report.exit_code
 
-    def _leave_values(self) -> None:
+    def _export_snapshot(self) -> None:
         """Of a job that did not come to its end here."""
         try:
-            left = export_snapshot(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
+            exported = export_snapshot(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
         except OSError as error:
             self.announcer.write_line(f"the newest snapshot could not be left on disk: {error}")
             return
-        if left is not None:
+        if exported is not None:
             self.announcer.write_line(
-                f"the servers' values after step {left.step} are left in {left.folder}; to go on from "
+                f"the servers' values after step {exported.step} are left in {exported.folder}; to go on from "
                 "them give it to MonitoredTrainingSession as checkpoint_dir="
             )
 
-    def _report(self, now: float, round_: Attempt) -> Report:
+    def _build_report(self, now: float, attempt: Attempt) -> Report:
         plan, course = self.launch.plan, self.history
         findings = course.findings + self.announcer.script_findings
-        view = round_.job.status.view(now)
+        view = attempt.job.status.view(now)
         code = self.options.exit_code_of(course.outcome, findings, course.interrupt_signal, view)
-        alone = round_.job.status.exit_of(0) if self.options.passes_through else None
-        if alone is not None and course.outcome is Outcome.FAILED:
+        single_exit = attempt.job.status.exit_of(0) if self.options.passes_through else None
+        if single_exit is not None and course.outcome is Outcome.FAILED:
             # One that left the others ended well: what that means is for whoever started it to say.
-            well = alone.code == 0 and not self.options.restarts.allowed
-            code, self.fatal_signal = 0 if well else shell_exit_code(alone), alone.signal
+            ended_well = single_exit.code == 0 and not self.options.restarts.allowed
+            code, self.fatal_signal = (
+                0 if ended_well else shell_exit_code(single_exit),
+                single_exit.signal,
+            )
         return assemble_report(
             job=plan.job,
             command=tuple(plan.command),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from allaboard.analysis.failures.port_in_use import port_taken
+from allaboard.analysis.failures.port_in_use import find_taken_port
 from allaboard.facts import Holder
 from allaboard.hosts.interface_address import port_holder
 from allaboard.protocol.events import Event, PortChecked, ProcessSampled
@@ -15,24 +15,24 @@ class PortConflicts:
     """Asks the kernel once for each member that failed so."""
 
     def __init__(self) -> None:
-        self._asked: set[int] = set()
+        self._checked_pids: set[int] = set()
 
     def find_holders(self, now: float, events: Iterable[Event]) -> list[Event]:
         """The holder, also where it is not to be seen: then without a pid."""
-        found: list[Event] = []
+        holders: list[Event] = []
         for event in events:
             if (
                 not isinstance(event, ProcessSampled)
                 or event.box is None
-                or event.pid in self._asked
+                or event.pid in self._checked_pids
             ):
                 continue
-            port = port_taken(event.box.raised, event.box.declared)
+            port = find_taken_port(event.box.raised, event.box.declared)
             if port:
-                self._asked.add(event.pid)
+                self._checked_pids.add(event.pid)
                 pid, command = port_holder(port)
                 address = f"{os.uname().nodename}:{port}"
-                found.append(
+                holders.append(
                     PortChecked(holder=Holder(address=address, pid=pid, command=command, at=now))
                 )
-        return found
+        return holders

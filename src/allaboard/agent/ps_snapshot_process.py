@@ -30,102 +30,117 @@ class SnapshotProcess:
     Those of a host that keeps the values too are no events: no session restores them."""
 
     def __init__(
-        self, launch: Launch, workers: WorkerProcesses, voice: Announcer, wake: Callable[[], None]
+        self,
+        launch: Launch,
+        workers: WorkerProcesses,
+        announcer: Announcer,
+        wake: Callable[[], None],
     ) -> None:
         self._launch = launch
-        self._voice = voice
+        self._announcer = announcer
         self._wake = wake
         self._log = launch.plan.run_dir / "logs" / "snapshots.log"
-        self._asked: Worker | None = None
+        self._process: Worker | None = None
         self._starts = 0
-        self._rest = b""
-        self._told = False
-        self._second = False
+        self._partial_line = b""
+        self._has_announced = False
+        self._is_second_keeper = False
         self.events: list[Event] = []
-        workers.aside[SNAPSHOT_PROCESS_NUMBER] = self._heard
+        workers.aside[SNAPSHOT_PROCESS_NUMBER] = self._on_reaper_message
 
     def start_if_due(self, view: JobView) -> None:
         """Starts it once the chief trains, where that is ours; or who keeps them besides."""
-        if not self._launch.plan.snapshot or self._asked is not None or self._starts >= MAX_STARTS:
+        if (
+            not self._launch.plan.snapshot
+            or self._process is not None
+            or self._starts >= MAX_STARTS
+        ):
             return
         if is_kept_here(view):
-            self._start()
+            self._start_process()
         elif is_kept_here_too(view):
-            self._second = True
-            self._start()
+            self._is_second_keeper = True
+            self._start_process()
 
     def close(self) -> None:
         """Listens no more; the reaper ends it with all the others."""
-        if self._asked is not None:
+        if self._process is not None:
             loop = asyncio.get_running_loop()
-            for fd in (self._asked.out, self._asked.err):
+            for fd in (self._process.out, self._process.err):
                 loop.remove_reader(fd)
                 os.close(fd)
-            self._asked = None
+            self._process = None
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         self._starts += 1
         plan = self._launch.plan
-        place = str(Path(serving.__file__).with_name("ps_snapshotter.py"))
+        script = str(Path(serving.__file__).with_name("ps_snapshotter.py"))
         # It is no member, and needs no GPU.
         environment = dict(self._launch.environments[-1], ALLABOARD_BOX="", CUDA_VISIBLE_DEVICES="")
-        command = [plan.command[0], place, str(self._launch.boxes), f"{plan.snapshot:g}"]
-        self._asked = self._launch.aside(SNAPSHOT_PROCESS_NUMBER, command, environment)
+        command = [plan.command[0], script, str(self._launch.boxes), f"{plan.snapshot:g}"]
+        self._process = self._launch.aside(SNAPSHOT_PROCESS_NUMBER, command, environment)
         loop = asyncio.get_running_loop()
-        for fd, take in ((self._asked.out, self._lines), (self._asked.err, self._keep)):
+        for fd, handle_bytes in (
+            (self._process.out, self._take_lines),
+            (self._process.err, self._append_log),
+        ):
             os.set_blocking(fd, False)
-            loop.add_reader(fd, self._read, fd, take)
+            loop.add_reader(fd, self._read_pipe, fd, handle_bytes)
 
-    def _heard(self, message: dict[str, Any]) -> None:
-        if "spawned" in message or self._asked is None:
+    def _on_reaper_message(self, message: dict[str, Any]) -> None:
+        if "spawned" in message or self._process is None:
             return
         self.close()
-        again = (
+        sequel = (
             "it is started again" if self._starts < MAX_STARTS else "no further snapshot is taken"
         )
-        self._voice.write_line(
-            f"the process that keeps the snapshots has ended ({self._log}); {again}"
+        self._announcer.write_line(
+            f"the process that keeps the snapshots has ended ({self._log}); {sequel}"
         )
 
-    def _read(self, fd: int, take: Callable[[bytes], None]) -> None:
+    def _read_pipe(self, fd: int, handle_bytes: Callable[[bytes], None]) -> None:
         try:
             data = os.read(fd, 1 << 16)
         except BlockingIOError:
             return
         if data:
-            take(data)
+            handle_bytes(data)
         else:
             asyncio.get_running_loop().remove_reader(fd)
 
-    def _keep(self, data: bytes) -> None:
+    def _append_log(self, data: bytes) -> None:
         try:
             with self._log.open("ab") as file:
                 file.write(data)
         except OSError:
             pass  # a disk that is full is told by the workers' logs
 
-    def _lines(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
+    def _take_lines(self, data: bytes) -> None:
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             try:
-                self._take(msgspec.json.decode(line))
+                self._take_message(msgspec.json.decode(line))
             except msgspec.MsgspecError:  # something that it imports prints too
-                self._keep(line + b"\n")
+                self._append_log(line + b"\n")
 
-    def _take(self, told: dict[str, Any]) -> None:
-        if "trouble" in told:
-            self._voice.write_line(f"no snapshot of the variables: {told['trouble']}")
-            self._told = False
+    def _take_message(self, message: dict[str, Any]) -> None:
+        if "trouble" in message:
+            self._announcer.write_line(f"no snapshot of the variables: {message['trouble']}")
+            self._has_announced = False
             return
-        taken = msgspec.convert(told, SnapshotTaken)
-        if not self._second:
-            self.events.append(taken)
+        snapshot = msgspec.convert(message, SnapshotTaken)
+        if not self._is_second_keeper:
+            self.events.append(snapshot)
             self._wake()
-        if not self._told:
-            self._told = True
+        if not self._has_announced:
+            self._has_announced = True
             period = self._launch.plan.snapshot
-            where = "here too, should the chief's host be lost," if self._second else "in memory"
-            self._voice.write_line(
-                f"a snapshot of {taken.variables} variables, {format_bytes(taken.bytes)}, is kept {where} every "
-                f"{period:g} s; it takes {taken.seconds:.2g} s"
+            location = (
+                "here too, should the chief's host be lost,"
+                if self._is_second_keeper
+                else "in memory"
+            )
+            self._announcer.write_line(
+                f"a snapshot of {snapshot.variables} variables, {format_bytes(snapshot.bytes)}, is kept {location} every "
+                f"{period:g} s; it takes {snapshot.seconds:.2g} s"
             )

@@ -22,23 +22,23 @@ class ExportedSnapshot(NamedTuple):
     step: int
 
 
-def export_snapshot(memory: Path, folder: Path) -> ExportedSnapshot | None:
+def export_snapshot(memory_folder: Path, folder: Path) -> ExportedSnapshot | None:
     """Copies the newest snapshot in ``memory`` to ``folder``, which is there whole or not at all; None where
     none was taken. Raises OSError where there is no room for it."""
     for attempt in range(MAX_COPY_ATTEMPTS):
         try:
-            told = json.loads((memory / NEWEST_SNAPSHOT_FILE).read_text())
+            newest = json.loads((memory_folder / NEWEST_SNAPSHOT_FILE).read_text())
         except FileNotFoundError:
             return None
         try:
-            return _copied(Path(told["prefix"]), int(told["step"]), folder)
+            return _copy_checkpoint(Path(newest["prefix"]), int(newest["step"]), folder)
         except FileNotFoundError:
             if attempt == MAX_COPY_ATTEMPTS - 1:
                 raise
     return None
 
 
-def _copied(prefix: Path, step: int, folder: Path) -> ExportedSnapshot:
+def _copy_checkpoint(prefix: Path, step: int, folder: Path) -> ExportedSnapshot:
     new = folder.with_name(folder.name + ".new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(mode=0o700, parents=True)

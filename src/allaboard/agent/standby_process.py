@@ -27,95 +27,95 @@ class StandbyProcess:
         self._launch = launch
         self._workers = workers
         self._policy = policy
-        self._asked: Worker | None = None
+        self._process: Worker | None = None
         self._pid = 0
         self._taken_at = 0.0
-        self._failed = 0
-        self._count = 0
-        self._promised = -1
-        self._asked_at = 0.0
-        workers.aside[STANDBY_PROCESS_NUMBER] = self._heard
+        self._failures = 0
+        self._start_count = 0
+        self._promised_to = -1
+        self._started_at = 0.0
+        workers.aside[STANDBY_PROCESS_NUMBER] = self._on_reaper_message
 
     @property
     def is_waiting(self) -> bool:
-        return self._asked is not None
+        return self._process is not None
 
-    def start_if_due(self, view: JobView, used: int) -> None:
+    def start_if_due(self, view: JobView, restarts_before: int) -> None:
         """Starts one where it is time for it; ``used`` starts were made again before."""
         if not self._launch.plan.standby or self.is_waiting:
             return
-        if is_due(view, self._policy, used, self._taken_at, self._failed):
-            self._start(view.now)
+        if is_due(view, self._policy, restarts_before, self._taken_at, self._failures):
+            self._start_process(view.now)
 
     def is_worth_waiting_for(self, index: int, now: float) -> bool:
         """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
         if (
             not self.is_waiting
-            or self._promised not in (-1, index)
-            or now - self._asked_at > MAX_STARTUP_S
+            or self._promised_to not in (-1, index)
+            or now - self._started_at > MAX_STARTUP_S
         ):
             return False
-        self._promised = index
+        self._promised_to = index
         return True
 
     def hand_over(self, index: int, now: float) -> Worker | None:
         """It becomes this worker, with the addresses that it had; None where nobody is ready yet."""
-        asked, pid = self._asked, self._pid
+        process, pid = self._process, self._pid
         self._taken_at = now
-        if asked is None or not pid or self._promised not in (-1, index):
+        if process is None or not pid or self._promised_to not in (-1, index):
             return None
         environment = dict(self._launch.environments[index])
-        environment["ALLABOARD_STDOUT"] = str(os.fstat(asked.out).st_ino)
-        told = {
+        environment["ALLABOARD_STDOUT"] = str(os.fstat(process.out).st_ino)
+        order = {
             "worker": index,
             "words": self._launch.words(index),
             "environment": environment,
         }
         try:
-            fd = os.open(self._fifo, os.O_WRONLY | os.O_NONBLOCK)
+            fd = os.open(self._fifo_path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # it does not listen yet: it imports
             return None
         os.set_blocking(fd, True)
         with os.fdopen(fd, "wb") as file:
-            file.write(json.dumps(told).encode())
-        Path(self._fifo).unlink(missing_ok=True)
-        self._asked = None
+            file.write(json.dumps(order).encode())
+        Path(self._fifo_path).unlink(missing_ok=True)
+        self._process = None
         self._workers.adopt_process(index, pid, now)
-        worker = Worker(index=index, out=asked.out, err=asked.err)
+        worker = Worker(index=index, out=process.out, err=process.err)
         self._launch.workers[index] = worker
         return worker
 
     def close(self) -> None:
         """Lets go of the pipes of one that was not needed; the reaper ends it with all the others."""
-        if self._asked is not None:
-            os.close(self._asked.out)
-            os.close(self._asked.err)
-            self._asked = None
+        if self._process is not None:
+            os.close(self._process.out)
+            os.close(self._process.err)
+            self._process = None
 
     @property
-    def _fifo(self) -> str:
-        return str(self._launch.boxes / f"standby-{self._count}")
+    def _fifo_path(self) -> str:
+        return str(self._launch.boxes / f"standby-{self._start_count}")
 
-    def _start(self, now: float) -> None:
-        self._count += 1
+    def _start_process(self, now: float) -> None:
+        self._start_count += 1
         self._pid = 0
-        self._promised = -1
-        self._asked_at = now
+        self._promised_to = -1
+        self._started_at = now
         plan = self._launch.plan
         script = "" if plan.command[1] == "-m" else plan.command[1]
-        place = str(Path(serving.__file__).with_name("standby.py"))
+        standby_script = str(Path(serving.__file__).with_name("standby.py"))
         environment = dict(self._launch.environments[-1])
         try:
-            os.mkfifo(self._fifo, 0o600)
+            os.mkfifo(self._fifo_path, 0o600)
         except OSError:  # no room in memory: whoever ends is started as at the beginning
-            self._failed += 1
+            self._failures += 1
             return
-        command = [plan.command[0], place, self._fifo, script]
-        self._asked = self._launch.aside(STANDBY_PROCESS_NUMBER, command, environment)
+        command = [plan.command[0], standby_script, self._fifo_path, script]
+        self._process = self._launch.aside(STANDBY_PROCESS_NUMBER, command, environment)
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _on_reaper_message(self, message: dict[str, Any]) -> None:
         if "spawned" in message:
             self._pid = int(message["pid"])
         elif self.is_waiting:
-            self._failed += 1
+            self._failures += 1
             self.close()

@@ -44,8 +44,8 @@ class Terminal:
         self.uses_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._queue: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._status = b""
-        self._shown = False
-        self._dropped = 0
+        self._is_status_shown = False
+        self._dropped_lines = 0
         self._closed: set[int] = set()
         self._thread = threading.Thread(target=self._write_all, daemon=True)
         self._thread.start()
@@ -55,11 +55,11 @@ class Terminal:
         """Whether it is far behind."""
         return self._queue.qsize() > MAX_QUEUED_LINES
 
-    def write_worker_line(self, fd: int, text: bytes, kept: bool) -> None:
+    def write_worker_line(self, fd: int, text: bytes, is_in_file: bool) -> None:
         """Queues one line for 1 (stdout) or 2 (stderr); one that is ``kept`` in a file may be left
         out where the terminal is far behind."""
-        if kept and self.is_backlogged:
-            self._dropped += 1
+        if is_in_file and self.is_backlogged:
+            self._dropped_lines += 1
             return
         self._queue.put((fd, text))
 
@@ -72,29 +72,29 @@ class Terminal:
         if self.is_tty:
             self._queue.put((0, text.encode(errors="replace")))
 
-    def close(self, patience: float = 2.0) -> None:
+    def close(self, timeout_s: float = 2.0) -> None:
         """Writes what is queued, for at most ``patience`` s."""
         self.show_status("")
-        if self._dropped:
+        if self._dropped_lines:
             self.write_line(
-                f"allaboard: {self._dropped} lines were not shown here; the log files have them"
+                f"allaboard: {self._dropped_lines} lines were not shown here; the log files have them"
             )
         self._queue.put(None)
-        self._thread.join(patience)
+        self._thread.join(timeout_s)
 
     def _write_all(self) -> None:
         while (item := self._queue.get()) is not None:
             fd, text = item
             if fd == 0:
                 self._status = text
-            elif self._shown:
-                self._put(2, b"\r\x1b[K")
-                self._shown = False
+            elif self._is_status_shown:
+                self._write(2, b"\r\x1b[K")
+                self._is_status_shown = False
             if fd:
-                self._put(fd, text)
+                self._write(fd, text)
             if self.is_tty and (fd == 0 or self._queue.empty()):
-                self._put(2, b"\r\x1b[K" + self._status[: self._width()])
-                self._shown = bool(self._status)
+                self._write(2, b"\r\x1b[K" + self._status[: self._width()])
+                self._is_status_shown = bool(self._status)
 
     @staticmethod
     def _width() -> int:
@@ -103,7 +103,7 @@ class Terminal:
         except OSError:
             return 79
 
-    def _put(self, fd: int, data: bytes) -> None:
+    def _write(self, fd: int, data: bytes) -> None:
         if fd in self._closed:
             return
         while data:
@@ -134,12 +134,12 @@ class WorkerLog:
 
     def __init__(self, label: str, colour: int, path: Path, terminal: Terminal) -> None:
         self._terminal = terminal
-        mark = f"[{label}] "
+        prefix = f"[{label}] "
         if terminal.uses_colour:
-            mark = f"\x1b[{RANK_COLOURS[colour % len(RANK_COLOURS)]}m{mark}\x1b[0m"
-        self._mark = mark.encode()
-        self._rest = {1: b"", 2: b""}
-        self._held = {1: b"", 2: b""}
+            prefix = f"\x1b[{RANK_COLOURS[colour % len(RANK_COLOURS)]}m{prefix}\x1b[0m"
+        self._prefix = prefix.encode()
+        self._partial = {1: b"", 2: b""}
+        self._unwritten = {1: b"", 2: b""}
         self.last_line = ""
         self._file: int | None = None
         self.trouble: Callable[[str], None] = lambda _: None
@@ -147,31 +147,31 @@ class WorkerLog:
             flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o600)
         except OSError as error:
-            self._failed(error)
+            self._give_up_file(error)
 
     def write_output(self, fd: int, data: bytes) -> None:
         """Takes what the worker wrote to ``fd``; b"" ends the stream."""
-        self._hold(fd, data)
-        whole, newline, rest = (self._rest[fd] + data).rpartition(b"\n")
+        self._write_to_file(fd, data)
+        whole, newline, partial = (self._partial[fd] + data).rpartition(b"\n")
         for line in whole.split(b"\n") if newline else ():
-            self._show(fd, line)
-        while len(rest) >= MAX_LINE_PIECE_BYTES or (rest and not data):
-            self._show(fd, rest[:MAX_LINE_PIECE_BYTES])
-            rest = rest[MAX_LINE_PIECE_BYTES:]
-        self._rest[fd] = rest
+            self._show_line(fd, line)
+        while len(partial) >= MAX_LINE_PIECE_BYTES or (partial and not data):
+            self._show_line(fd, partial[:MAX_LINE_PIECE_BYTES])
+            partial = partial[MAX_LINE_PIECE_BYTES:]
+        self._partial[fd] = partial
 
-    def _hold(self, fd: int, data: bytes) -> None:
+    def _write_to_file(self, fd: int, data: bytes) -> None:
         """Into the file by the line, or by the state of a progress bar."""
-        held = self._held[fd] + data
-        cut = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
-        if not data or len(held) - cut >= MAX_UNFINISHED_LINE_BYTES:
-            cut = len(held)
-        self._keep(held[:cut])
-        self._held[fd] = held[cut:]
+        pending = self._unwritten[fd] + data
+        cut = max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1
+        if not data or len(pending) - cut >= MAX_UNFINISHED_LINE_BYTES:
+            cut = len(pending)
+        self._append(pending[:cut])
+        self._unwritten[fd] = pending[cut:]
 
     def write_marker(self, text: str) -> None:
         """A line of allaboard's own in the file, between what two rounds wrote."""
-        self._keep(text.encode(errors="replace") + b"\n")
+        self._append(text.encode(errors="replace") + b"\n")
 
     @property
     def is_file_open(self) -> bool:
@@ -186,21 +186,21 @@ class WorkerLog:
             ):  # NFS tells only now of a quota; the number is free even so
                 os.close(file)
 
-    def _show(self, fd: int, line: bytes) -> None:
+    def _show_line(self, fd: int, line: bytes) -> None:
         # A progress bar rewrites its line with \r: its last state is what a log wants.
-        shown = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
-        known = self.last_line.startswith(_TERMINATE_REASON) and shown.strip() == _ABORTED
-        if shown.strip() and not known and not _TRAILING_DUMP.match(shown):
-            self.last_line = shown.strip().decode("utf-8", "replace")[:300]
-        self._terminal.write_worker_line(fd, self._mark + shown + b"\n", self.is_file_open)
+        visible = _CONTROL.sub(b"", line.rstrip(b"\r").rpartition(b"\r")[2])
+        is_bare_abort = self.last_line.startswith(_TERMINATE_REASON) and visible.strip() == _ABORTED
+        if visible.strip() and not is_bare_abort and not _TRAILING_DUMP.match(visible):
+            self.last_line = visible.strip().decode("utf-8", "replace")[:300]
+        self._terminal.write_worker_line(fd, self._prefix + visible + b"\n", self.is_file_open)
 
-    def _keep(self, data: bytes) -> None:
+    def _append(self, data: bytes) -> None:
         while data and self._file is not None:
             try:
                 data = data[os.write(self._file, data) :]
             except OSError as error:
-                self._failed(error)
+                self._give_up_file(error)
 
-    def _failed(self, error: OSError) -> None:
+    def _give_up_file(self, error: OSError) -> None:
         self.close()
         self.trouble(f"{error.strerror}: logs are from now on only shown here")

@@ -25,50 +25,52 @@ class TrafficSampler:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._told: dict[int, Declared] = {}
+        self._declared: dict[int, Declared] = {}
         self._resolved: dict[str, str] = {}
-        self._found: list[Event] = []
-        self._looking: asyncio.Future[None] | None = None
-        self._due = 0.0
-        self._failed = 0
+        self._samples: list[Event] = []
+        self._sampling: asyncio.Future[None] | None = None
+        self._next_at = 0.0
+        self._failures = 0
         self.sampling_error = ""
 
     def collect_samples(self, now: float, events: Iterable[Event]) -> list[Event]:
         """What the last look saw; begins the next one when it is due. ``events`` tell who is who."""
         for event in events:
             if isinstance(event, ProcessExited):
-                self._told.pop(event.pid, None)
+                self._declared.pop(event.pid, None)
             elif isinstance(event, ProcessSampled) and event.box is not None:
                 declared = event.box.declared
-                if declared is not None and _between(declared):
-                    self._told[event.pid] = declared
-        idle = self._looking is None or self._looking.done()
-        if self._told and idle and now >= self._due and not self.sampling_error:
-            self._due = now + SAMPLE_INTERVAL_S
+                if declared is not None and _has_peers(declared):
+                    self._declared[event.pid] = declared
+        idle = self._sampling is None or self._sampling.done()
+        if self._declared and idle and now >= self._next_at and not self.sampling_error:
+            self._next_at = now + SAMPLE_INTERVAL_S
             loop = asyncio.get_running_loop()
-            self._looking = loop.run_in_executor(None, self._look, dict(self._told))
-        found, self._found = self._found, []
-        return found
+            self._sampling = loop.run_in_executor(None, self._sample, dict(self._declared))
+        samples, self._samples = self._samples, []
+        return samples
 
-    def _look(self, told: dict[int, Declared]) -> None:
+    def _sample(self, declared: dict[int, Declared]) -> None:
         try:
-            flows = flows_of(told)
+            flows = flows_of(declared)
         except Exception as error:  # of the kernel: the job goes on unmeasured
-            self._failed += 1  # a dump of sockets is broken off where many come and go
-            if self._failed >= MAX_FAILURES_IN_A_ROW:
+            self._failures += 1  # a dump of sockets is broken off where many come and go
+            if self._failures >= MAX_FAILURES_IN_A_ROW:
                 self.sampling_error = f"connections are not measured: {error!r}"
             return
-        self._failed = 0
-        at = self._now()
-        addresses = {pid: self._addresses(one.cluster) for pid, one in told.items()}
-        found = group_flows(flows, told, addresses)
-        self._found += [TrafficSampled(pid=pid, at=at, flows=each) for pid, each in found.items()]
+        self._failures = 0
+        sampled_at = self._now()
+        addresses = {pid: self._addresses(one.cluster) for pid, one in declared.items()}
+        grouped = group_flows(flows, declared, addresses)
+        self._samples += [
+            TrafficSampled(pid=pid, at=sampled_at, flows=each) for pid, each in grouped.items()
+        ]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
         """Numeric address of each task -> its name."""
-        return {self._numeric(address): task for task, address in cluster.items()}
+        return {self._numeric_address(address): task for task, address in cluster.items()}
 
-    def _numeric(self, address: str) -> str:
+    def _numeric_address(self, address: str) -> str:
         """``host:port`` with the host's first address; as it is where the name is not to be found now."""
         if address not in self._resolved:
             host, port = Address.from_endpoint(address)[:2]
@@ -80,7 +82,7 @@ class TrafficSampler:
         return self._resolved[address]
 
 
-def _between(declared: Declared) -> bool:
+def _has_peers(declared: Declared) -> bool:
     return has_parameter_servers(declared.cluster) or (
         declared.world_size > 1 and not declared.local
     )
@@ -88,27 +90,27 @@ def _between(declared: Declared) -> bool:
 
 def group_flows(
     flows: Mapping[int, tuple[Flow, ...]],
-    told: Mapping[int, Declared],
+    declared: Mapping[int, Declared],
     addresses: Mapping[int, Mapping[str, str]],
 ) -> dict[int, tuple[Flows, ...]]:
     """The flows of each process, by task or by host. Of a server that nobody is connected to any more that
     is told, too: else it were in use for ever."""
-    served = {pid: one for pid, one in told.items() if has_parameter_servers(one.cluster)}
-    found = group_by_task({p: flows.get(p, ()) for p in served}, served, addresses)
-    return found | group_by_host({p: f for p, f in flows.items() if p not in served})
+    server_jobs = {pid: one for pid, one in declared.items() if has_parameter_servers(one.cluster)}
+    grouped = group_by_task({p: flows.get(p, ()) for p in server_jobs}, server_jobs, addresses)
+    return grouped | group_by_host({p: f for p, f in flows.items() if p not in server_jobs})
 
 
 def group_by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:
     """The flows of each process by the address of the host at their other end, this one left out."""
-    found = {}
-    for pid, many in flows.items():
+    grouped = {}
+    for pid, process_flows in flows.items():
         groups: dict[str, list[Flow]] = defaultdict(list)
-        for flow in many:
-            there = _host(flow.remote)
-            if there != _host(flow.local) and not there.startswith("127."):
-                groups[there].append(flow)
-        found[pid] = tuple(Flows(host, tuple(each)) for host, each in sorted(groups.items()))
-    return found
+        for flow in process_flows:
+            remote_host = _host(flow.remote)
+            if remote_host != _host(flow.local) and not remote_host.startswith("127."):
+                groups[remote_host].append(flow)
+        grouped[pid] = tuple(Flows(host, tuple(each)) for host, each in sorted(groups.items()))
+    return grouped
 
 
 def _host(end: str) -> str:
@@ -121,29 +123,33 @@ def has_parameter_servers(cluster: Mapping[str, str]) -> bool:
 
 def group_by_task(
     flows: Mapping[int, tuple[Flow, ...]],
-    told: Mapping[int, Declared],
+    declared: Mapping[int, Declared],
     addresses: Mapping[int, Mapping[str, str]],
 ) -> dict[int, tuple[Flows, ...]]:
     """The flows of each process by the task at their other end. Who opened a connection is known by the
     listed address that it goes to; who was called knows the caller by the socket at the other end on this
     host, else by the host that it calls from, where one task alone is listed there."""
-    callers = {flow.local: task_name(told[pid]) for pid, many in flows.items() for flow in many}
-    found: dict[int, tuple[Flows, ...]] = {}
-    for pid, many in flows.items():
+    callers = {
+        flow.local: task_name(declared[pid])
+        for pid, process_flows in flows.items()
+        for flow in process_flows
+    }
+    grouped: dict[int, tuple[Flows, ...]] = {}
+    for pid, process_flows in flows.items():
         listed = addresses[pid]
         hosts: dict[str, set[str]] = defaultdict(set)
         for address, task in listed.items():
             hosts[Address.from_endpoint(address).host].add(task)
         groups: dict[str, list[Flow]] = defaultdict(list)
-        for flow in many:
-            other = listed.get(flow.remote) or callers.get(flow.remote)
-            there = hosts.get(Address.from_endpoint(flow.remote).host, set())
-            if other is None and len(there) == 1:
-                other = next(iter(there))
-            if other is not None and other != task_name(told[pid]):
-                groups[other].append(flow)
-        found[pid] = tuple(Flows(task, tuple(each)) for task, each in sorted(groups.items()))
-    return found
+        for flow in process_flows:
+            peer = listed.get(flow.remote) or callers.get(flow.remote)
+            candidates = hosts.get(Address.from_endpoint(flow.remote).host, set())
+            if peer is None and len(candidates) == 1:
+                peer = next(iter(candidates))
+            if peer is not None and peer != task_name(declared[pid]):
+                groups[peer].append(flow)
+        grouped[pid] = tuple(Flows(task, tuple(each)) for task, each in sorted(groups.items()))
+    return grouped
 
 
 def task_name(declared: Declared) -> str:

@@ -29,7 +29,7 @@ class WorkerOutput:
     ) -> None:
         self._workers = workers
         self._terminal = terminal
-        self._open: set[int] = set()
+        self._open_fds: set[int] = set()
         self.logs = [
             WorkerLog(
                 " ".join(map(str, tasks[w.index])) if tasks else str(rank + w.index),
@@ -57,17 +57,17 @@ class WorkerOutput:
         self._listen_to(loop, worker)
 
     def _listen_to(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-        for number, fd in ((1, worker.out), (2, worker.err)):
+        for stream, fd in ((1, worker.out), (2, worker.err)):
             os.set_blocking(fd, False)
-            self._open.add(fd)
-            loop.add_reader(fd, self._read, loop, self.logs[worker.index], number, fd)
+            self._open_fds.add(fd)
+            loop.add_reader(fd, self._read_pipe, loop, self.logs[worker.index], stream, fd)
 
-    def read_last_line(self, worker: int) -> str:
+    def read_last_line(self, index: int) -> str:
         """The last line of a worker that has ended, what it left in its pipes included."""
-        known = self._workers[worker]
-        for number, fd in ((1, known.out), (2, known.err)):
+        worker = self._workers[index]
+        for stream, fd in ((1, worker.out), (2, worker.err)):
             for _ in range(
-                64 if fd in self._open else 0
+                64 if fd in self._open_fds else 0
             ):  # a child that it left behind may go on writing
                 try:
                     data = os.read(fd, READ_BYTES)
@@ -75,38 +75,40 @@ class WorkerOutput:
                     break
                 if not data:
                     break
-                self.logs[worker].write_output(number, data)
-        return self.logs[worker].last_line
+                self.logs[index].write_output(stream, data)
+        return self.logs[index].last_line
 
-    async def drain_pipes(self, patience: float) -> None:
+    async def drain_pipes(self, timeout_s: float) -> None:
         """Reads the last lines, for at most ``patience`` s: something that was left behind may hold
         a pipe open."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + patience
-        while self._open and loop.time() < deadline:
+        deadline = loop.time() + timeout_s
+        while self._open_fds and loop.time() < deadline:
             await asyncio.sleep(0.02)
-        for fd in tuple(self._open):  # what holds it may write on, to nobody
+        for fd in tuple(self._open_fds):  # what holds it may write on, to nobody
             loop.remove_reader(fd)
-            self._open.discard(fd)
+            self._open_fds.discard(fd)
             os.close(fd)
         for log in self.logs:
             log.write_output(1, b"")
             log.write_output(2, b"")
             log.close()
 
-    def _read(self, loop: asyncio.AbstractEventLoop, log: WorkerLog, number: int, fd: int) -> None:
+    def _read_pipe(
+        self, loop: asyncio.AbstractEventLoop, log: WorkerLog, stream: int, fd: int
+    ) -> None:
         if self._terminal.is_backlogged and not log.is_file_open:
             loop.remove_reader(fd)
             loop.call_later(
-                BACKPRESSURE_PAUSE_S, loop.add_reader, fd, self._read, loop, log, number, fd
+                BACKPRESSURE_PAUSE_S, loop.add_reader, fd, self._read_pipe, loop, log, stream, fd
             )
             return
         try:
             data = os.read(fd, READ_BYTES)
         except BlockingIOError:
             return
-        log.write_output(number, data)
+        log.write_output(stream, data)
         if not data:
             loop.remove_reader(fd)
-            self._open.discard(fd)
+            self._open_fds.discard(fd)
             os.close(fd)

@@ -30,11 +30,13 @@ class Election:
     """``role`` is this host's, ``toward`` is where the seat is kept (host, port): the address by which this
     host reaches it is the one by which it is reached."""
 
-    def __init__(self, role: MembershipRole, seats: LeaseStore, toward: tuple[str, int]) -> None:
+    def __init__(
+        self, role: MembershipRole, lease_store: LeaseStore, store_address: tuple[str, int]
+    ) -> None:
         self._role = role
-        self._seats = seats
-        self._toward = toward
-        self._over = False
+        self._lease_store = lease_store
+        self._store_address = store_address
+        self._is_closed = False
         self.state = ElectionState(role.session, role.launcher_info.rank)
         self.store_error: LeaseStoreError | None = None
         self.notes: list[str] = []
@@ -43,43 +45,47 @@ class Election:
         """Of who leads; raises LeaseStoreError where that cannot be known."""
         if self.state.leader is None and self.store_error is not None:
             raise self.store_error
-        return self.state.leader.numeric_address if self.state.leader is not None else ""
+        return self.state.leader.address if self.state.leader is not None else ""
 
     async def run_election(self) -> None:
         """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
-        while not self._role.worker and not self._over:
+        while not self._role.worker and not self._is_closed:
             await asyncio.sleep(LEADERLESS_POLL_S)
-        while not self._over:
+        while not self._is_closed:
             try:
-                await self._turn()
+                await self._run_turn()
                 self.store_error = None
             except LeaseStoreError as error:
                 self.store_error = error
-                self._troubled()
+                self._on_store_error()
             calm = self._role.is_linked or self._role.leader is not None
             await asyncio.sleep(LED_POLL_S if calm else LEADERLESS_POLL_S)
 
     def give_up_lease(self) -> None:
         """The next leader need not wait for our lease to end."""
-        self._over = True
-        self._seats.release_lease()
+        self._is_closed = True
+        self._lease_store.release_lease()
 
-    async def _turn(self) -> None:
-        role, ballot = self._role, self.state
+    async def _run_turn(self) -> None:
+        role, state = self._role, self.state
         leader = role.leader
         if leader is not None:
-            lost = ballot.record_renewal(await self._seats.renew_lease()) is ElectionStep.STAND
-            if lost and not await self._seats.acquire_lease(await self._seat(leader)):
-                self._resign(await self._seats.read_leader())
+            is_lost = (
+                state.record_renewal(await self._lease_store.renew_lease()) is ElectionStep.STAND
+            )
+            if is_lost and not await self._lease_store.acquire_lease(
+                await self._make_record(leader)
+            ):
+                self._resign_lead(await self._lease_store.read_leader())
             return
-        seat = await self._seats.read_leader()
-        match ballot.observe_lease(time.monotonic(), seat, role.is_linked):
+        holder = await self._lease_store.read_leader()
+        match state.observe_lease(time.monotonic(), holder, role.is_linked):
             case ElectionStep.STAND:
-                await self._stand()
+                await self._stand_for_leader()
             case ElectionStep.FOLLOW:
-                self._follow()
+                self._follow_leader()
 
-    def _troubled(self) -> None:
+    def _on_store_error(self) -> None:
         leader = self._role.leader
         if leader is None:
             if self._role.follower is None:
@@ -89,80 +95,82 @@ class Election:
                 time.monotonic(), leader.met_count, leader.connected_count
             )
             if step is ElectionStep.RESIGN:
-                self._resign(None)
+                self._resign_lead(None)
 
-    async def _stand(self) -> None:
+    async def _stand_for_leader(self) -> None:
         role = self._role
         leader = role.make_candidate()
-        taken = False
+        has_won = False
         try:
             await leader.listener.open_port(0)
-            seat = await self._seat(leader)
-            taken = await self._seats.acquire_lease(seat)
+            record = await self._make_record(leader)
+            has_won = await self._lease_store.acquire_lease(record)
         finally:
-            if not taken:
+            if not has_won:
                 leader.close()
-        if not taken:
+        if not has_won:
             return
-        self.state.record_win(seat)
+        self.state.record_win(record)
         events: list[Event] = []
-        for number, before in enumerate(self.state.former_leaders, FIRST_FORMER_LEADER_NUMBER):
-            self.notes.append(f"{before.host}, where all met, has gone; {role.host} takes over")
+        for number, former in enumerate(self.state.former_leaders, FIRST_FORMER_LEADER_NUMBER):
+            self.notes.append(f"{former.host}, where all met, has gone; {role.host} takes over")
             # Should it come again, it has its number again.
-            leader.listener.reserve_number(before.session, number)
-            events += _lost(number, before, time.monotonic())
+            leader.listener.reserve_number(former.session, number)
+            events += _lost_leader_events(number, former, time.monotonic())
         role.take_lead(leader, events)
 
-    def _follow(self) -> None:
-        seat, gone = self.state.leader, self.state.former_leaders
-        assert seat is not None
-        if gone:
-            self.notes.append(f"{gone[-1].host}, where all met, has gone; {seat.host} takes over")
+    def _follow_leader(self) -> None:
+        leader, former_leaders = self.state.leader, self.state.former_leaders
+        assert leader is not None
+        if former_leaders:
+            self.notes.append(
+                f"{former_leaders[-1].host}, where all met, has gone; {leader.host} takes over"
+            )
         self._role.follow_new_leader()
 
-    def _resign(self, seat: LeaderRecord | None) -> None:
-        self.state.record_resignation(seat)
+    def _resign_lead(self, successor: LeaderRecord | None) -> None:
+        self.state.record_resignation(successor)
         self._role.resign_lead()
 
-    async def _seat(self, leader: Leader) -> LeaderRecord:
-        who = self._role.identity()
+    async def _make_record(self, leader: Leader) -> LeaderRecord:
+        identity = self._role.identity()
         loop = asyncio.get_running_loop()
-        own = await loop.run_in_executor(None, _own_address, self._toward, who)
+        own_address = await loop.run_in_executor(None, _own_address, self._store_address, identity)
         return LeaderRecord(
-            address=f"{own}:{leader.listener.port}",
+            address=f"{own_address}:{leader.listener.port}",
             session=self._role.session,
-            host=who.host,
-            job=who.job,
-            rank=who.rank,
+            host=identity.host,
+            job=identity.job,
+            rank=identity.rank,
             pid=self._role.worker,
         )
 
 
-def _own_address(toward: tuple[str, int], who: Identity) -> str:
+def _own_address(store_address: tuple[str, int], identity: Identity) -> str:
     """By which the others reach this host; its name where only loopback addresses are known."""
-    found = [_toward(toward), Address.from_endpoint(who.probe_address).host]
-    usual = [a for a in found if a and not a.startswith(("127.", "0.", "::1"))]
-    return next((f"[{a}]" if ":" in a else a for a in usual), who.host)
+    addresses = [_source_address(store_address), Address.from_endpoint(identity.probe_address).host]
+    routable = [a for a in addresses if a and not a.startswith(("127.", "0.", "::1"))]
+    return next((f"[{a}]" if ":" in a else a for a in routable), identity.host)
 
 
-def _lost(number: int, seat: LeaderRecord, now: float) -> list[Event]:
+def _lost_leader_events(number: int, leader: LeaderRecord, now: float) -> list[Event]:
     """What is known of a leader that has gone, as of any member: it was there."""
     return [
-        AgentConnected(agent=number, host=seat.host, data="", rank=seat.rank),
+        AgentConnected(agent=number, host=leader.host, data="", rank=leader.rank),
         ProcessSampled(
-            pid=process_key(number, seat.pid), worker=number << 12, at=now, state="S", cpu=0.0,
-            rank=seat.rank, host=seat.host,
+            pid=process_key(number, leader.pid), worker=number << 12, at=now, state="S", cpu=0.0,
+            rank=leader.rank, host=leader.host,
         ),
         AgentDisconnected(agent=number, at=now),
     ]  # fmt: skip
 
 
-def _toward(place: tuple[str, int]) -> str:
+def _source_address(address: tuple[str, int]) -> str:
     """Our address on the way there; no packet is sent."""
     try:
-        family, kind, _, _, where = socket.getaddrinfo(*place, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as made:
-            made.connect(where)
-            return str(made.getsockname()[0])
+        family, kind, _, _, sockaddr = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as sock:
+            sock.connect(sockaddr)
+            return str(sock.getsockname()[0])
     except OSError:
         return ""

@@ -32,10 +32,10 @@ class ElectionState:
 
     def __init__(self, session: str, rank: int = 0) -> None:
         self._session = session
-        self._later = RANK_0_HEAD_START_S if rank else 0.0
-        self._began: float | None = None
-        self._empty = 0
-        self._lost_at: float | None = None
+        self._head_start_s = RANK_0_HEAD_START_S if rank else 0.0
+        self._first_look_at: float | None = None
+        self._empty_reads = 0
+        self._store_lost_at: float | None = None
         self.leader: LeaderRecord | None = None
         self.former_leaders: list[LeaderRecord] = []
         """Who led before, was not we, and does not any more."""
@@ -45,54 +45,60 @@ class ElectionState:
     def is_leader(self) -> bool:
         return self.leader is not None and self.leader.session == self._session
 
-    def observe_lease(self, now: float, seat: LeaderRecord | None, linked: bool) -> ElectionStep:
+    def observe_lease(
+        self, now: float, holder: LeaderRecord | None, is_linked: bool
+    ) -> ElectionStep:
         """The seat was looked at by a host that does not lead; ``linked``: its leader hears it."""
-        self._lost_at = None
-        if seat is None:
-            self._empty += 1
-            self._began = now if self._began is None else self._began
-            early = self.leader is None and now - self._began < self._later
-            waits = (
-                self.is_closed or early or (linked and self._empty < EMPTY_READS_BEFORE_CANDIDACY)
+        self._store_lost_at = None
+        if holder is None:
+            self._empty_reads += 1
+            self._first_look_at = now if self._first_look_at is None else self._first_look_at
+            is_head_start = self.leader is None and now - self._first_look_at < self._head_start_s
+            must_wait = (
+                self.is_closed
+                or is_head_start
+                or (is_linked and self._empty_reads < EMPTY_READS_BEFORE_CANDIDACY)
             )
-            return ElectionStep.WAIT if waits else ElectionStep.STAND
-        self._empty = 0
-        if seat.session == self._session:  # the answer to our attempt was lost
+            return ElectionStep.WAIT if must_wait else ElectionStep.STAND
+        self._empty_reads = 0
+        if holder.session == self._session:  # the answer to our attempt was lost
             return ElectionStep.STAND
-        if self.leader is not None and self.leader.session == seat.session:
-            self.leader = seat
+        if self.leader is not None and self.leader.session == holder.session:
+            self.leader = holder
             return ElectionStep.WAIT
-        self._left(seat)
+        self._replace_leader(holder)
         return ElectionStep.FOLLOW
 
-    def record_win(self, seat: LeaderRecord) -> None:
+    def record_win(self, record: LeaderRecord) -> None:
         """It is ours."""
-        self._left(seat)
+        self._replace_leader(record)
 
-    def record_renewal(self, kept: bool) -> ElectionStep:
+    def record_renewal(self, is_renewed: bool) -> ElectionStep:
         """The leader renewed its lease, or could not: then it is to take the seat again, or to resign."""
-        self._lost_at = None
-        return ElectionStep.WAIT if kept else ElectionStep.STAND
+        self._store_lost_at = None
+        return ElectionStep.WAIT if is_renewed else ElectionStep.STAND
 
-    def record_store_error(self, now: float, met: int, here: int) -> ElectionStep:
+    def record_store_error(self, now: float, met_count: int, connected_count: int) -> ElectionStep:
         """The leader cannot reach the seat; ``met`` hosts have been here, ``here`` still are. As long as
         it is heard it goes on: perhaps nobody reaches the seat. Once it is ``closed`` nobody else leads, and
         what the others told is all that is known of them."""
-        if self._lost_at is None:
-            self._lost_at = now
-        alone = met > 0 and here == 0 and not self.is_closed
+        if self._store_lost_at is None:
+            self._store_lost_at = now
+        is_alone = met_count > 0 and connected_count == 0 and not self.is_closed
         return (
-            ElectionStep.RESIGN if alone and now - self._lost_at >= LEASE_S else ElectionStep.WAIT
+            ElectionStep.RESIGN
+            if is_alone and now - self._store_lost_at >= LEASE_S
+            else ElectionStep.WAIT
         )
 
-    def record_resignation(self, seat: LeaderRecord | None) -> None:
-        self.leader = seat
-        self._lost_at = None
-        self._empty = 0
+    def record_resignation(self, successor: LeaderRecord | None) -> None:
+        self.leader = successor
+        self._store_lost_at = None
+        self._empty_reads = 0
 
-    def _left(self, new: LeaderRecord) -> None:
-        before, self.leader = self.leader, new
-        self.former_leaders = [s for s in self.former_leaders if s.host != new.host]
-        if before is not None and before.session not in (new.session, self._session):
-            self.former_leaders.append(before)
-        self._empty = 0
+    def _replace_leader(self, successor: LeaderRecord) -> None:
+        previous, self.leader = self.leader, successor
+        self.former_leaders = [s for s in self.former_leaders if s.host != successor.host]
+        if previous is not None and previous.session not in (successor.session, self._session):
+            self.former_leaders.append(previous)
+        self._empty_reads = 0

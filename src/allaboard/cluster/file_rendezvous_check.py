@@ -30,11 +30,11 @@ class HeldMember(NamedTuple):
     url: str
 
 
-async def survey_file(place: str) -> dict[str, str]:
+async def survey_file(url: str) -> dict[str, str]:
     """`file_facts` of this place: a disk that does not answer holds up a thread, not us. Raises TimeoutError
     after ``SURVEY`` s."""
     async with asyncio.timeout(SURVEY_TIMEOUT_S):
-        return await asyncio.get_running_loop().run_in_executor(None, file_facts, place)
+        return await asyncio.get_running_loop().run_in_executor(None, file_facts, url)
 
 
 class FileRendezvousCheck:
@@ -45,63 +45,63 @@ class FileRendezvousCheck:
     ``began`` is when the job did (s, CLOCK_MONOTONIC); ``wake`` is called when there is news.
     """
 
-    def __init__(self, began: float, wake: Callable[[], None]) -> None:
-        self._began = began
+    def __init__(self, job_started_at: float, wake: Callable[[], None]) -> None:
+        self._job_started_at = job_started_at
         self._wake = wake
-        self._known: dict[HeldMember, dict[str, str] | None] = {}
+        self._facts: dict[HeldMember, dict[str, str] | None] = {}
         """None while the disk is asked."""
-        self._told: set[HeldMember] = set()
+        self._reported: set[HeldMember] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def hold_unchecked(self, events: Iterable[Event]) -> list[Event]:
         """The events without those of members whose file is being looked at; with what was found."""
-        shown: list[Event] = []
+        visible_events: list[Event] = []
         for event in events:
-            standing = _standing(event)
-            if standing is not None:
-                if standing not in self._known:
-                    self._known[standing] = None
-                    self._do(standing)
-                found = self._known[standing]
-                if found is None:
+            member = _held_member(event)
+            if member is not None:
+                if member not in self._facts:
+                    self._facts[member] = None
+                    self._start_survey(member)
+                facts = self._facts[member]
+                if facts is None:
                     continue
-                shown.append(event)
-                if found and standing not in self._told:
-                    self._told.add(standing)
-                    shown.append(MemberFactsReported(pid=standing.pid, facts=found))
+                visible_events.append(event)
+                if facts and member not in self._reported:
+                    self._reported.add(member)
+                    visible_events.append(MemberFactsReported(pid=member.pid, facts=facts))
             else:
-                shown.append(event)
-        return shown
+                visible_events.append(event)
+        return visible_events
 
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    def _do(self, standing: HeldMember) -> None:
-        task = asyncio.ensure_future(self._survey(standing))
+    def _start_survey(self, member: HeldMember) -> None:
+        task = asyncio.ensure_future(self._survey(member))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _survey(self, standing: HeldMember) -> None:
+    async def _survey(self, member: HeldMember) -> None:
         """A disk that does not answer holds up a thread, and the members for no longer than ``SURVEY``."""
-        found: dict[str, str] = {}
+        facts: dict[str, str] = {}
         with contextlib.suppress(TimeoutError):
-            found = await survey_file(standing.url)
-        if standing.round > 1:
+            facts = await survey_file(member.url)
+        if member.round > 1:
             # A peer that has not let go of its group yet may still be counted by right.
-            left = found.get("rendezvous joined") == "0"
-            self._known[standing] = found if left else NOT_JOINED
+            all_left = facts.get("rendezvous joined") == "0"
+            self._facts[member] = facts if all_left else NOT_JOINED
         else:
-            age = float(found.get("rendezvous age", "0").partition(" ")[0])
-            older = age > time.monotonic() - self._began + CLOCK_SLACK_S
-            self._known[standing] = found if older else {}
+            age = float(facts.get("rendezvous age", "0").partition(" ")[0])
+            is_from_before = age > time.monotonic() - self._job_started_at + CLOCK_SLACK_S
+            self._facts[member] = facts if is_from_before else {}
         self._wake()
 
 
-def _standing(event: Event) -> HeldMember | None:
+def _held_member(event: Event) -> HeldMember | None:
     """Who is held at the door of a file:// init; None for anybody else."""
     if not isinstance(event, ProcessSampled) or event.box is None or event.box.declared is None:
         return None
-    told, box = event.box.declared, event.box
-    held = box.phase == Phase.ARRIVED and told.hold and told.place.startswith("file://")
-    return HeldMember(event.pid, box.round, told.place) if held else None
+    declared, box = event.box.declared, event.box
+    is_held = box.phase == Phase.ARRIVED and declared.hold and declared.place.startswith("file://")
+    return HeldMember(event.pid, box.round, declared.place) if is_held else None

@@ -67,201 +67,221 @@ class Follower:
 
     def __init__(
         self,
-        address: Callable[[], Awaitable[str]],
-        who: Callable[[], Identity],
-        release: Callable[[], None],
+        find_address: Callable[[], Awaitable[str]],
+        identity: Callable[[], Identity],
+        release_port: Callable[[], None],
         wake: Callable[[], None],
     ) -> None:
-        self._address = address
-        self._who = who
-        self._release = release
+        self._find_address = find_address
+        self._identity = identity
+        self._release_port = release_port
         self._wake = wake
         self._writer: asyncio.StreamWriter | None = None
-        self._call: Call | None = None
-        self._last: dict[int, tuple[object, float]] = {}
-        self._answers: dict[int, MemberFactsReported] = {}
-        self._lives: dict[int, ProcessSampled] = {}
-        self._ends: dict[int, ProcessExited] = {}
+        self._last_call: Call | None = None
+        self._last_markers: dict[int, tuple[object, float]] = {}
+        self._fact_reports: dict[int, MemberFactsReported] = {}
+        self._samples: dict[int, ProcessSampled] = {}
+        self._exits: dict[int, ProcessExited] = {}
         self._strays: dict[str, StrangerConnected] = {}
-        self._interrupted: list[AgentInterrupted] = []
-        self._untold: list[Event] = []
-        self._first: dict[int, Event] = {}
+        self._interruptions: list[AgentInterrupted] = []
+        self._unsent: list[Event] = []
+        self._sent_with_hello: dict[int, Event] = {}
         """What went with our name, each by its identity; kept, so that no other has the same."""
-        self._waits: tuple[LockWait, ...] = ()
+        self._lock_waits: tuple[LockWait, ...] = ()
         """For file locks, as last told."""
-        self._links: asyncio.Task[None] | None = None
-        self._hush = SilenceDetector()
+        self._link_probe: asyncio.Task[None] | None = None
+        self._silence = SilenceDetector()
         self.events: list[Event] = []
         self.commands: list[Command] = []
         self.is_done = False
         self.is_patient = True
         """Whether the host that leads may be out of reach for a while once it trains."""
-        self._through = False
+        self._is_gate_open = False
         self.is_user_given = False
         """Whether the user named the place to call."""
 
     @property
-    def _met(self) -> str:
+    def _leader_address(self) -> str:
         """Where all met."""
-        return self._call.address if self._call is not None else ""
+        return self._last_call.address if self._last_call is not None else ""
 
     @property
     def may_be_unheard(self) -> bool:
         """Whether the door was not open yet, and may still open."""
         if self._writer is not None:
-            return bool(self._untold)
-        call = self._call
+            return bool(self._unsent)
+        call = self._last_call
         return call is None or call.answer in (Answer.REFUSED, Answer.UNPOSTED)
 
     @property
     def is_linked(self) -> bool:
         """Whether another host's coordinator hears us and decides."""
-        return self._writer is not None and not self._hush.silent_since
+        return self._writer is not None and not self._silence.silent_since
 
     async def run_calls(self) -> None:
         """Calls until the meeting takes us in, then obeys until the stream ends."""
         while not self.is_done:
             try:
-                address = await self._address()
+                address = await self._find_address()
                 if address:
-                    await self._attempt(address, await connect_and_greet(address))
+                    await self._try_to_join(address, await connect_and_greet(address))
                 else:
-                    self._tell("", Answer.UNPOSTED, "the way to rank 0 is not posted")
+                    self._record_call("", Answer.UNPOSTED, "the way to rank 0 is not posted")
             except LeaseStoreError as error:
-                self._tell(error.place, Answer.FAILED, str(error), kind=error.kind)
+                self._record_call(error.place, Answer.FAILED, str(error), kind=error.kind)
             except (OSError, TimeoutError) as error:
-                self._tell("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
-            await self._rest()
+                self._record_call("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
+            await self._pause()
 
-    async def _rest(self) -> None:
+    async def _pause(self) -> None:
         for _ in range(IDLE_INTERVALS):
             await asyncio.sleep(RETRY_INTERVAL_S)
-            eager = self._call is None or self._call.tries < MAX_EAGER_TRIES
-            if eager and any(e.box and e.box.phase == Phase.ARRIVED for e in self._lives.values()):
+            eager = self._last_call is None or self._last_call.tries < MAX_EAGER_TRIES
+            if eager and any(
+                e.box and e.box.phase == Phase.ARRIVED for e in self._samples.values()
+            ):
                 return
 
-    async def _attempt(self, address: str, met: ConnectResult) -> None:
-        if met.answer is not Answer.ABOARD or met.reader is None or met.writer is None:
-            count = await count_store_clients(address) if met.answer is Answer.STORE else -1
-            self._tell(address, met.answer, met.detail, met.numeric_address, count)
+    async def _try_to_join(self, address: str, result: ConnectResult) -> None:
+        if result.answer is not Answer.ABOARD or result.reader is None or result.writer is None:
+            store_clients = (
+                await count_store_clients(address) if result.answer is Answer.STORE else -1
+            )
+            self._record_call(
+                address, result.answer, result.detail, result.numeric_address, store_clients
+            )
             return
         try:
-            await shake_hands(met, self._who(), told=self._first_words)
+            await shake_hands(result, self._identity(), first_frames=self._encode_past_events)
         except HandshakeRefusedError as error:
-            self._tell(address, Answer.OTHER, str(error), met.numeric_address, kind=error.kind)
-            met.writer.close()
+            self._record_call(
+                address, Answer.OTHER, str(error), result.numeric_address, kind=error.kind
+            )
+            result.writer.close()
             return
         except OSError as error:
-            self._tell(address, Answer.CLOSED, str(error), met.numeric_address)
-            met.writer.close()
+            self._record_call(address, Answer.CLOSED, str(error), result.numeric_address)
+            result.writer.close()
             return
-        self._writer = met.writer
-        self._be(lively=True)
-        self._last.clear()
-        self._waits = ()
-        self._untold = [e for e in self._before() if id(e) not in self._first]
-        self._first = {}
-        self._tell(address, Answer.ABOARD, "", met.numeric_address, shook=True)
+        self._writer = result.writer
+        self._set_keepalive(on=True)
+        self._last_markers.clear()
+        self._lock_waits = ()
+        self._unsent = [e for e in self._past_events() if id(e) not in self._sent_with_hello]
+        self._sent_with_hello = {}
+        self._record_call(address, Answer.ABOARD, "", result.numeric_address, has_shaken_hands=True)
         try:
             while True:
-                self._obey(await wire.read_message(met.reader, wire.MAX_MEMBER_FRAME_BYTES))
+                self._handle_message(
+                    await wire.read_message(result.reader, wire.MAX_MEMBER_FRAME_BYTES)
+                )
                 self._wake()
         except (OSError, asyncio.IncompleteReadError, wire.GarbledMessageError) as error:
             self._writer = None
-            met.writer.close()
-            if self._through and isinstance(error, OSError) and error.errno in HOST_LOST_ERRNOS:
-                said = f"the host where all met does not answer any more: {error.strerror}"
-                self.commands.append(ShowNote(text=said))
-            self._tell(address, Answer.CLOSED, str(error) or "the stream ended", shook=True)
+            result.writer.close()
+            if (
+                self._is_gate_open
+                and isinstance(error, OSError)
+                and error.errno in HOST_LOST_ERRNOS
+            ):
+                text = f"the host where all met does not answer any more: {error.strerror}"
+                self.commands.append(ShowNote(text=text))
+            self._record_call(
+                address, Answer.CLOSED, str(error) or "the stream ended", has_shaken_hands=True
+            )
 
-    def _before(self) -> list[Event]:
+    def _past_events(self) -> list[Event]:
         """What happened before there was anybody to hear it."""
-        happened: list[Event] = [*self._lives.values(), *self._answers.values()]
-        return [*happened, *self._interrupted, *self._ends.values(), *self._strays.values()]
+        happened: list[Event] = [*self._samples.values(), *self._fact_reports.values()]
+        return [*happened, *self._interruptions, *self._exits.values(), *self._strays.values()]
 
-    def _first_words(self) -> bytes:
+    def _encode_past_events(self) -> bytes:
         """All that is known now goes with our name: a round trip less where many wait for one."""
-        self._first = {id(e): e for e in self._before()}
-        if not self._first:
+        self._sent_with_hello = {id(e): e for e in self._past_events()}
+        if not self._sent_with_hello:
             return b""
-        return wire.encode_frame(Told(events=tuple(self._first.values()), mono=time.monotonic()))
+        return wire.encode_frame(
+            Told(events=tuple(self._sent_with_hello.values()), mono=time.monotonic())
+        )
 
-    def _tell(
+    def _record_call(
         self,
         address: str,
         answer: Answer,
-        said: str,
-        met: str = "",
-        count: int = -1,
-        shook: bool = False,
+        detail: str,
+        numeric_address: str = "",
+        store_clients: int = -1,
+        has_shaken_hands: bool = False,
         kind: str = "",
     ) -> None:
-        before = self._call
-        same = before is not None and before.answer is answer
-        self._call = Call(
+        previous = self._last_call
+        is_repeat = previous is not None and previous.answer is answer
+        self._last_call = Call(
             address=address,
             answer=answer,
-            since=before.since if same and before is not None else time.monotonic(),
-            tries=before.tries + 1 if same and before is not None else 1,
-            met=met,
-            said=said,
+            since=previous.since if is_repeat and previous is not None else time.monotonic(),
+            tries=previous.tries + 1 if is_repeat and previous is not None else 1,
+            met=numeric_address,
+            said=detail,
             kind=kind,
-            joined=count,
-            shook=shook or (before is not None and before.shook),
+            joined=store_clients,
+            shook=has_shaken_hands or (previous is not None and previous.shook),
             given=self.is_user_given,
         )
-        self.events.append(RendezvousProbed(call=self._call))
-        if not same:
+        self.events.append(RendezvousProbed(call=self._last_call))
+        if not is_repeat:
             self._wake()
 
     def send_events(self, now: float, events: list[Event]) -> None:
         """Passes on what is new on this host."""
-        self._answers |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}
-        self._lives |= {e.pid: e for e in events if isinstance(e, ProcessSampled)}
-        self._ends |= {e.pid: e for e in events if isinstance(e, ProcessExited)}
-        self._interrupted += [e for e in events if isinstance(e, AgentInterrupted)]
+        self._fact_reports |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}
+        self._samples |= {e.pid: e for e in events if isinstance(e, ProcessSampled)}
+        self._exits |= {e.pid: e for e in events if isinstance(e, ProcessExited)}
+        self._interruptions += [e for e in events if isinstance(e, AgentInterrupted)]
         self._strays |= {
-            e.knock.peer: e for e in events if isinstance(e, StrangerConnected) and _strays(e)
+            e.knock.peer: e for e in events if isinstance(e, StrangerConnected) and _is_stray(e)
         }
         writer = self._writer
         if writer is None or writer.is_closing():
             return
-        fresh = tuple(e for e in events if self._fresh(now, e))
-        fresh = tuple(self._untold) + fresh
-        self._untold = []
-        if fresh:
-            writer.write(wire.encode_frame(Told(events=fresh, mono=time.monotonic())))
+        news = tuple(e for e in events if self._is_news(now, e))
+        news = tuple(self._unsent) + news
+        self._unsent = []
+        if news:
+            writer.write(wire.encode_frame(Told(events=news, mono=time.monotonic())))
 
     def check_silence(self, now: float) -> None:
         """Whether the host that leads is away though the stream to it is open."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
-        gone, back = self._hush.find_changes(
+        lost, recovered = self._silence.find_changes(
             now, {0: lambda: silence_seconds(sock)} if sock is not None else {}
         )
-        if gone:
-            place = f" ({self._met})" if self._met else ""
-            said = (
-                f"nothing has come from the host where all met for {HOST_AWAY_AFTER_S:.0f} s{place}"
+        if lost:
+            address = f" ({self._leader_address})" if self._leader_address else ""
+            text = f"nothing has come from the host where all met for {HOST_AWAY_AFTER_S:.0f} s{address}"
+            self.commands.append(ShowNote(text=text))
+            self._record_call(
+                self._leader_address,
+                Answer.SILENT,
+                f"nothing has come from it for {HOST_AWAY_AFTER_S:.0f} s",
             )
-            self.commands.append(ShowNote(text=said))
-            self._tell(
-                self._met, Answer.SILENT, f"nothing has come from it for {HOST_AWAY_AFTER_S:.0f} s"
-            )
-        elif back:
+        elif recovered:
             self.commands.append(ShowNote(text="the host where all met is heard again"))
-            self._tell(self._met, Answer.ABOARD, "", shook=True)
+            self._record_call(self._leader_address, Answer.ABOARD, "", has_shaken_hands=True)
 
-    def _fresh(self, now: float, event: Event) -> bool:
+    def _is_news(self, now: float, event: Event) -> bool:
         match event:
             case ProcessSampled():
                 box = event.box
                 marker = event.state, box and (
                     box.phase, box.round, box.step, box.ops, box.op is None, box.raised is None
                 )  # fmt: skip
-                before, at = self._last.get(event.pid, (None, 0.0))
-                if (before == marker or _minor(before, marker)) and now - at < REPEAT_INTERVAL_S:
+                previous, sent_at = self._last_markers.get(event.pid, (None, 0.0))
+                if (
+                    previous == marker or _is_minor_change(previous, marker)
+                ) and now - sent_at < REPEAT_INTERVAL_S:
                     return False
-                self._last[event.pid] = marker, now
+                self._last_markers[event.pid] = marker, now
                 return True
             case (
                 ProcessExited()
@@ -276,42 +296,42 @@ class Follower:
             case AgentInterrupted():
                 return True
             case LockWaitsSampled():
-                before, self._waits = self._waits, event.waits
-                return event.waits != before
+                previous, self._lock_waits = self._lock_waits, event.waits
+                return event.waits != previous
             case StrangerConnected():
-                return _strays(event)
+                return _is_stray(event)
         return False
 
-    def _obey(self, word: Message) -> None:
-        match word:
+    def _handle_message(self, message: Message) -> None:
+        match message:
             case Orders():
-                self.commands += word.commands
-                if any(isinstance(c, OpenGate) for c in word.commands):
-                    self._pass()
+                self.commands += message.commands
+                if any(isinstance(c, OpenGate) for c in message.commands):
+                    self._on_gate_open()
             case Opened():
-                self._pass()
+                self._on_gate_open()
             case TryThese():
-                self._links = asyncio.ensure_future(self._try(word.targets))
+                self._link_probe = asyncio.ensure_future(self._probe_links(message.targets))
             case Release():
-                self._release()
+                self._release_port()
                 if self._writer is not None:
                     self._writer.write(wire.encode_frame(Released()))
 
-    def _pass(self) -> None:
+    def _on_gate_open(self) -> None:
         """The roll call is over."""
-        self._through = True
-        self._be(lively=not self.is_patient)
+        self._is_gate_open = True
+        self._set_keepalive(on=not self.is_patient)
 
-    def _be(self, lively: bool) -> None:
+    def _set_keepalive(self, on: bool) -> None:
         """``lively``: a leader whose host has gone is found out."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         if sock is not None:
-            set_lively(sock, lively)
+            set_lively(sock, on)
 
-    async def _try(self, targets: tuple[tuple[str, str], ...]) -> None:
-        tried = await try_links(self._who(), targets)
+    async def _probe_links(self, targets: tuple[tuple[str, str], ...]) -> None:
+        results = await try_links(self._identity(), targets)
         if self._writer is not None:
-            self._writer.write(wire.encode_frame(tried))
+            self._writer.write(wire.encode_frame(results))
 
     def hang_up(self) -> None:
         """Another host leads: goes there."""
@@ -325,16 +345,20 @@ class Follower:
             self._writer.close()
 
 
-def _strays(event: Event) -> bool:
+def _is_stray(event: Event) -> bool:
     """Whether it tells of a member that was led here instead of to the meeting."""
     return isinstance(event, StrangerConnected) and event.knock.kind == "elsewhere"
 
 
-def _minor(before: object, now: object) -> bool:
+def _is_minor_change(previous: object, current: object) -> bool:
     """Whether only steps and operations went on: the beat is enough for those."""
-    if not isinstance(before, tuple) or not isinstance(now, tuple):
+    if not isinstance(previous, tuple) or not isinstance(current, tuple):
         return False
-    one, other = before[1], now[1]
-    if one is None or other is None:
+    previous_box, current_box = previous[1], current[1]
+    if previous_box is None or current_box is None:
         return False
-    return bool(before[0] == now[0] and one[:2] == other[:2] and one[5] == other[5])
+    return bool(
+        previous[0] == current[0]
+        and previous_box[:2] == current_box[:2]
+        and previous_box[5] == current_box[5]
+    )

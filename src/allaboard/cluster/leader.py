@@ -87,25 +87,27 @@ class Leader:
         tls: TlsFiles | None = None,
         round_: int = 0,
     ) -> None:
-        self.listener = Listener(job, secret, self._aboard, self._said, self._knocked, tls, round_)
+        self.listener = Listener(
+            job, secret, self._on_member, self._on_message, self._on_stranger, tls, round_
+        )
         self.framework = framework
         self.events: list[Event] = []
         self._wake = wake
-        self._waking: asyncio.TimerHandle | None = None
+        self._wake_timer: asyncio.TimerHandle | None = None
         self._members: dict[int, MemberConnection] = {}
-        self._held: list[OpenGate] = []
-        self._releasing: dict[int, MemberConnection] | None = None
-        self._released_by = 0.0
+        self._pending_gates: list[OpenGate] = []
+        self._awaiting_release: dict[int, MemberConnection] | None = None
+        self._release_deadline = 0.0
         self._names: dict[int, tuple[int, str]] = {}
-        self._hush = SilenceDetector()
-        self._opened = False
+        self._silence = SilenceDetector()
+        self._is_gate_open = False
         self.is_patient = True
         """Whether a host that was let through may be out of reach for a while."""
         self.met_count = 0
         """How many other agents have been here."""
-        self._last_words: list[Command] = []
-        self._word = b""
-        self._ended = False
+        self._verdict_commands: list[Command] = []
+        self._outgoing = b""
+        self._has_ended = False
         self.ports_elsewhere = False
         """Whether members listen on the framework's ports too, and must close them first."""
 
@@ -117,39 +119,41 @@ class Leader:
     @property
     def lost_hosts(self) -> tuple[str, ...]:
         """The hosts whose agents were here, and are not any more; nobody has come in their place."""
-        heard = self._members.keys() - self._hush.silent_since.keys()
-        here = {self._names[n] for n in heard}
-        lost = (who for n, who in self._names.items() if n not in heard)
-        return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in here))
+        responsive = self._members.keys() - self._silence.silent_since.keys()
+        present = {self._names[n] for n in responsive}
+        lost = (name for n, name in self._names.items() if n not in responsive)
+        return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in present))
 
     def check_silences(self, now: float) -> list[Command]:
         """Who is away though its stream is open, and who is heard again, since this was asked last."""
-        if not self._hush.is_due(now):
+        if not self._silence.is_due(now):
             return []
         silences = {n: m.stream.seconds_silent for n, m in self._members.items()}
-        gathers = self._releasing is None
-        gone, back = self._hush.find_changes(
-            now, silences, HOST_LOST_AFTER_S if gathers else HOST_AWAY_AFTER_S
+        is_roll_call = self._awaiting_release is None
+        lost, recovered = self._silence.find_changes(
+            now, silences, HOST_LOST_AFTER_S if is_roll_call else HOST_AWAY_AFTER_S
         )
-        if gathers:
+        if is_roll_call:
             # It may call anew. The kernel ends such a stream, too, but begins to count once more where
             # something was sent to that host meanwhile.
-            for number in gone:
+            for number in lost:
                 self._members[number].stream.abort()
             return []
-        for number in gone:
-            self.events.append(AgentDisconnected(agent=number, at=self._hush.silent_since[number]))
-        self.events += [_here(self._members[n]) for n in back]
-        said = [
-            f"nothing has come from {self._names[n][1]} for {HOST_AWAY_AFTER_S:.0f} s" for n in gone
+        for number in lost:
+            self.events.append(
+                AgentDisconnected(agent=number, at=self._silence.silent_since[number])
+            )
+        self.events += [_connected_event(self._members[n]) for n in recovered]
+        notes = [
+            f"nothing has come from {self._names[n][1]} for {HOST_AWAY_AFTER_S:.0f} s" for n in lost
         ]
-        said += [f"{self._names[n][1]} is heard again" for n in back]
-        return [ShowNote(text=text) for text in said]
+        notes += [f"{self._names[n][1]} is heard again" for n in recovered]
+        return [ShowNote(text=text) for text in notes]
 
     def send_to_all(self, command: Command) -> None:
         """Tells all other hosts at once."""
-        frame = self._word + wire.encode_frame(Orders(commands=(command,)))
-        self._word = b""
+        frame = self._outgoing + wire.encode_frame(Orders(commands=(command,)))
+        self._outgoing = b""
         for member in list(self._members.values()):
             member.send_frame(frame)
 
@@ -157,11 +161,11 @@ class Leader:
         """Sends on what is meant for other hosts; returns what is to be done here."""
         match command:
             case OpenGate():
-                return self._let_through(command)
+                return self._open_gate(command)
             case SampleStacks():
-                return self._look(command)
+                return self._sample_stacks(command)
             case TraceCalls():
-                return self._compare(command)
+                return self._trace_calls(command)
             case ProbeLinks():
                 if command.agent == 0:
                     return [command]
@@ -173,62 +177,64 @@ class Leader:
                 self._send(agent, Orders(commands=(order,)))
                 return [ShowNote(text=f"{command.text}; it is ended, to be replaced")]
             case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
-                return self._replace(command)
+                return self._restart_elsewhere(command)
             case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
-                self._ended = self._ended or isinstance(command, EndJob)
+                self._has_ended = self._has_ended or isinstance(command, EndJob)
                 if not isinstance(command, ShowNote):
-                    self._last_words.append(command)
-                self._word += wire.encode_frame(Orders(commands=(command,)))
+                    self._verdict_commands.append(command)
+                self._outgoing += wire.encode_frame(Orders(commands=(command,)))
                 return [command]
         return [command]
 
     def send_due(self, now: float) -> list[Command]:
         """Tells all what they are told alike, and those who stand at the gate that it opens, once every
         port that a framework will bind is free. To be called after `route`."""
-        word, self._word = self._word, b""
-        here: list[Command] = []
-        opens: dict[int, bytes] = {}
-        if self._releasing is not None and not (self._releasing and now < self._released_by):
-            self._releasing = {}
-            here, opens = _opened(self._held)
-            self._held = []
-            if not self._opened:
-                self._opened = True
-                self._outlast(opens)
-        for number, member in list(self._members.items()) if word or opens else ():
-            frames = word + opens.get(number, b"") if opens else word
+        shared_frames, self._outgoing = self._outgoing, b""
+        local_commands: list[Command] = []
+        gate_frames: dict[int, bytes] = {}
+        if self._awaiting_release is not None and not (
+            self._awaiting_release and now < self._release_deadline
+        ):
+            self._awaiting_release = {}
+            local_commands, gate_frames = _split_gates(self._pending_gates)
+            self._pending_gates = []
+            if not self._is_gate_open:
+                self._is_gate_open = True
+                self._end_keepalive(gate_frames)
+        for number, member in list(self._members.items()) if shared_frames or gate_frames else ():
+            frames = shared_frames + gate_frames.get(number, b"") if gate_frames else shared_frames
             if frames:
                 member.send_frame(frames)
-        for number in opens:  # once all have the word, which is waited for
+        for number in gate_frames:  # once all have the word, which is waited for
             if number in self._members and self.is_patient:
                 self._members[number].stream.tolerate_silence()
-        return here
+        return local_commands
 
-    def _outlast(self, opens: dict[int, bytes]) -> None:
+    def _end_keepalive(self, gate_frames: dict[int, bytes]) -> None:
         """Those of whose members nobody is held (parameter servers, workers beside a chief) train now too."""
-        for number in self._members.keys() - opens.keys():
+        for number in self._members.keys() - gate_frames.keys():
             self._send(number, Opened())
             if self.is_patient:
                 self._members[number].stream.tolerate_silence()
 
     def close(self) -> None:
         self.listener.close()
-        if self._waking is not None:
-            self._waking.cancel()
+        if self._wake_timer is not None:
+            self._wake_timer.cancel()
 
-    def _let_through(self, command: OpenGate) -> list[Command]:
-        self._held.append(command)
-        if self._releasing is None:
+    def _open_gate(self, command: OpenGate) -> list[Command]:
+        self._pending_gates.append(command)
+        if self._awaiting_release is None:
             # The port first, then the word: a framework's client that comes early is refused and
             # tries again, one that lands in our backlog would be reset.
             self.listener.close_port()
-            self._releasing = dict(self._members) if self.ports_elsewhere else {}
-            self._released_by = time.monotonic() + PORT_RELEASE_TIMEOUT_S
-            for number in self._releasing:
+            self._awaiting_release = dict(self._members) if self.ports_elsewhere else {}
+            self._release_deadline = time.monotonic() + PORT_RELEASE_TIMEOUT_S
+            for number in self._awaiting_release:
                 self._send(number, Release())
         return []
 
-    def _replace(self, command: RestartWorker) -> list[Command]:
+    def _restart_elsewhere(self, command: RestartWorker) -> list[Command]:
         """The agent that had started it starts it again."""
         number = command.worker >> WORKER_NUMBER_BITS
         worker = command.worker - (number << WORKER_NUMBER_BITS)
@@ -236,70 +242,74 @@ class Leader:
         host = self._names[number][1]
         return [ShowNote(text=f"{command.reason}: {host} starts it again")]
 
-    def _look(self, command: SampleStacks) -> list[Command]:
-        wanted = _by_agent(command.pids)
-        for agent, pids in wanted.items():
+    def _sample_stacks(self, command: SampleStacks) -> list[Command]:
+        pids_by_agent = _by_agent(command.pids)
+        for agent, pids in pids_by_agent.items():
             if agent:
                 self._send(agent, Orders(commands=(SampleStacks(pids=pids),)))
-        return [SampleStacks(pids=wanted[0])] if 0 in wanted else []
+        return [SampleStacks(pids=pids_by_agent[0])] if 0 in pids_by_agent else []
 
-    def _compare(self, command: TraceCalls) -> list[Command]:
-        here: list[Command] = []
+    def _trace_calls(self, command: TraceCalls) -> list[Command]:
+        local_commands: list[Command] = []
         for agent, pids in _by_agent(command.pids).items():
             order = msgspec.structs.replace(command, pids=pids)
             if agent:
                 self._send(agent, Orders(commands=(order,)))
             else:
-                here.append(order)
-        return here
+                local_commands.append(order)
+        return local_commands
 
-    def _send(self, number: int, word: Message) -> None:
+    def _send(self, number: int, message: Message) -> None:
         member = self._members.get(number)
         if member is not None:
-            member.send_message(word)
+            member.send_message(message)
 
-    def _aboard(self, member: MemberConnection) -> None:
+    def _on_member(self, member: MemberConnection) -> None:
         self._members[member.number] = member
         self._names[member.number] = member.hello.rank, member.hello.host
         self.met_count = len(self._names)
-        if self._ended:  # it is late; the verdict is for all
-            member.send_message(Orders(commands=tuple(self._last_words)))
-        self.events.append(_here(member))
-        self._stir()
+        if self._has_ended:  # it is late; the verdict is for all
+            member.send_message(Orders(commands=tuple(self._verdict_commands)))
+        self.events.append(_connected_event(member))
+        self._schedule_wake()
 
-    def _said(self, member: MemberConnection, word: Message | None) -> None:
-        match word:
+    def _on_message(self, member: MemberConnection, message: Message | None) -> None:
+        match message:
             case None:
                 if self._members.get(member.number) is not member:
                     return  # it has come again over another stream
                 self._members.pop(member.number, None)
-                if self._releasing is not None:
-                    self._releasing.pop(member.number, None)
+                if self._awaiting_release is not None:
+                    self._awaiting_release.pop(member.number, None)
                 self.events.append(AgentDisconnected(agent=member.number, at=time.monotonic()))
             case Told():
-                member.update_offset(word.mono)
-                self.events += [e for t in word.events if (e := _ours(t, member)) is not None]
+                member.update_offset(message.mono)
+                self.events += [
+                    e for t in message.events if (e := _translate_event(t, member)) is not None
+                ]
             case Tried():
-                tried = LinksProbed(agent=member.number, links=word.links, worked=word.worked)
-                self.events.append(tried)
+                results = LinksProbed(
+                    agent=member.number, links=message.links, worked=message.worked
+                )
+                self.events.append(results)
             case Released():
-                if self._releasing is not None:
-                    self._releasing.pop(member.number, None)
-        self._stir()
+                if self._awaiting_release is not None:
+                    self._awaiting_release.pop(member.number, None)
+        self._schedule_wake()
 
-    def _stir(self) -> None:
+    def _schedule_wake(self) -> None:
         """There is something to judge."""
         if len(self._members) < BATCHING_FROM_AGENTS:
             self._wake()
-        elif self._waking is None:
-            after = min(MAX_BATCHING_DELAY_S, len(self._members) * BATCHING_DELAY_PER_AGENT_S)
-            self._waking = asyncio.get_running_loop().call_later(after, self._stirred)
+        elif self._wake_timer is None:
+            delay_s = min(MAX_BATCHING_DELAY_S, len(self._members) * BATCHING_DELAY_PER_AGENT_S)
+            self._wake_timer = asyncio.get_running_loop().call_later(delay_s, self._on_wake_timer)
 
-    def _stirred(self) -> None:
-        self._waking = None
+    def _on_wake_timer(self) -> None:
+        self._wake_timer = None
         self._wake()
 
-    def _knocked(self, knock: Knock) -> None:
+    def _on_stranger(self, knock: Knock) -> None:
         event = stranger_event(self.framework, knock)
         self.events.append(event)
         if event.member:
@@ -307,7 +317,7 @@ class Leader:
         self._wake()
 
 
-def _here(member: MemberConnection) -> AgentConnected:
+def _connected_event(member: MemberConnection) -> AgentConnected:
     hello = member.hello
     return AgentConnected(
         agent=member.number,
@@ -318,69 +328,74 @@ def _here(member: MemberConnection) -> AgentConnected:
     )
 
 
-def _opened(held: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
+def _split_gates(commands: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
     """What is let through on this host, and what each other agent is sent."""
-    here: list[Command] = []
-    opens: dict[int, bytes] = {}
-    said: dict[tuple[int, int], bytes] = {}
+    local_commands: list[Command] = []
+    gate_frames: dict[int, bytes] = {}
+    frames: dict[tuple[int, int], bytes] = {}
     """Pids of many hosts are the same, above all in containers."""
-    for command in held:
+    for command in commands:
         agent, pid = split_process_key(command.pid)
         if agent == 0:
-            here.append(command)
+            local_commands.append(command)
             continue
-        frame = said.get((pid, command.round))
+        frame = frames.get((pid, command.round))
         if frame is None:
             order = OpenGate(pid=pid, round=command.round, beside=command.beside)
-            frame = said[pid, command.round] = wire.encode_frame(Orders(commands=(order,)))
-        opens[agent] = opens[agent] + frame if agent in opens else frame
-    return here, opens
+            frame = frames[pid, command.round] = wire.encode_frame(Orders(commands=(order,)))
+        gate_frames[agent] = gate_frames[agent] + frame if agent in gate_frames else frame
+    return local_commands, gate_frames
 
 
-def _by_agent(called: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+def _by_agent(pid_keys: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     """The pids of each agent."""
-    wanted: dict[int, tuple[int, ...]] = {}
-    for agent, pid in map(split_process_key, called):
-        wanted[agent] = (*wanted.get(agent, ()), pid)
-    return wanted
+    pids_by_agent: dict[int, tuple[int, ...]] = {}
+    for agent, pid in map(split_process_key, pid_keys):
+        pids_by_agent[agent] = (*pids_by_agent.get(agent, ()), pid)
+    return pids_by_agent
 
 
-def _ours(event: Event, member: MemberConnection) -> Event | None:
+def _translate_event(event: Event, member: MemberConnection) -> Event | None:
     """An event of another host, with our clock and our name for the process; None for what is no
     business of ours."""
-    late, number = member.clock_offset, member.number
+    clock_offset, number = member.clock_offset, member.number
     match event:
         case ProcessSampled():
             return msgspec.structs.replace(
                 event,
                 pid=process_key(number, event.pid),
                 worker=(number << WORKER_NUMBER_BITS) + event.worker,
-                at=event.at + late,
-                box=timed(event.box, late) if event.box is not None else None,
+                at=event.at + clock_offset,
+                box=timed(event.box, clock_offset) if event.box is not None else None,
                 host=member.hello.host,
             )
         case ProcessExited() | StackSampled() | TrafficSampled():
             called = process_key(number, event.pid)
-            return msgspec.structs.replace(event, pid=called, at=event.at + late)
+            return msgspec.structs.replace(event, pid=called, at=event.at + clock_offset)
         case ResourcesMeasured():
-            return msgspec.structs.replace(event, at=event.at + late, host=member.hello.host)
+            return msgspec.structs.replace(
+                event, at=event.at + clock_offset, host=member.hello.host
+            )
         case AgentInterrupted():
             return AgentInterrupted(
-                signal=event.signal, at=event.at + late, agent=number, host=member.hello.host
+                signal=event.signal,
+                at=event.at + clock_offset,
+                agent=number,
+                host=member.hello.host,
             )
         case SnapshotTaken():
-            return msgspec.structs.replace(event, at=event.at + late)
+            return msgspec.structs.replace(event, at=event.at + clock_offset)
         case LockWaitsSampled():
-            named = [
+            waits = [
                 msgspec.structs.replace(w, waiter=process_key(number, w.waiter))
                 for w in event.waits
             ]
-            return LockWaitsSampled(waits=tuple(named), agent=number)
+            return LockWaitsSampled(waits=tuple(waits), agent=number)
         case MemberFactsReported():
             return MemberFactsReported(pid=process_key(number, event.pid), facts=event.facts)
         case CallsTraced():
             return msgspec.structs.replace(event, pid=process_key(number, event.pid))
         case StrangerConnected() if event.knock.kind == "elsewhere":
-            knock = msgspec.structs.replace(event.knock, at=event.knock.at + late)
+            knock = msgspec.structs.replace(event.knock, at=event.knock.at + clock_offset)
             return StrangerConnected(knock=knock)
     return None

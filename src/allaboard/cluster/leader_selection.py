@@ -42,59 +42,61 @@ class LeaderSelection:
         role: MembershipRole,
         ports: RendezvousPorts,
         environment: dict[str, str],
-        election: bool,
+        uses_election: bool,
     ) -> None:
-        told, coordinator = role.launcher_info, role.coordinator
+        launcher_info, coordinator = role.launcher_info, role.coordinator
         self._role = role
         self._ports = ports
         self._environment = environment
-        self._elects = election
-        self._began = time.time()
+        self._uses_election = uses_election
+        self._started_at = time.time()
         self.facts: dict[str, str] = {}
         """What is known of this host."""
         self.is_surveyed = False
         """Whether what is to be found out of the place of the framework's init has been."""
         self.ready = asyncio.Event()
-        self._door: AddressStore | None = None
-        self.address = coordinator or told.address
+        self._store: AddressStore | None = None
+        self.address = coordinator or launcher_info.address
         self.is_unreachable = not self.address
         """Whether no other host can be met."""
-        self._early = launcher_store(told, environment, coordinator)
+        self._launcher_store = launcher_store(launcher_info, environment, coordinator)
         """A way to the meeting that is known before anybody stands at a door."""
-        if self._early is not None:
-            self._door = self._early
-            self.address = self._early.address
+        if self._launcher_store is not None:
+            self._store = self._launcher_store
+            self.address = self._launcher_store.address
             self.is_unreachable = False
 
     async def find_leader_address(self) -> str:
         """Where to go now; raises OSError where the place itself cannot be used."""
-        return await self._door.find_address() if self._door is not None else self.address
+        return await self._store.find_address() if self._store is not None else self.address
 
     async def prepare_host(self) -> None:
         """Calls early where it is known that another host leads: a late member is then told apart
         from one that was never started."""
         try:
-            await self._prepared()
+            await self._measure_host()
         finally:  # what failed here must not hold up what the worker's own init asks for
             self.ready.set()
             self._role.wake()
 
-    async def _prepared(self) -> None:
+    async def _measure_host(self) -> None:
         role = self._role
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(None, data_address, self._environment)
+        own_address = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
-        self.facts = found.as_facts | {"interfaces": interfaces}
-        role.probe_address = join(found.address or "0.0.0.0", await self._ports.open_probe_port())
-        if not self._elects:
-            await self._early_role()
+        self.facts = own_address.as_facts | {"interfaces": interfaces}
+        role.probe_address = join(
+            own_address.address or "0.0.0.0", await self._ports.open_probe_port()
+        )
+        if not self._uses_election:
+            await self._take_early_role()
 
     def facts_for(self, declared: Declared | None) -> dict[str, str]:
         """What is known of this host, for a member that told its init so."""
-        chosen = self._chosen(declared)
-        return self.facts | chosen.as_facts if chosen is not None else self.facts
+        script_address = self._script_address(declared)
+        return self.facts | script_address.as_facts if script_address is not None else self.facts
 
-    def _chosen(self, declared: Declared | None) -> DataAddress | None:
+    def _script_address(self, declared: Declared | None) -> DataAddress | None:
         """By what the script itself told gloo; None where that is what the worker was started with. Where it
         took the name away, a name server would have to be asked."""
         name = declared.interface if declared is not None else None
@@ -102,41 +104,45 @@ class LeaderSelection:
             return None
         return data_address({GLOO_INTERFACE_VARIABLE: name}) if name else UNKNOWN_DATA_ADDRESS
 
-    async def _early_role(self) -> None:
-        role, told = self._role, self._role.launcher_info
-        elsewhere = told.rank > 0 or (told.rank < 0 and not await is_local_address(self.address))
-        if elsewhere and self.address and role.leader is None and role.follower is None:
+    async def _take_early_role(self) -> None:
+        role, launcher_info = self._role, self._role.launcher_info
+        leads_elsewhere = launcher_info.rank > 0 or (
+            launcher_info.rank < 0 and not await is_local_address(self.address)
+        )
+        if leads_elsewhere and self.address and role.leader is None and role.follower is None:
             role.start_following()
-        elif self._early is not None and told.rank == 0:
+        elif self._launcher_store is not None and launcher_info.rank == 0:
             # No port of the framework's is needed for it: the others can be here before it is imported. It
             # leads from here on: the worker may come to its init before the place is open.
-            role.run_beside(self._open(self._lead(_unnamed(told.size))))
+            role.run_beside(
+                self._open_meeting(self._become_leader(_assumed_declaration(launcher_info.size)))
+            )
 
     async def take_role(self, declared: Declared) -> None:
         """The first member of this host has come to its init."""
         role = self._role
         await self.ready.wait()
-        chosen = self._chosen(declared)
+        script_address = self._script_address(declared)
         if (
-            chosen is not None and chosen.address and role.probe_address
+            script_address is not None and script_address.address and role.probe_address
         ):  # for whom it is not told yet
             role.probe_address = join(
-                chosen.address, Address.from_endpoint(role.probe_address).endpoint[1]
+                script_address.address, Address.from_endpoint(role.probe_address).endpoint[1]
             )
-        await self._survey(declared.place)
-        if self._elects:
+        await self._survey_rendezvous(declared.place)
+        if self._uses_election:
             if declared.cluster and declared.hold:
                 await self._ports.listen_as_task(declared, self.address)
             return
         self.address = role.coordinator or meeting_address(declared) or self.address
         if not role.coordinator:
-            self._door = posted_endpoint(
-                declared, role.launcher_info, self._environment, self._began
+            self._store = posted_endpoint(
+                declared, role.launcher_info, self._environment, self._started_at
             )
-        if self._early is not None and self._meets_there(declared):
+        if self._launcher_store is not None and self._keeps_role(declared):
             return
         leads = declared.rank == 0 and (
-            self._door is not None or await is_local_address(self.address)
+            self._store is not None or await is_local_address(self.address)
         )
         if (
             declared.cluster
@@ -146,14 +152,16 @@ class LeaderSelection:
             await self._ports.listen_as_task(declared, self.address)
         if leads and not role.is_linked:
             role.stop_following()
-            await self._open(self._lead(declared))
+            await self._open_meeting(self._become_leader(declared))
             return
         if role.follower is None:
             role.start_following()
-        alone = is_first_task_of_host(declared.rank, self._environment) and not declared.cluster
+        is_first_task = (
+            is_first_task_of_host(declared.rank, self._environment) and not declared.cluster
+        )
         if (
-            alone
-            and self._door is None
+            is_first_task
+            and self._store is None
             and self.address
             and not await is_local_address(self.address)
         ):
@@ -163,50 +171,54 @@ class LeaderSelection:
         """This host was to lead, and its worker ended before it came to its init."""
         await self.ready.wait()
         if self._role.leader is None and await is_local_address(self.address):
-            await self._open(self._lead(_unnamed(self._role.launcher_info.size)))
+            await self._open_meeting(
+                self._become_leader(_assumed_declaration(self._role.launcher_info.size))
+            )
         else:
             self.is_unreachable = True
 
-    def _meets_there(self, declared: Declared) -> bool:
+    def _keeps_role(self, declared: Declared) -> bool:
         """Whether this host has its role already, since the job meets where it was thought to. Else it leaves
         that place, for its own worker's."""
         role = self._role
-        if isinstance(self._door, TcpAddressStore) and (role.leader or declared.rank > 0):
+        if isinstance(self._store, TcpAddressStore) and (role.leader or declared.rank > 0):
             if role.leader is not None:
                 role.leader.framework = declared.framework
             return True
-        self._early = None
+        self._launcher_store = None
         role.stop_leading()
         if role.follower is not None:
             role.follower.hang_up()
         return False
 
-    async def _survey(self, place: str) -> None:
-        if place.startswith("file://"):
+    async def _survey_rendezvous(self, url: str) -> None:
+        if url.startswith("file://"):
             try:
-                self.facts |= await survey_file(place)
+                self.facts |= await survey_file(url)
             except TimeoutError:
-                said = f"its disk has not answered for {SURVEY_TIMEOUT_S:g} s"
-                self.facts |= {"rendezvous trouble": said}
+                detail = f"its disk has not answered for {SURVEY_TIMEOUT_S:g} s"
+                self.facts |= {"rendezvous trouble": detail}
         self.is_surveyed = True
         self._role.wake()
 
-    def _lead(self, declared: Declared) -> Leader:
+    def _become_leader(self, declared: Declared) -> Leader:
         leader = self._role.become_leader(declared.framework, declared.rank)
         leader.ports_elsewhere = bool(declared.cluster)
         return leader
 
-    async def _open(self, leader: Leader) -> None:
+    async def _open_meeting(self, leader: Leader) -> None:
         """The place where the others come to this one."""
-        port = 0 if self._door is not None else Address.from_endpoint(self.address).endpoint[1]
-        door = self._door
-        await self._ports.bind_port(leader.listener, port, self._met_there if port else None)
+        port = 0 if self._store is not None else Address.from_endpoint(self.address).endpoint[1]
+        store = self._store
+        await self._ports.bind_port(
+            leader.listener, port, self._defer_to_other_leader if port else None
+        )
         if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
             leader.close()
-        elif door is not None:
-            await self._post(door, leader)
+        elif store is not None:
+            await self._post_address(store, leader)
 
-    async def _met_there(self) -> bool:
+    async def _defer_to_other_leader(self) -> bool:
         """Whether the roll of this very job is called there already, by another process of this host that
         says that it is the first: this one goes there too, so that all hear of both."""
         if not await is_same_roll_call(self.address, self._role.identity()):
@@ -214,42 +226,44 @@ class LeaderSelection:
         self._role.resign_lead()
         return True
 
-    async def _post(self, door: AddressStore, leader: Leader) -> None:
+    async def _post_address(self, store: AddressStore, leader: Leader) -> None:
         """Until it is posted: a store that many come to at once, or a disk, may not answer the first time."""
         since = 0.0
         while self._role.leader is leader and not self._ports.is_released:
             try:
-                await door.post_address(join(await self._posted(door), leader.listener.port))
+                await store.post_address(
+                    join(await self._reachable_address(store), leader.listener.port)
+                )
                 return
             except (OSError, TimeoutError) as error:
                 since = since or time.monotonic()
-                said = getattr(error, "strerror", None) or str(error)
+                detail = getattr(error, "strerror", None) or str(error)
                 declared = self._role.declared
                 place = declared.place if declared is not None else ""
                 self._role.add_events(
                     RendezvousProbed(
-                        call=Call(address=place, answer=Answer.FAILED, since=since, said=said)
+                        call=Call(address=place, answer=Answer.FAILED, since=since, said=detail)
                     )
                 )
             await asyncio.sleep(POST_RETRY_S)
 
-    async def _posted(self, door: AddressStore) -> str:
+    async def _reachable_address(self, store: AddressStore) -> str:
         """An address of this host that others reach."""
-        if isinstance(door, TcpAddressStore):
-            own = await door.own_address()
+        if isinstance(store, TcpAddressStore):
+            own_address = await store.own_address()
             # Its name may lead this host to itself (127.0.1.1), where the launcher's store is. By that name
             # the others have found it.
             return (
-                Address.from_endpoint(door.address).endpoint[0]
-                if own == "::1" or own.startswith("127.")
-                else own
+                Address.from_endpoint(store.address).endpoint[0]
+                if own_address == "::1" or own_address.startswith("127.")
+                else own_address
             )
         host = Address.from_endpoint(self._role.probe_address).host
         # The loopback address of a host's own name is not the one where it has no other.
-        named = host.startswith("127.") and host != LOOPBACK
-        return self._role.host if named else host
+        is_loopback_name = host.startswith("127.") and host != LOOPBACK
+        return self._role.host if is_loopback_name else host
 
 
-def _unnamed(size: int) -> Declared:
+def _assumed_declaration(size: int) -> Declared:
     """The first of so many hosts, whose worker has told nothing yet."""
     return Declared(framework="", call="", rank=0, world_size=size or 1)

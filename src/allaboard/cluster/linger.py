@@ -30,73 +30,79 @@ reaches the other hosts."""
 class Linger:
     """``timeout`` is that of the roll call (s)."""
 
-    def __init__(self, party: Membership, job: JobStatePort, timeout: float) -> None:
-        self._party = party
+    def __init__(self, membership: Membership, job: JobStatePort, timeout: float) -> None:
+        self._membership = membership
         self._job = job
-        self._most = min(timeout, MAX_LINGER_S)
+        self._max_s = min(timeout, MAX_LINGER_S)
         self._until: float | None = None
-        self._over_at: float | None = None
-        self._named_at: float | None = None
+        self._finished_at: float | None = None
+        self._cause_named_at: float | None = None
 
     def must_stay(self, now: float) -> bool:
         """Whether there is somebody who may yet have to be told; the worker has ended."""
-        party, job = self._party, self._job
+        membership, job = self._membership, self._job
         outcome = job.status.outcome[0]
         if outcome is Outcome.INTERRUPTED:
             return False  # on another host: that is known to all
         if job.status.ending is None and outcome is Outcome.COMPLETED:
-            return job.status.opened_at is not None and self._left_others(now)
+            return job.status.opened_at is not None and self._others_still_train(now)
         if job.status.ending is not None and job.status.ending.outcome is Outcome.COMPLETED:
-            return self._takes_leave(now)
+            return self._waits_for_hang_up(now)
         if job.status.opened_at is not None:
-            return job.status.ending is None and self._names(now)
+            return job.status.ending is None and self._cause_is_pending(now)
         if self._until is None:
-            self._until = (party.arrived_at or now) + self._most
-            party.answer_for_ended_worker()
-        if self._expected(now):
+            self._until = (membership.arrived_at or now) + self._max_s
+            membership.answer_for_ended_worker()
+        if self._finding_is_pending(now):
             return now < self._until + EXTRA_LINGER_S
-        return now < self._until and party.may_be_unheard
+        return now < self._until and membership.may_be_unheard
 
-    def _takes_leave(self, now: float) -> bool:
+    def _waits_for_hang_up(self, now: float) -> bool:
         """Whether others, whose servers have nobody to serve any more, are still here."""
-        if self._over_at is None:
-            self._over_at = now
-        leader = self._party.leader
+        if self._finished_at is None:
+            self._finished_at = now
+        leader = self._membership.leader
         return (
             leader is not None
             and leader.connected_count > 0
-            and now - self._over_at < HANG_UP_TIMEOUT_S
+            and now - self._finished_at < HANG_UP_TIMEOUT_S
         )
 
-    def _left_others(self, now: float) -> bool:
+    def _others_still_train(self, now: float) -> bool:
         """Whether others still train, and may be held up since ours has ended: seen where all meet."""
-        party, view = self._party, self._job.status.view(now)
-        if self._over_at is None:
-            self._over_at = now
-        if now - self._over_at >= CAUSE_TIMEOUT_S + view.stall_after or has_servers(view):
+        membership, view = self._membership, self._job.status.view(now)
+        if self._finished_at is None:
+            self._finished_at = now
+        if now - self._finished_at >= CAUSE_TIMEOUT_S + view.stall_after or has_servers(view):
             return False
-        if party.leader is None:
-            return party.is_linked
+        if membership.leader is None:
+            return membership.is_linked
         return any(m.elsewhere and m.alive and not m.launcher for m in view.members)
 
-    def _names(self, now: float) -> bool:
+    def _cause_is_pending(self, now: float) -> bool:
         """Whether what began it is yet to be told, and there is somebody to tell it, or to hear it from."""
-        party, job = self._party, self._job
-        if self._over_at is None:
-            self._over_at = now
-        here = party.leader is not None and any(m.elsewhere for m in job.status.view(now).members)
-        if now - self._over_at >= CAUSE_TIMEOUT_S or not (here or party.is_linked):
+        membership, job = self._membership, self._job
+        if self._finished_at is None:
+            self._finished_at = now
+        others_joined = membership.leader is not None and any(
+            m.elsewhere for m in job.status.view(now).members
+        )
+        if now - self._finished_at >= CAUSE_TIMEOUT_S or not (
+            others_joined or membership.is_linked
+        ):
             return False
-        found = [f for f in job.status.findings if f.stage is Stage.EXIT]
-        if self._named_at is None and any(f.certainty is not Certainty.UNKNOWN for f in found):
-            self._named_at = now
-        return self._named_at is None or now - self._named_at < DELIVERY_TIME_S
+        exit_findings = [f for f in job.status.findings if f.stage is Stage.EXIT]
+        if self._cause_named_at is None and any(
+            f.certainty is not Certainty.UNKNOWN for f in exit_findings
+        ):
+            self._cause_named_at = now
+        return self._cause_named_at is None or now - self._cause_named_at < DELIVERY_TIME_S
 
-    def _expected(self, now: float) -> bool:
+    def _finding_is_pending(self, now: float) -> bool:
         """Whether all meet here, and what they are to be told is not found yet: somebody who lives must
         first stand at the door."""
-        party, job = self._party, self._job
-        if party.leader is None or job.status.ending is not None:
+        membership, job = self._membership, self._job
+        if membership.leader is None or job.status.ending is not None:
             return False
-        told = any(f.stage in BEFORE for f in job.status.findings)
-        return not told and bool(job.status.view(now).alive)
+        is_found = any(f.stage in BEFORE for f in job.status.findings)
+        return not is_found and bool(job.status.view(now).alive)

@@ -25,23 +25,23 @@ class Membership:
 
     def __init__(self, role: MembershipRole, environment: dict[str, str]) -> None:
         self._role = role
-        elects = is_etcd_url(role.coordinator)
-        self._ports = RendezvousPorts(role.identity, role.add_events, self._release)
-        self._choosing = LeaderSelection(role, self._ports, environment, elects)
+        uses_election = is_etcd_url(role.coordinator)
+        self._ports = RendezvousPorts(role.identity, role.add_events, self._release_ports)
+        self._selection = LeaderSelection(role, self._ports, environment, uses_election)
         self.arrived_at: float | None = None
         """When the first member of this host came to its init."""
         self._election: Election | None = None
-        role.release_ports = self._release
-        role.find_leader_address = self._choosing.find_leader_address
-        if elects:
-            place = parse_etcd_url(role.coordinator)
-            seats = EtcdLeaseStore(place, role.launcher_info.job, environment, role.tls)
-            self._election = Election(role, seats, place.endpoints[0])
+        role.release_ports = self._release_ports
+        role.find_leader_address = self._selection.find_leader_address
+        if uses_election:
+            url = parse_etcd_url(role.coordinator)
+            lease_store = EtcdLeaseStore(url, role.launcher_info.job, environment, role.tls)
+            self._election = Election(role, lease_store, url.endpoints[0])
             role.find_leader_address = self._election.find_leader_address
 
     def start(self) -> None:
         """Before any member of this host was seen."""
-        self._role.run_beside(self._prepare())
+        self._role.run_beside(self._run())
 
     def observe_events(self, now: float, events: list[Event]) -> list[Event]:
         """Looks at what happened here; passes it on; returns what happened elsewhere."""
@@ -60,10 +60,12 @@ class Membership:
             ):
                 role.declared = declared
                 self.arrived_at = now
-                role.run_beside(self._choosing.take_role(declared))
-        found = role.take_events()
-        role.forward_events(now, [*events, *(e for e in found if isinstance(e, StrangerConnected))])
-        return found + role.take_events()
+                role.run_beside(self._selection.take_role(declared))
+        remote_events = role.take_events()
+        role.forward_events(
+            now, [*events, *(e for e in remote_events if isinstance(e, StrangerConnected))]
+        )
+        return remote_events + role.take_events()
 
     @property
     def leader(self) -> Leader | None:
@@ -81,15 +83,15 @@ class Membership:
     @property
     def facts(self) -> dict[str, str]:
         """What is known of this host; nothing before it was looked at."""
-        return self._choosing.facts
+        return self._selection.facts
 
     def facts_for(self, declared: Declared | None) -> dict[str, str]:
         """The same for a member that told its init so."""
-        return self._choosing.facts_for(declared)
+        return self._selection.facts_for(declared)
 
     def has_surveyed(self, place: str) -> bool:
         """Whether what is to be found out of this meeting place has been."""
-        return self._choosing.is_surveyed or not place.startswith("file://")
+        return self._selection.is_surveyed or not place.startswith("file://")
 
     @property
     def is_linked(self) -> bool:
@@ -104,64 +106,64 @@ class Membership:
     @property
     def may_meet_others(self) -> bool:
         """Whether another host may yet be met."""
-        return bool(self._choosing.address) and not self._choosing.is_unreachable
+        return bool(self._selection.address) and not self._selection.is_unreachable
 
     @property
     def leader_place(self) -> str:
         """Who leads, as far as its address tells."""
         if self._election is not None and self._election.state.leader is not None:
             return self._election.state.leader.host
-        return self._choosing.address
+        return self._selection.address
 
     @property
     def may_be_unheard(self) -> bool:
         """Whether others of the job may not know yet what happened here."""
-        declared, told = self.declared, self._role.launcher_info
+        declared, launcher_info = self.declared, self._role.launcher_info
         if self.leader is not None:
-            size = declared.world_size if declared is not None else told.size
+            size = declared.world_size if declared is not None else launcher_info.size
             return not size or self.leader.met_count + 1 < size
         if self.follower is not None:
             return self.follower.may_be_unheard
-        if not self._choosing.ready.is_set():
+        if not self._selection.ready.is_set():
             return True
-        return declared is None and told.rank == 0 and not self._choosing.is_unreachable
+        return declared is None and launcher_info.rank == 0 and not self._selection.is_unreachable
 
     def answer_for_ended_worker(self) -> None:
         """The worker ended before it came to its init: where it was to lead, this agent still tells
         those who come to the place."""
         if self._election is not None or self.leader is not None:
             return  # it has a role already
-        if self.declared is None and self._role.launcher_info.rank == 0 and self._choosing.address:
-            self._role.run_beside(self._choosing.lead_without_worker())
+        if self.declared is None and self._role.launcher_info.rank == 0 and self._selection.address:
+            self._role.run_beside(self._selection.lead_without_worker())
 
     def route_commands(self, now: float, commands: list[Command]) -> list[Command]:
         """Sends on what is for others; adds what others sent; returns what is to be done here."""
-        mine: list[Command] = []
+        local_commands: list[Command] = []
         leader, follower, election = self.leader, self.follower, self._election
         if leader is not None and any(isinstance(c, OpenGate) for c in commands):
-            self._release()  # before the first of another host is let through
+            self._release_ports()  # before the first of another host is let through
         if leader is not None:
             commands = commands + leader.check_silences(now)
         for command in commands:
-            mine += leader.route_command(command) if leader is not None else [command]
+            local_commands += leader.route_command(command) if leader is not None else [command]
         if leader is not None:
-            mine += leader.send_due(now)
+            local_commands += leader.send_due(now)
         if follower is not None:
-            mine += follower.commands
+            local_commands += follower.commands
             follower.commands.clear()
         if election is not None:
-            mine += [ShowNote(text=text) for text in election.notes]
+            local_commands += [ShowNote(text=text) for text in election.notes]
             election.notes.clear()
-            if any(isinstance(c, EndJob) for c in mine):
+            if any(isinstance(c, EndJob) for c in local_commands):
                 election.state.is_closed = True
-        mine += [ShowNote(text=text) for text in self._role.troubles]
+        local_commands += [ShowNote(text=text) for text in self._role.troubles]
         self._role.troubles.clear()
-        for command in [c for c in mine if isinstance(c, ProbeLinks)]:
-            mine.remove(command)
-            self._role.run_beside(self._try(command))
-        if any(isinstance(c, OpenGate) for c in mine):
-            self._release()
-        return mine
+        for command in [c for c in local_commands if isinstance(c, ProbeLinks)]:
+            local_commands.remove(command)
+            self._role.run_beside(self._probe_links(command))
+        if any(isinstance(c, OpenGate) for c in local_commands):
+            self._release_ports()
+        return local_commands
 
     def close(self) -> None:
         self._role.close()
@@ -169,18 +171,18 @@ class Membership:
         if self._election is not None:
             self._election.give_up_lease()
 
-    async def _prepare(self) -> None:
-        await self._choosing.prepare_host()
+    async def _run(self) -> None:
+        await self._selection.prepare_host()
         if self._election is not None:
             await self._election.run_election()
 
-    def _release(self) -> None:
+    def _release_ports(self) -> None:
         self._ports.release_ports()
         if self._election is not None:
             self._election.state.is_closed = True
         if self.leader is not None:
             self.leader.listener.close_port()
 
-    async def _try(self, command: ProbeLinks) -> None:
-        tried = await try_links(self._role.identity(), command.targets)
-        self._role.add_events(LinksProbed(agent=0, links=tried.links, worked=tried.worked))
+    async def _probe_links(self, command: ProbeLinks) -> None:
+        results = await try_links(self._role.identity(), command.targets)
+        self._role.add_events(LinksProbed(agent=0, links=results.links, worked=results.worked))

@@ -34,15 +34,15 @@ class MembershipRole:
 
     def __init__(
         self,
-        told: Described,
+        launcher_info: Described,
         secret: bytes,
         coordinator: str,
         wake: Callable[[], None],
         tls: TlsFiles | None = None,
         round_: int = 0,
-        patient: bool = True,
+        is_patient: bool = True,
     ) -> None:
-        self.launcher_info = told
+        self.launcher_info = launcher_info
         self.coordinator = coordinator
         self.host = os.uname().nodename
         self.leader: Leader | None = None
@@ -62,12 +62,12 @@ class MembershipRole:
         self.troubles: list[str] = []
         """Why a part of this host's own did not work."""
         self._events: list[Event] = []
-        self._past: dict[tuple[type, int], Event] = {}
+        self._past_events: dict[tuple[type, int], Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._secret = secret
         self.tls = tls
         self._round = round_
-        self._patient = patient
+        self._is_patient = is_patient
 
     @property
     def is_linked(self) -> bool:
@@ -100,8 +100,8 @@ class MembershipRole:
         if self.leader is not None:
             self._events += self.leader.events
             self.leader.events.clear()
-        found, self._events = self._events, []
-        return found
+        events, self._events = self._events, []
+        return events
 
     def forward_events(self, now: float, events: list[Event]) -> None:
         """What happened on this host, for who leads; kept for it while none is known."""
@@ -111,43 +111,43 @@ class MembershipRole:
             return
         for event in events:
             if isinstance(event, ProcessSampled | MemberFactsReported | ProcessExited):
-                self._past[type(event), event.pid] = event
+                self._past_events[type(event), event.pid] = event
             elif isinstance(event, AgentInterrupted):
-                self._past[type(event), 0] = event
+                self._past_events[type(event), 0] = event
 
-    def run_beside(self, work: Coroutine[Any, Any, None]) -> None:
+    def run_beside(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Beside everything else, until `close`."""
-        task = asyncio.ensure_future(self._told_of(work))
+        task = asyncio.ensure_future(self._report_failure(coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _told_of(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _report_failure(self, work: Coroutine[Any, Any, None]) -> None:
         """What goes wrong there is said; the workers of this host go on."""
         try:
             await work
         except Exception as error:
-            said = str(error) or type(error).__name__
-            self.troubles.append(f"this host may not be met by the others of the job: {said}")
+            reason = str(error) or type(error).__name__
+            self.troubles.append(f"this host may not be met by the others of the job: {reason}")
             self.wake()
 
     def become_leader(self, framework: str, rank: int) -> Leader:
         """This host leads; where the others come is still to be opened."""
         if self.leader is not None:  # of an attempt before: who came there must come here
             self.leader.close()
-        leader = self._leader(framework)
-        self._take(leader, rank)
+        leader = self._make_leader(framework)
+        self._set_leader(leader, rank)
         return leader
 
     def make_candidate(self) -> Leader:
         """Of an election, not elected yet. Its port is no framework's."""
-        leader = self._leader("")
+        leader = self._make_leader("")
         leader.ports_elsewhere = True
         return leader
 
     def take_lead(self, leader: Leader, events: list[Event]) -> None:
         """This host leads; ``events`` are about who did before."""
         self.stop_following()
-        self._take(leader, self.identity().rank)
+        self._set_leader(leader, self.identity().rank)
         self.add_events(*events)
 
     def resign_lead(self) -> None:
@@ -173,9 +173,9 @@ class MembershipRole:
         self.follower = Follower(
             self.find_leader_address, self.identity, self.release_ports, self.wake
         )
-        self.follower.is_patient = self._patient
+        self.follower.is_patient = self._is_patient
         self.follower.is_user_given = bool(self.coordinator)
-        self.follower.send_events(time.monotonic(), list(self._past.values()))
+        self.follower.send_events(time.monotonic(), list(self._past_events.values()))
         self.run_beside(self.follower.run_calls())
 
     def follow_new_leader(self) -> None:
@@ -193,14 +193,14 @@ class MembershipRole:
         for task in self._tasks:
             task.cancel()
 
-    def _take(self, leader: Leader, rank: int) -> None:
+    def _set_leader(self, leader: Leader, rank: int) -> None:
         self.leader = leader
-        here = AgentConnected(agent=0, host=self.host, data=self.probe_address, rank=rank)
-        self.add_events(RoleTaken(leads=True, place=self.coordinator), here)
+        connected = AgentConnected(agent=0, host=self.host, data=self.probe_address, rank=rank)
+        self.add_events(RoleTaken(leads=True, place=self.coordinator), connected)
 
-    def _leader(self, framework: str) -> Leader:
+    def _make_leader(self, framework: str) -> Leader:
         raise_limit()
         job = self.launcher_info.job
         leader = Leader(job, self._secret, framework, self.wake, self.tls, self._round)
-        leader.is_patient = self._patient
+        leader.is_patient = self._is_patient
         return leader

@@ -33,56 +33,60 @@ class MultiHostRestart:
 
     def __init__(
         self,
-        party: Membership,
+        membership: Membership,
         job: JobStatePort,
         grace: float,
         timeout: float,
-        over: Callable[[], bool],
+        all_exited: Callable[[], bool],
     ) -> None:
-        self._party = party
+        self._membership = membership
         self._job = job
         self._grace = grace
         self._timeout = timeout
-        self._over = over
-        self._over_at: float | None = None
+        self._all_exited = all_exited
+        self._finished_at: float | None = None
         self._ending_at: float | None = None
-        self._linked = False
+        self._was_linked = False
         self._lost_at: float | None = None
-        self._used_at = 0.0
-        self._said = False
+        self._servers_used_at = 0.0
+        self._has_warned = False
         self.leader_decision: ConcludeRound | None = None
 
     def check_hosts(self, now: float) -> list[Command]:
         """Who is still heard; what follows from it."""
-        party = self._party
-        self._linked |= party.is_linked
-        lost = bool(party.leader.lost_hosts) if party.leader is not None else not party.is_linked
-        if not lost or not (self._linked or party.leader is not None):
+        membership = self._membership
+        self._was_linked |= membership.is_linked
+        is_lost = (
+            bool(membership.leader.lost_hosts)
+            if membership.leader is not None
+            else not membership.is_linked
+        )
+        if not is_lost or not (self._was_linked or membership.leader is not None):
             self._lost_at = None
-            if not self._said:
+            if not self._has_warned:
                 return []
-            self._said = False
+            self._has_warned = False
             return [ShowNote(text="all are heard again; what fails is started again")]
         self._lost_at = now if self._lost_at is None else self._lost_at
         if (
             now - self._lost_at < RECONNECT_GRACE_S
-            or self._over()
+            or self._all_exited()
             or self._job.status.ending is not None
         ):
             return []
         why = self.restart_hindrance()
-        if not self._said:
-            self._said = True
+        if not self._has_warned:
+            self._has_warned = True
             return [ShowNote(text=f"{why}; nothing is started again from now on")]
         view = self._job.status.view(now)
         # No gate was opened for servers.
-        serving = party.leader is None and any(serves(m) for m in view.alive)
+        serving = membership.leader is None and any(serves(m) for m in view.alive)
         if in_use(view):
-            self._used_at = now
-        stood = now - max(self._job.status.progress_at, self._lost_at, self._used_at)
+            self._servers_used_at = now
+        stalled_s = now - max(self._job.status.progress_at, self._lost_at, self._servers_used_at)
         # Servers serve for ever: nobody is left who would end them.
-        done = party.leader is not None and only_serve(view)
-        if (stood >= STALLED_AFTER_LOSS_S or done) and (
+        only_servers_left = membership.leader is not None and only_serve(view)
+        if (stalled_s >= STALLED_AFTER_LOSS_S or only_servers_left) and (
             self._job.status.opened_at is not None or serving
         ):
             return [EndJob(outcome=Outcome.FAILED, reason=why, final=True)]
@@ -90,82 +94,82 @@ class MultiHostRestart:
 
     def adopt_decision(self, commands: Iterable[Command]) -> list[Command]:
         """What is left to be done of these, once the word of the host that decides is taken in."""
-        rest: list[Command] = []
+        remaining: list[Command] = []
         for command in commands:
             if not isinstance(command, ConcludeRound):
-                rest.append(command)
+                remaining.append(command)
                 continue
             self.leader_decision = command
-            if not self._over() and self._job.status.ending is None:
-                said = f"the job has ended: {command.report.reason}"
-                rest.append(EndJob(outcome=command.report.outcome, reason=said))
-        return rest
+            if not self._all_exited() and self._job.status.ending is None:
+                reason = f"the job has ended: {command.report.reason}"
+                remaining.append(EndJob(outcome=command.report.outcome, reason=reason))
+        return remaining
 
     def must_stay(self, now: float) -> bool:
         """Whether the round goes on elsewhere, though the workers of this host have ended."""
-        job, party = self._job, self._party
+        job, membership = self._job, self._membership
         if job.status.interrupted_by or self.leader_decision is not None:
             return False
-        if self._over_at is None:
-            self._over_at = now
+        if self._finished_at is None:
+            self._finished_at = now
             if job.status.opened_at is None:
-                party.answer_for_ended_worker()
+                membership.answer_for_ended_worker()
         if job.status.ending is not None and self._ending_at is None:
             self._ending_at = now
-        if party.leader is not None:
-            return self._awaits(now)
-        if party.is_linked:
+        if membership.leader is not None:
+            return self._others_are_alive(now)
+        if membership.is_linked:
             return True
-        if self._linked:
+        if self._was_linked:
             return self._lost_at is None or now - self._lost_at < RECONNECT_GRACE_S
         return (
             job.status.opened_at is None
-            and party.may_meet_others
-            and now - self._over_at < self._timeout
+            and membership.may_meet_others
+            and now - self._finished_at < self._timeout
         )
 
-    def _awaits(self, now: float) -> bool:
+    def _others_are_alive(self, now: float) -> bool:
         """Whether somebody lives yet on another host, or has still to come and be told."""
-        assert self._over_at is not None and self._party.leader is not None
+        assert self._finished_at is not None and self._membership.leader is not None
         if self._ending_at is not None and now - self._ending_at >= self._grace + END_MARGIN_S:
             return False
         if any(split_process_key(m.called)[0] for m in self._job.status.view(now).alive):
             return True
-        missing = self._party.leader.connected_count + 1 < self._party.expected_agents
+        missing = self._membership.leader.connected_count + 1 < self._membership.expected_agents
         if self._job.status.opened_at is None and missing:
-            return now - self._over_at < self._timeout
+            return now - self._finished_at < self._timeout
         return False
 
     @property
     def is_orphaned(self) -> bool:
         """Whether the host that decides has gone without a word of how it ended."""
         return (
-            self._party.leader is None
+            self._membership.leader is None
             and self._lost_at is not None
             and self.leader_decision is None
         )
 
     def restart_hindrance(self) -> str:
         """Why this host cannot take part in a further round; "" where nothing is in its way."""
-        party, job = self._party, self._job
-        if party.leader is None:
-            return orphaned(party.leader_place)
+        membership, job = self._membership, self._job
+        if membership.leader is None:
+            return orphaned(membership.leader_place)
         view = job.status.view(job.status.progress_at)
-        told = ((m.facts.get(RESTARTS), m.who.host) for m in view.members)
+        answers = ((m.facts.get(RESTARTS), m.who.host) for m in view.members)
         return hindrance(
             Hosts(
-                expected=party.expected_agents if job.status.opened_at is None else 0,
-                here=party.leader.connected_count + 1,
-                gone=party.leader.lost_hosts,
-                others=tuple(sorted({host for what, host in told if what == NOT_ALLOWED})),
+                expected=membership.expected_agents if job.status.opened_at is None else 0,
+                here=membership.leader.connected_count + 1,
+                gone=membership.leader.lost_hosts,
+                others=tuple(sorted({host for answer, host in answers if answer == NOT_ALLOWED})),
                 plain=job.status.early_open_reason,
-                place=party.declared.place if party.declared is not None else "",
+                place=membership.declared.place if membership.declared is not None else "",
             )
         )
 
     def send_decision(self, report: RoundReport, returns: tuple[TaskReturn, ...]) -> None:
         """This host decides: tells all others how the round went, which tasks came back alone in it, and what
         is done now."""
-        leader = self._party.leader
+        leader = self._membership.leader
         if leader is not None:
             leader.send_to_all(ConcludeRound(report=report, returns=returns))

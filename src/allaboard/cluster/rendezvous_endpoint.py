@@ -19,25 +19,38 @@ MAX_POST_AGE_S = 3600.0
 
 
 def launcher_store(
-    told: Described, environment: Mapping[str, str], coordinator: str
+    launcher_info: Described, environment: Mapping[str, str], coordinator: str
 ) -> TcpAddressStore | None:
     """The store that torchrun keeps, unless its environment says that the job meets elsewhere."""
-    place = master(environment)
-    if not told.kept or not place or told.rank < 0 or told.address or coordinator:
+    address = master(environment)
+    if (
+        not launcher_info.kept
+        or not address
+        or launcher_info.rank < 0
+        or launcher_info.address
+        or coordinator
+    ):
         return None
-    return None if "JAX_COORDINATOR_ADDRESS" in environment else TcpAddressStore(place, told.job)
+    return (
+        None
+        if "JAX_COORDINATOR_ADDRESS" in environment
+        else TcpAddressStore(address, launcher_info.job)
+    )
 
 
 def posted_endpoint(
-    declared: Declared, told: Described, environment: Mapping[str, str], began: float
+    declared: Declared,
+    launcher_info: Described,
+    environment: Mapping[str, str],
+    agent_started_at: float,
 ) -> AddressStore | None:
     """Where the way to the meeting is posted; None where the place itself is the way. ``began`` is when this
     agent did (s since the epoch)."""
     if declared.place.startswith("file://"):
         path = declared.place.removeprefix("file://")
-        return FileAddressStore(path, told.job, began - MAX_POST_AGE_S)
-    if told.kept and _same(declared.place, f"tcp://{master(environment)}"):
-        return TcpAddressStore(declared.place.removeprefix("tcp://"), told.job)
+        return FileAddressStore(path, launcher_info.job, agent_started_at - MAX_POST_AGE_S)
+    if launcher_info.kept and _same_address(declared.place, f"tcp://{master(environment)}"):
+        return TcpAddressStore(declared.place.removeprefix("tcp://"), launcher_info.job)
     return None
 
 
@@ -46,14 +59,14 @@ def meeting_address(declared: Declared) -> str:
     if declared.cluster:
         order = [f"{j}:0" for j in ("chief", "master", "worker")]
         return next((declared.cluster[t] for t in order if t in declared.cluster), "")
-    scheme, _, rest = declared.place.partition("://")
-    return rest.partition("/")[0] if scheme == "tcp" else ""
+    scheme, _, remainder = declared.place.partition("://")
+    return remainder.partition("/")[0] if scheme == "tcp" else ""
 
 
-def _same(one: str, other: str) -> bool:
+def _same_address(address: str, other_address: str) -> bool:
     """Whether two places are written alike, but for the brackets of an IPv6 address."""
     bare = str.maketrans("", "", "[]")
-    return one.translate(bare) == other.translate(bare)
+    return address.translate(bare) == other_address.translate(bare)
 
 
 async def is_local_address(address: str) -> bool:
@@ -62,16 +75,16 @@ async def is_local_address(address: str) -> bool:
     try:
         host, _ = Address.from_endpoint(address).endpoint
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        addresses = await loop.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except (OSError, ValueError):  # UnicodeError is one
         return False
-    return any(_bindable(family, where) for family, _, _, _, where in found)
+    return any(_can_bind(family, sockaddr) for family, _, _, _, sockaddr in addresses)
 
 
-def _bindable(family: int, where: object) -> bool:
+def _can_bind(family: int, sockaddr: object) -> bool:
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.bind(where)  # type: ignore[arg-type]  # any family's address
+            probe.bind(sockaddr)  # type: ignore[arg-type]  # any family's address
     except OSError:
         return False
     return True

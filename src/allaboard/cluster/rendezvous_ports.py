@@ -38,23 +38,23 @@ class RendezvousPorts:
     def __init__(
         self,
         identity: Callable[[], Identity],
-        tell: Callable[[Event], None],
-        found: Callable[[], None],
+        add_event: Callable[[Event], None],
+        on_member_client: Callable[[], None],
     ) -> None:
         self._identity = identity
-        self._tell = tell
-        self._found = found
+        self._add_event = add_event
+        self._on_member_client = on_member_client
         self.is_released = False
-        self._echo: Listener | None = None
-        self._own: Listener | None = None
-        self._sign: Listener | None = None
+        self._probe_listener: Listener | None = None
+        self._task_listener: Listener | None = None
+        self._redirect_listener: Listener | None = None
         """Stands where all would meet if the first were on this host, and says that it is not."""
 
     async def open_probe_port(self) -> int:
         """Opens a port of no framework, by which links to this host are tried; returns it."""
-        self._echo = self._listener(_nobody)
-        await self._echo.open_port(0)
-        return self._echo.port
+        self._probe_listener = self._make_listener(_ignore_stranger)
+        await self._probe_listener.open_port(0)
+        return self._probe_listener.port
 
     async def listen_as_task(self, declared: Declared, meeting: str) -> None:
         """TensorFlow: every task listens at its own address, so that every link can be tried."""
@@ -63,122 +63,138 @@ class RendezvousPorts:
             port = Address.from_endpoint(address).endpoint[1]
         except ValueError:
             return
-        self._own = self._listener(self._knocked)
-        self._own.redirect_reason = self._not_here(meeting) if declared.rank > 0 else ""
-        await self.bind_port(self._own, port)
+        self._task_listener = self._make_listener(self._on_stranger)
+        self._task_listener.redirect_reason = (
+            self._redirect_text(meeting) if declared.rank > 0 else ""
+        )
+        await self.bind_port(self._task_listener, port)
 
     async def redirect_callers(self, meeting: str) -> None:
         """Whoever was given this host's address instead of the first's is told so, instead of being refused
         for as long as it waits."""
         if self.is_released:
             return
-        self._sign = self._listener(self._passed)
-        self._sign.redirect_reason = self._not_here(meeting)
+        self._redirect_listener = self._make_listener(self._on_redirect_caller)
+        self._redirect_listener.redirect_reason = self._redirect_text(meeting)
         try:
-            await self._sign.open_port(Address.from_endpoint(meeting).endpoint[1])
+            await self._redirect_listener.open_port(Address.from_endpoint(meeting).endpoint[1])
         except (OSError, ValueError):
             return  # somebody else has that port here, by right
         if self.is_released:
-            self._sign.close()
+            self._redirect_listener.close()
 
     async def bind_port(
         self,
         listener: Listener,
         port: int,
-        meets: Callable[[], Awaitable[bool]] | None = None,
+        defers: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """Again and again while another program has the port; who it is, is told. ``meets`` is asked where
         that is a roll call: whether all meet there, by the word of which this ends."""
-        told: Holder | None = None
-        tries = 0
+        holder: Holder | None = None
+        attempts = 0
         while not self.is_released:
-            tries += 1
+            attempts += 1
             try:
                 await listener.open_port(port)
                 if self.is_released:  # let through meanwhile: the port is the framework's
                     listener.release()
-                if told:
-                    self._tell(PortChecked(holder=None))
+                if holder:
+                    self._add_event(PortChecked(holder=None))
                 return
             except OSError as error:
-                if told is None:
-                    taken = error.errno == errno.EADDRINUSE
-                    told = await self._holder(port) if taken else self._barred(port, error)
-                    self._tell(PortChecked(holder=told))
-            called = (
-                meets is not None and told.answer is Answer.ABOARD and tries > CLOSING_BIND_ATTEMPTS
+                if holder is None:
+                    is_taken = error.errno == errno.EADDRINUSE
+                    holder = (
+                        await self._find_holder(port)
+                        if is_taken
+                        else self._describe_bind_error(port, error)
+                    )
+                    self._add_event(PortChecked(holder=holder))
+            is_other_roll_call = (
+                defers is not None
+                and holder.answer is Answer.ABOARD
+                and attempts > CLOSING_BIND_ATTEMPTS
             )
-            if meets is not None and called and await meets():
-                self._tell(PortChecked(holder=None))
+            if defers is not None and is_other_roll_call and await defers():
+                self._add_event(PortChecked(holder=None))
                 return
             await asyncio.sleep(BIND_RETRY_S)
 
-    def _barred(self, port: int, error: OSError) -> Holder:
-        said = os.strerror(error.errno) if error.errno else str(error)
-        return Holder(address=f"{self._identity().host}:{port}", said=said, at=time.monotonic())
+    def _describe_bind_error(self, port: int, error: OSError) -> Holder:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        return Holder(address=f"{self._identity().host}:{port}", said=reason, at=time.monotonic())
 
-    async def _holder(self, port: int) -> Holder:
+    async def _find_holder(self, port: int) -> Holder:
         pid, command = port_holder(port)
-        met = await connect_and_greet(f"127.0.0.1:{port}")
-        me = self._identity()
-        job = job_of(initial_environment(pid), me.job) if pid else ""
+        result = await connect_and_greet(f"127.0.0.1:{port}")
+        identity = self._identity()
+        job = job_of(initial_environment(pid), identity.job) if pid else ""
         return Holder(
-            address=f"{me.host}:{port}",
+            address=f"{identity.host}:{port}",
             pid=pid,
             command=command,
             job=job,
-            ours=bool(job) and job == me.job,
-            answer=met.answer,
+            ours=bool(job) and job == identity.job,
+            answer=result.answer,
             at=time.monotonic(),
         )
 
     def release_ports(self) -> None:
         """The framework's own listeners come next."""
         self.is_released = True
-        for part in (self._own, self._sign):
-            if part is not None:
-                part.close()
+        for listener in (self._task_listener, self._redirect_listener):
+            if listener is not None:
+                listener.close()
 
     def close(self) -> None:
-        for part in (self._own, self._sign, self._echo):
-            if part is not None:
-                part.close()
+        for listener in (self._task_listener, self._redirect_listener, self._probe_listener):
+            if listener is not None:
+                listener.close()
 
-    def _not_here(self, meeting: str) -> str:
-        me = self._identity()
-        return f"this is {me.host}, which holds rank {me.rank}, not rank 0, and itself goes to {meeting}"
+    def _redirect_text(self, meeting: str) -> str:
+        identity = self._identity()
+        return f"this is {identity.host}, which holds rank {identity.rank}, not rank 0, and itself goes to {meeting}"
 
-    def _listener(self, knocked: Callable[[Knock], None]) -> Listener:
+    def _make_listener(self, on_stranger: Callable[[Knock], None]) -> Listener:
         """A door where nobody is taken in, only links are tried."""
-        me = self._identity()
-        return Listener(me.job, me.secret, _close, _ignore, knocked, me.tls, me.round)
+        identity = self._identity()
+        return Listener(
+            identity.job,
+            identity.secret,
+            _close_member,
+            _ignore_message,
+            on_stranger,
+            identity.tls,
+            identity.round,
+        )
 
-    def _passed(self, knock: Knock) -> None:
+    def _on_redirect_caller(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
-            self._strayed(knock)
-        if knock.kind in FRAMEWORK_CLIENT_KINDS.values() and self._sign is not None:
-            self._sign.close_port()  # a framework's client would take us for its listener
+            self._report_stray(knock)
+        if knock.kind in FRAMEWORK_CLIENT_KINDS.values() and self._redirect_listener is not None:
+            self._redirect_listener.close_port()  # a framework's client would take us for its listener
 
-    def _knocked(self, knock: Knock) -> None:
+    def _on_stranger(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
-            self._strayed(knock)
+            self._report_stray(knock)
             return
         event = stranger_event("tensorflow", knock)  # only its tasks listen by themselves
-        self._tell(event)
+        self._add_event(event)
         if event.member:
-            self._found()
+            self._on_member_client()
 
-    def _strayed(self, knock: Knock) -> None:
+    def _report_stray(self, knock: Knock) -> None:
         """It has been told; now those who wait for it where all meet are."""
-        me = self._identity()
-        met = f"{me.host}, which holds rank {me.rank}, not rank 0"
-        self._tell(StrangerConnected(knock=msgspec.structs.replace(knock, said=met)))
+        identity = self._identity()
+        description = f"{identity.host}, which holds rank {identity.rank}, not rank 0"
+        self._add_event(StrangerConnected(knock=msgspec.structs.replace(knock, said=description)))
 
 
 def has_own_port(declared: Declared, meeting: str) -> bool:
     """Whether this task's own address is another than the one where all meet."""
-    mine = declared.cluster.get(f"{declared.job}:{declared.index}", "")
-    return Address.from_endpoint(mine).port != Address.from_endpoint(meeting).port
+    own_address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
+    return Address.from_endpoint(own_address).port != Address.from_endpoint(meeting).port
 
 
 def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:
@@ -186,13 +202,13 @@ def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:
     return rank > 0 and is_local_rank_zero(environment)
 
 
-def _close(member: MemberConnection) -> None:
+def _close_member(member: MemberConnection) -> None:
     member.close()
 
 
-def _ignore(member: MemberConnection, word: Message | None) -> None:
+def _ignore_message(member: MemberConnection, word: Message | None) -> None:
     pass
 
 
-def _nobody(knock: Knock) -> None:
+def _ignore_stranger(knock: Knock) -> None:
     pass

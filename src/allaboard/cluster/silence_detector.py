@@ -15,32 +15,32 @@ class SilenceDetector:
 
     def __init__(self) -> None:
         self.silent_since: dict[int, float] = {}
-        self._next = 0.0
+        self._next_check_at = 0.0
 
     def is_due(self, now: float) -> bool:
         """Whether to look: there may be thousands."""
-        return now >= self._next
+        return now >= self._next_check_at
 
     def find_changes(
         self,
         now: float,
         silences: Mapping[int, Callable[[], float]],
-        bound: float = HOST_AWAY_AFTER_S,
+        limit_s: float = HOST_AWAY_AFTER_S,
     ) -> tuple[list[int], list[int]]:
         """Who is away since the last look, and who is heard again; ``silences`` say for how long each has
         answered nothing, ``bound`` how long it may (s). What is no stream any more is forgotten."""
         if not self.is_due(now):
             return [], []
-        self._next = now + CHECK_INTERVAL_S
-        gone, back = [], []
+        self._next_check_at = now + CHECK_INTERVAL_S
+        lost, recovered = [], []
         for number in [n for n in self.silent_since if n not in silences]:
             del self.silent_since[number]
         for number, silence in silences.items():
             seconds = silence()
-            if seconds >= bound and number not in self.silent_since:
+            if seconds >= limit_s and number not in self.silent_since:
                 self.silent_since[number] = now - seconds
-                gone.append(number)
-            elif seconds < bound and number in self.silent_since:
+                lost.append(number)
+            elif seconds < limit_s and number in self.silent_since:
                 del self.silent_since[number]
-                back.append(number)
-        return gone, back
+                recovered.append(number)
+        return lost, recovered

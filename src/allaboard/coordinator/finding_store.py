@@ -59,7 +59,9 @@ class FindingStore:
         self._elsewhere: set[Key] = set()
         """What other hosts' coordinators have made."""
 
-    def new(self, now: float, claims: Iterable[tuple[RuleEntry, Claim]]) -> Iterator[Finding]:
+    def new_findings(
+        self, now: float, claims: Iterable[tuple[RuleEntry, Claim]]
+    ) -> Iterator[Finding]:
         """Those of the claims that were not made before, as findings."""
         for entry, claim in claims:
             who = _people(claim.who)
@@ -112,11 +114,11 @@ class FindingStore:
         """For how many seconds it must be so again before that is told."""
         return LONGER * self._lasted[key][1] if key in self._lasted else AGAIN
 
-    def restart(self, now: float) -> None:
+    def hold_resolutions(self, now: float) -> None:
         """What is measured begins anew: a claim that is not made now is not over for that."""
         self._blind_until = now + BLIND
 
-    def over(self, now: float, view: JobView) -> Iterator[Finding]:
+    def resolved_findings(self, now: float, view: JobView) -> Iterator[Finding]:
         """Findings whose state has passed: not claimed any more for a while, in a job that moves, of
         members that all live. Where all have ended well, nobody hung for good. What is measured of a
         training is over only while there is one."""
@@ -182,7 +184,7 @@ class FindingStore:
             seconds_to_find=round(max(0.0, now - since), 3) if since is not None else None,
         )
 
-    def told(self, finding: Finding) -> None:
+    def add_reported_finding(self, finding: Finding) -> None:
         """A finding that another host's coordinator made."""
         who = _people(finding.who)
         self._elsewhere.add((finding.rule, who))

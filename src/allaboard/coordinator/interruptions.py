@@ -18,7 +18,9 @@ class Interruptions:
         self._asked_at: dict[int, float] = {}
         self._due: list[ReportInterruption] = []
 
-    def take(self, now: float, event: AgentInterrupted, there: Iterable[Member], host: str) -> None:
+    def add_interruption(
+        self, now: float, event: AgentInterrupted, there: Iterable[Member], host: str
+    ) -> None:
         """An agent of ``host`` was interrupted, whose members these are: all are to be told."""
         if event.signal not in ASKING or event.agent in self._asked_at:
             return
@@ -26,23 +28,25 @@ class Interruptions:
         report = ReportInterruption(host=host, signal=event.signal, who=_called(there))
         self._due.append(report)
         if event.agent:
-            self.told(Interruption(host=report.host, signal=report.signal, at=now, who=report.who))
+            self.add_reported_interruption(
+                Interruption(host=report.host, signal=report.signal, at=now, who=report.who)
+            )
 
-    def told(self, interruption: Interruption) -> None:
+    def add_reported_interruption(self, interruption: Interruption) -> None:
         """Remember an interruption that the leader reported; a signal that asks for no end is ignored."""
         if interruption.signal in ASKING:
             self._known.setdefault((interruption.host, interruption.who), interruption)
 
-    def due(self) -> list[ReportInterruption]:
+    def take_reports(self) -> list[ReportInterruption]:
         """What was not said yet."""
         due, self._due = self._due, []
         return due
 
-    def asked_at(self, agent: int) -> float | None:
+    def interrupted_at(self, agent: int) -> float | None:
         """When another agent was asked for the end (s); None where it was not."""
         return self._asked_at.get(agent) if agent else None
 
-    def since(self, rolled_at: float | None) -> tuple[Interruption, ...]:
+    def since_opening(self, rolled_at: float | None) -> tuple[Interruption, ...]:
         """Those that matter: once all were aboard, others had come in the places of who was not."""
         every = self._known.values()
         return tuple([k for k in every if rolled_at is None or k.at >= rolled_at])

@@ -54,7 +54,7 @@ class JobMemory:
         self.leader_decides = False
         """True if the coordinator of another host decides for this one."""
         self.task_restarts = TaskRestarts(
-            settings.restarts, settings.policy.stopped_after, settings.restarted
+            settings.restarts, settings.policy.stopped_after, settings.restarts_used
         )
         self.rollbacks = TrainingRollbacks()
         self.disconnected_agents: dict[int, float] = {}
@@ -66,7 +66,7 @@ class JobMemory:
 
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
-        members = self.members.told()
+        members = self.members.all_members()
         median_step = self.members.median_step
         return JobView(
             now=now,
@@ -75,17 +75,17 @@ class JobMemory:
             launched_at=self.launched_at,
             timeout=self.settings.timeout,
             timeout_hard=self.settings.timeout_hard,
-            rolled_at=self.gate.rolled_at,
+            rolled_at=self.gate.opened_at,
             progress_at=self.progress_at,
             median_step=median_step,
             stall_after=stall_after(self.records.values(), median_step),
             lock_waits=tuple(chain.from_iterable(self.lock_waits.values())),
             uses=self.resource_trends.uses,
-            setbacks=tuple(self.rollbacks.known),
-            comes_back=self.task_restarts.source,
+            setbacks=tuple(self.rollbacks.rollbacks),
+            comes_back=self.task_restarts.restore_source,
             ending=self.ending is not None,
             ending_since=self.ending_since,
             ended=bool(members) and not any(m.alive for m in members),
-            interruptions=self.interruptions.since(self.gate.rolled_at),
-            **self.other_hosts.facts(),
+            interruptions=self.interruptions.since_opening(self.gate.opened_at),
+            **self.other_hosts.view_fields(),
         )

@@ -44,6 +44,6 @@ def interruption_behind(view: JobView, ended: Outcome | None, bad: int) -> Inter
     if not view.interruptions or ended not in (None, Outcome.FAILED, Outcome.INTERRUPTED):
         return None
     found = order_failures(view)
-    if found.began or not (bad or ended):
+    if found.root_failures or not (bad or ended):
         return None
-    return because_of(view, found.fell[0]) if found.fell else view.interruptions[0]
+    return because_of(view, found.consequences[0]) if found.consequences else view.interruptions[0]

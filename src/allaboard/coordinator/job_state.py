@@ -98,8 +98,8 @@ class JobState:
             self._apply(now, event)
         self._note_time_of_end(now)
         self._lose_disconnected_members(now)
-        memory.replacements.forget(now)
-        interruptions = memory.interruptions.due() if memory.settings.joined else []
+        memory.replacements.drop_judged(now)
+        interruptions = memory.interruptions.take_reports() if memory.settings.joined else []
         if memory.leader_decides:
             return []
         if not self._is_evaluation_due(now, bool(events)):
@@ -113,7 +113,7 @@ class JobState:
         view = memory.last_view = memory.view(now)
         rolls = roll_calls(view)
         claims = list(run_rules(view, memory.entries))
-        memory.replacements.judged(now)
+        memory.replacements.mark_judged(now)
         staged = [(entry.rule.stage, claim) for entry, claim in claims]
         commands: list[Command] = [*interruptions]
         if not memory.interrupted_by:
@@ -121,28 +121,31 @@ class JobState:
         if memory.ending is None and not (memory.interrupted_by and memory.settings.joined):
             startup_claims = [claim for stage, claim in staged if stage in BEFORE]
             commands += memory.gate.open_when_complete(now, rolls, startup_claims)
-            commands += memory.gate.awaited(view, rolls)
+            commands += memory.gate.waiting_notes(view, rolls)
         commands += self._samples(view)
         if memory.ending is None and not memory.interrupted_by:
             commands += self._restarts(view)
         if memory.ending is None and not memory.interrupted_by:
             commands += self._verdict(view, rolls, staged)
         self._note_time_of_end(now)
-        self._memory.throttle.looked(self._stage(now))
+        self._memory.throttle.mark_evaluated(self._stage(now))
         return commands
 
     def _announcements(
         self, now: float, view: JobView, claims: list[tuple[RuleEntry, Claim]]
     ) -> Iterator[Command]:
         findings = self._memory.findings
-        for finding in (*findings.new(now, claims), *findings.over(now, view)):
+        for finding in (
+            *findings.new_findings(now, claims),
+            *findings.resolved_findings(now, view),
+        ):
             yield AnnounceFinding(finding=finding)
-        if line := self._pauses.due(view):
+        if line := self._pauses.next_line(view):
             yield ShowNote(text=line)
 
     def _samples(self, view: JobView) -> Iterator[Command]:
         """Ask for the stacks and calls that the analysis lacks."""
-        pids = self._memory.stall_detector.due(view)
+        pids = self._memory.stall_detector.pids_to_sample(view)
         if pids and not self._memory.settings.policy.observe:
             yield SampleStacks(pids=pids)
         for (group, round_), pids in members_to_trace(view) + members_to_trace_for_swaps(view):
@@ -151,7 +154,7 @@ class JobState:
     def _restarts(self, view: JobView) -> Iterator[Command]:
         """Restart single tasks, or end the job where a task is not to be restarted again."""
         memory = self._memory
-        for command in memory.task_restarts.due(view, memory.replacements.steps):
+        for command in memory.task_restarts.next_commands(view, memory.replacements.dropped_steps):
             yield command
             if isinstance(command, EndJob):
                 memory.ending = memory.ending or command
@@ -177,7 +180,7 @@ class JobState:
         is_urgent = not has_news or self._memory.interrupted_by
         min_interval_s = 0.0 if stage[0] else JOINING_INTERVAL_S
         members = 0 if is_urgent else len(self._memory.records)
-        return self._memory.throttle.due(now, members, stage, min_interval_s)
+        return self._memory.throttle.is_evaluation_due(now, members, stage, min_interval_s)
 
     def _stage(self, now: float) -> tuple[bool, ...]:
         """Return conditions whose change an evaluation must not wait for; the first: all have reported what
@@ -189,8 +192,8 @@ class JobState:
         return (
             declared is not None and self._answered_members >= declared.world_size,
             now >= self._last_arrival_at + memory.settings.timeout,
-            memory.other_hosts.asked_at is None,
-            bool(memory.other_hosts.awaited),
+            memory.other_hosts.probes_asked_at is None,
+            bool(memory.other_hosts.probing_agents),
             memory.ending is None,
         )
 
@@ -202,7 +205,9 @@ class JobState:
             case MemberFactsReported():
                 if event.pid in memory.records:
                     self._answered_members += not memory.records[event.pid].facts
-                    memory.records[event.pid].answer(*self._intern_pool.facts(event.facts))
+                    memory.records[event.pid].set_facts(
+                        *self._intern_pool.intern_facts(event.facts)
+                    )
             case AgentConnected() | LinksProbed():
                 self._other_hosts_changed(event)
             case WorkerLaunched():
@@ -211,13 +216,13 @@ class JobState:
                 self._process_exited(event)
             case StackSampled():
                 if event.pid in memory.records:
-                    memory.records[event.pid].look(event)
+                    memory.records[event.pid].add_stack(event)
             case TrafficSampled():
                 if event.pid in memory.records:
-                    memory.records[event.pid].exchange(event)
+                    memory.records[event.pid].add_traffic(event)
             case CallsTraced():
                 if event.pid in memory.records:
-                    memory.records[event.pid].trace(event.traced)
+                    memory.records[event.pid].add_call_trace(event.traced)
             case ResourcesMeasured():
                 self._resources_measured(event)
             case LockWaitsSampled():
@@ -225,7 +230,7 @@ class JobState:
             case AgentInterrupted():
                 self._agent_interrupted(now, event)
             case SnapshotTaken():
-                memory.task_restarts.kept(event)
+                memory.task_restarts.add_snapshot(event)
             case AgentOverslept():
                 self._restart_windows(now)
             case (
@@ -253,33 +258,33 @@ class JobState:
             case CoordinatorChanged():
                 memory.leader_decides = not event.is_local
             case GateOpened():
-                memory.gate.mark_boarded(event.at)
+                memory.gate.mark_opened(event.at)
             case JobEndOrdered():
                 memory.ending = memory.ending or EndJob(
                     outcome=event.outcome, reason=event.reason, final=event.final
                 )
             case FindingReported():
-                memory.findings.told(event.finding)
+                memory.findings.add_reported_finding(event.finding)
             case InterruptionReported():
-                memory.interruptions.told(event.interruption)
+                memory.interruptions.add_reported_interruption(event.interruption)
 
     def _restart_windows(self, now: float) -> None:
         """Forget what was measured while the agent was not scheduled: it proves nothing."""
         memory = self._memory
         memory.progress_at = now
-        memory.findings.restart(now)
-        memory.resource_trends.clear()
+        memory.findings.hold_resolutions(now)
+        memory.resource_trends.restart_window()
         for record in memory.records.values():
             record.restart_windows(now)
 
     def _worker_launched(self, event: WorkerLaunched) -> None:
         memory = self._memory
-        after = memory.replacements.begins(event.worker)
+        after = memory.replacements.begin_process(event.worker)
         has_local_ranks = memory.settings.launched > 1
         rank = event.worker if has_local_ranks else memory.settings.rank
         memory.records[event.pid] = self._new_record(event.pid, event.worker, event.at, rank)
-        memory.records[event.pid].after = after
-        memory.rollbacks.began(event.pid)
+        memory.records[event.pid].predecessor_ended_at = after
+        memory.rollbacks.note_process_start(event.pid)
         if not split_process_key(event.pid)[0]:
             memory.local_workers.add(event.pid)
 
@@ -290,21 +295,21 @@ class JobState:
             after = self._end_of_remote_predecessor(event)
             rank = self._rank(event)
             record = self._new_record(event.pid, event.worker, event.at, rank, event.host)
-            record.after = after
+            record.predecessor_ended_at = after
             memory.records[event.pid] = record
-        box = self._intern_pool.box(event.box, record.box)
+        box = self._intern_pool.intern_box(event.box, record.box)
         had_declared = record.box is not None and record.box.declared is not None
-        if record.see(event, box):
+        if record.add_sample(event, box):
             self._note_progress(event.at)
             if box is not None and box.phase == Phase.ARRIVED:
                 self._last_arrival_at = max(self._last_arrival_at, box.phase_since)
         if not had_declared and record.box is not None and record.box.declared is not None:
-            memory.replacements.declares(record)
+            memory.replacements.mark_declared(record)
         self._note_step_number(event)
 
     def _other_hosts_changed(self, event: Event) -> None:
         memory = self._memory
-        memory.other_hosts.take(event)
+        memory.other_hosts.apply_event(event)
         if isinstance(event, RoleTaken) and not event.leads:
             self._drop_remote_members()
         if isinstance(event, AgentDisconnected):
@@ -317,38 +322,40 @@ class JobState:
         if not event.agent:
             memory.interrupted_by = memory.interrupted_by or event.signal
         on_host = [r for p, r in memory.records.items() if split_process_key(p)[0] == event.agent]
-        launchers = memory.members.launchers()
+        launchers = memory.members.launcher_pids()
         for record in on_host if event.agent else ():
-            record.interrupt(event.at)
-        members = (r.member(r.pid in launchers) for r in on_host)
+            record.mark_interrupted(event.at)
+        members = (r.to_member(r.pid in launchers) for r in on_host)
         host = event.host or memory.settings.host
-        memory.interruptions.take(now, event, members, host)
+        memory.interruptions.add_interruption(now, event, members, host)
 
     def _may_roll_back(self, record: ProcessRecord) -> None:
         """Remember an exit that may set the training back: the variables lie in servers, and the chief
         restores all of them when it comes back."""
         assert record.exit is not None
         memory = self._memory
-        who = record.member(False).who
-        chief = chief_of(r.member(False) for r in memory.records.values())
+        who = record.to_member(False).who
+        chief = chief_of(r.to_member(False) for r in memory.records.values())
         if who.job in SERVER_JOBS or (who.job, who.index) == chief:
-            how = memory.task_restarts.evicted(record.pid) or how_ended(record.exit)
-            memory.rollbacks.ended(who, how, record.exit.at)
+            how = memory.task_restarts.kill_reason(record.pid) or how_ended(record.exit)
+            memory.rollbacks.note_failure(who, how, record.exit.at)
 
     def _note_step_number(self, event: ProcessSampled) -> None:
         box = event.box
         if box is None or box.numbered is None:
             return
         memory = self._memory
-        rollback = memory.rollbacks.take(event.at, event.pid, box.numbered, box.phase_since)
+        rollback = memory.rollbacks.add_step_reading(
+            event.at, event.pid, box.numbered, box.phase_since
+        )
         if rollback is not None:
-            memory.task_restarts.lost(rollback)
+            memory.task_restarts.note_rollback(rollback)
 
     def _drop_remote_members(self) -> None:
         """Forget the members of other hosts: another host leads now, and nothing more is heard of them."""
         memory = self._memory
         for pid in [p for p in memory.records if split_process_key(p)[0]]:
-            memory.replacements.drop(pid)
+            memory.replacements.drop_process(pid)
         memory.disconnected_agents.clear()
 
     def _resources_measured(self, event: ResourcesMeasured) -> None:
@@ -358,19 +365,22 @@ class JobState:
             boxes = [r.box for r in memory.records.values() if r.box is not None and r.exit is None]
             self._is_starting = any(not has_begun_work(b) for b in boxes if b.declared is not None)
         if self._is_starting:
-            memory.resource_trends.clear()
+            memory.resource_trends.restart_window()
         else:
             host = event.host or memory.settings.host
-            memory.resource_trends.take(event.at, host, event.readings)
+            memory.resource_trends.add_readings(event.at, host, event.readings)
 
     def _end_of_remote_predecessor(self, event: ProcessSampled) -> float | None:
         """Return when the process ended that this one replaces on another host; None if it replaces none. A
         restart on another host is not reported: the new process is just there."""
         memory = self._memory
-        if not split_process_key(event.pid)[0] or event.worker not in memory.task_restarts.asked:
+        if (
+            not split_process_key(event.pid)[0]
+            or event.worker not in memory.task_restarts.awaited_workers
+        ):
             return None
-        memory.task_restarts.asked.discard(event.worker)
-        return memory.replacements.follows(event.worker)
+        memory.task_restarts.awaited_workers.discard(event.worker)
+        return memory.replacements.replace_process(event.worker)
 
     def _rank(self, event: ProcessSampled) -> int:
         """Return the rank of the process's environment, else that of its agent; -1 if neither is known."""
@@ -402,24 +412,24 @@ class JobState:
         self._note_progress(at)
         task = settings.tasks[worker] if settings.tasks and worker >= 0 else None
         record = ProcessRecord(pid, worker, host or settings.host, at, rank, task)
-        record.interrupted = self._memory.interruptions.asked_at(split_process_key(pid)[0])
+        record.interrupted = self._memory.interruptions.interrupted_at(split_process_key(pid)[0])
         return record
 
     def _note_progress(self, at: float) -> None:
         self._memory.progress_at = max(self._memory.progress_at, at)
-        self._memory.stall_detector.moved()
+        self._memory.stall_detector.note_progress()
 
     def _process_exited(self, event: ProcessExited, is_lost: bool = False) -> None:
         memory = self._memory
         record = memory.records.get(event.pid)
         if record is None or record.exit is not None:
             return
-        memory.replacements.ended(event.pid)
+        memory.replacements.mark_ended(event.pid)
         is_ended_by_us = (
             memory.ending is not None
             or bool(memory.interrupted_by)
             or record.interrupted is not None
-            or bool(memory.task_restarts.evicted(event.pid))
+            or bool(memory.task_restarts.kill_reason(event.pid))
         )
         process_exit = Exit(
             at=event.at,
@@ -430,8 +440,8 @@ class JobState:
             last_line=event.last_line,
             lost=is_lost,
         )
-        record.end(process_exit, is_lost)
+        record.mark_exited(process_exit, is_lost)
         if event.signal is not None or event.code is not None:
             self._may_roll_back(record)
-        memory.resource_trends.forget(record.host, split_process_key(record.pid)[1])
+        memory.resource_trends.forget_process(record.host, split_process_key(record.pid)[1])
         self._note_progress(event.at)

@@ -28,7 +28,7 @@ class JobStatus:
     @property
     def opened_at(self) -> float | None:
         """Time at which the gate was opened for the first member; None before that."""
-        return self._memory.gate.rolled_at
+        return self._memory.gate.opened_at
 
     @property
     def progress_at(self) -> float:
@@ -53,12 +53,12 @@ class JobStatus:
     @property
     def watches_stall(self) -> bool:
         """True while a part of the job stands still and needs more stack samples soon."""
-        return self._memory.stall_detector.watches
+        return self._memory.stall_detector.needs_samples_soon
 
     @property
     def early_open_reason(self) -> str:
         """Why the gate opens although the roll call is not complete; "" if it does not."""
-        return self._memory.other_hosts.waved_on
+        return self._memory.other_hosts.early_open_reason
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -68,12 +68,12 @@ class JobStatus:
     @property
     def task_returns(self) -> tuple[TaskReturn, ...]:
         """The tasks that were restarted alone in this round."""
-        return tuple(self._memory.task_restarts.made)
+        return tuple(self._memory.task_restarts.task_returns)
 
     @property
     def evaluations(self) -> int:
         """How often the rules were run on the job so far."""
-        return self._memory.throttle.taken
+        return self._memory.throttle.evaluations
 
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
@@ -123,7 +123,7 @@ class JobStatus:
         )
         if left_early is not None:
             return Outcome.FAILED, left_early.summary
-        failed_aside = order_failures(self.view(self.progress_at)).aside
+        failed_aside = order_failures(self.view(self.progress_at)).evaluators
         suffix = f", beside {names(failed_aside)}, which failed" if failed_aside else ""
         return Outcome.COMPLETED, f"every worker ended with exit code 0{suffix}"
 
@@ -132,4 +132,4 @@ class JobStatus:
         memory = self._memory
         # Only the leader restarts the workers of other hosts, so that their exits are counted there.
         restarts_everywhere = memory.other_hosts.leads and memory.settings.restarts.allowed
-        return count_exits(memory.members.ended(restarts_everywhere))
+        return count_exits(memory.members.worker_exits(restarts_everywhere))

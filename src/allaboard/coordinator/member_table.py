@@ -22,26 +22,26 @@ class MemberTable:
         self.records: dict[int, ProcessRecord] = {}
         self.workers: set[int] = set()
 
-    def told(self) -> tuple[Member, ...]:
+    def all_members(self) -> tuple[Member, ...]:
         """As rules and faces read them."""
         ordered = sorted(self.records.values(), key=_ORDER)
-        launchers = self.launchers()
+        launchers = self.launcher_pids()
         members = tuple(
-            [r.member(r.pid in launchers) for r in ordered]
+            [r.to_member(r.pid in launchers) for r in ordered]
             if launchers
-            else [r.member(False) for r in ordered]
+            else [r.to_member(False) for r in ordered]
         )
         return of_chief(separate_same_named_groups(members))
 
-    def launchers(self) -> set[int]:
+    def launcher_pids(self) -> set[int]:
         """Workers that declared nothing themselves and whose children are the members, on all hosts."""
         ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
         there = [r for p, r in self.records.items() if r.started and split_process_key(p)[0]]
-        silent = [r for r in ours + there if not r.declared]
+        silent = [r for r in ours + there if not r.has_declared]
         wrapped = self.wrapped
         found = {r.pid for r in silent if (r.wraps if split_process_key(r.pid)[0] else wrapped)}
         if len(found) < len(silent):
-            above = {r.worker for r in self.records.values() if r.declared}
+            above = {r.worker for r in self.records.values() if r.has_declared}
             found |= {r.pid for r in silent if r.worker in above}
         return found
 
@@ -49,7 +49,7 @@ class MemberTable:
     def median_step(self) -> float | None:
         """The job's median step (s): the median of its members' own; None before three steps."""
         timed = [r for r in self.records.values() if r.box is not None and r.box.intervals]
-        intervals = [i for r in timed if (i := r.interval) is not None]
+        intervals = [i for r in timed if (i := r.median_interval) is not None]
         return median(intervals) if intervals else None
 
     def exit_of(self, worker: int) -> Exit | None:
@@ -60,7 +60,7 @@ class MemberTable:
         found = next((e for e in reversed(ends) if e is not None), None)
         return None if found is None or found.ours else found
 
-    def ended(self, everywhere: bool) -> Iterator[Exit]:
+    def worker_exits(self, everywhere: bool) -> Iterator[Exit]:
         """Of the workers of this host; of all hosts, ``everywhere``. An evaluator counts where it is alone:
         beside a training it is that which fails, or does not."""
         found = {
@@ -68,7 +68,7 @@ class MemberTable:
             for pid, record in self.records.items()
             if record.exit and (pid in self.workers or (everywhere and split_process_key(pid)[0]))
         }
-        part = [end for record, end in found.items() if record.job not in AROUND]
+        part = [end for record, end in found.items() if record.job_name not in AROUND]
         yield from part or found.values()
 
 

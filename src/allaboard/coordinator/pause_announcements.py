@@ -17,7 +17,7 @@ class PauseAnnouncements:
         self._least = FIRST
         self._told = float("-inf")
 
-    def due(self, view: JobView) -> str:
+    def next_line(self, view: JobView) -> str:
         """The line to tell now; "" most of the time."""
         if view.progress_at == self._told or view.now - view.progress_at < self._least:
             return ""

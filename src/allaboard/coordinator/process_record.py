@@ -9,9 +9,9 @@ from statistics import median
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
-from allaboard.analysis.failures.root_exception import first_raised
+from allaboard.analysis.failures.root_exception import unwrap_root_exception
 from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
-from allaboard.analysis.stacks.stack_classifier import asking_line, same_place
+from allaboard.analysis.stacks.stack_classifier import is_same_place, trim_state_queries
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.coordinator.trackers.idle_groups import IdleGroups
 from allaboard.coordinator.trackers.step_times import StepTimes
@@ -52,10 +52,10 @@ class ProcessRecord:
     """One process; `member` is its frozen picture. What changes it goes through its methods."""
 
     __slots__ = (
-        "_made", "_named", "_seen", "_timed", "after", "alike", "beside", "box", "candidate", "cpu_marks",
-        "exit", "facts", "host", "interrupted", "looks", "lost", "moved_at", "paces", "pairs", "pid", "rank",
-        "recorded", "shares", "sleeps", "started", "started_at", "state", "state_since", "strides", "task",
-        "traces", "unanswered", "unreadable", "worker", "wraps",
+        "_made", "_named", "_seen", "_timed", "alike", "box", "candidate", "cpu_marks", "exit", "extra_task",
+        "facts", "host", "idle_groups", "interrupted", "lost", "moved_at", "pid", "predecessor_ended_at", "rank",
+        "recorded", "sleeps", "stack_samples", "started", "started_at", "state", "state_since", "step_times",
+        "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable", "worker", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -75,10 +75,10 @@ class ProcessRecord:
         self.host = host
         self.rank = rank
         self.task = task
-        self.beside: tuple[str, int] | None = None
+        self.extra_task: tuple[str, int] | None = None
         self.started = self.wraps = False
         self.started_at = at
-        self.after: float | None = None
+        self.predecessor_ended_at: float | None = None
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
@@ -86,14 +86,14 @@ class ProcessRecord:
         self.sleeps = 0
         self.moved_at = at
         self.cpu_marks: list[tuple[float, float]] = []
-        self.looks: list[StackSampled] = []
+        self.stack_samples: list[StackSampled] = []
         self.recorded: tuple[float, tuple[Recorded, ...]] = 0.0, ()
         self.traces: dict[tuple[str, int], Traced] = {}
-        self.shares = TimeShares()
+        self.time_shares = TimeShares()
         # There are thousands of these before there is anything to keep in them.
-        self.pairs: TrafficRates | None = None
-        self.paces: StepTimes | None = None
-        self.strides: IdleGroups | None = None
+        self.traffic_rates: TrafficRates | None = None
+        self.step_times: StepTimes | None = None
+        self.idle_groups: IdleGroups | None = None
         self._timed: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
@@ -103,7 +103,7 @@ class ProcessRecord:
         self.unanswered: tuple[Silence, ...] = ()
         self.unreadable = ""
 
-    def see(self, seen: ProcessSampled, box: BoxReading | None = None) -> bool:
+    def add_sample(self, seen: ProcessSampled, box: BoxReading | None = None) -> bool:
         """Takes in one look, with ``box`` in place of its own where that is given; True when the process
         did anything new."""
         self._made = None
@@ -112,7 +112,7 @@ class ProcessRecord:
             self.lost, self.exit = False, None
         if seen.state != self.state or seen.sleeps != self.sleeps:
             if self.state in STOPPED and seen.state not in STOPPED:
-                self.looks.clear()  # at one place because it was stopped: that proves nothing of it now
+                self.stack_samples.clear()  # at one place because it was stopped: that proves nothing of it now
             # Who waits in the kernel (D) for one thing after another, as on a slow disk, gets on.
             self.state, self.state_since, self.sleeps = seen.state, seen.at, seen.sleeps
         self.cpu_marks.append((seen.at, seen.cpu))
@@ -121,7 +121,7 @@ class ProcessRecord:
         before, self.box = self.box, box or self.box
         moved = _marker(before) != _marker(self.box)
         if seen.state != "X" and self.box is not None:
-            self.shares.add(
+            self.time_shares.add_times(
                 seen.at,
                 seen.cpu,
                 self.box.inside,
@@ -131,61 +131,61 @@ class ProcessRecord:
                 stopped=self.state in STOPPED,
             )
         if box is not None and box.pace is not None:
-            self.paces = self.paces or StepTimes()
-            self.paces.add(seen.at, box.pace, box.step)
+            self.step_times = self.step_times or StepTimes()
+            self.step_times.add_step_times(seen.at, box.pace, box.step)
         if box is not None and box.step and box.groups:
-            self.strides = self.strides or IdleGroups()
-            self.strides.take(box.step, box.groups)
+            self.idle_groups = self.idle_groups or IdleGroups()
+            self.idle_groups.add_group_states(box.step, box.groups)
         if moved:
             self.moved_at = seen.at
-            self.looks.clear()
+            self.stack_samples.clear()
         self.candidate = seen.candidate
         self.started, self.wraps = seen.started, seen.wraps
         self.unanswered = seen.unanswered
         self.unreadable = seen.unreadable
         if seen.rank >= 0:
             self.rank = seen.rank
-        if seen.beside and self.beside is None:
+        if seen.beside and self.extra_task is None:
             job, _, index = seen.beside.partition(":")
-            self.beside, self._named = (job, int(index) if index.isdecimal() else 0), None
+            self.extra_task, self._named = (job, int(index) if index.isdecimal() else 0), None
         return moved
 
-    def end(self, how: Exit, lost: bool = False) -> None:
+    def mark_exited(self, how: Exit, lost: bool = False) -> None:
         """It has ended; ``lost``: or nobody sees any more what becomes of it."""
         self._made = None
         self.exit, self.lost = how, lost
 
-    def interrupt(self, at: float) -> None:
+    def mark_interrupted(self, at: float) -> None:
         """Its agent was asked for the end (s). A batch system may have ended it itself a moment before."""
         self._made = None
         self.interrupted = at
         if self.exit is not None and self.exit.at >= at - SAME_CAUSE_WINDOW_S:
             self.exit = msgspec.structs.replace(self.exit, ours=True)
 
-    def answer(self, facts: dict[str, str], alike: int = 0) -> None:
+    def set_facts(self, facts: dict[str, str], alike: int = 0) -> None:
         """It runs with these; ``alike`` as in Member."""
         self._made = None
         self.facts, self.alike = facts, alike
 
-    def look(self, looked: StackSampled) -> None:
+    def add_stack(self, looked: StackSampled) -> None:
         """Takes in one look at its stack; only those at one place are kept together."""
         self._made = None
         if looked.recorded:
             self.recorded = looked.at, looked.recorded
             looked = msgspec.structs.replace(looked, recorded=())
         if looked.frames:
-            line = asking_line(looked.frames)
-            fed_by = asking_line(looked.fed_by)
-            self.looks.append(msgspec.structs.replace(looked, frames=line, fed_by=fed_by))
-            del self.looks[:-24]
+            line = trim_state_queries(looked.frames)
+            fed_by = trim_state_queries(looked.fed_by)
+            self.stack_samples.append(msgspec.structs.replace(looked, frames=line, fed_by=fed_by))
+            del self.stack_samples[:-24]
 
-    def exchange(self, event: TrafficSampled) -> None:
+    def add_traffic(self, event: TrafficSampled) -> None:
         """Takes in how its connections stand."""
         self._made = None
-        self.pairs = self.pairs or TrafficRates()
-        self.pairs.take(event.at, event.flows)
+        self.traffic_rates = self.traffic_rates or TrafficRates()
+        self.traffic_rates.add_flows(event.at, event.flows)
 
-    def trace(self, traced: Traced) -> None:
+    def add_call_trace(self, traced: Traced) -> None:
         """Takes in its last calls in one group. The first difference stays: it is the evidence."""
         self._made = None
         self.traces[traced.group, traced.round] = traced
@@ -194,27 +194,27 @@ class ProcessRecord:
         """Forgets what was measured while the observer was not scheduled."""
         self._made = None
         self.cpu_marks.clear()
-        self.shares.clear()
-        if self.pairs is not None:
-            self.pairs.clear()
-        if self.paces is not None:
-            self.paces.clear()
-        self.looks.clear()
+        self.time_shares.restart_window()
+        if self.traffic_rates is not None:
+            self.traffic_rates.restart_window()
+        if self.step_times is not None:
+            self.step_times.restart_window()
+        self.stack_samples.clear()
         self.state_since = max(self.state_since, at)
         self.moved_at = at
 
     @property
-    def declared(self) -> bool:
+    def has_declared(self) -> bool:
         """Whether it told a framework's init who it is."""
         return self.box is not None and self.box.declared is not None
 
     @property
-    def job(self) -> str:
+    def job_name(self) -> str:
         """Which job of its cluster it is of."""
         return self._called(self.box.declared if self.box is not None else None).job
 
     @property
-    def interval(self) -> float | None:
+    def median_interval(self) -> float | None:
         """The median of its last step times (s)."""
         seen = self.box.intervals if self.box is not None else ()
         if seen is not self._timed[0]:
@@ -226,7 +226,7 @@ class ProcessRecord:
         """When it was seen last, of what is left where all windows have started again."""
         return max(self.started_at, self.moved_at)
 
-    def member(self, launcher: bool) -> Member:
+    def to_member(self, launcher: bool) -> Member:
         """The frozen picture of this process; the same one until something is new of it."""
         if self._made is None or self._made[0] is not launcher:
             self._made = launcher, self._picture(launcher)
@@ -234,7 +234,7 @@ class ProcessRecord:
 
     def _picture(self, launcher: bool) -> Member:
         box = self.box or _NO_BOX
-        declared, task, looked = box.declared, self.task, self.looks
+        declared, task, looked = box.declared, self.task, self.stack_samples
         return Member(
             who=self._called(declared),
             worker=self.worker,
@@ -242,7 +242,7 @@ class ProcessRecord:
             notes={**box.notes, BOX: self.unreadable} if self.unreadable else box.notes,
             phase=_PHASES[box.phase],
             started_at=self.started_at,
-            after=self.after,
+            after=self.predecessor_ended_at,
             phase_since=box.phase_since if box is not _NO_BOX else self.state_since,
             moved_at=self.moved_at,
             heard_at=self.cpu_marks[-1][0] if self.cpu_marks else self._seen_at,
@@ -258,19 +258,19 @@ class ProcessRecord:
             op=box.op,
             ops=box.ops,
             groups=box.groups,
-            unused=self.strides.unused if self.strides is not None else (),
+            unused=self.idle_groups.unused_groups if self.idle_groups is not None else (),
             traces=tuple(self.traces.values()) if self.traces else (),
             # What was recorded before it went on says nothing of where it stands now.
             recorded=self.recorded[1] if self.recorded[0] >= self.moved_at else (),
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),
-            load=self.shares.load,
-            recent_load=self.shares.recent,
-            run=self.shares.run,
-            pairs=self.pairs.pairs if self.pairs is not None else (),
-            pace=self.paces.pace if self.paces is not None else NO_PACE,
-            recent_pace=self.paces.recent if self.paces is not None else NO_PACE,
+            load=self.time_shares.load,
+            recent_load=self.time_shares.recent_load,
+            run=self.time_shares.run_load,
+            pairs=self.traffic_rates.pairs if self.traffic_rates is not None else (),
+            pace=self.step_times.pace if self.step_times is not None else NO_PACE,
+            recent_pace=self.step_times.recent_pace if self.step_times is not None else NO_PACE,
             spent=box.spent,
             loops=box.loops,
             loss=box.loss,
@@ -280,7 +280,7 @@ class ProcessRecord:
             io=self._rate(lambda k: float(k.io)) if looked else 0.0,
             traffic=self._rate(lambda k: float(k.traffic)) if looked else 0.0,
             stack=self._stack() if looked else None,
-            raised=first_raised(box.raised) if box.raised else None,
+            raised=unwrap_root_exception(box.raised) if box.raised else None,
             exit=self.exit,
             interrupted=self.interrupted,
             key=self.pid,
@@ -301,8 +301,8 @@ class ProcessRecord:
         job, index = "worker", -1
         if self.task is not None:
             job, index = self.task
-        elif self.beside is not None:
-            job, index = self.beside
+        elif self.extra_task is not None:
+            job, index = self.extra_task
         elif declared is not None and declared.world_size > 1:
             index = declared.index
         if index < 0:
@@ -318,7 +318,7 @@ class ProcessRecord:
         )
 
     def _cpu(self) -> float:
-        if len(self.looks) > 1:
+        if len(self.stack_samples) > 1:
             return self._rate(lambda k: k.cpu)
         if len(self.cpu_marks) < 2:
             return 0.0
@@ -326,42 +326,46 @@ class ProcessRecord:
         return (after - before) / (end - start) if end > start else 0.0
 
     def _rate(self, total: Callable[[StackSampled], float]) -> float:
-        if len(self.looks) < 2:
+        if len(self.stack_samples) < 2:
             return 0.0
-        first, last = self.looks[0], self.looks[-1]
+        first, last = self.stack_samples[0], self.stack_samples[-1]
         span = last.at - first.at
         return max(0.0, total(last) - total(first)) / span if span > 0 else 0.0
 
     def _stack(self) -> Stack:
         """What the looks show; worked out once until there is another one."""
-        last = self.looks[-1]
+        last = self.stack_samples[-1]
         if self._seen is None or self._seen[0] is not last:
             self._seen = last, self._shown(last)
         return self._seen[1]
 
     def _shown(self, last: StackSampled) -> Stack:
-        lines = len({_leaf(k.frames) for k in self.looks})
+        lines = len({_leaf(k.frames) for k in self.stack_samples})
         # A loop that waits has a line or two; among few looks three lines may be three of many: of eight
         # lines, twelve looks see no more than three in one of 2,000 cases, nine in one of 120.
-        wanders = lines > 3 or (lines > 2 and lines * 4 > len(self.looks))
-        fed_by = next((k.fed_by for k in reversed(self.looks) if k.fed_by), ())
-        there = list(takewhile(lambda k: same_place(last.frames, k.frames), reversed(self.looks)))
+        wanders = lines > 3 or (lines > 2 and lines * 4 > len(self.stack_samples))
+        fed_by = next((k.fed_by for k in reversed(self.stack_samples) if k.fed_by), ())
+        there = list(
+            takewhile(lambda k: is_same_place(last.frames, k.frames), reversed(self.stack_samples))
+        )
         return Stack(
             frames=last.frames,
             taken_at=last.at,
-            samples=len(self.looks),
-            span=last.at - self.looks[0].at,
-            moving=wanders or len(there) < len(self.looks),
+            samples=len(self.stack_samples),
+            span=last.at - self.stack_samples[0].at,
+            moving=wanders or len(there) < len(self.stack_samples),
             stays=last.at - there[-1].at,
             by=last.by,
             children=last.children,
-            stopped=tuple((pid, last.at - _stopped_since(pid, self.looks)) for pid in last.stopped),
+            stopped=tuple(
+                (pid, last.at - _stopped_since(pid, self.stack_samples)) for pid in last.stopped
+            ),
             threads=last.threads,
-            others=tuple(f for f in last.others if all(f in k.others for k in self.looks)),
+            others=tuple(f for f in last.others if all(f in k.others for k in self.stack_samples)),
             blocked=last.blocked,
-            grip=next((k.grip for k in reversed(self.looks[-GRIPPED:]) if k.grip), None),
+            grip=next((k.grip for k in reversed(self.stack_samples[-GRIPPED:]) if k.grip), None),
             fed_by=fed_by,
-            flows=any(not same_place(fed_by, k.fed_by) for k in self.looks),
+            flows=any(not is_same_place(fed_by, k.fed_by) for k in self.stack_samples),
             asks=last.asks,
         )
 

@@ -25,26 +25,26 @@ class ProcessReplacements:
         self._replaced: set[int] = set()
         self._judged: set[int] = set()
         self._ended: set[int] = set()
-        self.steps = 0
+        self.dropped_steps = 0
 
-    def begins(self, worker: int) -> float | None:
+    def begin_process(self, worker: int) -> float | None:
         """Another process is this worker now; when the one before it ended, None where it is the first."""
         if worker not in self._begun:  # the first of thousands need no look at all others
             self._begun.add(worker)
             return None
-        return self.follows(worker)
+        return self.replace_process(worker)
 
-    def follows(self, worker: int) -> float | None:
+    def replace_process(self, worker: int) -> float | None:
         """As `begins`, of a worker that is known to have had a process before."""
         before = {p: r for p, r in self._records.items() if r.worker == worker}
         self._replace(before)
         return max((r.exit.at for r in before.values() if r.exit is not None), default=None)
 
-    def ended(self, pid: int) -> None:
+    def mark_ended(self, pid: int) -> None:
         """This one has, or is not seen any more."""
         self._ended.add(pid)
 
-    def declares(self, new: ProcessRecord) -> None:
+    def mark_declared(self, new: ProcessRecord) -> None:
         """Launchers start ranks again by themselves (torchrun --max-restarts), all of them at once: where it
         declares the rank of one that had ended under the same launcher, who had ended there by then is
         of the round before, also a rank that does not come back."""
@@ -54,23 +54,23 @@ class ProcessReplacements:
         if same:
             self._replace(same | {r.pid for r in before if _before(r, new, 0.0)})
 
-    def judged(self, now: float) -> None:
+    def mark_judged(self, now: float) -> None:
         """The rules have looked: of whom they have had the time for, they have said all."""
         for pid in self._replaced:
             end = self._records[pid].exit
             if end is not None and now - end.at > SAME_CAUSE_WINDOW_S:
                 self._judged.add(pid)
 
-    def forget(self, now: float) -> None:
+    def drop_judged(self, now: float) -> None:
         """Whose place another has taken stays until the rules have said how it ended."""
         for pid in tuple(self._replaced):
             record = self._records[pid]
             judged = pid in self._judged and record.exit is not None
             if record.exit is None or (judged and now - record.exit.at >= TOLD):
-                self.drop(pid)
-                self.steps += record.box.step if record.box is not None else 0
+                self.drop_process(pid)
+                self.dropped_steps += record.box.step if record.box is not None else 0
 
-    def drop(self, pid: int) -> None:
+    def drop_process(self, pid: int) -> None:
         """Nothing is known of this one any more."""
         del self._records[pid]
         self._replaced.discard(pid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.waiting_message import how_far, waits
+from allaboard.analysis.roll_call.waiting_message import describe_progress, waiting_message
 from allaboard.analysis.stalls.checkpoint_pauses import pause_line
 from allaboard.facts import JobView
 
@@ -11,12 +11,12 @@ def progress_line(view: JobView) -> str:
     """Return who has come, who is missing and where they are; or for how long nothing has moved. "" if the
     job moves."""
     members = [m for m in view.members if not m.launcher]
-    if text := waits(view):
+    if text := waiting_message(view):
         return text
     starting = [m for m in members if m.in_user_code and not m.candidate]
     if view.rolled_at is None and starting:
         seconds = view.now - view.launched_at
-        positions = "; ".join(how_far(m) for m in starting[:2])
+        positions = "; ".join(describe_progress(m) for m in starting[:2])
         return f"0 of {len(members)} aboard, {seconds:.0f} s: {positions}"
     if view.stalled:
         stalled_for = f"{view.now - view.progress_at:.0f} s"

@@ -25,4 +25,4 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     rank: int = -1
     tasks: tuple[tuple[str, int], ...] = ()
     restarts: Restarts = Restarts()
-    restarted: int = 0
+    restarts_used: int = 0

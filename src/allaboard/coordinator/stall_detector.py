@@ -44,36 +44,36 @@ class StallDetector:
     """Says when stacks are due: only while nothing moves, or somebody is awaited."""
 
     def __init__(self) -> None:
-        self.looks = 0
-        self.last = float("-inf")
-        self.stuck: tuple[int, ...] = ()
+        self.sample_count = 0
+        self.last_sample_at = float("-inf")
+        self.stuck_pids: tuple[int, ...] = ()
 
     @property
-    def watches(self) -> bool:
+    def needs_samples_soon(self) -> bool:
         """Whether a part of the job stands, and has not been looked at often enough yet."""
-        return bool(self.stuck) and self.looks < LOOKS
+        return bool(self.stuck_pids) and self.sample_count < LOOKS
 
-    def moved(self) -> None:
+    def note_progress(self) -> None:
         """Something new happened: a later silence is looked at afresh."""
-        if not self.stuck:
-            self.looks = 0
+        if not self.stuck_pids:
+            self.sample_count = 0
 
-    def due(self, view: JobView) -> tuple[int, ...]:
+    def pids_to_sample(self, view: JobView) -> tuple[int, ...]:
         """The processes to look at now; none most of the time."""
         alive = [m for m in view.alive if not m.launcher]
         silent = view.now - view.progress_at >= view.stall_after / 2
         part = () if silent else _part(view)
-        if part != self.stuck:
-            self.stuck, self.looks = part, 0
-        every = LOOK_EVERY if self.looks < LOOKS else LOOK_AGAIN
+        if part != self.stuck_pids:
+            self.stuck_pids, self.sample_count = part, 0
+        every = LOOK_EVERY if self.sample_count < LOOKS else LOOK_AGAIN
         if any(m.phase is Phase.ARRIVED for m in alive):
             silent = view.now - view.progress_at >= WAITED / 2
-            every = WAITS if self.looks < FIRST_WAITS else WAITED
+            every = WAITS if self.sample_count < FIRST_WAITS else WAITED
             alive = [m for m in alive if m.phase is not Phase.ARRIVED]  # those are with us
-        if not (alive and (silent or part)) or view.now - self.last < every:
+        if not (alive and (silent or part)) or view.now - self.last_sample_at < every:
             return ()
-        self.last = view.now
-        self.looks += 1
+        self.last_sample_at = view.now
+        self.sample_count += 1
         return part if part and not silent else tuple(m.called for m in alive)
 
 

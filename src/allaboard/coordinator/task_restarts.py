@@ -50,22 +50,22 @@ class TaskRestarts:
         self._tally = StepHistory()
         self._kept: dict[int, SnapshotTaken] = {}
         self._gone: list[Gone] = []
-        self.made: list[TaskReturn] = []
-        self.asked: set[int] = set()
+        self.task_returns: list[TaskReturn] = []
+        self.awaited_workers: set[int] = set()
         """Workers of which another process is to be seen next."""
 
-    def evicted(self, pid: int) -> str:
+    def kill_reason(self, pid: int) -> str:
         """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
         return self._evicted.get(pid, "")
 
     @property
-    def source(self) -> str:
+    def restore_source(self) -> str:
         """From what a server comes back that is lost now; "" where it does not."""
-        if not self._policy.allowed or self._before + len(self.made) >= self._policy.most:
+        if not self._policy.allowed or self._before + len(self.task_returns) >= self._policy.most:
             return ""
         return "snapshot" if self._kept else "checkpoint"
 
-    def kept(self, event: SnapshotTaken) -> None:
+    def add_snapshot(self, event: SnapshotTaken) -> None:
         """A snapshot was taken. Only the newest one is restored, but that is told a moment later, and others
         may be taken meanwhile. Who takes them may begin anew, and then count from 1."""
         self._kept.pop(event.number, None)
@@ -73,19 +73,19 @@ class TaskRestarts:
         for number in list(self._kept)[:-REMEMBERED]:
             del self._kept[number]
 
-    def due(
+    def next_commands(
         self, view: JobView, done: int
     ) -> Iterator[RestartWorker | KillForReplacement | EndJob | ShowNote]:
         """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
         if not self._policy.allowed or view.ending:
             return
         steps = done + sum(m.step for m in trainers(view))
-        self._tally.add(view.now, steps)
+        self._tally.add_total(view.now, steps)
         # Who fell with another is asked about after that other one.
         for member in sorted(view.members, key=lambda m: m.raised is not None):
             if member.called in self._seen or not comes_back_alone(view, member):
                 continue
-            if member.exit is not None and (has_failed(member) or self.evicted(member.called)):
+            if member.exit is not None and (has_failed(member) or self.kill_reason(member.called)):
                 self._seen.add(member.called)
                 if any(m.alive or m.exit is None or m.exit.code != 0 for m in trainers(view)):
                     yield self._ended(view, member, member.exit, steps)
@@ -100,13 +100,13 @@ class TaskRestarts:
     def _stopped(self, view: JobView, member: Member) -> bool:
         since = view.now - member.os_state_since
         stopped = member.alive and member.os_state == "T" and since >= self._stopped_after
-        return stopped and not self.evicted(member.called)
+        return stopped and not self.kill_reason(member.called)
 
     def _ended(
         self, view: JobView, member: Member, end: Exit, steps: int
     ) -> RestartWorker | EndJob:
         why, other = cause_of(member), None
-        if self.evicted(member.called):
+        if self.kill_reason(member.called):
             why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
         elif (other := fell_with(member, self._gone)) is not None:
             # No place: the line is not to blame, and may be met again when that other one is lost again.
@@ -114,18 +114,18 @@ class TaskRestarts:
         self._gone.append(Gone(member.who, end.at))
         ends = self._ends.setdefault(member.worker, [])
         ends.append(TaskEnd(cause=why, done=steps))
-        answer = after_task(ends, self._before + len(self.made), self._policy)
+        answer = after_task(ends, self._before + len(self.task_returns), self._policy)
         if not isinstance(answer, Again):
             return EndJob(outcome=Outcome.FAILED, reason=answer.reason, final=True)
         self._out[member.worker] = ServerDowntime(
-            at=end.at,
-            made=len(self.made),
+            ended_at=end.at,
+            return_index=len(self.task_returns),
             steps=steps,
-            served=member.who.job in SERVER_JOBS,
-            before=frozenset((*restored_snapshots(view), *restore_failures(view))),
+            is_server=member.who.job in SERVER_JOBS,
+            earlier_notes=frozenset((*restored_snapshots(view), *restore_failures(view))),
         )
-        self.asked.add(member.worker)
-        self.made.append(
+        self.awaited_workers.add(member.worker)
+        self.task_returns.append(
             TaskReturn(
                 task=member.task or f"{member.who.job}-{member.who.index}",
                 cause=str(why),
@@ -135,12 +135,14 @@ class TaskRestarts:
         )
         return RestartWorker(worker=member.worker, reason=answer.reason, delay=answer.delay)
 
-    def lost(self, back: Setback) -> None:
+    def note_rollback(self, back: Setback) -> None:
         """The training went back: the steps are lost with the last of those who ended before."""
         tasks = {f"{w.job}-{w.index}" for w in back.who}
-        for at in range(len(self.made) - 1, -1, -1):
-            if self.made[at].task in tasks:
-                self.made[at] = msgspec.structs.replace(self.made[at], lost=back.lost)
+        for at in range(len(self.task_returns) - 1, -1, -1):
+            if self.task_returns[at].task in tasks:
+                self.task_returns[at] = msgspec.structs.replace(
+                    self.task_returns[at], lost=back.lost
+                )
                 return
 
     def _back(self, view: JobView) -> Iterator[ShowNote]:
@@ -151,16 +153,18 @@ class TaskRestarts:
             there = Phase.IMPORTED if member.who.job in AROUND else Phase.JOINED
             if out is None or not member.alive or member.phase < there:
                 continue
-            made = self.made[out.made]
+            made = self.task_returns[out.return_index]
             if made.seconds is None:
-                seconds = round(member.phase_since - out.at, 3)
-                made = self.made[out.made] = msgspec.structs.replace(made, seconds=seconds)
-            if out.served:
-                made = self.made[out.made] = self._measured(view, member, out, made)
+                seconds = round(member.phase_since - out.ended_at, 3)
+                made = self.task_returns[out.return_index] = msgspec.structs.replace(
+                    made, seconds=seconds
+                )
+            if out.is_server:
+                made = self.task_returns[out.return_index] = self._measured(view, member, out, made)
                 told_so = made.snapshot is not None or not self._kept
-                if made.out is None or (not told_so and view.now - out.at - made.out < TELLS):
+                if made.out is None or (not told_so and view.now - out.ended_at - made.out < TELLS):
                     continue
-                why = out.hindrance(view) if made.snapshot is None else ""
+                why = out.restore_failure(view) if made.snapshot is None else ""
                 hindered = f"; its values are not those of the snapshot: {why}" if why else ""
                 yield ShowNote(text=f"{name(member)} is back: {made.recovery}{hindered}")
             del self._out[member.worker]
@@ -175,5 +179,5 @@ class TaskRestarts:
             after = [at for at in again if at > member.phase_since]
             if not after:
                 return made
-            made = msgspec.structs.replace(made, out=round(min(after) - out.at, 3))
-        return out.restored(view, made, self._kept, self._tally)
+            made = msgspec.structs.replace(made, out=round(min(after) - out.ended_at, 3))
+        return out.with_restored_snapshot(view, made, self._kept, self._tally)

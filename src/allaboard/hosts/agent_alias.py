@@ -1,4 +1,5 @@
-"""For whom a process listens: the agent that a drop-in started listens for the program that called it."""
+"""The agent that a drop-in started listens for the program that called it: the program is the one
+to name."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ MAX_COMMAND_LENGTH = 200
 
 
 def owner_behind_agent(pid: int, command: str) -> tuple[int, str]:
-    """The process to name, and its command line, of one that holds a port here. What an agent was told on
-    its command line is nobody's business, and to end it alone would not free anything."""
+    """Return pid and command line of the process to name for one that holds a port here.
+
+    An agent's own command line holds what it was given to do: nobody's business, and ending the
+    agent alone would not free the port.
+    """
     attached_pid = attached_pid_of(proc.command_line(pid)) if AGENT in command else 0
     return (
         (attached_pid, " ".join(proc.command_line(attached_pid))[:MAX_COMMAND_LENGTH])
@@ -23,7 +27,8 @@ def owner_behind_agent(pid: int, command: str) -> tuple[int, str]:
 
 
 def attached_pid_of(arguments: list[str]) -> int:
-    """The pid of the process that this command line of an agent names; 0 where it is none."""
+    """Return the pid of the process that this command line of an agent names; 0 if it is no
+    agent's."""
     if AGENT not in arguments[:-1]:
         return 0
     try:

@@ -1,7 +1,8 @@
-"""Which system call a process is blocked in, and on which file: from /proc alone (proc(5)).
+"""The system call that a process is blocked in, and the file: from /proc alone (proc(5)).
 
-Numbers of system calls are those of the kernel's tables for x86-64 and for the others, which share one
-(arm64, riscv64). Nothing is opened on the file system in question, which may be the one that hangs.
+Numbers of system calls are those of the kernel's tables for x86-64 and for the others, which share
+one (arm64, riscv64). Nothing is opened on the file system in question, which may be the one that
+hangs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ PATH_MAX = 4096
 
 
 def describe_blocked_syscall(pid: int) -> str:
-    """``write to /data/log on /data (nfs4 of server:/data)``; "" where nothing can be told."""
+    """Return for example ``write to /data/log on /data (nfs4 of server:/data)``; "" if it cannot be
+    seen."""
     try:
         fields = Path(f"/proc/{pid}/syscall").read_text().split()
         number, arguments = int(fields[0]), [int(w, 16) for w in fields[1:7]]
@@ -66,7 +68,8 @@ def _path_of_descriptor(pid: int, fd: int) -> str:
 
 
 def _path_in_memory(pid: int, address: int) -> str:
-    """A path in the memory of the process; relative ones are made absolute."""
+    """Return the path at this address in the memory of the process, made absolute; "" if it cannot
+    be read."""
     try:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - seeks
             memory.seek(address)

@@ -1,8 +1,8 @@
-"""Who has the cores that a process may run on: it, its job, or others.
+"""Who uses the cores that a process may run on: the process, its job, or others.
 
-Formats: proc(5) for /proc/stat and /proc/PID/stat; /proc/PID/task/TID/schedstat is that of the kernel's
-scheduler/sched-stats, whose second field is the time (ns) that a thread stood in a run queue. What cannot be
-read is left out.
+Formats: proc(5) for /proc/stat and /proc/PID/stat; /proc/PID/task/TID/schedstat is that of the
+kernel's scheduler/sched-stats, whose second field is the time (ns) that a thread stood in a run
+queue. What cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ class CoreContention:
         self._job_cpu_s = 0.0
 
     def read_contention(self, pids: Iterable[int]) -> Iterator[Reading]:
-        """Of each: the time its threads stood in a run queue, and the time in which the cores that it may
-        use were busy, with their number; once: the CPU time of all that runs below this agent."""
+        """Yield, for each process, the time that its threads stood in a run queue, and the busy
+        time of the cores that it may use, with their number.
+
+        Once per call: the CPU time of everything that runs below this agent.
+        """
         watched_pids = list(pids)
         if not watched_pids:
             return
@@ -46,7 +49,8 @@ class CoreContention:
         yield Reading(OURS, self._update_job_cpu(), 0, 0, "/proc/PID/stat")
 
     def _update_job_cpu(self) -> float:
-        """A process that has ended takes its time along: differences are what counts."""
+        """Return the CPU seconds of all processes below this one so far. A process that has ended
+        takes its time along, so differences are added up."""
         now = {pid: process_stat.cpu_s for pid, process_stat in descendants_of(os.getpid()).items()}
         self._job_cpu_s += sum(
             max(0.0, cpu - self._last_cpu_s.get(pid, 0.0)) for pid, cpu in now.items()
@@ -56,7 +60,8 @@ class CoreContention:
 
 
 def _busy_seconds_by_core() -> dict[int, float]:
-    """Seconds in which each core was not idle: all fields but idle and iowait, guests counted once."""
+    """Return the seconds in which each core was not idle: all fields but idle and iowait, guests
+    counted once."""
     busy_s = {}
     try:
         lines = Path("/proc/stat").read_text().splitlines()

@@ -1,5 +1,8 @@
-"""How many cores a process's control groups leave it: cpu.max of cgroup v2, cpu.cfs_quota_us of v1;
-both documented with the kernel (admin-guide/cgroup-v2, scheduler/sched-bwc)."""
+"""The number of cores that a process's control groups leave it.
+
+cpu.max of cgroup v2, cpu.cfs_quota_us of v1; both documented with the kernel
+(admin-guide/cgroup-v2, scheduler/sched-bwc).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 def cpu_quota_of(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> float | None:
-    """Cores, the least of its group and those above; None where none of them is limited."""
+    """Return the least number of cores that its group and those above allow; None if none of them
+    is limited."""
     tightest_group = tightest_cpu_group(pid, root, proc)
     return tightest_group[1] if tightest_group is not None else None
 
@@ -18,7 +22,8 @@ def cpu_quota_of(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -> fl
 def tightest_cpu_group(
     pid: int, root: Path = _ROOT, proc: Path = Path("/proc")
 ) -> tuple[Path, float] | None:
-    """The folder of the group that leaves it the least, and how many cores."""
+    """Return the folder of the group that leaves the process the least, and how many cores that is;
+    None if none is limited."""
     try:
         files = _files((proc / str(pid) / "cgroup").read_text(errors="surrogateescape"), root)
     except OSError:
@@ -29,7 +34,7 @@ def tightest_cpu_group(
 
 @lru_cache(maxsize=64)
 def _files(groups: str, root: Path) -> tuple[Path, ...]:
-    """Where the limits of these groups stand; the same names have the same files."""
+    """Return the files with the limits of these groups. Cached: the same names have the same files."""
     files: list[Path] = []
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -47,7 +52,8 @@ def _files(groups: str, root: Path) -> tuple[Path, ...]:
 
 
 def _limit(file: Path) -> float | None:
-    """``200000 100000`` or ``max 100000`` in v2; quota and period in two files in v1, -1 for none."""
+    """Return the cores that a limit file allows: ``200000 100000`` or ``max 100000`` in v2; quota
+    and period in two files in v1, -1 for none."""
     try:
         fields = file.read_text().split()
         if file.name != "cpu.max":

@@ -33,7 +33,7 @@ class ExitWatcher:
         return self._epoll.fileno()
 
     def follow_process(self, pid: int) -> None:
-        """How this one ends will be known, where the system lets us see it."""
+        """Start to follow a process. Nothing happens if the system does not let us see it."""
         try:
             fd = pidfd.open_process(pid)
         except OSError:
@@ -42,7 +42,7 @@ class ExitWatcher:
         self._epoll.register(fd, select.EPOLLIN)
 
     def collect_exits(self) -> None:
-        """Looks how they ended who have."""
+        """Read the status of every followed process that has ended."""
         for fd, _ in self._epoll.poll(0):
             pid = self._pid_by_fd.pop(fd)
             self._epoll.unregister(fd)  # a child that was just forked may still have it open
@@ -52,7 +52,8 @@ class ExitWatcher:
             os.close(fd)
 
     def exit_status(self, pid: int) -> int | None:
-        """As waitpid(2) gives it; None of one that lives, and where it was not seen."""
+        """Return the status as waitpid(2) gives it; None if the process lives, or its end was not
+        seen."""
         self.collect_exits()
         return self._status_by_pid.get(pid, proc.wait_status(pid))
 
@@ -64,13 +65,14 @@ class ExitWatcher:
 
 
 def exit_status_of(pid: int, fd: int) -> int | None:
-    """How the process of this pidfd has just ended, as waitpid(2) gives it; None where it was not seen."""
+    """Return how the process of this pidfd has just ended, as waitpid(2) gives it; None if it was
+    not seen."""
     status = proc.wait_status(pid)
     return _status_kept_by_pidfd(fd) if status is None else status
 
 
 def _status_kept_by_pidfd(fd: int) -> int | None:
-    """What the pidfd itself tells; None where this kernel tells nothing."""
+    """Return the status that the pidfd itself keeps (Linux 6.15 and newer); None on older kernels."""
     try:
         answer = fcntl.ioctl(fd, _GET_INFO, _INFO.pack(_EXIT, *(0,) * 13))
     except OSError:

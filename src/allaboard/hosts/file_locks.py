@@ -1,4 +1,4 @@
-"""Who waits for a file lock, and who holds it: /proc/locks, proc(5)."""
+"""Waits for file locks and their holders: /proc/locks, proc(5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE = re.compile(r"^(\d+): +(-> )?\S+\s+\S+\s+\S+\s+(-?\d+) ([0-9a-f]+):([0-9a
 
 
 def lock_waits(text: str | None = None) -> tuple[LockWait, ...]:
-    """Every wait for a file lock on this host now. ``text`` replaces /proc/locks in tests."""
+    """Return every wait for a file lock on this host now. ``text`` replaces /proc/locks in tests."""
     if text is None:
         try:
             text = Path("/proc/locks").read_text()
@@ -37,7 +37,7 @@ def lock_waits(text: str | None = None) -> tuple[LockWait, ...]:
 
 
 def _path(pid: int, inode: int) -> str:
-    """The path by which the process has this inode open; "" where it cannot be read."""
+    """Return the path by which the process has this inode open; "" if it cannot be read."""
     folder = f"/proc/{pid}/fd"
     try:
         for fd in os.listdir(folder):  # noqa: PTH208 - names are enough

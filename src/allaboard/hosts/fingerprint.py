@@ -1,4 +1,4 @@
-"""What a member runs with, as far as it may matter that another runs with something else.
+"""What a member runs with, as far as differences between members may matter.
 
 Only an allow-list of variables is read, and never a value that may be a secret.
 """
@@ -26,7 +26,8 @@ _SECRET = re.compile(
 
 
 def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
-    """By name: versions that the probe noted, the script's hash and commit, variables, limits."""
+    """Return facts by name: versions that the probe noted, hash and commit of the script,
+    variables, limits."""
     facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdigit()}
     facts |= {
         f"variable {k}": v for k, v in relevant_variables(proc.initial_environment(pid)).items()
@@ -46,7 +47,7 @@ def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> 
 
 
 def relevant_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those that may matter; of proxies only that they are set."""
+    """Return the variables that may matter to a job; for proxies only that they are set."""
     relevant = {}
     for name, value in environment.items():
         if name.lower() in PROXIES:
@@ -80,7 +81,7 @@ def _script(pid: int, argv: list[str]) -> Path | None:
 
 
 def _commit(script: Path) -> str:
-    """The commit that the script's folder is at, read without git."""
+    """Return the commit that the script's folder is at, read without git; "" if there is none."""
     for folder in script.resolve().parents:
         head = folder / ".git" / "HEAD"
         try:

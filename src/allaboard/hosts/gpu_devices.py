@@ -1,4 +1,4 @@
-"""Which GPUs this host shows, told without any framework."""
+"""The GPUs that this host shows, found without any framework."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 def count_visible_gpus(
     environment: Mapping[str, str], root: Path = Path("/proc/driver/nvidia/gpus")
 ) -> int:
-    """How many GPUs a worker started here would see: CUDA_VISIBLE_DEVICES, else the driver's list."""
+    """Return how many GPUs a worker started here would see: by CUDA_VISIBLE_DEVICES, else by the
+    driver's list."""
     listed = environment.get("CUDA_VISIBLE_DEVICES")
     if listed is not None:
         return len(_visible(listed))
@@ -29,10 +30,8 @@ def gpu_share_of_worker(
     workers: int,
     root: Path = Path("/proc/driver/nvidia/gpus"),
 ) -> str | None:
-    """The devices of one worker among ``workers`` of this host, as CUDA_VISIBLE_DEVICES takes them.
-
-    None where there is no GPU, or one worker alone.
-    """
+    """Return the devices of one worker among ``workers`` of this host, as CUDA_VISIBLE_DEVICES
+    takes them; None without a GPU, or for one worker alone."""
     count = count_visible_gpus(environment, root)
     if count == 0 or workers < 2:
         return None

@@ -22,16 +22,19 @@ linux/if_addr.h."""
 
 
 class DataAddress(NamedTuple):
-    """The ``address`` that others are told, where it comes from (``origin``), and the ``first`` of those that
-    gloo may take, which is the one it takes: of another family, maybe."""
+    """The address that other hosts are given for data connections."""
 
     address: str
+    """Address that the others are given."""
     origin: str
+    """Where the address comes from: an interface, or what the host's own name resolves to."""
     gloo_address: str
+    """First of the addresses that gloo may take, which is the one it takes; it may be of another
+    family."""
 
     @property
     def as_facts(self) -> dict[str, str]:
-        """What is known of it, by the names that facts of a member have."""
+        """Return it under the names that facts of a member have."""
         return {
             "data address": self.address,
             "data interface": self.origin,
@@ -67,14 +70,14 @@ def data_address(environment: Mapping[str, str]) -> DataAddress:
 
 
 def preferred_address(usable: list[str]) -> str:
-    """The one to tell of those, in the resolver's order, that gloo may take: one that others reach, where
-    the first is no loopback address."""
+    """Return the address to give to others, of those (in the resolver's order) that gloo may take:
+    the first IPv4 address that is no loopback address, else the first."""
     reachable_ipv4 = [a for a in usable if ":" not in a and not a.startswith("127.")]
     return reachable_ipv4[0] if reachable_ipv4 else usable[0]
 
 
 def _own_addresses(host: str) -> Iterator[str]:
-    """The host's own addresses, as its name resolves; raises OSError where it does not."""
+    """Yield the host's own addresses, as its name resolves. Raises OSError if it does not resolve."""
     for family, kind, _, _, where in socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM):
         if str(where[0]).startswith("fe80:"):
             continue  # means nothing to another host
@@ -99,7 +102,8 @@ def _ipv6_of_interface(name: str) -> str:
 
 
 def ipv6_in_table(name: str, table: str) -> str:
-    """Its IPv6 address by if_inet6, proc_net(5), link-local ones left out."""
+    """Return the interface's IPv6 address in the text of if_inet6, proc_net(5); link-local ones are
+    left out."""
     for line in table.splitlines():
         digits, _, _, scope, flags, interface = line.split()
         if (
@@ -112,7 +116,7 @@ def ipv6_in_table(name: str, table: str) -> str:
 
 
 def _ipv4_of_interface(name: str) -> str:
-    """Its IPv4 address by SIOCGIFADDR, netdevice(7)."""
+    """Return the interface's IPv4 address by SIOCGIFADDR, netdevice(7); "" if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             request = struct.pack("256s", name.encode()[:15])
@@ -122,8 +126,9 @@ def _ipv4_of_interface(name: str) -> str:
 
 
 def port_holder(port: int) -> tuple[int, str]:
-    """Pid and command line of the process that listens on ``port`` here, of the program itself where its
-    drop-in's agent does; 0 and "" where it is not to be seen (another user's, another container's)."""
+    """Return pid and command line of the process that listens on ``port`` here; of the program
+    itself if its drop-in's agent listens. 0 and "" if it cannot be seen (another user's, another
+    container's)."""
     inodes = set(_listening(port))
     if not inodes:
         return 0, ""
@@ -140,7 +145,8 @@ def port_holder(port: int) -> tuple[int, str]:
 
 
 def _listening(port: int) -> list[str]:
-    """The sockets, as /proc/PID/fd names them, that listen on the port: /proc/net/tcp, proc(5)."""
+    """Return the sockets that listen on the port, as /proc/PID/fd names them; /proc/net/tcp,
+    proc(5)."""
     sockets = []
     for table in ("tcp", "tcp6"):
         try:

@@ -1,4 +1,4 @@
-"""Which framework a process that somebody else started has loaded, by the files that are mapped into it."""
+"""The framework that a running process has loaded, by the files that are mapped into it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _LIBRARIES = {"jax": re.compile(r"/jaxlib/[^\n]*\.so"),
 
 
 def loaded_framework(pid: int) -> str:
-    """ "jax", "torch" or "tensorflow" where it is the only one; "" where none is, or several, or where the
-    process may not be looked at."""
+    """Return "jax", "torch" or "tensorflow" if the process has loaded exactly one of them; else "",
+    also if it may not be examined."""
     try:
         return framework_in_maps(Path(f"/proc/{pid}/maps").read_text("utf-8", "replace"))
     except OSError:
@@ -20,6 +20,7 @@ def loaded_framework(pid: int) -> str:
 
 
 def framework_in_maps(maps: str) -> str:
-    """As `framework`, of what proc_pid_maps(5) says."""
+    """Return the only framework in this text of /proc/PID/maps, proc_pid_maps(5); "" if there is
+    none, or several."""
     loaded = [name for name, library in _LIBRARIES.items() if library.search(maps)]
     return loaded[0] if len(loaded) == 1 else ""

@@ -1,4 +1,4 @@
-"""Which mount a path is on, from mountinfo (proc(5))."""
+"""The mount that a path is on, from mountinfo (proc(5))."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from typing import NamedTuple
 
 
 class Mount(NamedTuple):
-    """``options`` are those of the mount and of the file system; ``source`` the device or export."""
+    """One mount, as mountinfo lists it."""
 
     point: str
+    """Where it is mounted."""
     filesystem: str
+    """Type, for example ext4 or nfs4."""
     options: str
+    """Options of the mount and of its file system."""
     source: str
+    """Device or export."""
 
 
 def mount_of(path: str, pid: str = "self") -> Mount | None:
-    """The mount that holds ``path`` (absolute, no links) as this process sees it; None where it
-    cannot be read. Touches no file system: it may be one that does not answer."""
+    """Return the mount that holds ``path`` (absolute, no links) as this process sees it; None if it
+    cannot be read.
+
+    Touches no file system: the one in question may not answer.
+    """
     try:
         lines = Path(f"/proc/{pid}/mountinfo").read_text(errors="replace").split("\n")
     except OSError:

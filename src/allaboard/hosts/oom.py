@@ -1,7 +1,7 @@
-"""How often the kernel's out-of-memory killer struck in a process's control group.
+"""Kills by the kernel's out-of-memory killer in a process's control group.
 
-cgroup v2 counts it in memory.events (``oom_kill``), v1 in memory.oom_control; both documented with
-the kernel (admin-guide/cgroup-v2, cgroup-v1/memory).
+cgroup v2 counts them in memory.events (``oom_kill``), v1 in memory.oom_control; both documented
+with the kernel (admin-guide/cgroup-v2, cgroup-v1/memory).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def oom_counter_file(pid: int, root: Path = _ROOT, proc: Path = Path("/proc")) -
 
 @lru_cache(maxsize=64)
 def _counter_of(groups: str, root: Path) -> Path | None:
-    """The same groups have the same file; looking for it costs more than reading their names."""
+    """Return the counter file for these groups. Cached: the same groups have the same file, and
+    finding it costs more than reading their names."""
     for line in groups.splitlines():
         _, controllers, path = line.split(":", 2)
         group = path.lstrip("/")
@@ -41,7 +42,7 @@ def _counter_of(groups: str, root: Path) -> Path | None:
 
 
 def count_oom_kills(file: Path | None) -> int:
-    """Kills counted so far; 0 where it cannot be read."""
+    """Return the kills counted so far; 0 if the file cannot be read."""
     try:
         lines = file.read_text().splitlines() if file else []
     except OSError:
@@ -57,25 +58,25 @@ def count_oom_kills(file: Path | None) -> int:
 
 
 class OomKills:
-    """What each worker's control groups had counted when it came there.
+    """Out-of-memory kills that each worker's control groups had counted when the worker came there.
 
-    A process may be moved to another group. Those before stay: while the kernel takes it down, cgroup v1
-    shows it in the root group. The kernel counts every process that it kills (mm/oom_kill.c), so each kill
-    explains one end: several workers may share a group.
+    A process may be moved to another group. The groups before stay: while the kernel takes a
+    process down, cgroup v1 shows it in the root group. The kernel counts every process that it
+    kills (mm/oom_kill.c), so each kill explains one end: several workers may share a group.
     """
 
     def __init__(self) -> None:
         self._count_by_file: dict[int, dict[Path, int]] = {}
 
     def watch_group(self, worker: int, file: Path | None) -> None:
-        """``file`` counts for this worker from now on; None where there is none."""
+        """Count kills in ``file`` for this worker from now on; None if there is no such file."""
         known = self._count_by_file.setdefault(worker, {})
         if file is not None and file not in known:
             known[file] = count_oom_kills(file)
 
     def claim_kill(self, worker: int) -> bool:
-        """Whether the kernel has killed in a group of this worker, and no other end was explained by that;
-        to be asked once for each process that SIGKILL has ended."""
+        """Return True if the kernel has killed in a group of this worker and no other end was
+        explained by that kill. Ask once for each process that SIGKILL has ended."""
         risen = [
             f
             for f, before in self._count_by_file.get(worker, {}).items()

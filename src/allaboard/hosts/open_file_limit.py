@@ -1,4 +1,5 @@
-"""How many files may be open: by this process, and by its workers, which keep the limit they were given."""
+"""The limit on open files of this process and of its workers, which keep the limit that they were
+given."""
 
 from __future__ import annotations
 
@@ -9,5 +10,5 @@ SOFT_LIMIT_AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def current_soft_limit() -> int:
-    """How many this process may have open now."""
+    """Return how many files this process may have open now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

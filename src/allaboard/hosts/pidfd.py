@@ -12,8 +12,8 @@ _OPEN = 434
 
 
 def open_process(pid: int) -> int:
-    """A descriptor that is readable once the process has ended. Raises OSError where there is no such
-    process, or the kernel has or allows no such call."""
+    """Return a descriptor that is readable once the process has ended. Raises OSError if there is
+    no such process, or the kernel has or allows no such call."""
     if hasattr(os, "pidfd_open"):
         return os.pidfd_open(pid)
     return syscall(_OPEN, pid, 0)

@@ -1,4 +1,4 @@
-"""What the kernel says of one process, from /proc; formats are those of proc(5)."""
+"""One process as the kernel shows it in /proc; formats are those of proc(5)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class ProcStat(msgspec.Struct, frozen=True):
-    """One look at a process: its state letter, parent, start (ticks since boot), CPU time (s)."""
+    """One reading of /proc/PID/stat."""
 
     state: str
+    """State letter, for example "S", "R", "D", "T", "Z"."""
     ppid: int
+    """Pid of the parent."""
     start_ticks: int
+    """Start of the process in clock ticks since boot."""
     cpu_s: float
+    """CPU time so far, in seconds."""
 
 
 def read_stat(pid: int) -> ProcStat | None:
-    """One look at ``pid``; None when it is gone."""
+    """Return one reading of ``pid``; None if it has gone."""
     fields = _fields(pid)
     if not fields:
         return None
@@ -31,22 +35,25 @@ def read_stat(pid: int) -> ProcStat | None:
 
 
 def wait_status(pid: int) -> int | None:
-    """How a process ended that its parent has not waited for yet, as waitpid(2) gives it; None of any other.
-    A process of another user reads as one that ended well."""
+    """Return how a process ended that its parent has not waited for yet, as waitpid(2) gives it;
+    None for any other process.
+
+    A process of another user reads as one that ended well.
+    """
     fields = _fields(pid)
     is_unreaped = fields[:1] in ([b"Z"], [b"X"]) and len(fields) > 49
     return int(fields[49]) if is_unreaped else None
 
 
 def count_threads(pid: int) -> int:
-    """How many threads of it live or have not been waited for; 0 when it is gone."""
+    """Return how many threads live or have not been waited for; 0 if the process has gone."""
     fields = _fields(pid)
     return int(fields[17]) if len(fields) > 17 else 0
 
 
 def _fields(pid: int) -> list[bytes]:
-    """What its stat says from the third field on, proc(5): the second, its name, may hold anything.
-    Empty when it is gone."""
+    """Return the fields of /proc/PID/stat from the third on, proc(5); empty if the process has
+    gone. The second field, its name, may hold anything."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - the hot path of every tick
             return file.read().rpartition(b")")[2].split()
@@ -55,7 +62,7 @@ def _fields(pid: int) -> list[bytes]:
 
 
 def is_on_cpu(pid: int) -> bool:
-    """Whether one of its threads uses a core now, or waits for one."""
+    """Return True if a thread of the process uses a core now, or waits for one."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are enough
         return any(_state(f"/proc/{pid}/task/{thread}/stat") == b"R" for thread in threads)
@@ -69,14 +76,16 @@ def _state(file: str) -> bytes:
 
 
 def count_voluntary_switches(pid: int) -> int:
-    """How often its main thread has gone to sleep by itself so far; 0 when it is gone. One that stays in
-    state D while this number stands still is in one wait; so the kernel itself looks for hung tasks
-    (kernel/hung_task.c)."""
+    """Return how many times the main thread has gone to sleep by itself; 0 if it has gone.
+
+    A thread that stays in state D while this number stands still is in one wait. The kernel itself
+    looks for hung tasks this way (kernel/hung_task.c).
+    """
     return int(_status(pid, b"voluntary_ctxt_switches:") or 0)
 
 
 def allowed_cores(pid: int) -> int:
-    """How many cores its main thread may run on, sched_getaffinity(2); 0 where it is gone."""
+    """Return how many cores the main thread may run on, sched_getaffinity(2); 0 if it has gone."""
     try:
         return len(os.sched_getaffinity(pid))
     except OSError:
@@ -84,7 +93,7 @@ def allowed_cores(pid: int) -> int:
 
 
 def io_bytes(pid: int) -> int:
-    """Bytes that went through read and write calls so far; 0 where it may not be read."""
+    """Return the bytes that went through read and write calls so far; 0 if they may not be read."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text().split("\n", 2)
     except OSError:
@@ -94,12 +103,12 @@ def io_bytes(pid: int) -> int:
 
 
 def has_handler(pid: int, signum: int) -> bool:
-    """Whether the process has a handler for this signal now (SigCgt)."""
+    """Return True if the process has a handler for this signal now (SigCgt)."""
     return bool(int(_status(pid, b"SigCgt:") or b"0", 16) >> (signum - 1) & 1)
 
 
 def _status(pid: int, field: bytes) -> bytes:
-    """What /proc/PID/status says in this field, to the first blank; empty when it is gone."""
+    """Return this field of /proc/PID/status, up to the first blank; empty if the process has gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_bytes().splitlines()
     except OSError:
@@ -108,7 +117,7 @@ def _status(pid: int, field: bytes) -> bytes:
 
 
 def points_to(pid: int, fd: int, path: Path) -> bool:
-    """Whether this file descriptor of the process still is that file."""
+    """Return True if this file descriptor of the process still is that file."""
     try:
         descriptor_stat = Path(f"/proc/{pid}/fd/{fd}").stat()
         file_stat = path.stat()
@@ -118,7 +127,7 @@ def points_to(pid: int, fd: int, path: Path) -> bool:
 
 
 def descendants_of(root: int) -> dict[int, ProcStat]:
-    """All living processes below ``root``, by pid, parents before children."""
+    """Return all living processes below ``root`` by pid, parents before children."""
     children: dict[int, list[int]] = defaultdict(list)
     stats: dict[int, ProcStat] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
@@ -136,7 +145,7 @@ def descendants_of(root: int) -> dict[int, ProcStat]:
 
 
 def command_line(pid: int) -> list[str]:
-    """Its arguments; empty when it is gone or has none."""
+    """Return the arguments of the process; empty if it has gone or has none."""
     try:
         data = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -145,7 +154,8 @@ def command_line(pid: int) -> list[str]:
 
 
 def environment_variable(pid: int, name: str) -> str | None:
-    """One variable of the environment that it was started with; None where there is none."""
+    """Return one variable of the environment that the process was started with; None if it is not
+    set."""
     try:
         data = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -156,8 +166,8 @@ def environment_variable(pid: int, name: str) -> str | None:
 
 
 def initial_environment(pid: int) -> dict[str, str]:
-    """The whole environment that it was started with, secrets too: not to be shown, nor to be kept.
-    Empty when it is gone or another user's."""
+    """Return the whole environment that the process was started with; empty if it has gone or is
+    another user's. It holds secrets: never show or keep it."""
     try:
         data = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace")
     except OSError:
@@ -167,7 +177,8 @@ def initial_environment(pid: int) -> dict[str, str]:
 
 
 def socket_inodes(pid: int) -> Iterator[int]:
-    """The inodes of the sockets that it has open; none when it is gone or another user's."""
+    """Yield the inodes of the sockets that the process has open; none if it has gone or is another
+    user's."""
     try:
         for entry in os.scandir(f"/proc/{pid}/fd"):
             try:

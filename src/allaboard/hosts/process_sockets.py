@@ -17,7 +17,8 @@ MAX_SOCKETS = 4096
 
 
 def process_sockets(pid: int) -> tuple[Socket, ...]:
-    """Listeners first; empty where the process is gone or belongs to somebody else."""
+    """Return the TCP sockets of a process, listeners first; empty if it has gone or is another
+    user's."""
     inodes = set(map(str, proc.socket_inodes(pid)))
     if not inodes:
         return ()
@@ -50,7 +51,8 @@ def _socket(line: str, inodes: set[str]) -> Socket | None:
 
 
 def _address(text: str) -> str:
-    """``0100007F:1F90`` as 127.0.0.1:8080: words of four bytes in the host's byte order."""
+    """Return ``0100007F:1F90`` as 127.0.0.1:8080: the host is written as words of four bytes in the
+    machine's byte order."""
     host, _, port = text.partition(":")
     packed_words = [int(host[offset : offset + 8], 16) for offset in range(0, len(host), 8)]
     packed = struct.pack(f"={len(packed_words)}I", *packed_words)

@@ -1,4 +1,4 @@
-"""Which processes of this host are ranks of a job, by the environment that they were started with."""
+"""Processes of this host that are ranks of a job, by the environment that they were started with."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_VALUE_LENGTH = 100_000
 
 
 def relevant_environment(pid: int) -> dict[str, str]:
-    """The allowed variables of the environment that it was started with; what a program set later by
-    itself is not seen."""
+    """Return the allowed variables of the environment that the process was started with. What the
+    program set later by itself cannot be seen."""
     variables = proc.initial_environment(pid)
     identity_variables = {
         name: variables[name][:MAX_VALUE_LENGTH]
@@ -39,10 +39,11 @@ def rank_identity(pid: int) -> tuple[str, ...] | None:
 
 
 def find_ranks(words: Sequence[str]) -> list[int]:
-    """The ranks on this host whose command line has one of these words; all of them without words.
+    """Return the pids of ranks on this host whose command line has one of these words; all ranks
+    without words.
 
     Children of a rank (data loaders) inherit its environment: those whose parent is the same rank
-    are left out, and so are launchers' shells and this very process with all above it.
+    are left out, and so are launchers' shells, and this process with all above it.
     """
     identities: dict[int, tuple[str, ...]] = {}
     for name in sorted(os.listdir("/proc")):  # noqa: PTH208 - names are enough
@@ -72,7 +73,7 @@ def find_ranks(words: Sequence[str]) -> list[int]:
 
 
 def is_python(pid: int, line: Sequence[str]) -> bool:
-    """Whether it is an interpreter that runs a program, not the shell around it."""
+    """Return True if the process is an interpreter that runs a program, not the shell around it."""
     try:
         program = Path(f"/proc/{pid}/exe").readlink().name
     except OSError:

@@ -14,8 +14,9 @@ MAX_FILE_BYTES = 1 << 24
 
 
 def file_facts(url: str) -> dict[str, str]:
-    """By name, what matters of the file of this ``file://`` URL: how many clients have joined it and
-    when it was last written, or why it cannot be used. Empty for any other URL. May wait for a disk."""
+    """Return what matters of the file of this ``file://`` URL, by name: how many clients have
+    joined it and when it was last written, or why it cannot be used. Empty for any other URL.
+    May wait for a disk."""
     if not url.startswith("file://"):
         return {}
     path = Path(url.removeprefix("file://"))
@@ -37,7 +38,8 @@ def file_facts(url: str) -> dict[str, str]:
 
 
 def count_joined_clients(path: Path) -> int:
-    """How many clients have joined the FileStore in this file; -1 where it is none. Raises OSError."""
+    """Return how many clients have joined the FileStore in this file; -1 if it is none. Raises
+    OSError."""
     with path.open("rb") as file:
         data = file.read(MAX_FILE_BYTES)
     offset, count = 0, -1

@@ -1,7 +1,8 @@
-"""What the processes of a job use of what is limited, and what this host and its cgroup take from them.
+"""Use of limited resources by the processes of a job, and what this host and its cgroup take from
+them.
 
-Formats: proc(5), cgroups(7), the kernel's admin-guide for cgroup-v1 (memory, cpu) and cgroup-v2. What
-cannot be read is left out.
+Formats: proc(5), cgroups(7), the kernel's admin-guide for cgroup-v1 (memory, cpu) and cgroup-v2.
+What cannot be read is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _UNLIMITED = 1 << 60
 
 
 class ResourceUsage:
-    """Reads what processes use, and their host; ``folders`` are written to."""
+    """Reads what processes and their host use. ``folders`` are those that the job writes to."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self._folders = tuple(folders)
@@ -35,7 +36,8 @@ class ResourceUsage:
         self._shared: tuple[list[int], int, list[Reading]] = ([], 0, [])
 
     def read_usage(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
-        """Of these processes and of their host; of those that are ``serving`` also who has their cores."""
+        """Return the readings of these processes and of their host; for those that are ``serving``
+        also who uses their cores."""
         readings: list[Reading] = list(self._cores.read_contention(serving))
         alive = list(pids)
         for pid in alive:
@@ -47,7 +49,8 @@ class ResourceUsage:
         return readings
 
     def _shared_by(self, pids: list[int]) -> list[Reading]:
-        """Who shares cores hardly ever changes, and costs as much to read as all else of a process."""
+        """Return the readings of shared cores, read anew only now and then: they hardly ever
+        change, and cost as much to read as everything else of a process."""
         last_pids, looks, readings = self._shared
         if pids != last_pids or looks % LOOKS_PER_SHARED_CORES_READ == 0:
             looks, readings = 0, list(shared_cores.read_shared_cores(pids))
@@ -68,7 +71,8 @@ class ResourceUsage:
             return
 
     def _limits_of(self, pid: int) -> dict[str, int]:
-        """Its soft limits. They may be changed while it runs, so they are read again."""
+        """Return the soft limits of a process. They may change while it runs, so they are read each
+        time."""
         limits: dict[str, int] = {}
         names = {"Max open files": "files", "Max address space": "space"}
         try:
@@ -109,7 +113,8 @@ class ResourceUsage:
                 yield Reading(name, used, size, 0, f"df {path}")
 
     def _cgroups(self, pids: list[int]) -> Iterator[Reading]:
-        """Each group once: under pid 0 where all are in it, else under that of its first process."""
+        """Yield each group once: under pid 0 if all processes are in it, else under the pid of its
+        first process."""
         placed = {pid: _placed(pid) for pid in pids}
         for controller, read in (("memory", _memory), ("cpu", _cpu)):
             groups: dict[Path, list[int]] = {}
@@ -121,7 +126,7 @@ class ResourceUsage:
                 yield from read(group, 0 if len(members) == len(pids) else members[0])
 
     def _group(self, lines: str, controller: str) -> Path | None:
-        """The folder of the cgroup for this controller, in version 1 or 2, of the processes whose
+        """Return the folder of the cgroup for this controller, version 1 or 2, for processes whose
         /proc/PID/cgroup has these lines."""
         cached = self._group_folders.get((lines, controller))
         if cached is not None and cached.exists():
@@ -151,7 +156,7 @@ def _placed(pid: int) -> str:
 
 
 def _cpu(group: Path, pid: int) -> Iterator[Reading]:
-    """Seconds in which the group's processes wanted to run and were not let."""
+    """Yield the seconds in which the group's processes wanted to run and were throttled."""
     numbers = _numbers(f"{group}/cpu.stat", ("throttled_usec", "throttled_time"))
     if numbers:
         taken = numbers.get("throttled_usec", 0) / 1e6 or numbers.get("throttled_time", 0) / 1e9
@@ -159,7 +164,8 @@ def _cpu(group: Path, pid: int) -> Iterator[Reading]:
 
 
 def _memory(group: Path, pid: int) -> Iterator[Reading]:
-    """What cannot be reclaimed at once counts: file pages that were not used lately do not."""
+    """Yield the group's memory that cannot be reclaimed at once: file pages that were not used
+    lately do not count."""
     for used_file, limit_file in (
         ("memory.current", "memory.max"),
         ("memory.usage_in_bytes", "memory.limit_in_bytes"),
@@ -174,7 +180,7 @@ def _memory(group: Path, pid: int) -> Iterator[Reading]:
 
 
 def _quota(group: Path) -> float:
-    """Cores that the cgroup may use, 0 where it is not limited."""
+    """Return the cores that the cgroup may use; 0 if it is not limited."""
     try:
         fields = _text(f"{group}/cpu.max").split()
         return int(fields[0]) / int(fields[1]) if fields[0] != "max" else 0.0
@@ -197,7 +203,8 @@ def _number(file: str) -> int:
 
 
 def _numbers(file: str, names: tuple[str, ...]) -> dict[str, int]:
-    """The numbers beside these names, each at the beginning of a line; only those that are there."""
+    """Return the numbers beside these names, each at the beginning of a line; names that are absent
+    are left out."""
     try:
         text = "\n" + _text(file)
     except OSError:

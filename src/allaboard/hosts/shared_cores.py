@@ -19,16 +19,18 @@ belongs together, and is no limit."""
 
 
 class CpuRoom(NamedTuple):
-    """The cores of one process; ``group`` is the control group that leaves it ``quota`` of them, None where
-    none of its groups is limited."""
+    """The cores that one process may use."""
 
     cores: frozenset[int]
+    """Numbers of the cores."""
     group: Path | None = None
+    """The control group that limits the process most; None if none of its groups is limited."""
     quota: float = 0.0
+    """Cores that this group may use."""
 
 
 def read_shared_cores(pids: Iterable[int]) -> Iterator[Reading]:
-    """Of each process that still runs."""
+    """Yield a reading for each process that still runs."""
     rooms = {}
     for pid in pids:
         try:
@@ -41,7 +43,8 @@ def read_shared_cores(pids: Iterable[int]) -> Iterator[Reading]:
 
 
 def shared_core_counts(rooms: Mapping[int, CpuRoom]) -> dict[int, tuple[float, int]]:
-    """Of each process how many cores it shares, with itself alone or others, and the first of those."""
+    """Return for each process how many cores it shares, with itself alone or with others, and the
+    lowest pid among those who share them."""
     sets: list[tuple[frozenset[int], list[int]]] = []
     for pid in sorted(rooms):
         cores, pids = rooms[pid].cores, [pid]

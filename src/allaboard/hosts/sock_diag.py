@@ -1,8 +1,9 @@
-"""Every established TCP connection of this process's network, as the kernel tells it: sock_diag(7).
+"""Every established TCP connection of this process's network namespace, from the kernel:
+sock_diag(7).
 
 Layouts: ``struct inet_diag_msg`` of include/uapi/linux/inet_diag.h, ``struct tcp_info`` of
-include/uapi/linux/tcp.h, which grows with the kernel and is read as far as it goes. Asked over a socket of
-its own with a bound on every answer, from any thread.
+include/uapi/linux/tcp.h, which grows with the kernel and is read as far as it goes. The request
+goes over a socket of its own with a bound on every answer, from any thread.
 """
 
 from __future__ import annotations
@@ -32,25 +33,32 @@ NETLINK_TIMEOUT_S = 0.2
 
 
 class DiagConnection(NamedTuple):
-    """``local`` and ``remote`` are address and port; ``unread`` and ``unsent`` bytes; ``info`` is a ``struct
-    tcp_info``."""
+    """One established TCP connection."""
 
     inode: int
+    """Inode of the socket, as /proc/PID/fd names it."""
     local: tuple[str, int]
+    """Address and port of this end."""
     remote: tuple[str, int]
+    """Address and port of the other end."""
     unread: int
+    """Bytes received that the program has not read."""
     unsent: int
+    """Bytes written that the other end has not acknowledged."""
     info: bytes
+    """A ``struct tcp_info``, as long as this kernel makes it."""
 
     def read_info(self, fields: struct.Struct, offset: int) -> tuple[int, ...]:
-        """Fields of ``info``; zeros where this kernel's is shorter."""
+        """Return fields of ``info``; zeros if this kernel's struct is shorter."""
         fits = len(self.info) >= offset + fields.size
         return fields.unpack_from(self.info, offset) if fits else fields.unpack(bytes(fields.size))
 
 
 def established_connections() -> Iterator[DiagConnection]:
-    """Of both families. Raises OSError where the kernel has no socket diagnosis, refuses it, does not answer
-    in time, or could not tell all (EINTR: many came and went meanwhile)."""
+    """Yield the connections of both address families.
+
+    Raises OSError if the kernel has no socket diagnosis, refuses it, does not answer in time, or could not give all of them (EINTR: many came and went meanwhile).
+    """
     for family in (socket.AF_INET, socket.AF_INET6):
         yield from _of(family)
 
@@ -79,7 +87,7 @@ def _of(family: socket.AddressFamily) -> Iterator[DiagConnection]:
 
 
 def _refused(data: bytes, offset: int) -> OSError:
-    """``struct nlmsgerr``: the negative errno comes first; netlink(7)."""
+    """Return the error in a ``struct nlmsgerr``, whose negative errno comes first; netlink(7)."""
     number = -struct.unpack_from("=i", data, offset)[0] if len(data) >= offset + 4 else errno.EIO
     return OSError(number, os.strerror(number))
 

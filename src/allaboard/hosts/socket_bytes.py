@@ -1,7 +1,8 @@
-"""What went through the TCP sockets of a process, as the kernel counts it for each connection.
+"""Bytes and segments that went through the TCP sockets of a process, as the kernel counts them per
+connection.
 
-tcpi_bytes_acked stands at 120 of ``struct tcp_info`` and tcpi_bytes_received at 128 (Linux 4.1), tcpi_segs_in
-at 140 (4.2).
+tcpi_bytes_acked stands at 120 of ``struct tcp_info`` and tcpi_bytes_received at 128 (Linux 4.1),
+tcpi_segs_in at 140 (4.2).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ SEGMENTS_AT = 140
 
 
 def socket_bytes(pids: Iterable[int]) -> int:
-    """Bytes acknowledged and received so far, over the open connections of these processes; 0 where
-    they are not to be seen. It falls when a connection is closed."""
+    """Return the bytes acknowledged and received so far over the open connections of these
+    processes; 0 if they cannot be seen. The number falls when a connection is closed."""
     inodes = {inode for pid in pids for inode in proc.socket_inodes(pid)}
     if not inodes:
         return 0
@@ -35,8 +36,8 @@ def socket_bytes(pids: Iterable[int]) -> int:
 
 
 def segments_in(inodes: set[int]) -> dict[int, int]:
-    """Segments that came in so far on the open connections of these sockets, duplicates too; nothing of
-    those where that is not to be seen."""
+    """Return the segments received so far, duplicates too, on the open connections of these
+    sockets; empty if that cannot be seen."""
     try:
         connections = (one for one in established_connections() if one.inode in inodes)
         return {one.inode: one.read_info(COUNT, SEGMENTS_AT)[0] for one in connections}

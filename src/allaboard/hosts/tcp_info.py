@@ -22,8 +22,11 @@ MICRO = 1e-6
 
 
 def tcp_flows(pids: Iterable[int]) -> dict[int, tuple[Flow, ...]]:
-    """The established connections of each of these processes; none of one that is gone, or another user's.
-    Every process must be in this network namespace. Raises OSError where the kernel does not tell."""
+    """Return the established connections of each of these processes; none for one that has gone or
+    is another user's.
+
+    Every process must be in this network namespace. Raises OSError if the kernel does not answer.
+    """
     owners = {inode: pid for pid in pids for inode in proc.socket_inodes(pid)}
     flows_by_pid: dict[int, list[Flow]] = defaultdict(list)
     for connection in established_connections() if owners else ():

@@ -22,15 +22,19 @@ data of a live connection is sent again after fractions of a second."""
 
 
 class UnansweredConnections:
-    """Asks again and again, and remembers how much the other sides had sent at the last time."""
+    """Finds connections that retransmit in vain, and remembers how much the other ends had sent at
+    the last look."""
 
     def __init__(self) -> None:
         self._segments: dict[int, dict[int, int]] = {}
 
     def find_silences(self, pid: int) -> tuple[Silence, ...]:
-        """The connections of ``pid`` to other hosts that have been retransmitting in vain; empty where
-        there is none, or where it may not be seen. Who began to is remembered, so that it is known what
-        came in since when it is told."""
+        """Return the connections of ``pid`` to other hosts that have been retransmitting without an
+        answer; empty if there is none, or it may not be seen.
+
+        What had come in when the retransmitting began is remembered, so that it is known what has
+        come in since.
+        """
         retransmitting = {
             inode: (kind, end, again) for inode, kind, end, again in _retransmitting(pid)
         }
@@ -64,10 +68,13 @@ def _retransmitting(pid: int) -> Iterator[tuple[int, str, str, int]]:
 
 
 def retransmissions_in_table(table: str) -> Iterator[tuple[int, str, str, int]]:
-    """Inode, kind, other end and number of attempts of every connection in such a table (proc(5)) on which
-    something was sent again. Where this host's own firewall drops what goes out, nothing counts as sent: the
-    kernel asks again and again whether it may send, and counts what is not answered (icsk_probes_out). A host
-    that has no room for more does answer."""
+    """Yield inode, kind, other end and number of attempts of every connection in such a table
+    (proc(5)) that sends something again.
+
+    If this host's own firewall drops what goes out, nothing counts as sent: the kernel asks again
+    and again whether it may send, and counts what is not answered (icsk_probes_out). A host that
+    has no room for more data does answer.
+    """
     for line in table.splitlines()[1:]:
         fields = line.split()
         state = fields[3]
@@ -84,7 +91,8 @@ def retransmissions_in_table(table: str) -> Iterator[tuple[int, str, str, int]]:
 
 
 def parse_kernel_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """An address as /proc/net/tcp writes it: words of 32 bits in the byte order of the machine."""
+    """Return an address as /proc/net/tcp writes it: words of 32 bits in the byte order of the
+    machine."""
     packed = struct.pack(
         f"={len(text) // 8}I", *(int(text[i : i + 8], 16) for i in range(0, len(text), 8))
     )

@@ -13,7 +13,7 @@ MAX_THREADS = 256
 
 
 def thread_stats(pid: int) -> dict[int, Task]:
-    """By kernel thread id; empty where the process is gone."""
+    """Return the threads of a process by kernel thread id; empty if it has gone."""
     stats = {}
     try:
         names = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are enough
@@ -27,8 +27,8 @@ def thread_stats(pid: int) -> dict[int, Task]:
 
 
 def system_call(pid: int, tid: int) -> str:
-    """The system call that the thread is in: its number and arguments, "running" outside of one; "" where
-    it may not be seen."""
+    """Return the system call that the thread is in: its number and arguments; "running" outside of
+    one; "" if it may not be seen."""
     try:
         return Path(f"/proc/{pid}/task/{tid}/syscall").read_text().strip()
     except OSError:

@@ -1,6 +1,6 @@
 """Findings as lines for people: the same four parts in the same order for every command.
 
-    error HANG001 stopped: worker 1 is stopped (SIGSTOP or Ctrl-Z), not dead · worker 1 (rank 1, pid 42)
+    error HANG001 stopped: worker 1 is stopped (SIGSTOP or Ctrl-Z) · worker 1 (rank 1, pid 42)
       why  state T (stopped) for 12 s [/proc/42/stat]
       do   kill -CONT 42
 

@@ -26,7 +26,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if spec.job is None or not spec.cluster:
         return
     job, listed = spec.job.text, spec.cluster.get(spec.job.text)
-    written_names = [_written(name, tasks) for name, tasks in spec.cluster.items()]
+    written_names = [_name_in_source(name, tasks) for name, tasks in spec.cluster.items()]
     if listed is None:
         if job == "evaluator":
             return
@@ -35,14 +35,14 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             summary=f"the task is a {job!r}, and the cluster has no such job: it has {names}",
             who=own(spec),
             evidence=(spec.job.evidence,),
-            fix=f'"task": {{"type": "{_near(job, written_names) or first_name}", "index": 0}}',
+            fix=f'"task": {{"type": "{_most_similar_name(job, written_names) or first_name}", "index": 0}}',
             where=spec.job.origin.place,
         )
         return
     index = spec.index.integer if spec.index is not None else None
     if index is None or spec.index is None or 0 <= index < len(listed):
         return
-    job, last_index = _written(job, listed), len(listed) - 1
+    job, last_index = _name_in_source(job, listed), len(listed) - 1
     span = f"0 to {last_index}" if last_index else "0"
     yield Claim(
         summary=f"{job} {index} is not in the cluster: {job} has {len(listed)} "
@@ -54,22 +54,22 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
-def _written(job: str, listed: Sequence[Value]) -> str:
+def _name_in_source(job: str, listed: Sequence[Value]) -> str:
     """The job as the source calls it: Vertex AI's pools have names of their own."""
     pool = re.match(r"cluster\.(workerpool\d+)\[", listed[0].origin.key) if listed else None
     return pool[1] if pool else job
 
 
-def _near(job: str, written_names: list[str]) -> str:
+def _most_similar_name(job: str, written_names: list[str]) -> str:
     """The job whose name the given one nearly is: another number, another case."""
     plain = job.lower().rstrip("s")
     return next((k for k in written_names if k.lower().rstrip("s") == plain), "")
 
 
-_TWO = {"worker": ["a:2222", "b:2222"]}
+_TWO_WORKERS = {"worker": ["a:2222", "b:2222"]}
 
 
-def _pool(index: int) -> ConfigFacts:
+def _vertex_pool(index: int) -> ConfigFacts:
     facts = facts_of(cluster={"worker": ["a:2222"]}, task=("worker", index), source="vertex")
     task = Value("a:2222", Origin(variable="CLUSTER_SPEC", key="cluster.workerpool1[0]"))
     spec = msgspec.structs.replace(facts.spec, cluster={"worker": (task,)})
@@ -82,25 +82,25 @@ RULE = Rule(
     check=check,
     fires_on={
         "counted from 1": (
-            facts_of(cluster=_TWO, task=("worker", 2)),
+            facts_of(cluster=_TWO_WORKERS, task=("worker", 2)),
             "worker 2 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
         "negative": (
-            facts_of(cluster=_TWO, task=("worker", -1)),
+            facts_of(cluster=_TWO_WORKERS, task=("worker", -1)),
             "worker -1 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
         "one of Vertex AI's pools": (
-            _pool(1),
+            _vertex_pool(1),
             "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index must be 0",
         ),
         "unknown job": (
-            facts_of(cluster=_TWO, task=("workers", 0)),
+            facts_of(cluster=_TWO_WORKERS, task=("workers", 0)),
             "the task is a 'workers', and the cluster has no such job: it has worker",
         ),
     },
     silent_on={
-        "the last index": facts_of(cluster=_TWO, task=("worker", 1)),
-        "an evaluator beside the cluster": facts_of(cluster=_TWO, task=("evaluator", 0)),
+        "the last index": facts_of(cluster=_TWO_WORKERS, task=("worker", 1)),
+        "an evaluator beside the cluster": facts_of(cluster=_TWO_WORKERS, task=("evaluator", 0)),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

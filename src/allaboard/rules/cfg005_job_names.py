@@ -18,8 +18,8 @@ from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
 
-_KNOWN = ("chief", "worker", "ps", "evaluator")
-_MEANT = {
+_KERAS_JOBS = ("chief", "worker", "ps", "evaluator")
+_CORRECT_NAMES = {
     "workers": "worker",
     "master": "chief",
     "parameter_server": "ps",
@@ -37,8 +37,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if facts.part("tf_config") is None:
         return
     for job, listed in facts.spec.cluster.items():
-        meant = _MEANT.get(job)
-        if job not in _KNOWN and meant:
+        meant = _CORRECT_NAMES.get(job)
+        if job not in _KERAS_JOBS and meant:
             yield Claim(
                 summary=f"the cluster has a job {job!r}; TensorFlow's name for it is {meant!r}",
                 who=own(facts.spec),

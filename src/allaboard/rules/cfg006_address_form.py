@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Stage, Who, address, facts_of
 
-_MOST = 20
+_MAX_REPORTED = 20
 """Addresses that are named one by one; a template with a slip has it in all of them."""
 
 
@@ -28,7 +28,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         if wrong is None or str(value.origin) in shapes:
             continue  # what is no text at all is told by CFG003
         reported += 1
-        if reported > _MOST:
+        if reported > _MAX_REPORTED:
             return
         yield Claim(
             summary=f"the address of {job} {index} {wrong[0]}",
@@ -39,7 +39,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
-def _worker(text: str) -> ConfigFacts:
+def _with_worker(text: str) -> ConfigFacts:
     return facts_of(cluster={"worker": ["a:2222", text]}, task=("worker", 0))
 
 
@@ -48,33 +48,33 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "no port": (_worker("10.0.0.2"), "the address of worker 1 has no port"),
+        "no port": (_with_worker("10.0.0.2"), "the address of worker 1 has no port"),
         "scheme": (
-            _worker("http://b:2222"),
+            _with_worker("http://b:2222"),
             "the address of worker 1 begins with http://; a task's address has no scheme",
         ),
-        "space": (_worker("b :2222"), "the address of worker 1 has a space in it"),
+        "space": (_with_worker("b :2222"), "the address of worker 1 has a space in it"),
         "port too high": (
-            _worker("b:70000"),
+            _with_worker("b:70000"),
             "the address of worker 1 has port 70000; ports go from 1 to 65535",
         ),
         "port 0": (
-            _worker("b:0"),
+            _with_worker("b:0"),
             "the address of worker 1 has port 0, which means any free port: "
             "nobody else could know it",
         ),
         "placeholder": (
-            _worker("<worker-ip>:2222"),
+            _with_worker("<worker-ip>:2222"),
             "the address of worker 1 is a placeholder that nobody filled in",
         ),
         "IPv6 without brackets": (
-            _worker("fd00::1:2222"),
+            _with_worker("fd00::1:2222"),
             "the address of worker 1 is an IPv6 address without brackets",
         ),
     },
     silent_on={
-        "IPv6 in brackets": _worker("[fd00::1]:2222"),
-        "underscore": _worker("my_worker.train:2222"),
+        "IPv6 in brackets": _with_worker("[fd00::1]:2222"),
+        "underscore": _with_worker("my_worker.train:2222"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

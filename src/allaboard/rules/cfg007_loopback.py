@@ -24,7 +24,7 @@ from allaboard.facts.address import DEFAULT_PORT, join, only_here, parse
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
     if spec.cluster:
-        yield from _cluster(facts)
+        yield from _check_cluster(facts)
         return
     count = hosts(spec)
     # Rank 0 itself may be told localhost: some operators do so, and give the others its name.
@@ -39,27 +39,27 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         yield Claim(
             summary=f"{name} is {value.text}, which on each of the {count} hosts means itself",
             who=own(spec),
-            evidence=(value.evidence, *_several(facts)),
+            evidence=(value.evidence, *_node_count_evidence(facts)),
             # Another rank's own address would be as wrong.
-            fix=_assignment(value, facts.host if spec.number("rank") == 0 else None),
+            fix=_corrected_assignment(value, facts.host if spec.number("rank") == 0 else None),
             where=value.origin.place,
         )
         return
 
 
-def _several(facts: ConfigFacts) -> tuple[Evidence, ...]:
+def _node_count_evidence(facts: ConfigFacts) -> tuple[Evidence, ...]:
     nodes = facts.spec.values.get("nnodes") or facts.spec.values.get("world_size")
     return (nodes.evidence,) if nodes else ()
 
 
-def _assignment(value: Value, host: LocalHost | None) -> str:
+def _corrected_assignment(value: Value, host: LocalHost | None) -> str:
     port = parse(value.text).port
     name = "HOST-OF-RANK-0" if host is None or not host.addresses else host.addresses[0]
     right = join(name, port) if port else name
     return value.origin.written(right)
 
 
-def _cluster(facts: ConfigFacts) -> Iterator[Claim]:
+def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
     if hosts(spec) < 2:
         return

@@ -28,14 +28,14 @@ from allaboard.facts import (
 )
 from allaboard.facts.address import only_here
 
-_CHOSEN = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+_INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     host = facts.host
     if host is None or hosts(facts.spec) < 2 or facts.spec.framework == "tensorflow":
         return
-    if facts.known(_CHOSEN[0]):
+    if facts.known(_INTERFACE_VARIABLES[0]):
         return
     bad = [a for a in host.named if only_here(a)]
     if not bad or len(bad) < len(host.named):

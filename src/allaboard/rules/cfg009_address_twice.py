@@ -16,7 +16,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of, whole
 from allaboard.facts.address import canonical, join, parse
 
-_MOST = 20
+_MAX_REPORTED = 20
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -29,7 +29,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             task_by_address[name] = (job, index)
             continue
         reported += 1
-        if reported > _MOST or not parse(value.text).port:
+        if reported > _MAX_REPORTED or not parse(value.text).port:
             continue
         other_job, other_index = task_by_address[name]
         other_value = facts.spec.cluster[other_job][other_index]
@@ -38,12 +38,12 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             f"{value.text}",
             who=(Who(job=other_job, index=other_index), Who(job=job, index=index)),
             evidence=(other_value.evidence, value.evidence),
-            fix=f'"{_free(value.text, taken_addresses)}" for one of them, or another host',
+            fix=f'"{_next_free_address(value.text, taken_addresses)}" for one of them, or another host',
             where=value.origin.place,
         )
 
 
-def _free(text: str, taken_addresses: set[str]) -> str:
+def _next_free_address(text: str, taken_addresses: set[str]) -> str:
     """The next port up that no task of the cluster has."""
     parsed = parse(text)
     port = whole(parsed.port) or 2222

@@ -17,18 +17,23 @@ from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
 
-_NUMBERS = {
+_NUMBER_FIELDS = {
     "rank": ("RANK", "0"),
     "world_size": ("WORLD_SIZE", "2"),
     "local_rank": ("LOCAL_RANK", "0"),
     "local_world_size": ("LOCAL_WORLD_SIZE", "1"),
 }
-_FOUR = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "HOST-OF-RANK-0", "MASTER_PORT": "29500"}
-_OTHERS = ("slurm", "mpi", "init_url", "jax", "sagemaker", "torchrun", "kubernetes")
+_ENV_RENDEZVOUS = {
+    "RANK": "0",
+    "WORLD_SIZE": "2",
+    "MASTER_ADDR": "HOST-OF-RANK-0",
+    "MASTER_PORT": "29500",
+}
+_OTHER_SOURCES = ("slurm", "mpi", "init_url", "jax", "sagemaker", "torchrun", "kubernetes")
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for field, (_, example) in _NUMBERS.items():
+    for field, (_, example) in _NUMBER_FIELDS.items():
         for part in facts.parts:
             value = part.values.get(field)
             if value is None or value.integer is not None or part.layer == "allocation":
@@ -44,22 +49,22 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 where=value.origin.place,
             )
     if facts.kind == "environment":
-        yield from _missing(facts)
+        yield from _check_missing(facts)
 
 
-def _missing(facts: ConfigFacts) -> Iterator[Claim]:
+def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
     part = facts.part("torch_env")
-    if part is None or any(facts.part(source) is not None for source in _OTHERS):
+    if part is None or any(facts.part(source) is not None for source in _OTHER_SOURCES):
         return
     # torch takes one that is set to nothing for one that is not set.
-    present = [n for n in _FOUR if n in facts.opaque or _text(facts, n)]
-    absent = [n for n in _FOUR if n not in present]
+    present = [n for n in _ENV_RENDEZVOUS if n in facts.opaque or _variable_text(facts, n)]
+    absent = [n for n in _ENV_RENDEZVOUS if n not in present]
     if not absent or not {"RANK", "WORLD_SIZE"} & set(present):
         return
     # WORLD_SIZE alone is a name that other programs use too.
     if len(present) == 1:
         return
-    node_number = _by_node(facts) if absent == ["RANK"] else None
+    node_number = _node_number(facts) if absent == ["RANK"] else None
     if node_number is not None:
         name, rank = node_number
         yield Claim(
@@ -82,20 +87,20 @@ def _missing(facts: ConfigFacts) -> Iterator[Claim]:
             facts.variables[n].evidence if n in facts.variables else Evidence("set", n)
             for n in present
         ),
-        fix="export " + " ".join(f"{n}={_FOUR[n]}" for n in absent),
+        fix="export " + " ".join(f"{n}={_ENV_RENDEZVOUS[n]}" for n in absent),
         # Where all meet may stand in the call: init_method="tcp://HOST:PORT".
         severity=Severity.WARNING if {"RANK", "WORLD_SIZE"} <= set(present) else Severity.ERROR,
         certainty=Certainty.LIKELY,
     )
 
 
-def _by_node(facts: ConfigFacts) -> tuple[str, str] | None:
+def _node_number(facts: ConfigFacts) -> tuple[str, str] | None:
     """The variable that numbers this host, where one does, and its number."""
-    names = (n for n in ("NODE_RANK", "GROUP_RANK") if _text(facts, n).isdecimal())
-    return next(((n, _text(facts, n)) for n in names), None)
+    names = (n for n in ("NODE_RANK", "GROUP_RANK") if _variable_text(facts, n).isdecimal())
+    return next(((n, _variable_text(facts, n)) for n in names), None)
 
 
-def _text(facts: ConfigFacts, name: str) -> str:
+def _variable_text(facts: ConfigFacts, name: str) -> str:
     value = facts.variables.get(name)
     return value.text.strip() if value is not None else ""
 

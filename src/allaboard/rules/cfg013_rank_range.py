@@ -16,16 +16,16 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, PartialSpec, Stage, Value, Who, facts_of
 
-_PAIRS = (("rank", "world_size"), ("node_rank", "nnodes"))
+_RANK_AND_SIZE_FIELDS = (("rank", "world_size"), ("node_rank", "nnodes"))
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for part in facts.parts:
-        for rank_field, size_field in _PAIRS:
-            yield from _pair(part, rank_field, size_field)
+        for rank_field, size_field in _RANK_AND_SIZE_FIELDS:
+            yield from _check_pair(part, rank_field, size_field)
 
 
-def _pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator[Claim]:
+def _check_pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator[Claim]:
     value, total = part.values.get(rank_field), part.values.get(size_field)
     number = value.integer if value is not None else None
     # torchrun's --nnodes may be a range: its upper end counts.

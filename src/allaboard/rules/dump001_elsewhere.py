@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.analysis.stacks.groups import StackGroup, StackGroups
-from allaboard.analysis.stacks.outliers import Outliers, outliers
-from allaboard.analysis.stacks.unranked_processes import UNNAMED, people
+from allaboard.analysis.stacks.outliers import Outliers, find_outliers
+from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER, describe_processes
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
 from allaboard.facts.samples import REDUCE, USER, stack
@@ -33,15 +33,15 @@ def check(dumps: Dumps) -> Iterator[Claim]:
     groups = StackGroups()
     for number, stack in sorted(dumps.stacks.items()):
         groups.add(number, stack.frames)
-    outlier_groups = outliers(groups)
-    if not outlier_groups.odd or not outlier_groups.waiting:
+    outlier_groups = find_outliers(groups)
+    if not outlier_groups.outliers or not outlier_groups.waiting:
         return
-    numbers = [n for g in (*outlier_groups.odd, *outlier_groups.waiting) for n in g.ranks]
-    unranked = [dumps.unnamed.get(n, Who(index=-1)) for n in numbers if n >= UNNAMED]
-    outlier_numbers = sorted(n for g in outlier_groups.odd for n in g.ranks)
+    numbers = [n for g in (*outlier_groups.outliers, *outlier_groups.waiting) for n in g.ranks]
+    unranked = [dumps.unnamed.get(n, Who(index=-1)) for n in numbers if n >= FIRST_UNRANKED_NUMBER]
+    outlier_numbers = sorted(n for g in outlier_groups.outliers for n in g.ranks)
     evidence = [
-        Evidence(f"{people(g.ranks, dumps.unnamed)}: {g.frames[0]}{_user(g)}", "stacks")
-        for g in (*outlier_groups.odd[:2], outlier_groups.waiting[0])
+        Evidence(f"{describe_processes(g.ranks, dumps.unnamed)}: {g.frames[0]}{_user(g)}", "stacks")
+        for g in (*outlier_groups.outliers[:2], outlier_groups.waiting[0])
     ]
     if unranked:
         which = "these processes have" if len(unranked) > 1 else "this process has"
@@ -58,14 +58,17 @@ def check(dumps: Dumps) -> Iterator[Claim]:
 
 def _summary(outlier_groups: Outliers, dumps: Dumps) -> str:
     waiting = [n for g in outlier_groups.waiting for n in g.ranks]
-    first_group, *other_groups = outlier_groups.odd
-    where = "somewhere else" if outlier_groups.elsewhere else "in another place"
+    first_group, *other_groups = outlier_groups.outliers
+    where = "somewhere else" if outlier_groups.are_elsewhere else "in another place"
     parts = [
-        f"{people(waiting, dumps.unnamed)} {'wait' if len(waiting) > 1 else 'waits'} "
+        f"{describe_processes(waiting, dumps.unnamed)} {'wait' if len(waiting) > 1 else 'waits'} "
         f"{_what(outlier_groups.waiting[0])}",
-        f"{people(first_group.ranks, dumps.unnamed)} {'are' if len(first_group.ranks) > 1 else 'is'} "
+        f"{describe_processes(first_group.ranks, dumps.unnamed)} {'are' if len(first_group.ranks) > 1 else 'is'} "
         f"{where}: {_at(first_group)}",
-        *(f"{people(g.ranks, dumps.unnamed)}: {_at(g)}" for g in other_groups[: PLACES - 1]),
+        *(
+            f"{describe_processes(g.ranks, dumps.unnamed)}: {_at(g)}"
+            for g in other_groups[: PLACES - 1]
+        ),
     ]
     places_left = len(other_groups[PLACES - 1 :])
     return "; ".join(
@@ -99,7 +102,7 @@ def _user(group: StackGroup) -> str:
 
 
 _WAITS, _OWN = stack(REDUCE, USER), stack(USER)
-_PIDS = {UNNAMED + n: Who(job="process", index=-1, pid=4242 + n) for n in range(3)}
+_PIDS = {FIRST_UNRANKED_NUMBER + n: Who(job="process", index=-1, pid=4242 + n) for n in range(3)}
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Dumps,

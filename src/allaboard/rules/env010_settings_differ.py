@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
         declarations = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
         for setting in ("framework", "backend"):
             values = Counter(_value(d, setting) for d in declarations.values())
-            if len(values) < 2 or not roll.complete:
+            if len(values) < 2 or not roll.is_complete:
                 continue
             usual_value = values.most_common(1)[0][0]
             differing = [

@@ -46,8 +46,8 @@ TIMERS: dict[int, str] = {
 
 def check(view: JobView) -> Iterator[Claim]:
     found = order_failures(view)
-    killed = [m for m in found.own if _killed(m) and not _server(view, m)]
-    told = [m for m in killed if _signal(m) in USER_SIGNALS and m not in found.aside]
+    killed = [m for m in found.own_failures if _killed(m) and not _server(view, m)]
+    told = [m for m in killed if _signal(m) in USER_SIGNALS and m not in found.evaluators]
     together = sorted(told, key=lambda m: m.who.rank)
     if together and not any(must_delay_report(view, m) for m in together):
         yield _unhandled(together, found)
@@ -87,7 +87,7 @@ def _unhandled(those: list[Member], found: FailureOrder) -> Claim:
         who=tuple(m.who for m in those),
         evidence=(
             Evidence(f"killed by {name} in phase {first.phase.name.lower()}", "wait status"),
-            *found.of_it(first),
+            *found.consequence_evidence(first),
         ),
         fix=f"signal.signal(signal.{name}, save)   # in the script; or see who sends it: Slurm's --signal, "
         "a person. allaboard passes on what it gets",
@@ -107,7 +107,7 @@ def _claim(those: list[Member], found: FailureOrder) -> Claim:
     evidence = [Evidence(f"killed by {name} in phase {one.phase.name.lower()}", "wait status")]
     if one.step:
         evidence.append(Evidence(f"its last step was {one.step}", "black box"))
-    evidence += found.of_it(one)
+    evidence += found.consequence_evidence(one)
     crashed = one.exit.signal in CRASH_SIGNALS
     if crashed and one.exit.last_line:
         evidence.append(Evidence(one.exit.last_line, one.log))

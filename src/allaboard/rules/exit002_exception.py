@@ -28,8 +28,8 @@ from allaboard.analysis.failures.failure_causality import (
 )
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
-from allaboard.analysis.failures.port_in_use import lacks_port
-from allaboard.analysis.failures.resource_exhaustion import exhausted
+from allaboard.analysis.failures.port_in_use import failed_on_taken_port
+from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
 from allaboard.analysis.member_names import names
 from allaboard.analysis.network.address_families import has_met
 from allaboard.contracts import Relations, Rule
@@ -46,18 +46,18 @@ OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
 def check(view: JobView) -> Iterator[Claim]:
     found = order_failures(view)
     same: dict[tuple[str, str, bool], list[Member]] = defaultdict(list)
-    for one in found.own:
+    for one in found.own_failures:
         if one.raised is None or is_out_of_memory(one.raised):
             continue  # RES001 tells it
         if (
             was_interrupted(one)
             or describe_loader_worker_end(one)
-            or lacks_port(one)
+            or failed_on_taken_port(one)
             or has_met(view, one)
         ):
             continue  # these have rules of their own
         if not must_delay_report(view, one):
-            aside = one in found.aside
+            aside = one in found.evaluators
             same[one.raised.type, str(one.raised.where), aside].append(one)
     for members in same.values():
         yield soften_evaluator_claim(view, members[0], _claim(view, members, found))
@@ -77,10 +77,10 @@ def _claim(view: JobView, members: list[Member], found: FailureOrder) -> Claim:
         evidence.append(Evidence(f"{unused} got no gradient in the step before", "DDP's reducer"))
     if first.step:
         evidence.append(Evidence(f"after step {first.step}", "black box"))
-    used_up = exhausted(view, first, error)
+    used_up = find_exhaustion(view, first, error)
     if used_up is not None:
         evidence += used_up.evidence
-    evidence += found.of_it(first)
+    evidence += found.consequence_evidence(first)
     return Claim(
         summary=f"{names(members)} raised {error.type}{where}",
         who=tuple(m.who for m in members),
@@ -118,7 +118,7 @@ def _debugger(members: list[Member], where: Frame, found: FailureOrder) -> Claim
             Evidence(
                 f"{QUIT}: its input ended, or it was told to quit", f"{where.file}:{where.line}"
             ),
-            *found.of_it(first),
+            *found.consequence_evidence(first),
         ),
         fix=f"remove the breakpoint() or pdb.set_trace() that {where.function} ran just before line "
         f"{where.line}: grep -nE 'breakpoint|set_trace' {where.file}",

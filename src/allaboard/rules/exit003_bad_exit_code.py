@@ -31,7 +31,7 @@ from allaboard.facts.samples import coming, ended, evaluator, held, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in order_failures(view).own:
+    for one in order_failures(view).own_failures:
         end = one.exit
         if end is None or end.signal is not None or not _silent(one) or serves(one):
             continue

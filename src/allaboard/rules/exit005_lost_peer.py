@@ -32,7 +32,11 @@ from allaboard.analysis.failures.failure_causality import (
 from allaboard.analysis.failures.lost_hosts import find_lost_hosts
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.member_names import names
-from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
+from allaboard.analysis.roll_call.reinit import (
+    OWN_PORT_ADVICE,
+    may_meet_earlier_store,
+    reinit_evidence,
+)
 from allaboard.analysis.stalls.early_exit import EXIT_NOTICE_DELAY_S, find_early_exits
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Interruption, JobView, Member, Phase, Stage
@@ -59,7 +63,7 @@ def check(view: JobView) -> Iterator[Claim]:
     lost = members_that_lost_a_peer(view)
     if (
         not lost
-        or order_failures(view).began
+        or order_failures(view).root_failures
         or any(find_mismatch_error(m) is not None for m in lost)
     ):
         return
@@ -77,7 +81,7 @@ def check(view: JobView) -> Iterator[Claim]:
     known = behind and all(m.stack is not None or not m.alive for m in behind)
     settle = KNOWN if known else ELSEWHERE if view.joined else SETTLE
     early = view.now - failed_at(first) < settle and not view.ended
-    if left or leaving or stopped or any(g.fell for g in gone) or early:
+    if left or leaving or stopped or any(g.victims for g in gone) or early:
         return
     message = first.raised.message if first.raised is not None else ""
     said = Evidence(message[:300], f"{first.who.name}, the first")
@@ -91,19 +95,21 @@ def check(view: JobView) -> Iterator[Claim]:
     if behind:
         yield _late(lost, said, behind, f"call {call} of {describe_group(view, key)}")
         return
-    again = meets_the_earlier(view, lost)
+    again = may_meet_earlier_store(view, lost)
     yield Claim(
         summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost a peer, and nobody was seen to fail before",
         who=tuple(m.who for m in lost),
         evidence=(
             said,
             *(
-                Evidence(f"not heard from for {failed_at(first) - g.last:.0f} s by then", g.host)
+                Evidence(
+                    f"not heard from for {failed_at(first) - g.last_heard_at:.0f} s by then", g.host
+                )
                 for g in gone
             ),
-            *(seen(view, lost) if again else ()),
+            *(reinit_evidence(view, lost) if again else ()),
         ),
-        fix=OWN_PORT
+        fix=OWN_PORT_ADVICE
         if again
         else "look at the other hosts' logs, and at the network between them"
         if view.joined or any(m.declared is not None and not m.declared.local for m in lost)

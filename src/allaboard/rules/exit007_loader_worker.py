@@ -25,7 +25,7 @@ from allaboard.facts.samples import USER, ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in order_failures(view).own:
+    for one in order_failures(view).own_failures:
         became = describe_loader_worker_end(one)
         if became and not must_delay_report(view, one):
             yield soften_evaluator_claim(view, one, _claim(one, became))

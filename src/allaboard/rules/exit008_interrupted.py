@@ -28,10 +28,12 @@ from allaboard.facts.samples import ended, job, waiting
 
 def check(view: JobView) -> Iterator[Claim]:
     found = order_failures(view)
-    members = [m for m in found.began if was_interrupted(m) and not must_delay_report(view, m)]
+    members = [
+        m for m in found.root_failures if was_interrupted(m) and not must_delay_report(view, m)
+    ]
     if members:
         yield _claim(members, found)
-    for one in found.aside:
+    for one in found.evaluators:
         if was_interrupted(one) and not must_delay_report(view, one):
             yield soften_evaluator_claim(view, one, _claim([one], found))
 
@@ -41,7 +43,7 @@ def _claim(members: list[Member], found: FailureOrder) -> Claim:
     error = first.raised
     assert error is not None
     evidence = [Evidence(f"KeyboardInterrupt at {error.where or 'no line of its own'}", first.log)]
-    evidence += found.of_it(first)
+    evidence += found.consequence_evidence(first)
     return Claim(
         summary=f"{names(members)} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
         who=tuple(m.who for m in members),

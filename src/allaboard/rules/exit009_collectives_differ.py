@@ -33,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
         for m in view.members
         if has_failed(m) and (words := find_mismatch_error(m)) is not None
     ]
-    if not said or order_failures(view).began or find_differences(view):
+    if not said or order_failures(view).root_failures or find_differences(view):
         return
     first, words = min(said, key=lambda one: failed_at(one[0]))
     if view.now - failed_at(first) < SETTLE and not view.ended:

@@ -23,9 +23,9 @@ from allaboard.facts.samples import ended, job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for gone in find_lost_hosts(view) if not order_failures(view).began else ():
-        if gone.fell:
-            yield _claim(gone.host, gone.there, gone.fell)
+    for gone in find_lost_hosts(view) if not order_failures(view).root_failures else ():
+        if gone.victims:
+            yield _claim(gone.host, gone.members, gone.victims)
 
 
 def _claim(host: str, there: tuple[Member, ...], fell: tuple[Member, ...]) -> Claim:

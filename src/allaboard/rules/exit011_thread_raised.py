@@ -60,7 +60,7 @@ def check(view: JobView) -> Iterator[Claim]:
             same[(thread.error[0], thread.raised_at, thread.took_part_in)].append((one, thread))
     for found in same.values():
         yield _claim(found, lost)
-    if same or order_failures(view).began:
+    if same or order_failures(view).root_failures:
         return  # that is why they lost their peer
     parted = [
         (m, t)

@@ -1,18 +1,18 @@
 """A worker is stopped by a signal (SIGSTOP, Ctrl-Z) or held by a debugger.
 
 ## Why it matters
-A stopped process does not fail, it just stands there. Its peers wait for it in their next collective:
-PyTorch for half an hour by default, TensorFlow until its own health check says, wrongly, that the worker
-has crashed. That the process is stopped is certain. Who stopped it, and whether on purpose, cannot be seen
-from here, so a job is ended for it only where you asked for that (`--on-hang stop`, or `--stopped-after` of a
-job that restarts), and never because of a debugger.
+A stopped process does not fail; it makes no progress. Its peers wait for it in their next collective: PyTorch
+for half an hour by default, TensorFlow until its own health check reports, wrongly, that the worker has
+crashed. It is certain that the process is stopped. Who stopped it, and whether on purpose, cannot be seen, so
+a job is ended for it only if you asked for that (`--on-hang stop`, or `--stopped-after` of a job that
+restarts), and never because of a debugger.
 
-A stopped evaluator, launcher, or child that has no part in the job is told as a warning, and ends no job: the
-training goes on without it, unless a rank itself waits for that child.
+A stopped evaluator, launcher, or child process that is not a rank is a warning and does not end the job: the
+training goes on without it, unless a rank waits for that child.
 
 ## What to do
-Run `kill -CONT PID` to let it go on. If a debugger holds it (state `t`), detach the debugger. If it happens
-again, find out who sends SIGSTOP: batch systems and the power savers of some laptops stop processes too.
+Run `kill -CONT PID` to resume it. If a debugger holds it (state `t`), detach the debugger. If it happens
+again, find out what sends SIGSTOP: batch systems and the power savers of some laptops stop processes too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from allaboard.facts import (
 )
 
 SETTLED = 1.0
-"""Seconds in the stopped state before it is said: shells and samplers stop a process briefly."""
+"""Seconds in the stopped state before it is reported: shells and samplers stop a process briefly."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -65,7 +65,7 @@ def _claim(view: JobView, member: Member) -> Claim:
         evidence.append(Evidence(_waiting(view, waiting), "black box"))
     return Claim(
         summary=f"{_called(member)} is "
-        + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z), not dead")
+        + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z)")
         + ("; the training goes on without it" if member.who.job in AROUND else ""),
         who=(member.who,),
         evidence=tuple(evidence),
@@ -79,14 +79,14 @@ def _claim(view: JobView, member: Member) -> Claim:
 
 
 def _called(one: Member) -> str:
-    """A launcher and a child have the name of the worker that they belong to."""
+    """Return its name; a launcher and a child process are named after the worker that they belong to."""
     if one.candidate:
         return f"a child of {one.who.name}"
     return f"the launcher of {one.who.name}" if one.launcher else one.who.name
 
 
 def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
-    """Who waits, by the names that a person started them with."""
+    """Return which members wait, by the names under which the user started them."""
     what = waiting[0][1].name
     wait = agrees("wait", waiting)
     if has_servers(view):
@@ -112,18 +112,18 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "sigstop": (_view("T"), "worker 1 is stopped (SIGSTOP or Ctrl-Z), not dead"),
+        "sigstop": (_view("T"), "worker 1 is stopped (SIGSTOP or Ctrl-Z)"),
         "an evaluator": (
             _view("T", job="evaluator"),
-            "evaluator 1 is stopped (SIGSTOP or Ctrl-Z), not dead; the training goes on without it",
+            "evaluator 1 is stopped (SIGSTOP or Ctrl-Z); the training goes on without it",
         ),
         "a child": (
             _view("T", candidate=True),
-            "a child of worker 1 is stopped (SIGSTOP or Ctrl-Z), not dead",
+            "a child of worker 1 is stopped (SIGSTOP or Ctrl-Z)",
         ),
         "debugger": (_view("t"), "worker 1 is held by a debugger"),
     },
-    silent_on={"sleeping": _view("S"), "stopped for a blink": _view("T", since=9.5)},
+    silent_on={"sleeping": _view("S"), "stopped for a moment": _view("T", since=9.5)},
     since="0.1",
     passes=True,
     drill=(

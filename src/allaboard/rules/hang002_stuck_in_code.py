@@ -1,19 +1,19 @@
-"""A worker stays at one place in its own code while the others wait for it.
+"""A worker stays at one place in its code while the others wait for it.
 
 ## Why it matters
-A loop that never ends, a condition that never comes true, retries without a limit: the process is alive,
-perhaps at full CPU, and its peers stand in their next collective until a timeout that names nobody.
+A loop that never ends, a condition that never becomes true, retries without a limit: the process is alive,
+perhaps at full CPU, and its peers block in their next collective until a timeout that names no rank.
 
-A child process that does nothing is reported only after a minute, since it may take long for a good reason;
-so are a call of a library (HANG025) and a checkpoint that is tried again and again (HANG026).
+The wait for an idle child process is reported only after a minute, since it may take long for a good reason;
+the same holds for a long library call (HANG025) and a checkpoint that is retried again and again (HANG026).
 
 ## What to do
-Look at the line. `py-spy dump --locals --pid PID` shows what it is doing there.
+Look at the line that is named. `py-spy dump --locals --pid PID` shows what the worker is doing there.
 
-A long computation that only one rank does (a metric, an evaluation in plain Python) looks the same from
-outside. If that is what it is, give the others a longer timeout, or do it after the barrier. If the
-function's name says what it does (`evaluate`, `compute_metrics`, `rollout`, `generate`), you first see
-"waiting" for a minute, and this finding only after that.
+A long computation on one rank only (a metric, an evaluation in plain Python) looks the same from outside. In
+that case, give the others a longer timeout, or do the computation after the barrier. If the function's name
+shows what it does (`evaluate`, `compute_metrics`, `rollout`, `generate`), the status is "waiting" for a
+minute, and this finding follows only after that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stacks.autograph_frames import rewritten
+from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
     child_command,
@@ -59,19 +59,19 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None
     place = one.stack.place
-    # A long call into native code looks the same from outside as an endless loop.
+    # From outside, a long call into native code looks like an endless loop.
     working = not is_idle(one)
     busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
     child = f"waiting for {describe_child(one)} " if awaits_child(one) else ""
-    look = f"{one.stack.samples} looks over {one.stack.span:.1f} s, {busy}"
+    look = f"{one.stack.samples} stack samples over {one.stack.span:.1f} s, {busy}"
     return Claim(
         summary=f"{one.who.name} {'stays' if working else 'is stuck'} at {place} "
         f"{'with its CPU busy ' if working else ''}{child}while the others wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"the same place in {look}", one.stack.by),
+            Evidence(f"at the same place in {look}", one.stack.by),
             *child_evidence(one),
-            *rewritten(one),
+            *autograph_evidence(one),
             *dead_thread_evidence(one),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
@@ -112,7 +112,7 @@ RULE = Rule(
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
         ),
-        "a child, of a program whose code is all installed": (
+        "a child process, in a program that is installed as a whole": (
             stalled(
                 waiting(0),
                 member(1, stack=msgspec.structs.replace(stack(_WAIT), children=((4711, "unzip"),))),
@@ -135,7 +135,7 @@ RULE = Rule(
             stalled(waiting(0), member(1, stack=stack(_METRIC, USER)), waiting(2)),
             "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
         ),
-        "endless loop in a job whose steps are not seen": (
+        "endless loop in a job whose steps are not visible": (
             stalled(
                 waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=40), waiting(2)
             ),
@@ -158,7 +158,7 @@ RULE = Rule(
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
-        "in the generator that its tf.function takes its batches from": (
+        "in the generator that feeds its tf.function": (
             stalled(
                 member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
                 member(1, stack=_FED, op=_IN_FUNCTION),
@@ -210,7 +210,7 @@ RULE = Rule(
             waiting(2),
             progress_at=50.0,
         ),
-        "a few looks at a loop": stalled(
+        "too few samples of a loop": stalled(
             waiting(0), member(1, stack=stack(_SPIN, USER, samples=4), cpu=1.0), waiting(2)
         ),
         "moving stacks": stalled(
@@ -221,7 +221,7 @@ RULE = Rule(
             task("worker", 1, stack=stack(_CLOSE, USER)),
             task("ps", 0, exit=Exit(at=88.0, signal=9)),
         ),
-        "its server is dead, and it tries again in a loop of its own": stalled(
+        "its server is dead, and it retries in user code": stalled(
             _IN_RUN,
             task("worker", 1, stack=stack(USER)),
             task("ps", 0, exit=Exit(at=88.0, signal=9)),

@@ -1,15 +1,15 @@
-"""A worker waits for its next batch while the others wait for it; or all wait for theirs.
+"""A worker waits for its next batch while the others wait for it, or all workers wait for data.
 
 ## Why it matters
 There is no error if a DataLoader worker is stopped, hangs on a lock that it inherited by fork, or reads from
 a mount that does not answer. The training process waits in `next()`, and its peers wait in the collective.
-The `timeout=` of a DataLoader does not help where its worker was stopped while it handed over a batch.
+The `timeout=` of a DataLoader does not help if its worker was stopped while it was passing on a batch.
 
-Where all wait for data, this is a warning after a minute without any CPU, read or write; at once where a
-process of the loader is stopped.
+If all workers wait for data, this is a warning: after a minute without any CPU, read or write, or at once if
+a process of the loader is stopped.
 
 ## What to do
-If a process is stopped, `kill -CONT PID` lets it go on. Otherwise look at the loader's own processes: `py-spy
+If a process is stopped, resume it with `kill -CONT PID`. Otherwise look at the loader's processes: `py-spy
 dump --pid PID` for each pid that is given. Run once with `num_workers=0` to see the real exception.
 `timeout=` on the DataLoader bounds the wait.
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
 from allaboard.analysis.stalls.input_generator import generator_may_deliver
 from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, waiting_evidence
@@ -36,8 +36,8 @@ from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, 
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 LONG = 60.0
-"""Seconds for which nothing has come to anybody and nothing moved, before that is told where nobody waits for
-a peer: storage that takes its time does so for all."""
+"""Seconds without data and without any activity before it is reported if no member waits for a peer: slow
+storage is slow for all of them."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -57,8 +57,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _starved(view: JobView, one: Member) -> bool:
-    """Whether it waits for data, and nothing below it does anything about that: CPU and bytes count the
-    loader's processes too, and while these work the batch is only slow."""
+    """Return True if the member waits for data and nothing below it works on that. CPU and bytes include the
+    loader's processes: while these are active, the batch is only slow."""
     if (
         one.stopped
         or not is_still(one)
@@ -66,7 +66,7 @@ def _starved(view: JobView, one: Member) -> bool:
         or generator_may_deliver(view, one)
     ):
         return False
-    return spot(one.stack) is Spot.DATA
+    return classify_stack(one.stack) is Spot.DATA
 
 
 def _claim(view: JobView, one: Member, others: str = "", *waiting: Evidence) -> Claim:
@@ -100,15 +100,15 @@ def _all(view: JobView, starved: list[Member]) -> Claim:
     long = f"{view.now - stalled_since(view):.0f} s"
     who = f"all {len(starved)} members wait" if starved[1:] else f"{first.who.name} waits"
     return Claim(
-        summary=f"{who} for data{at}, and nothing has moved for {LONG:.0f} s",
+        summary=f"{who} for data{at}; no progress for {LONG:.0f} s",
         who=tuple(m.who for m in starved),
         evidence=(
             Evidence(f"in {first.stack.frames[0]} for {long}, no CPU", first.stack.by),
-            Evidence("neither they nor processes of theirs read, write or send", "/proc"),
+            Evidence("neither the workers nor their child processes read, write or send", "/proc"),
             *(e for m in starved for e in dead_thread_evidence(m)),
         ),
         fix=on_host(view, first, f"pgrep -P {first.who.pid} | xargs -n1 py-spy dump --pid")
-        + "   # its loader processes: see what they wait for",
+        + "   # its loader processes, and what they wait for",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -128,25 +128,25 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "loader does not answer": (
+        "the loader does not answer": (
             stalled(waiting(0), member(1, stack=stack(_POLL, _NEXT, USER)), waiting(2)),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
         "a process of the loader is stopped": (
             stalled(waiting(0), member(1, stack=_HALTED), waiting(2)),
             "worker 1 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
-            "Ctrl-Z), not dead; the others wait for it",
+            "Ctrl-Z); the others wait for it",
         ),
-        "a process of the loader is stopped, and nobody else trains": (
+        "a process of the loader is stopped, and there are no others": (
             stalled(member(0, stack=_HALTED)),
             "worker 0 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
-            "Ctrl-Z), not dead",
+            "Ctrl-Z)",
         ),
-        "for a minute nothing comes to anybody": (
+        "no member gets data for a minute": (
             stalled(
                 *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(2)), progress_at=39.0
             ),
-            "all 2 members wait for data at train.py:41 in train, and nothing has moved for 60 s",
+            "all 2 members wait for data at train.py:41 in train; no progress for 60 s",
         ),
         "a file of a tf.data pipeline does not answer": (
             stalled(waiting(0), member(1, stack=stack(_OPTIONAL, USER))),
@@ -154,7 +154,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "loader at work": stalled(
+        "the loader is active": stalled(
             waiting(0), member(1, stack=stack(_POLL, _NEXT, USER), cpu=0.9), waiting(2)
         ),
         "a generator fills a buffer, and sleeps between its batches": stalled(

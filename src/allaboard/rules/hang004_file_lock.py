@@ -1,14 +1,14 @@
 """A worker waits for a file lock while the others wait for it.
 
 ## Why it matters
-Caches of compilers, tokenizers and data sets are guarded by lock files. If the holder died on another host,
-or itself waits in a collective, it blocks this rank, and with it the job, without a message.
+Caches of compilers, tokenizers and data sets are protected by lock files. If the holder died on another host,
+or itself waits in a collective, it silently blocks this rank and thereby the job.
 
 ## What to do
-Look at the holder, where the kernel knows it: `ps -fp PID`, or `lslocks`. If the holder is a rank of this
-job, it holds the lock across a collective: release the lock before the collective. A lock that a dead host
-left on a network file system must be removed by hand. A process that opens a file twice and locks it twice
-waits for itself: `flock` locks the open file, not the process.
+Look at the holder, if the kernel knows it: `ps -fp PID`, or `lslocks`. If the holder is a rank of this job,
+it holds the lock across a collective: release the lock before the collective. A lock that a dead host left on
+a network file system must be removed by hand. A process that opens a file twice and locks it twice waits for
+itself: `flock` locks the open file, not the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import names, on_host
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.stall import Stall, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
@@ -47,28 +47,29 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _stands(view: JobView, one: Member, wait: LockWait | None) -> bool:
-    """Whether it waits for a file lock, as far as is seen: the kernel knows the process that waits, and not
-    which of its threads."""
-    if spot(one.stack) is Spot.FILE_LOCK:
+    """Return True if the member waits for a file lock, as far as can be seen: the kernel knows which process
+    waits, but not which of its threads."""
+    if classify_stack(one.stack) is Spot.FILE_LOCK:
         return True
     return wait is not None and is_still(one) and not is_in_short_pause(view, one)
 
 
 def _proven(found: Stall, one: Member, wait: LockWait | None) -> bool:
-    """Whether nobody who could let go of the lock can: all hold it who wait for this very member, or it is
-    that itself."""
-    if wait is None or spot(one.stack) is not Spot.FILE_LOCK:
+    """Return True if every holder of the lock waits for this member, or is this member: then none can release
+    it."""
+    if wait is None or classify_stack(one.stack) is not Spot.FILE_LOCK:
         return False
     bound = {m.who.pid for m in (*found.waiting, one) if m.who.host == one.who.host}
     return bool(wait.holders) and bound.issuperset(wait.holders)
 
 
 def _works(found: Stall, one: Member, wait: LockWait | None) -> bool:
-    """Whether a member holds the lock, as far as is known, that is at work elsewhere: it will let go."""
+    """Return True if a possible holder of the lock is another member that is active: it will release the
+    lock."""
     others = [m for m in found.absent if m is not one and m.who.host == one.who.host]
     if wait is not None:
         others = [m for m in others if m.who.pid in wait.holders]
-    return any(not is_still(m) and spot(m.stack) is not Spot.FILE_LOCK for m in others)
+    return any(not is_still(m) and classify_stack(m.stack) is not Spot.FILE_LOCK for m in others)
 
 
 def _claim(view: JobView, found: Stall, one: Member, wait: LockWait | None) -> Claim:
@@ -103,23 +104,23 @@ def _claim(view: JobView, found: Stall, one: Member, wait: LockWait | None) -> C
 
 
 def _called(found: Stall, one: Member, wait: LockWait) -> str:
-    """The names of those holders that are members."""
+    """Return the names of the holders that are members, in brackets, or ""."""
     known = [m for m in (*found.waiting, *found.absent) if m.who.host == one.who.host]
     those = [m for m in known if m.who.pid in wait.holders and m is not one]
     return f" ({names(those)})" if those else ""
 
 
 def _holder(holders: str) -> str:
-    return f"ps -fp {holders.replace(' ', '')}   # the holder" if holders else "lslocks"
+    return f"ps -fp {holders.replace(' ', '')}   # the holder of the lock" if holders else "lslocks"
 
 
 def _own(one: Member, path: str, place: Frame | None) -> str:
-    """What to do where a process waits for itself: flock(2) locks an open file, not a process."""
+    """Return advice for a process that waits for itself: flock(2) locks an open file, not a process."""
     at = f" before {place.file}:{place.line}" if place is not None else ""
     name = path.rpartition("/")[2]
     return (
         f"look for the other open() of {name or 'this file'} in the code of {one.who.name}{at}: release "
-        "that lock first (LOCK_UN, or close the file), or take it once and hand the same file on"
+        "that lock first (LOCK_UN, or close the file), or lock once and pass the same file object on"
     )
 
 
@@ -151,7 +152,7 @@ RULE = Rule(
             "worker 1 waits for the file lock /tmp/cache.lock, which it holds itself through another "
             "descriptor at train.py:20 in cached; the others wait for it",
         ),
-        "its holder stands, too": (
+        "its holder is blocked too": (
             stalled(
                 waiting(0),
                 member(1, stack=stack(_LINE)),
@@ -173,7 +174,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "somebody else's lock": stalled(
+        "a lock of another process": stalled(
             waiting(0), waiting(1), waiting(2), lock_waits=(LockWait(999, (77,), "/tmp/x"),)
         ),
         "a process of another host that has the same pid": stalled(
@@ -182,7 +183,7 @@ RULE = Rule(
             waiting(2),
             lock_waits=(LockWait(101, (77,), "/tmp/x"),),
         ),
-        "its holder, who loads, will let it go": stalled(
+        "its holder is loading data and will release it": stalled(
             waiting(0),
             member(1, stack=stack(_LINE)),
             member(2, stack=stack(USER, moving=True), cpu=0.9),

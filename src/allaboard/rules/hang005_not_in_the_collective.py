@@ -1,23 +1,24 @@
-"""A worker is idle somewhere else while the others wait for it in a collective.
+"""A worker is idle outside the collective in which the others wait for it.
 
 ## Why it matters
-When a collective waits, the frameworks name nobody, or the wrong rank. This is the rank that is not in it.
-It sleeps, or waits for a lock, for input, for an answer from the network or for a checkpoint's storage.
+When a collective blocks, the frameworks name no rank, or the wrong one. This finding names the rank that is
+not in it: it sleeps, or waits for a lock, for input, for an answer from the network or for a checkpoint's
+storage.
 
 ## What to do
-Look at the line it is at.
+Look at the line where it is.
 
-If one of its threads ended with an exception, and it now waits for a queue, an event or a lock, fix what
-ended that thread: what the thread was to deliver will never come.
+If one of its threads ended with an exception, and it now waits for a queue, an event or a lock, fix the
+exception: what the thread should have delivered will never arrive.
 
-If the worker is there on purpose (an upload by rank 0), this is a pause, not a fault. Give the others'
-collective a timeout that is long enough.
+If the worker is there on purpose (an upload by rank 0), this is a pause, not a fault. Give the collective of
+the others a timeout that is long enough.
 
-These are reported as "waiting" for a minute first, and only then as this finding: a checkpoint or an
-evaluation that is recognised as one, and the wait for an answer from another process (a model that is asked
-for rewards over HTTP, actors, an RPC); not where a process that it started itself is stopped, or was killed
-since the last step: a `Pool` starts another one, and the answer never comes. If the main thread waits while
-another thread of the same process computes, you are told after a minute too.
+Some waits have the status "waiting" for a minute before they become this finding: a checkpoint or an
+evaluation that is recognised as such, and the wait for an answer from another process (a reward model over
+HTTP, actors, an RPC). An exception is a worker one of whose child processes is stopped, or was killed since
+the last step: a `Pool` then starts another process, and the answer never arrives. If the main thread waits
+while another thread of the same process computes, the finding also follows after a minute.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ import msgspec
 from allaboard.analysis.collectives.rank_conditional_advice import rank_conditional_hint
 from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stacks.autograph_frames import rewritten
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.autograph_frames import autograph_evidence
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.checkpoint_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.child_process import child_evidence
 from allaboard.analysis.stalls.dead_threads import (
@@ -74,7 +75,7 @@ _OTHER_RULES = (
 
 
 SHUTS = 6.0
-"""Seconds that a shutdown may take while others wait, where nothing is seen of it."""
+"""Seconds that an interpreter's shutdown may take while others wait, if nothing can be seen of it."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -95,13 +96,13 @@ def check(view: JobView) -> Iterator[Claim]:
         if _threads_work(one) and view.now - stalled_since(view) < MAX_PAUSE_S:
             continue
         if one.raised is not None:
-            continue  # it ends because of that, which is told by itself, and waits for the others in its end
-        if spot(one.stack) not in _OTHER_RULES and find_lock_holder(one) is None:
+            continue  # EXIT002 reports the exception; during its exit it waits for the others
+        if classify_stack(one.stack) not in _OTHER_RULES and find_lock_holder(one) is None:
             yield _claim(view, one, found)
 
 
 def _shut(view: JobView, one: Member) -> bool:
-    """Whether its interpreter is so far in its shutdown that no stack is to be had, and it does nothing."""
+    """Return True if its interpreter is so far into its shutdown that it has no stack, and it is idle."""
     if one.phase is not Phase.LEAVING or one.stopped or one.raised is not None:
         return False
     unseen = one.stack is None or not one.stack.frames
@@ -109,13 +110,17 @@ def _shut(view: JobView, one: Member) -> bool:
 
 
 def _threads_work(one: Member) -> bool:
-    """Whether its main thread may well wait for another one of it that computes."""
-    return spot(one.stack) is Spot.LOCK and one.cpu >= PAUSED_CORES and ended_thread(one) is None
+    """Return True if its main thread may be waiting for another of its threads that computes."""
+    return (
+        classify_stack(one.stack) is Spot.LOCK
+        and one.cpu >= PAUSED_CORES
+        and ended_thread(one) is None
+    )
 
 
 def _claim(view: JobView, one: Member, found: Stall) -> Claim:
     assert one.stack is not None
-    if spot(one.stack) is Spot.LEAVING and one.stack.user is None:
+    if classify_stack(one.stack) is Spot.LEAVING and one.stack.user is None:
         return _left(view, one, found)
     others = waiting_evidence(found)
     place = one.stack.place
@@ -130,15 +135,16 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
     below = describe_stopped_children(one) or (killed[0].observed if killed else "")
     look_at = others_of_it[0] if others_of_it else place
     return Claim(
-        summary=f"the others wait for {one.who.name}, which is {describe_wait(one.stack)} at {place}"
+        summary=f"{one.who.name} is {describe_wait(one.stack)} at {place}"
         + (after or at)
-        + (f"; {below}" if below else ""),
+        + (f"; {below}" if below else "")
+        + "; the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
             *killed_child_evidence(one),
             *child_evidence(one),
-            *rewritten(one),
+            *autograph_evidence(one),
             *dead_thread_evidence(one),
             others,
             Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
@@ -155,24 +161,25 @@ def _claim(view: JobView, one: Member, found: Stall) -> Claim:
 
 
 def _left(view: JobView, one: Member, found: Stall) -> Claim:
-    """Its code is through, and its framework or a thread of its own keeps it in its shutdown."""
-    inside = "its interpreter is past its last line of Python"
+    """Report a member that has finished its script, and is kept in its shutdown by its framework or a
+    thread."""
+    inside = "its interpreter has executed its last line of Python"
     if one.stack is not None and one.stack.frames:
-        inside = f"it shuts down: {one.stack.frames[0]} for at least {one.stack.span:.1f} s"
+        inside = f"shutting down: {one.stack.frames[0]} for at least {one.stack.span:.1f} s"
     last = one.notes.get(JITTED_NOTE, "")
     counted = one.probed or one.step > 0
     after = f" after {one.step} steps" if counted else ""
-    read = f"see in {one.log}" if counted else f"read in what pid {one.who.pid} wrote last"
+    read = f"see in {one.log}" if counted else f"see in the last output of pid {one.who.pid}"
     return Claim(
-        summary=f"{one.who.name} has come to the end of its code{after}, while the others "
-        "go on and wait for it",
+        summary=f"{one.who.name} has finished its script{after}, but the others "
+        "continue and wait for it",
         who=(one.who,),
         evidence=(
             Evidence(inside, one.stack.by if one.stack is not None else "black box"),
-            *((Evidence("it called its step there", last),) if last else ()),
+            *((Evidence("it called its step function there", last),) if last else ()),
             waiting_evidence(found),
         ),
-        fix=f"{read} why it made no more steps: all ranks must make the same number"
+        fix=f"{read} why it ran no more steps: all ranks must run the same number"
         + rank_conditional_hint(one, found.waiting),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
@@ -203,21 +210,21 @@ RULE = Rule(
     fires_on={
         "asleep": (
             stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
-            "the others wait for worker 1, which is asleep at train.py:33 in retry",
+            "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
-        "asleep, while JAX's results are awaited where NumPy reads them": (
+        "asleep, while the others wait for JAX's results where NumPy reads them": (
             stalled(
                 member(0, framework="jax", stack=stack(_READS)),
                 member(1, framework="jax", stack=stack(_SLEEP, USER)),
             ),
-            "the others wait for worker 1, which is asleep at train.py:33 in retry",
+            "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
-        "it waits for an item that nobody makes any more": (
+        "it waits for an item, and the producing thread has ended": (
             stalled(
                 waiting(0), member(1, stack=stack(_WAIT, _QUEUE, USER), notes=_RAISED), waiting(2)
             ),
-            "the others wait for worker 1, which is waiting for an item of a queue at train.py:41 in "
-            "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
+            "worker 1 is waiting for an item of a queue at train.py:41 in train, after a thread of worker "
+            "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
         "it waits for a thread that computes a little, and does not end": (
             stalled(
@@ -226,7 +233,7 @@ RULE = Rule(
                 waiting(2),
                 progress_at=30.0,
             ),
-            "the others wait for worker 1, which is waiting for a condition at train.py:41 in train",
+            "worker 1 is waiting for a condition at train.py:41 in train; the others wait for it",
         ),
         "it trains in another thread": (
             stalled(
@@ -236,34 +243,32 @@ RULE = Rule(
                 ),
                 waiting(2),
             ),
-            "the others wait for worker 1, which is waiting for a thread to end at train.py:41 in train, "
-            "and its other threads are at train.py:33 in retry",
+            "worker 1 is waiting for a thread to end at train.py:41 in train, and its other threads are "
+            "at train.py:33 in retry; the others wait for it",
         ),
         "it waits for an event": (
             stalled(waiting(0), member(1, stack=stack(_WAIT, _EVENT, USER)), waiting(2)),
-            "the others wait for worker 1, which is waiting for an event at train.py:41 in train",
+            "worker 1 is waiting for an event at train.py:41 in train; the others wait for it",
         ),
-        "its code is through, and it waits in its framework's shutdown": (
+        "its script is finished, and it waits in its framework's shutdown": (
             stalled(waiting(0), member(1, stack=stack(_DOWN), step=81), waiting(2)),
-            "worker 1 has come to the end of its code after 81 steps, while the others go on and wait "
-            "for it",
+            "worker 1 has finished its script after 81 steps, but the others continue and wait for it",
         ),
         "a service that does not answer": (
             stalled(waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=30.0),
-            "the others wait for worker 1, which is waiting for the answer of another process at "
-            "train.py:41 in train",
+            "worker 1 is waiting for the answer of another process at train.py:41 in train; the others "
+            "wait for it",
         ),
         "it waits for a future whose thread has ended": (
             stalled(waiting(0), member(1, stack=_FUTURE, notes=_RAISED), waiting(2)),
-            "the others wait for worker 1, which is waiting for a future's result at train.py:41 in "
-            "train, after a thread of worker 1 raised ValueError: bad sample at train.py:12 in produce",
+            "worker 1 is waiting for a future's result at train.py:41 in train, after a thread of worker "
+            "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
-        "its code is through, and no stack is to be had of it": (
+        "its script is finished, and it has no stack": (
             stalled(
                 waiting(0), member(1, phase=Phase.LEAVING, step=40), waiting(2), progress_at=93.0
             ),
-            "worker 1 has come to the end of its code after 40 steps, while the others go on and wait "
-            "for it",
+            "worker 1 has finished its script after 40 steps, but the others continue and wait for it",
         ),
         "a checkpoint that does not move": (
             stalled(
@@ -272,8 +277,7 @@ RULE = Rule(
                 waiting(2),
                 progress_at=30.0,
             ),
-            "the others wait for worker 0, which is writing or reading a checkpoint at "
-            "train.py:41 in train",
+            "worker 0 is writing or reading a checkpoint at train.py:41 in train; the others wait for it",
         ),
     },
     silent_on={
@@ -285,7 +289,7 @@ RULE = Rule(
             waiting(1),
             waiting(2),
         ),
-        "it ends with an exception, which is told": stalled(
+        "it exits with an exception, which EXIT002 reports": stalled(
             waiting(0),
             member(1, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=88.0)),
             waiting(2),
@@ -293,7 +297,7 @@ RULE = Rule(
         "a thread of it computes, on a host that is full": stalled(
             waiting(0), member(1, stack=stack(_WAIT, USER), cpu=0.08), waiting(2)
         ),
-        "it shuts down, and not for long": stalled(
+        "it is shutting down, but not for long": stalled(
             waiting(0), member(1, phase=Phase.LEAVING), waiting(2), progress_at=95.0
         ),
         "a service takes its time": stalled(

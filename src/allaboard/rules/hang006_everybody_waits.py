@@ -1,20 +1,20 @@
-"""Every worker waits for the others, and nobody moves.
+"""All workers wait for each other in collectives, and none makes progress.
 
 ## Why it matters
-All are inside collectives, and still none completes. Either they are in different ones (one rank calls them
-in another order), or the shapes differ, or a link between them is lost. Stacks alone cannot tell which.
+All are inside collectives, but none completes. Either they are in different collectives (one rank calls them
+in another order), or the shapes differ, or a link between them is lost. Stacks alone cannot show which.
 
 ## What to do
-Compare the places that are given.
+Compare the places that the finding lists.
 
 - If they differ, look for a collective that only some ranks call, or call in another order. For a `recv` or
   `send`, look for the other side, which must name this rank and use the same tag.
 - If they are the same, suspect the network between the hosts, or a message whose shape differs between
   ranks.
-- If they have joined a second time, at the port of the first time, give each init a port of its own: the
-  earlier store may still be open, and they find the earlier addresses in it.
-- If one of them waits in a thread beside the main one, that thread needs a group of its own: in a shared
-  group, each rank may run the calls of two threads in another order.
+- If they have joined a second time, at the same port, give each init a port of its own: the earlier store may
+  still be open, and the ranks find the earlier addresses in it.
+- If one of them waits in a thread other than the main one, that thread needs a group of its own: in a shared
+  group, each rank may run the calls of two threads in a different order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ import msgspec
 
 from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.member_names import ranked
-from allaboard.analysis.roll_call.reinit import OWN_PORT, meets_the_earlier, seen
+from allaboard.analysis.roll_call.reinit import (
+    OWN_PORT_ADVICE,
+    may_meet_earlier_store,
+    reinit_evidence,
+)
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     MutualWait,
@@ -55,7 +59,7 @@ from allaboard.facts.samples.group_waits import inside, stage, stages
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
 UNDER_WAY = "Work.wait for "
-"""How the wait for a message that is under way begins; its own side of it was not left out."""
+"""Prefix of the wait for a message that has already been started: its own side was not skipped."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -74,10 +78,10 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
         told[describe_position(one)].append(one)
     differ = len(places) > 1
     groups = sorted(places.values(), key=len)
-    # One place against many has the odd one out; where none is odd, nobody is.
+    # Name the members at the rarest place, or all if no place is rarer than the others.
     odd = groups[0] if differ and len(groups[0]) < len(groups[1]) else list(found.waiting)
     where = f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
-    again = meets_the_earlier(view, found.waiting)
+    again = may_meet_earlier_store(view, found.waiting)
     return Claim(
         summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other in {where}",
         who=tuple(m.who for m in odd),
@@ -85,20 +89,22 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
             Evidence(f"{ranked(here)}: {where}", "stacks")
             for where, here in list(told.items())[:MAX_NAMED_RANKS]
         )
-        + (seen(view, found.waiting) if again else ()),
-        fix=OWN_PORT if again else _fix(found, differ),
+        + (reinit_evidence(view, found.waiting) if again else ()),
+        fix=OWN_PORT_ADVICE if again else _fix(found, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stalled_since(view),
     )
 
 
 def _fix(found: MutualWait, differ: bool) -> str:
-    """What to do, by the calls that they are in."""
+    """Return advice that fits the calls in which they wait."""
     calls = {_call(m) for m in found.waiting}
     if calls <= RECEIVES:
-        return "all wait to receive and nobody sends: let one side send first, or use batch_isend_irecv"
+        return (
+            "all wait to receive and none sends: let one side send first, or use batch_isend_irecv"
+        )
     if calls <= SENDS:
-        return "all send and nobody receives: let one side receive first, or use batch_isend_irecv"
+        return "all send and none receives: let one side receive first, or use batch_isend_irecv"
     between = [
         m
         for m in found.waiting
@@ -113,8 +119,8 @@ def _fix(found: MutualWait, differ: bool) -> str:
         )
     if any(m.op is not None and m.op.beside for m in found.waiting):
         return (
-            "give the thread that calls collectives beside the main one a group of its own "
-            "(dist.new_group): in one group, threads that take turns differently call in another order"
+            "give the thread that calls collectives besides the main thread a group of its own "
+            "(dist.new_group): in a shared group, the order of two threads' calls can differ between ranks"
         )
     if differ:
         return "look for a collective that only some ranks call or call in another order"
@@ -127,7 +133,7 @@ def _fix(found: MutualWait, differ: bool) -> str:
 
 
 def _call(one: Member) -> str:
-    """The name of the call that it is in, without the rank and the tag of a message."""
+    """Return the name of the call in which the member is, without the rank and tag of a message."""
     name = one.op.name if one.op is not None else ""
     word = re.split("[ ,]", name.removeprefix(UNDER_WAY), maxsplit=1)[0]
     return word if word in RECEIVES | SENDS or name.startswith(UNDER_WAY) else name
@@ -148,18 +154,18 @@ RULE = Rule(
             stalled(waiting(0), waiting(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
         ),
-        "a value is read on one, and another calls what the others do not": (
+        "one rank reads a value, the other calls a collective": (
             stalled(
                 member(0, framework="jax", stack=stack(_READS)),
                 waiting(1, framework="jax", op=Op("sync_global_devices", 41, 90.0)),
             ),
             "all 2 members wait for each other in 2 different places",
         ),
-        "objects that nobody reads or writes": (
+        "object collectives without traffic": (
             stalled(*(waiting(r, op=Op("all_gather_object", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in all_gather_object at train.py:41 in train",
         ),
-        "nobody sends": (
+        "no rank sends": (
             stalled(*(waiting(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
         ),
@@ -185,7 +191,7 @@ RULE = Rule(
             "all 2 members wait for each other in all_reduce in another thread, the main one at "
             "train.py:41 in train",
         ),
-        "a message under way, and no circle": (
+        "a message that is under way, and no cycle": (
             stalled(stage(0, 1, "Work.wait for irecv"), waiting(1)),
             "all 2 members wait for each other in 2 different places",
         ),
@@ -206,7 +212,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "they unpickle what they have gathered": stalled(
+        "they unpickle the gathered objects": stalled(
             *(waiting(r, op=Op("all_gather_object", 41, 90.0), cpu=1.0) for r in range(2))
         ),
         "a long transfer": stalled(waiting(0, traffic=3e6), waiting(1, traffic=3e6)),
@@ -217,7 +223,7 @@ RULE = Rule(
             ),
             *(member(r, moved_at=99.9) for r in (2, 3)),
         ),
-        "the last has just come": job(
+        "the last one has just arrived": job(
             *(
                 msgspec.structs.replace(inside(r, "1", 0, 1, 2, others=False), moved_at=at)
                 for r, at in enumerate((90.0, 90.0, 99.9))

@@ -1,12 +1,12 @@
-"""A worker waits inside the kernel, where no signal wakes it, while the others wait for it.
+"""A worker is in uninterruptible sleep in the kernel (state D) while the others wait for it.
 
 ## Why it matters
-In state D the kernel itself waits, usually for a disk or a network mount that does not answer. Most such
-processes cannot be ended before the I/O returns, not even with SIGKILL. A process that reads from a slow
-disk is nearly always in this state too, but wakes up in between; that is not reported.
+In state D a process waits in the kernel, usually for a disk or a network mount that does not answer. Most
+such processes cannot be ended before the I/O returns, not even with SIGKILL. A process that reads from a slow
+disk is in this state most of the time too, but wakes up in between; that is not reported.
 
 ## What to do
-Look at the mount that is named: `df` on it hangs too, and `dmesg` shows servers that do not answer. If no
+Look at the mount that is named: `df` hangs on it too, and `dmesg` shows servers that do not answer. If no
 mount is named, `cat /proc/PID/stack` (as root) shows the file system's functions.
 """
 
@@ -23,7 +23,7 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 LONG = 3.0
-"""Seconds in one wait, without having been awake between."""
+"""Seconds of uninterrupted sleep before it is reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -37,7 +37,7 @@ def _claim(view: JobView, one: Member) -> Claim:
     call = one.stack.blocked if one.stack is not None else ""
     proc = f"/proc/{one.who.pid}"
     return Claim(
-        summary=f"{one.who.name} waits in the kernel, where no signal wakes it"
+        summary=f"{one.who.name} is in uninterruptible sleep in the kernel"
         + (f": {call}" if call else "")
         + (f", at {place}" if place is not None else ""),
         who=(one.who,),
@@ -46,7 +46,7 @@ def _claim(view: JobView, one: Member) -> Claim:
             *((Evidence(call, f"{proc}/syscall"),) if call else ()),
         ),
         fix=on_host(view, one, f"cat {proc}/stack")
-        + "   # as root: which file system it waits for; then dmesg | tail",
+        + "   # as root, shows the file system that it waits for; then dmesg | tail",
         certainty=Certainty.LIKELY,
         since=one.os_state_since,
     )
@@ -58,11 +58,11 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "mount does not answer": (
+        "a mount does not answer": (
             stalled(waiting(0), member(1, os_state="D", os_state_since=91.0)),
-            "worker 1 waits in the kernel, where no signal wakes it",
+            "worker 1 is in uninterruptible sleep in the kernel",
         ),
-        "which mount": (
+        "the mount is known": (
             stalled(
                 waiting(0),
                 member(
@@ -72,12 +72,12 @@ RULE = Rule(
                     stack=msgspec.structs.replace(stack(USER), blocked=_NFS),
                 ),
             ),
-            f"worker 1 waits in the kernel, where no signal wakes it: {_NFS}, at train.py:41 in train",
+            f"worker 1 is in uninterruptible sleep in the kernel: {_NFS}, at train.py:41 in train",
         ),
     },
     silent_on={
         "a moment": stalled(waiting(0), member(1, os_state="D", os_state_since=99.0)),
-        "the job moves": stalled(
+        "the job makes progress": stalled(
             waiting(0), member(1, os_state="D", os_state_since=91.0), progress_at=99.9
         ),
     },

@@ -1,14 +1,13 @@
-"""Workers stand idle, and nobody waits for them in a collective.
+"""Workers are idle, and no other member waits for them in a collective.
 
 ## Why it matters
-The others have ended, or everybody stands at a place of their own: the job will never end by itself.
-Possible causes are native code that sleeps while it holds the interpreter lock (PyTorch's process group
-does so now and then while it is destroyed), a deadlock between two threads, or a server that is joined and
-never returns.
+The other workers have exited, or all are blocked at different places: the job will never end by itself.
+Possible causes are native code that sleeps while it holds the GIL (PyTorch's process group sometimes does so
+while it is destroyed), a deadlock between two threads, or a server whose `join()` never returns.
 
 ## What to do
-Look at the place. `py-spy dump --native --pid PID` shows the native frames below it. If the training is
-done and its results are written, you can end the process by hand.
+Look at the line that is named. `py-spy dump --native --pid PID` shows the native frames below it. If the
+training is done and its results are saved, you can end the process by hand.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import agrees, names, on_host
-from allaboard.analysis.roll_call.roll_call import in_rpc
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_RAISED_NOTE,
@@ -47,57 +46,58 @@ from allaboard.facts import (
 from allaboard.facts.samples import USER, declared, ended, held, job, member, stack, task, waiting
 
 PATIENCE = 30.0
-"""Seconds: an upload after the training, which shows no CPU and no I/O either, takes some."""
+"""Seconds: an upload after the training may take that long, and shows neither CPU nor I/O."""
 CHILD_MAY = 300.0
-"""... and one that a child process makes more: of what that waits for elsewhere nothing is seen here."""
+"""The same (s) if a child process does the upload: what the child waits for elsewhere is not visible."""
 RESTS = 0.02
-"""Cores: on a host that is full, a process that is slow to leave gets no more than a few hundredths."""
+"""Cores: on a full host, a process that exits slowly gets no more than a few hundredths of a core."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     found = find_stall(view)
     if found is None or found.waiting or view.now - stalled_since(view) < PATIENCE:
         return
-    if in_rpc(view) or any(_may(view, one) for one in found.absent):
+    if has_live_rpc_member(view) or any(_may(view, one) for one in found.absent):
         return
     if found.absent and all(_rests(one) for one in found.absent):
         yield _claim(view, found.absent)
 
 
 def _may(view: JobView, one: Member) -> bool:
-    """Whether it may stand there yet, or it is known why: an exception is told by itself."""
+    """Return True if it may still be waiting legitimately, or an exception explains the wait and is reported
+    by itself."""
     long = view.now - stalled_since(view)
-    child = spot(one.stack) is Spot.CHILD and long < CHILD_MAY
+    child = classify_stack(one.stack) is Spot.CHILD and long < CHILD_MAY
     return one.raised is not None or child or is_in_short_pause(view, one)
 
 
 def _rests(one: Member) -> bool:
     idle = is_still(one) and one.cpu < RESTS and one.os_state == "S"
-    return idle and spot(one.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
+    return idle and classify_stack(one.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
 
 
 def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
-    # Who shuts down waits for the others, where there are any whose code is not through.
-    down = tuple(m for m in standing if spot(m.stack) is Spot.LEAVING)
+    # Members in their shutdown wait for the others, if any of those still run their script.
+    down = tuple(m for m in standing if classify_stack(m.stack) is Spot.LEAVING)
     if len(down) < len(standing):
         standing = tuple(m for m in standing if m not in down)
     else:
         down = ()
     places = [(m, m.stack.place) for m in standing if m.stack is not None]
     subject = names(m for m, _ in places)
-    verb = "stand" if len(places) > 1 else "stands"
+    verb = "are" if len(places) > 1 else "is"
     it = "them" if len(places) > 1 else "it"
     alone = f"while {_names(down)} shut{'' if len(down) > 1 else 's'} down"
-    # One whose thread has ended is where to begin.
+    # Name a member one of whose threads has ended first: it is the likely cause.
     places.sort(key=lambda one: ended_thread(one[0]) is None)
     first, place = places[0]
     done = [m for m in view.members if m.exit is not None and not m.launcher]
     after = (
-        f", after {len(done)} other{'s have' if len(done) > 1 else ' has'} ended" if done else ""
+        f", after {len(done)} other{'s have' if len(done) > 1 else ' has'} exited" if done else ""
     )
     return Claim(
-        summary=f"{subject} {verb} still at {place}{_child(first)} "
-        + (alone if down else _wanted(view) or f"and nobody waits for {it}")
+        summary=f"{subject} {verb} idle at {place}{_child(first)} "
+        + (alone if down else _wanted(view) or f"and no other member waits for {it}")
         + after
         + dead_thread_clause(first),
         who=tuple(m.who for m in standing),
@@ -120,17 +120,17 @@ def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
 
 
 def _service(one: Member, place: Frame) -> str:
-    """What to do where it waits for a service that is no part of the job; else ""."""
-    if spot(one.stack) is not Spot.DATA_SERVICE:
+    """Return advice if it waits for a tf.data service, which is not part of the job, else ""."""
+    if classify_stack(one.stack) is not Spot.DATA_SERVICE:
         return ""
     return (
-        "see that a DispatchServer of the tf.data service listens at the address that "
-        f"{place.file}:{place.line} is given: it asks there forever"
+        "check that a DispatchServer of the tf.data service listens at the address given at "
+        f"{place.file}:{place.line}: the worker asks there forever"
     )
 
 
 def _wanted(view: JobView) -> str:
-    """Who waits after all, though in no collective: at the next init, in a job that joins again."""
+    """Return which members wait in init, in a job that joins again, or ""."""
     at_init = [m for m in view.alive if m.phase in (Phase.ARRIVED, Phase.JOINING)]
     return f"while {names(at_init)} {agrees('wait', at_init)} in init" if at_init else ""
 
@@ -140,7 +140,7 @@ def _names(members: tuple[Member, ...]) -> str:
 
 
 def _child(one: Member) -> str:
-    """The child process that it waits for, where that is so."""
+    """Return the child process that it waits for, or ""."""
     if one.stack is None or not one.stack.children:
         return ""
     pid, command = one.stack.children[0]
@@ -169,40 +169,40 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the last one never ends": (
+        "the last one never exits": (
             job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
-            "worker 1 stands still at train.py:24 in main and nobody waits for it, "
-            "after 1 other has ended",
+            "worker 1 is idle at train.py:24 in main and no other member waits for it, after 1 other has "
+            "exited",
         ),
         "the others are back in init": (
             job(held(0), member(1, stack=stack(_END)), held(2), **_LONG),
-            "worker 1 stands still at train.py:24 in main while worker 0, worker 2 wait in init",
+            "worker 1 is idle at train.py:24 in main while worker 0, worker 2 wait in init",
         ),
-        "its thread has ended, and all wait for theirs": (
+        "its thread has ended, and all wait for their own": (
             job(
                 member(0, stack=stack(_LOCK, _QUEUE, USER)),
                 member(1, stack=stack(_LOCK, _QUEUE, USER), notes=_RAISED),
                 **_LONG,
             ),
-            "worker 0, worker 1 stand still at train.py:41 in train and nobody waits for them, after a "
-            "thread of worker 1 raised RuntimeError: no at train.py:12 in run",
+            "worker 0, worker 1 are idle at train.py:41 in train and no other member waits for them, "
+            "after a thread of worker 1 raised RuntimeError: no at train.py:12 in run",
         ),
-        "one never ends, and the other one waits for it in its framework's shutdown": (
+        "one never exits, and the other one waits for it in its framework's shutdown": (
             job(member(0, stack=stack(_DOWN)), member(1, stack=stack(_END)), **_LONG),
-            "worker 1 stands still at train.py:24 in main while worker 0 shuts down",
+            "worker 1 is idle at train.py:24 in main while worker 0 shuts down",
         ),
         "all ask a tf.data service that is not there": (
             job(*(member(r, stack=_ASKS) for r in range(2)), **_LONG),
-            "worker 0, worker 1 stand still at train.py:41 in train and nobody waits for them",
+            "worker 0, worker 1 are idle at train.py:41 in train and no other member waits for them",
         ),
         "a child process that never ends": (
             job(ended(0, code=0), member(1, stack=_UPLOADS), progress_at=90.0, now=400.0),
-            "worker 1 stands still at train.py:41 in train, waiting for its child process 4711 "
-            "(rsync), and nobody waits for it, after 1 other has ended",
+            "worker 1 is idle at train.py:41 in train, waiting for its child process 4711 (rsync), and no "
+            "other member waits for it, after 1 other has exited",
         ),
     },
     silent_on={
-        "in RPC, where who stands may well answer others": job(
+        "in RPC, where an idle member may serve others": job(
             *(member(r, declared=declared(r, call="init_rpc"), stack=stack(_END)) for r in (0, 1)),
             **_LONG,
         ),
@@ -212,7 +212,7 @@ RULE = Rule(
         "a child process uploads for a minute": job(
             member(0, stack=stack(_DOWN)), member(1, stack=_UPLOADS), progress_at=40.0
         ),
-        "one has failed, which is told, and shuts down": job(
+        "one has failed, which is reported, and shuts down": job(
             member(0, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=58.0)),
             member(1, stack=stack(_END)),
             **_LONG,

@@ -1,15 +1,15 @@
-"""Ranks of one group called different collectives at the same place in their order.
+"""Ranks of a process group called different collectives at the same position.
 
-Every rank of a group must call the same collectives in the same order. Each call is counted and compared.
-This is the first one that differs, so the finding is certain.
+Every rank of a group must call the same collectives in the same order. allaboard counts and compares the
+calls. This is the first call that differs, so the finding is certain.
 
 ## Why it matters
-The backends match calls by their order alone. If the calls differ, gloo and NCCL wait forever, or silently
-mix the bytes of two operations into wrong numbers.
+The backends match calls only by their order. If the calls differ, gloo and NCCL wait forever, or silently mix
+the bytes of two operations into wrong numbers.
 
 ## What to do
-Look at the two lines. The usual reasons: a collective under `if rank == 0`, a metric or checkpoint that
-only one rank reduces, an early `continue`, a loop over a set or dict whose order differs between ranks.
+Compare the two lines. Common causes: a collective under `if rank == 0`, a metric or checkpoint that only one
+rank reduces, an early `continue`, a loop over a set or dict whose order differs between ranks.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def check(view: JobView) -> Iterator[Claim]:
     for found in find_mismatches(view, MismatchKind.OP):
         one, other = found.outlier_call, found.expected_call
         if NEW_GROUP in (one.op, other.op):
-            continue  # which stops nobody by itself, and has a rule of its own
+            continue  # new_group blocks no rank by itself; HANG016 reports it
         odd = {m.called for m in found.outliers}
         taken = fewer(found.outliers, [m for m, _ in found.calls if m.called not in odd])
         more = ""
         if taken is not None:
             few, many = taken
             steps = f"{many - few} step{'s' if many - few > 1 else ''} fewer"
-            more = f": it did {steps} ({few} batches, not {many})"
+            more = f": it ran {steps} ({few} batches, not {many})"
         did, usual = f"called {one.op}", other.op
         if are_different_models(one, other):
             did = f"ran the backward of a DDP model of {one.elements} parameters"
@@ -51,7 +51,7 @@ def check(view: JobView) -> Iterator[Claim]:
             found,
             did,
             f"{usual}{more}",
-            "make all ranks do as many steps as the others"
+            "make all ranks run the same number of steps"
             if taken is not None
             else "make all ranks call the same collectives in the same order",
         )
@@ -86,14 +86,14 @@ RULE = Rule(
             job(called(0, _STEP, size=2), called(1, _CAST, size=2)),
             "rank 1 called broadcast where rank 0 called all_reduce",
         ),
-        "it came out of its loop too early": (
+        "it left its loop too early": (
             job(
                 called(0, _STEP, **_took(60)),
                 called(1, _CAST, **_took(59, over=True)),
                 called(2, _STEP, **_took(60)),
             ),
-            "worker 1 called broadcast where the others called all_reduce: it did 1 step fewer "
-            "(59 batches, not 60)",
+            "worker 1 called broadcast where the others called all_reduce: it ran 1 step fewer (59 "
+            "batches, not 60)",
         ),
         "it calls one more in the middle of its loop": (
             job(
@@ -113,12 +113,12 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "not all made a group": job(
+        "not all created a group": job(
             called(0, _STEP), called(1, signature("new_group", dtype="")), called(2, _STEP)
         ),
         "one is behind": job(called(0, _STEP, _CAST), called(1, _STEP), called(2, _STEP, _CAST)),
         "another line": job(called(0, _STEP), called(1, signature(line=50)), called(2, _STEP)),
-        "the third has not come yet": job(called(0, _STEP), called(1, _CAST), called(2)),
+        "the third has not arrived yet": job(called(0, _STEP), called(1, _CAST), called(2)),
     },
     since="0.1",
     drill=("other-order", "other-order-functional"),

@@ -1,8 +1,8 @@
-"""Ranks named different roots in one collective.
+"""Ranks passed different roots to one collective.
 
 ## Why it matters
-Each rank waits for a different sender, or sends to a rank that does not listen. The result is a hang, or
-the values of the wrong rank.
+Each rank waits for a different sender, or sends to a rank that does not receive. The result is a hang, or the
+values of the wrong rank.
 
 ## What to do
 Pass the same `src=` or `dst=` on all ranks. It is a global rank, even within a subgroup; `group_src=` and
@@ -26,7 +26,7 @@ from allaboard.facts.samples import signature
 
 def check(view: JobView) -> Iterator[Claim]:
     return argument_mismatch_claims(
-        view, MismatchKind.ROOT, lambda call: f"root {call.root}", "name the same root on all ranks"
+        view, MismatchKind.ROOT, lambda call: f"root {call.root}", "pass the same root on all ranks"
     )
 
 

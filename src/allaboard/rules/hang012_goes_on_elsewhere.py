@@ -1,16 +1,16 @@
-"""A rank goes on elsewhere while others of its group wait for it in a collective.
+"""A rank continues elsewhere while other ranks of its group wait for it in a collective.
 
 ## Why it matters
-The collective they wait in is complete only when every rank of the group has called it. A rank that left it
-out (another branch, a swallowed exception) trains on alone, and the others of its group wait forever; or it
-comes much later.
+A collective completes only when every rank of the group has called it. A rank that skipped it (another
+branch, a swallowed exception) trains on alone, and the others of its group wait forever, or until it calls
+much later.
 
-It is told as soon as that rank has made far more steps without such a call than it ever made between two of
-them; where that cannot be said, after 15 s and a hundred steps of waiting.
+The finding is reported as soon as that rank has made far more steps without such a call than it ever made
+between two of them; if that is unknown, after 15 s and a hundred steps of waiting.
 
 ## What to do
-Look at the line where they wait, and at what keeps the other rank from getting there. If it is meant to
-come much later (one rank collects what others produce at their own pace), this is not a fault.
+Look at the line where they wait, and at what keeps the other rank from reaching it. If that rank is meant to
+call much later (one rank collects what others produce at their own pace), this is not a fault.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Sev
 from allaboard.facts.samples import called, job, signature
 
 LONG = 15.0
-"""Seconds, ..."""
+"""Seconds that a rank must have waited, and ..."""
 RHYTHM = 100.0
-"""... and how many of the job's median steps somebody has to wait before it is told."""
+"""... how many of the job's median steps it must have waited, before it is reported."""
 USED = 3
-"""Calls that the group must have completed: a group that is not in use yet has no rhythm."""
+"""Calls that the group must have completed: a group that has just been created has no rhythm yet."""
 MORE = 3
-"""So many times the most steps that a rank made between two calls are not its rhythm any more."""
+"""Factor over the most steps between two calls beyond which a rank has left its rhythm."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -51,7 +51,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _left_out(one: Member, key: tuple[str, int]) -> Unused | None:
-    """The steps that it has made without a call of this group, where they are too many for its rhythm."""
+    """Return the steps that it has made without a call of this group, if they are too many for its rhythm."""
     return next((u for u in one.unused if u.key == key and u.steps >= MORE * u.most), None)
 
 
@@ -62,7 +62,7 @@ def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Membe
     behind = "; ".join(_without(m, key) for m in others[:4])
     where = describe_group(view, key)
     return Claim(
-        summary=f"{names(others)} {agrees('go', others)} on without having made "
+        summary=f"{names(others)} {agrees('continue', others)} without "
         f"call {one.op.position} of {where}, in which rank {one.who.rank} waits",
         who=tuple(m.who for m in others),
         evidence=(
@@ -85,7 +85,7 @@ def _without(one: Member, key: tuple[str, int]) -> str:
     unused = _left_out(one, key)
     made = ""
     if unused is not None:
-        made = f", {unused.steps} steps after its last call there (at most {unused.most} before)"
+        made = f", {unused.steps} steps after its last call in the group (before, at most {unused.most})"
     return f"rank {one.who.rank} is at step {one.step}{made}"
 
 
@@ -96,7 +96,7 @@ _SOON = {"op": Op("all_reduce", 41, 96.0, "0", 5), "moved_at": 96.0}
 
 
 def _fresh(member: Member, number: int) -> Member:
-    """It has only begun to use the group."""
+    """Return the member as if it had only begun to use the group."""
     op = msgspec.structs.replace(member.op, position=number) if member.op is not None else None
     return msgspec.structs.replace(member, op=op)
 
@@ -107,18 +107,16 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "one trains alone, as it never did": (
+        "one trains alone, unlike before": (
             job(
                 called(0, *_FIVE, size=2, **_SOON),
                 called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 2),)),
             ),
-            "worker 1 goes on without having made call 5 of the default group, "
-            "in which rank 0 waits",
+            "worker 1 continues without call 5 of the default group, in which rank 0 waits",
         ),
         "one trains alone": (
             job(called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=99.9)),
-            "worker 1 goes on without having made call 5 of the default group, "
-            "in which rank 0 waits",
+            "worker 1 continues without call 5 of the default group, in which rank 0 waits",
         ),
     },
     silent_on={
@@ -134,7 +132,7 @@ RULE = Rule(
             called(0, *_FIVE, size=2, **(_IN | {"op": Op("all_reduce", 41, 90.0, "0", 5)})),
             called(1, *_FIVE[:4], size=2, moved_at=99.9),
         ),
-        "it stands still": job(
+        "it makes no progress": job(
             called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=70.0)
         ),
         "the group is new": job(

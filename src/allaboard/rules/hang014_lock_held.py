@@ -1,17 +1,17 @@
-"""A worker waits for a lock that another of its threads holds, while the others wait for it.
+"""A worker waits for a lock that another of its threads holds, while the other workers wait for it.
 
-Python's locks do not say who holds them. allaboard reads it from the code: a thread inside a `with lock:`
-block holds that lock, and a lock is recognised by how it is written there ("self.lock"). So this finding is
+Python's locks do not record who holds them. allaboard infers it from the code: a thread inside a `with lock:`
+block holds that lock, and a lock is identified by the expression there ("self.lock"). So this finding is
 likely, not certain.
 
 ## Why it matters
-Two threads that each hold what the other wants stand still forever, without CPU and without a message. A
-thread that holds a lock while it waits for something slow holds up the training just as well.
+Two threads that each hold the lock that the other wants are blocked forever, without CPU and without a
+message. A thread that holds a lock while it waits for something slow delays the training as well.
 
 ## What to do
 Take locks in the same order everywhere. Hold them as briefly as you can, and never across a collective, a
 network call or `queue.put`. `lock.acquire(timeout=60)` returns False where a deadlock would wait forever:
-raise an exception then, and you have the line.
+raise an exception then, which gives you the line.
 """
 
 from __future__ import annotations
@@ -43,11 +43,9 @@ def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Eviden
     both = bool(other.wants) and other.wants in main.holds
     told = f"which another thread holds at {other.at}"
     if both:
-        told = (
-            f"and the thread that holds it waits for {other.wants} at {other.at}: neither goes on"
-        )
+        told = f"and the thread that holds it waits for {other.wants} at {other.at}: a deadlock"
     return Claim(
-        summary=f"{name} waits for {main.wants} at {main.at}, {told}",
+        summary=f"{name} waits for the lock {main.wants} at {main.at}, {told}",
         who=(one.who,),
         evidence=(
             Evidence(_words("main thread", main), f"{main.at.file}:{main.at.line}"),
@@ -56,14 +54,14 @@ def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Eviden
         ),
         fix="take the two locks in the same order everywhere"
         if both
-        else f"see why the lock is held for so long at {other.at.file}:{other.at.line}",
+        else f"see why the lock is held so long at {other.at.file}:{other.at.line}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
 def _words(who: str, thread: Holds) -> str:
-    holds = f"holds {', '.join(thread.holds)}" if thread.holds else "holds none that is seen"
+    holds = f"holds {', '.join(thread.holds)}" if thread.holds else "holds no lock that is visible"
     return f"{who} {holds}" + (f", wants {thread.wants}" if thread.wants else "")
 
 
@@ -83,19 +81,19 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "each wants the other's": (
+        "each waits for the other's lock": (
             _locked(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),
-            "worker 1 waits for cache at train.py:20 in flush, and the thread that holds it waits for log "
-            "at train.py:31 in fill: neither goes on",
+            "worker 1 waits for the lock cache at train.py:20 in flush, and the thread that holds it "
+            "waits for log at train.py:31 in fill: a deadlock",
         ),
-        "held by one that reads": (
+        "held by a thread that reads": (
             _locked(Holds(_MAIN, "cache"), Holds(_READ, "", ("cache",))),
-            "worker 1 waits for cache at train.py:20 in flush, which another thread holds at "
+            "worker 1 waits for the lock cache at train.py:20 in flush, which another thread holds at "
             "train.py:40 in fetch",
         ),
     },
     silent_on={
-        "nobody is seen to hold it": _locked(
+        "no thread is known to hold it": _locked(
             Holds(_MAIN, "cache"), Holds(_READ, "", ("self.other",))
         ),
         "no other thread": _locked(Holds(_MAIN, "cache", ("log",))),

@@ -1,17 +1,17 @@
-"""A thread keeps the Python interpreter (the GIL) to itself, and its process cannot go on.
+"""A thread does not release the GIL, so the other threads of its process cannot run.
 
-Python runs one thread at a time: the one that holds the GIL. Native code that takes long should release it.
-Some does not: a regular expression that backtracks without end, a function called through `ctypes.PyDLL`,
-an extension without `Py_BEGIN_ALLOW_THREADS`. Then no other thread of the process runs, neither its
-heartbeats nor the main thread, though each may be at an innocent line.
+Python runs one thread at a time: the one that holds the GIL (global interpreter lock). Native code that takes
+long should release it. Some does not: a regular expression that backtracks endlessly, a function called
+through `ctypes.PyDLL`, an extension without `Py_BEGIN_ALLOW_THREADS`. Then no other thread of the process
+runs, neither its heartbeats nor the main thread, although each may be at an innocent line.
 
 ## Why it matters
-The rank stands still. If another thread than the main one holds the GIL, the main thread's stack may show a
-collective: the rank looks as if it waited for the others, while the others wait for it. `KeyboardInterrupt`
-does not get through, and no timeout in Python fires.
+The rank is blocked. If a thread other than the main one holds the GIL, the main thread's stack may show a
+collective: the rank seems to wait for the others, while the others wait for it. `KeyboardInterrupt` does not
+get through, and no timeout in Python fires.
 
 ## What to do
-Look at the line.
+Look at the line that is named.
 
 - Rewrite patterns with repeats inside repeats (`(a+)+`): they take twice as long with each letter.
 - Call C through `ctypes.CDLL`, which releases the GIL, instead of `PyDLL`.
@@ -59,7 +59,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> Claim:
     at = gil_holder_frame(held)
     name = one.who.name
-    # A long call that computes ends by itself, one day.
+    # A long call that computes may still end by itself.
     how = f"computing, {held.cpu * 100:.0f} % of a core" if held.busy else "asleep"
     who = "its main thread" if held.main else f"its thread {held.thread}"
     whom = "its other threads" if held.main else "its main thread"
@@ -77,7 +77,7 @@ def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> C
             *((others,) if others is not None else ()),
         ),
         fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), limit it, or "
-        "give it a process of its own; "
+        "move it to a process of its own; "
         + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING if held.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
@@ -115,15 +115,15 @@ RULE = Rule(
             "worker 1: its main thread holds the GIL in native code at train.py:33 in clean and does not "
             "release it, so its other threads cannot run",
         ),
-        "another thread, and the main one is done with its collective": (
+        "another thread, and the main thread's collective is complete": (
             _view(_ASIDE, REDUCE, USER),
             "worker 1: its thread meter holds the GIL in native code at meter.py:12 in watch and does not "
             "release it, so its main thread cannot run",
         ),
     },
     silent_on={
-        "nobody wants it": _view(None, _MATCH, USER, cpu=1.0),
-        "the main thread does not want it": _view(
+        "no thread waits for it": _view(None, _MATCH, USER, cpu=1.0),
+        "the main thread does not wait for it": _view(
             msgspec.structs.replace(_ASIDE, stops_main=False), REDUCE, USER
         ),
         "a framework that waits for its peers with it": _view(

@@ -1,17 +1,17 @@
-"""Some ranks called new_group, and others did not, or with another list.
+"""Some ranks called new_group, while others did not, or passed a different list.
 
-torch.distributed wants all ranks of the job to call `new_group`, in the same order, including those that
-are not in the group. Nobody waits for the others in it (unless `TORCH_DIST_INIT_BARRIER=1`), so this may go
-well: it is a warning.
+torch.distributed requires all ranks of the job to call `new_group`, in the same order, including those that
+are not in the group. No rank waits for the others in it (unless `TORCH_DIST_INIT_BARRIER=1`), so this may do
+no harm: it is a warning.
 
 ## Why it matters
-Each rank counts the groups that it makes, and that count is the name under which the ranks of a group find
-each other. From here on the ranks count differently: the next group that all of them make has two names,
-and its first collective hangs.
+Each rank counts the groups that it creates, and that count is the name by which the ranks of a group find
+each other. From here on the counts differ: the next group that all ranks create has two names, and its first
+collective hangs.
 
 ## What to do
-Call `new_group` on every rank, with the same list, before the `if` that asks who is in it. If only its
-members are meant to call it, say so: `new_group(ranks, use_local_synchronization=True)`.
+Call `new_group` on every rank, with the same list, before the `if` that tests who is a member. If only the
+members are to call it, use `new_group(ranks, use_local_synchronization=True)`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def check(view: JobView) -> Iterator[Claim]:
             found,
             f"called {one if lists else one.op}",
             str(other) if lists else other.op,
-            "make the groups in one order on all ranks, each with the same list"
+            "create the groups in the same order on all ranks, each with the same list"
             if lists
-            else "call new_group on all ranks, or with use_local_synchronization=True on its members alone",
+            else "call new_group on all ranks, or with use_local_synchronization=True on its members only",
         )
         yield msgspec.structs.replace(
             certain, severity=Severity.WARNING, certainty=Certainty.LIKELY, corrupts=False
@@ -72,7 +72,9 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all made it": job(called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _NEW, _STEP)),
+        "all created it": job(
+            called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _NEW, _STEP)
+        ),
         "another call": job(
             called(0, _STEP), called(1, signature("barrier", dtype="")), called(2, _STEP)
         ),

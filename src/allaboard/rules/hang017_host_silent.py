@@ -1,14 +1,14 @@
-"""A host's agent says nothing though it is connected, and others wait for that host.
+"""A host's agent is connected but does not respond, and other members wait for that host.
 
 ## Why it matters
-A host may be suspended, swap itself to a standstill, or have all its processes frozen (a paused container,
-a checkpoint of a virtual machine). Its kernel still acknowledges packets, so no connection breaks and no
-framework says anything. Whoever waits for its ranks waits until the timeout, or forever.
+A host may be suspended, swap so heavily that nothing runs, or have all its processes frozen (a paused
+container, a checkpoint of a virtual machine). Its kernel still acknowledges packets, so no connection breaks
+and no framework reports anything. Members that wait for its ranks wait until the timeout, or forever.
 
 ## What to do
-Look at that host: `ps -eo pid,stat,args | grep python; free -m`. What is stopped there (state `T`) goes on
-with `kill -CONT PID`, a paused container with its runtime's `unpause`. If the host swaps, end what takes
-its memory.
+Look at that host: `ps -eo pid,stat,args | grep python; free -m`. Resume stopped processes (state `T`) with
+`kill -CONT PID`, and a paused container with its runtime's `unpause`. If the host swaps, end what uses its
+memory.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Pha
 from allaboard.facts.samples import NOW, job, member, task, waiting
 
 SILENT = 36.0
-"""Seconds without a word; an agent tells of each member once a second. By then a host whose kernel does not
-answer either is known to be away (HANG019)."""
+"""Seconds without a message before it is reported; an agent reports each member once a second. A host whose
+kernel does not answer either is known to be lost by then (HANG019)."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -46,21 +46,21 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
     op = waits[0].op
     assert op is not None
     return Claim(
-        summary=f"nothing is heard from {host}, though its kernel answers: its processes may be frozen, or "
-        f"it swaps; {names(waits)} {agrees('wait', waits)} in {op.name}",
+        summary=f"host {host} does not respond, although its kernel does: its processes may be frozen, or "
+        f"it is swapping; {names(waits)} {agrees('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
-            Evidence(f"last word {view.now - last:.0f} s ago", f"agent of {host}"),
+            Evidence(f"last message {view.now - last:.0f} s ago", f"agent of {host}"),
             call_duration_evidence(view, waits[0]),
         ),
-        fix=f"on {host}: ps -eo pid,stat,args | grep python; free -m   # T: kill -CONT PID",
+        fix=f"on {host}: ps -eo pid,stat,args | grep python; free -m   # state T: kill -CONT PID",
         certainty=Certainty.LIKELY,
         since=last,
     )
 
 
 def _two(silent: float, waited: float = 50.0, **changes: Any) -> JobView:
-    """Rank 0 waits here; of rank 1's host nothing was heard for so long (s)."""
+    """Return a view in which rank 0 waits here, and rank 1's host has not responded for ``silent`` s."""
     there = Who(index=1, rank=1, host="b", pid=101)
     return job(
         waiting(0, op=Op("all_reduce", 41, NOW - waited), heard_at=NOW),
@@ -75,18 +75,18 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "it stands, and rank 0 waits": (
+        "frozen, and rank 0 waits": (
             _two(40.0),
-            "nothing is heard from b, though its kernel answers: its processes may be frozen, or it swaps; "
-            "worker 0 waits in all_reduce",
+            "host b does not respond, although its kernel does: its processes may be frozen, or it is "
+            "swapping; worker 0 waits in all_reduce",
         ),
     },
     silent_on={
         "a moment": _two(5.0),
         "its kernel may not answer either": _two(25.0),
-        "nobody waits": _two(40.0, waited=1.0),
-        "another host decides": _two(40.0, leads=False),
-        "servers wait for nobody": job(
+        "no member waits": _two(40.0, waited=1.0),
+        "another host leads": _two(40.0, leads=False),
+        "parameter servers wait for no other member": job(
             task("ps", 0, op=Op(JOINS, 1, 20.0)), *_two(40.0).members[1:], joined=True, leads=True
         ),
     },

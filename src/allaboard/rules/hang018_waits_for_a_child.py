@@ -1,14 +1,14 @@
-"""A worker waits for a program that it started, and the others wait for the worker.
+"""A worker waits for a program that it started, while the others wait for the worker.
 
 ## Why it matters
-An upload, a copy, a `git` or a `sleep` in `subprocess.run`: while it lasts, the worker is in no collective,
-and its peers stand still. Whether the program will end by itself cannot be seen from outside; a server may
-be at work for it. So this is reported as a wait, and the job is not ended for it before `--hang-after`. A
-program that uses no CPU and moves no bytes for a minute is reported as a hang (HANG002).
+An upload, a copy, a `git` or a `sleep` in `subprocess.run`: meanwhile the worker is in no collective, and its
+peers are blocked. Whether the program will end by itself cannot be seen from outside; a server may be working
+for it. So this is reported as a wait, and the job is not ended for it before `--hang-after`. A program that
+uses no CPU and moves no bytes for a minute is reported as a hang (HANG002).
 
 ## What to do
-Set a limit on the call (`timeout=`), let all ranks wait at a barrier whose timeout is long enough, or let
-the program run beside the training (`subprocess.Popen`, and `wait` later).
+Set a limit on the call (`timeout=`), let all ranks wait at a barrier whose timeout is long enough, or run the
+program beside the training (`subprocess.Popen`, and `wait` later).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, S
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 TOLD = 4.0
-"""Seconds that the others must have waited: what comes with every epoch and is over soon is not told."""
+"""Seconds that the others must have waited: short waits, such as one in every epoch, are not reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -59,29 +59,29 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     place = one.stack.place
     works = _works(one)
     return Claim(
-        summary=f"{one.who.name} waits for {describe_child(one)} at {place}, and the others wait for it",
+        summary=f"{one.who.name} waits for {describe_child(one)} at {place}; the others wait for it",
         who=(one.who,),
         evidence=(
-            Evidence(f"it has been there for at least {one.stack.span:.0f} s", one.stack.by),
+            Evidence(f"there for at least {one.stack.span:.0f} s", one.stack.by),
             *child_evidence(one),
-            Evidence(works or "until now it used no CPU and moved no bytes", "/proc"),
+            Evidence(works or "no CPU and no I/O so far", "/proc"),
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
         fix=child_command(view, one)
-        or f"bound what {place.function} calls at {place.file}:{place.line}",
+        or f"set a timeout for what {place.function} calls at {place.file}:{place.line}",
         severity=Severity.INFO if works else Severity.WARNING,
         since=stalled_since(view),
     )
 
 
 def _works(one: Member) -> str:
-    """What it and the child do; "" where nothing is seen of it."""
+    """Return what it and its child process do, or "" if no activity is visible."""
     if one.cpu >= IDLE_CORES:
-        return f"at work, {one.cpu * 100:.0f} % of a core"
+        return f"active, {one.cpu * 100:.0f} % of a core"
     moved = max(one.io, one.traffic)
     return (
-        f"at work, {moved / 1e3:,.0f} kB/s are read, written or sent"
+        f"active, {moved / 1e3:,.0f} kB/s read, written or sent"
         if moved >= MOVING_BYTES_PER_S
         else ""
     )
@@ -91,7 +91,7 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 _SAID = (
-    "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train, and the others wait "
+    "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train; the others wait "
     "for it"
 )
 
@@ -111,21 +111,21 @@ RULE = Rule(
         ),
         "os.system": (
             stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=93.0),
-            "worker 1 waits for a child process at train.py:9 in fetch, and the others wait for it",
+            "worker 1 waits for a child process at train.py:9 in fetch; the others wait for it",
         ),
     },
     silent_on={
         "not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=96.5),
-        "within its checkpoint, which is told as that": stalled(
+        "within its checkpoint, which has a status of its own": stalled(
             waiting(0),
             member(1, stack=_CHILD, spent=Spent(now="checkpoint")),
             waiting(2),
             progress_at=93.0,
         ),
-        "nobody waits for it": stalled(
+        "no other member waits for it": stalled(
             *(member(n, stack=_CHILD) for n in range(3)), progress_at=93.0
         ),
-        "in its own code": stalled(
+        "in user code": stalled(
             waiting(0), member(1, stack=stack(USER)), waiting(2), progress_at=93.0
         ),
     },

@@ -1,15 +1,15 @@
-"""A host is not heard from any more, and others wait for what ran there.
+"""A host is no longer reachable, and other members wait for what ran there.
 
 ## Why it matters
-A host that loses its power or its cable says nothing, and the frameworks' connections to it stay open.
-Whoever waits for an answer waits until the kernel gives up the connection, usually a quarter of an hour.
-Meanwhile TensorFlow 2's chief stands in `ClusterCoordinator.join`, although it could give the work to
-another worker; a collective stands on every rank.
+A host that loses power or its network cable closes no connection. Members that wait for an answer wait until
+the kernel gives up the connection, usually after a quarter of an hour. Meanwhile TensorFlow 2's chief blocks
+in `ClusterCoordinator.join`, although it could give the work to another worker, and a collective blocks on
+every rank.
 
 ## What to do
-See whether the host is up and on the network: `ping -c 3 HOST`. If it comes back within that time, the job
-may go on. If it is gone for good, end the job and start it again without that host, from its newest
-checkpoint. If a parameter server has gone with its host, PS001 reports that.
+Check whether the host is up and on the network: `ping -c 3 HOST`. If it comes back within that time, the job
+may continue. If not, end the job and restart it without that host, from its newest checkpoint. If a parameter
+server was lost with its host, PS001 reports that.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _first(view: JobView) -> Iterator[Claim]:
-    """The host where all met has gone, and nobody else tells. Who serves those who live on is in use."""
+    """Report the leader's host, which no other host can report; this host's servers may still be in use by
+    members that live."""
     call = view.call
     here = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
     if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
@@ -67,7 +68,8 @@ def _first(view: JobView) -> Iterator[Claim]:
     ran = first if first is not None else Who(index=-1, rank=0)
     assert op is not None
     yield Claim(
-        summary=f"{host}, where {ran.name + ' ran' if first else 'all met'}, is no longer heard from; "
+        summary=f"host {host}, {'where ' + ran.name + ' ran' if first else 'which led the job'}, is no "
+        "longer reachable; "
         f"{names(waits)} {agrees('wait', waits)} in {op.name}",
         who=(replace(ran, host=host),),
         evidence=(
@@ -81,7 +83,7 @@ def _first(view: JobView) -> Iterator[Claim]:
 
 
 def _listed(one: Member, address: str) -> Who | None:
-    """The task at this address, as this member was told."""
+    """Return the task at this address in the member's cluster, or None."""
     cluster = one.declared.cluster if one.declared is not None else {}
     task = next((t for t, a in cluster.items() if a == address), None)
     if task is None:
@@ -120,11 +122,11 @@ def _claim(
     op = waits[0].op
     assert op is not None
     return Claim(
-        summary=f"{host}, where {names(members)} ran, is no longer heard from; {names(waits)} "
+        summary=f"host {host}, where {names(members)} ran, is no longer reachable; {names(waits)} "
         f"{agrees('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
-            Evidence(f"nothing has come from it for {view.now - last:.0f} s", f"agent of {host}"),
+            Evidence(f"no message for {view.now - last:.0f} s", f"agent of {host}"),
             call_duration_evidence(view, waits[0]),
         ),
         fix=_fix(host),
@@ -134,14 +136,12 @@ def _claim(
 
 
 def _fix(host: str) -> str:
-    return f"ping -c 3 {shlex.quote(host)}   # gone for good: end the job, start it again without that host"
+    return f"ping -c 3 {shlex.quote(host)}   # if it does not come back, restart the job without that host"
 
 
 def _server(answer: Answer, **pair: float) -> JobView:
-    """A server, and no word from the chief's host."""
-    call = Call(
-        address="a:1", answer=answer, since=65.0, said="nothing has come from it", shook=True
-    )
+    """Return a view of a server's host that has lost the chief's host."""
+    call = Call(address="a:1", answer=answer, since=65.0, said="no message", shook=True)
     told = declared(1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"})
     pairs = (Pair(task="chief:0", connections=1, **pair),)  # type: ignore[arg-type]
     op = Op(JOINS, 1, 20.0)
@@ -150,7 +150,7 @@ def _server(answer: Answer, **pair: float) -> JobView:
 
 
 def _two(waited: float = 40.0, lost: bool = True, **there: object) -> JobView:
-    """Rank 0 waits here; of rank 1's host nothing was heard for 35 s."""
+    """Return a view in which rank 0 waits here, and rank 1's host has been unreachable for 35 s."""
     fields = {"who": Who(index=1, rank=1, host="b", pid=101), "key": 1 << 32 | 101, "step_at": 64.0}
     return job(
         waiting(0, op=Op("all_reduce", 41, NOW - waited), step_at=64.0),
@@ -170,21 +170,21 @@ RULE = Rule(
     fires_on={
         "rank 0 waits": (
             _two(),
-            "b, where worker 1 ran, is no longer heard from; worker 0 waits in all_reduce",
+            "host b, where worker 1 ran, is no longer reachable; worker 0 waits in all_reduce",
         ),
-        "the chief's host, by a server's": (
+        "the chief's host, seen from a server's": (
             _server(Answer.SILENT),
-            "a, where chief 0 ran, is no longer heard from; ps 0 waits in Server.join",
+            "host a, where chief 0 ran, is no longer reachable; ps 0 waits in Server.join",
         ),
     },
     silent_on={
-        "the chief's host is heard": _server(Answer.ABOARD),
+        "the chief's host is reachable": _server(Answer.ABOARD),
         "others use the server": _server(Answer.SILENT, received=5e4),
         "a step that has just begun": _two(waited=5.0),
         "the others went on": _two(step_at=90.0),
-        "its agent told of its end": _two(lost=False),
-        "it was interrupted, and said so": _two(interrupted=64.0),
-        "a parameter server, which PS001 tells": _two(who=_PS),
+        "its agent reported its exit": _two(lost=False),
+        "it was interrupted, and reported that": _two(interrupted=64.0),
+        "a parameter server, which PS001 reports": _two(who=_PS),
     },
     since="0.1",
     drill=("host-away-tf2-ps",),

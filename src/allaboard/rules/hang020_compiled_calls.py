@@ -1,15 +1,15 @@
-"""By PyTorch's own recorder, the ranks of a compiled job called different collectives at one number.
+"""According to PyTorch's Flight Recorder, the ranks of a compiled job called different collectives.
 
 ## Why it matters
-A graph of `torch.compile` calls its collectives in C++, where only PyTorch itself counts them. All ranks
-wait, all are in an operation of their graph, and their stacks do not show what they wait for. But PyTorch
-numbers every collective of a group, and its Flight Recorder keeps the last of them. At this number, one
-rank called something else.
+A graph of `torch.compile` calls its collectives in C++, where only PyTorch itself counts them. All ranks wait
+in an operation of their graph, and their stacks do not show what they wait for. But PyTorch numbers every
+collective of a group, and its Flight Recorder keeps the last of them. At this number, one rank called
+something else.
 
 ## What to do
-Compare the lines that are given. Look for a graph that was recompiled for another shape on one rank, a
-branch that only some ranks take, one call more or less before this one. Every rank of a group must call the
-same collectives in the same order, with tensors of the same shape and type.
+Compare the lines that the finding lists. Look for a graph that was recompiled for another shape on one rank,
+a branch that only some ranks take, or one call more or less before this one. Every rank of a group must call
+the same collectives in the same order, with tensors of the same shape and type.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import REDUCE, USER, member, recorded, stack, stalled
 
 SIDES = 3
-"""Sides that are told."""
+"""Most different calls that are shown."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -39,14 +39,14 @@ def check(view: JobView) -> Iterator[Claim]:
     waiting = {m.who.rank for m in found.waiting}
     for one in live_record_mismatches(view):
         if not waiting.issuperset(rank for ranks, _ in one.sides for rank in ranks):
-            continue  # somebody went on, or is somewhere else, which is told by itself
+            continue  # a rank continued or is elsewhere, which other rules report
         sides = [
-            f"rank {format_ranks(ranks)} {describe_recorded(entry)}"
+            f"rank {format_ranks(ranks)}: {describe_recorded(entry)}"
             for ranks, entry in one.sides[:SIDES]
         ]
         yield Claim(
-            summary=f"collective {one.number} of group {one.group} is not the same on all who wait for each "
-            f"other: {'; '.join(sides)}",
+            summary=f"ranks called different operations as collective {one.number} of group {one.group}: "
+            f"{'; '.join(sides)}",
             who=tuple(m.who for m in view.members if m.who.rank in one.outliers),
             evidence=tuple(
                 Evidence(
@@ -55,8 +55,9 @@ def check(view: JobView) -> Iterator[Claim]:
                 )
                 for ranks, entry in one.sides[:SIDES]
             ),
-            fix="see at these lines what only some ranks call, or call with another shape: every rank of a "
-            "group must call the same collectives in one order",
+            fix="look at these lines for what only some ranks call, or call with another shape: every "
+            "rank of a "
+            "group must call the same collectives in the same order",
             certainty=Certainty.LIKELY,
             since=stalled_since(view),
         )
@@ -67,7 +68,8 @@ _GRAPH = Frame("<eval_with_key>.3", 13, "forward")
 
 
 def _inside(rank: int, op: str = "all_reduce", size: int = 4, calls: int = 2) -> Member:
-    """In an operation of its compiled graph, after so many collectives, the last of which was this."""
+    """Return a member in an operation of its compiled graph, after ``calls`` collectives, the last of which
+    was ``op``."""
     kept = [recorded(rank, n) for n in range(1, calls)]
     return member(
         rank,
@@ -84,18 +86,18 @@ RULE = Rule(
     fires_on={
         "another operation": (
             stalled(_inside(0), _inside(1, "all_gather", 3), _inside(2)),
-            "collective 2 of group 0 default_pg is not the same on all who wait for each other: rank 0,2 "
-            "all_reduce([4] Float); rank 1 all_gather([3] Float)",
+            "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
+            "all_reduce([4] Float); rank 1: all_gather([3] Float)",
         ),
         "another shape": (
             stalled(_inside(0), _inside(1, size=6), _inside(2)),
-            "collective 2 of group 0 default_pg is not the same on all who wait for each other: rank 0,2 "
-            "all_reduce([4] Float); rank 1 all_reduce([6] Float)",
+            "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
+            "all_reduce([4] Float); rank 1: all_reduce([6] Float)",
         ),
     },
     silent_on={
         "all called the same": stalled(_inside(0), _inside(1), _inside(2)),
-        "one is further": stalled(_inside(0), _inside(1, calls=3), _inside(2)),
+        "one is ahead": stalled(_inside(0), _inside(1, calls=3), _inside(2)),
         "nothing was recorded": stalled(
             *(member(r, stack=stack(_OPERATION, _GRAPH, USER)) for r in range(3))
         ),

@@ -1,15 +1,16 @@
-"""Ranks wait for each other in different groups.
+"""Ranks wait for each other in different process groups.
 
-Each waits in a call of a group that another one of them has not made, and that one waits in a call of
-another group. Calls of each group are counted on every rank, so it is known who has not made which.
+Each waits in a collective of a group that another of them has not called, and that one waits in a collective
+of another group. The calls of each group are counted on every rank, so it is known which rank has not made
+which call.
 
 ## Why it matters
 None of these calls can complete: each needs a rank that waits in another.
 
 ## What to do
-- Enter the groups in one order on all ranks.
-- If the order is the same everywhere, look for a call that one rank leaves out: an early `continue`, or a
-  condition that only some meet.
+- Call the groups' collectives in the same order on all ranks.
+- If the order is the same everywhere, look for a call that one rank skips: an early `continue`, or a
+  condition that holds only on some ranks.
 """
 
 from __future__ import annotations
@@ -43,18 +44,21 @@ def _claim(view: JobView, circle: tuple[Member, ...]) -> Claim:
     lacking = (*circle[1:], circle[0])
     told = list(zip(circle, calls, lacking, strict=True))
     return Claim(
-        summary=f"{', '.join(waits[:MAX_NAMED_RANKS])}{more}: the ranks enter their groups in different orders, or "
-        "one left out a call",
+        summary=f"{', '.join(waits[:MAX_NAMED_RANKS])}{more}: the ranks call their groups in different "
+        "orders, or "
+        "one skipped a call",
         who=tuple(m.who for m in circle),
         evidence=tuple(
             Evidence(
-                f"rank {m.who.rank}: {describe_position(m)}, in {call}, which rank {other.who.rank} has not made",
+                f"rank {m.who.rank}: {describe_position(m)}, in {call}, which rank {other.who.rank} has "
+                "not made",
                 "black box",
             )
             for m, call, other in told[:MAX_NAMED_RANKS]
         ),
-        fix="enter the groups in one order on all ranks, and see that none leaves out a call of its "
-        "groups (an early continue, a condition that only some meet)",
+        fix="call the groups' collectives in the same order on all ranks, and check that none skips a "
+        "call of its "
+        "groups (an early continue, a condition that holds only on some ranks)",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -68,18 +72,18 @@ RULE = Rule(
     fires_on={
         "their groups in different orders": (
             stalled(inside(0, "1", 0, 1), inside(1, "2", 0, 1)),
-            "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks enter "
-            "their groups in different orders, or one left out a call",
+            "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks call their "
+            "groups in different orders, or one skipped a call",
         ),
-        "round three groups": (
+        "a cycle of three groups": (
             stalled(
                 between(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
                 between(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
                 between(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
             ),
             "worker 0 waits in call 21 of the group of ranks 0, 2, worker 2 in call 21 of the group of "
-            "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks enter their groups in "
-            "different orders, or one left out a call",
+            "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks call their groups in "
+            "different orders, or one skipped a call",
         ),
     },
     silent_on={

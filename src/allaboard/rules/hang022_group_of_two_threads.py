@@ -1,12 +1,12 @@
-"""Two threads of a rank are in collectives of one group at once.
+"""Two threads of a rank call collectives of the same process group at the same time.
 
 ## Why it matters
-Ranks match the calls of a group by their order. Which of two threads comes first is chance, and another one
-on every rank: calls meet that were not made for each other, and wait for ever, or mix their values.
+Ranks match the calls of a group by their order. Which of two threads calls first is random, and differs
+between ranks: calls are matched that do not belong together, and hang forever or mix their values.
 
 ## What to do
-Give the thread beside the main one (an asynchronous checkpoint, a logger that gathers) a group of its own:
-`group = dist.new_group()` on all ranks, then `process_group=group` there.
+Give the second thread (an asynchronous checkpoint, a logger that gathers) a group of its own: `group =
+dist.new_group()` on all ranks, then `process_group=group` there.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
     assert first.op is not None
     threads = f"{first.op.name} and {first.op.also}"
     return Claim(
-        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other, and two threads of "
-        f"{first_names(found.two_threaded)} are in collectives of one group at once: {threads}",
+        summary=f"two threads of {first_names(found.two_threaded)} call collectives of the same group at "
+        "the same "
+        f"time ({threads}); {name_waiting_ranks(view, found.waiting)} wait for each other",
         who=tuple(m.who for m in found.two_threaded),
         evidence=tuple(
             Evidence(
@@ -49,7 +50,7 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
             for m in found.two_threaded[:MAX_NAMED_RANKS]
             if m.op is not None
         ),
-        fix="two threads use one group, and take turns differently on each rank: give the one beside the "
+        fix="the order of the two threads' calls can differ between ranks: give the one besides the "
         "main thread (an asynchronous checkpoint) a group of its own, process_group=dist.new_group()",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -67,8 +68,8 @@ RULE = Rule(
                 waiting(0, op=Op("all_gather", 41, 90.0, also="gather_object")),
                 waiting(1, op=Op("gather_object", 41, 90.0, beside=True)),
             ),
-            "all 2 members wait for each other, and two threads of worker 0 are in collectives of one group "
-            "at once: all_gather and gather_object",
+            "two threads of worker 0 call collectives of the same group at the same time (all_gather and "
+            "gather_object); all 2 members wait for each other",
         ),
     },
     silent_on={

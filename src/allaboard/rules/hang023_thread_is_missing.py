@@ -1,12 +1,12 @@
-"""All wait for what a thread was to send or call that has ended by an exception.
+"""All members wait for a message or collective of a thread that has ended with an exception.
 
 ## Why it matters
-An exception ends its thread alone. The program goes on as if nothing had been, and whoever waits for a
-message or a collective of that thread waits for ever.
+An exception ends only its own thread. The program continues as if nothing had happened, and ranks that wait
+for a message or a collective of that thread wait forever.
 
 ## What to do
-Mend what ended the thread: its traceback is in the log of its rank. So that it is seen next time, let the
-main thread ask for the result (`future.result()`, `thread.join()` and a flag), or end the process from
+Fix the exception that ended the thread: its traceback is in the log of its rank. To notice it next time, let
+the main thread ask for the result (`future.result()`, `thread.join()` and a flag), or end the process from
 `threading.excepthook`.
 """
 
@@ -48,8 +48,8 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
     where = f" at {ended.raised_at}" if ended.raised_at else ""
     owed = "messages" if owes_message(first, found.waiting) else "collectives"
     return Claim(
-        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other, after a thread of "
-        f"{first_names(found.lost_thread)} ended by {ended.raised}{where}",
+        summary=f"a thread of {first_names(found.lost_thread)} ended with {ended.raised}{where}; "
+        f"{name_waiting_ranks(view, found.waiting)} wait for each other",
         who=tuple(m.who for m in found.lost_thread),
         evidence=tuple(
             e for m in found.lost_thread[:MAX_NAMED_RANKS] for e in dead_thread_evidence(m)
@@ -58,15 +58,17 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
             Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
             for m in found.waiting[:MAX_NAMED_RANKS]
         ),
-        fix=f"fix {ended.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that thread's "
-        f"{owed}, which will never come; its traceback is in {first.log}",
+        fix=f"fix {ended.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that "
+        "thread's "
+        f"{owed}, which will never arrive; its traceback is in {first.log}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
 def _sender(called: str, inside: str = "barrier") -> JobView:
-    """A thread of rank 1 did this last before it ended, and rank 0 waits for a message of that rank."""
+    """Return a view in which rank 0 waits for a message of rank 1, and ``called`` is the last call of rank
+    1's ended thread."""
     notes = {
         THREAD_RAISED_NOTE: "RuntimeError: away at /home/u/train.py:12 in report",
         THREAD_CALLED_NOTE: called,
@@ -88,13 +90,13 @@ RULE = Rule(
             stalled(
                 waiting(0, op=Op("all_reduce", 41, 90.0, beside=True)), waiting(1, notes=_RAISED)
             ),
-            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
-            "/home/u/train.py:12 in report",
+            "a thread of worker 1 ended with RuntimeError: away at /home/u/train.py:12 in report; all 2 "
+            "members wait for each other",
         ),
         "a thread that sent what another rank waits for has ended": (
             _sender("send to rank 0, tag 7"),
-            "all 2 members wait for each other, after a thread of worker 1 ended by RuntimeError: away at "
-            "/home/u/train.py:12 in report",
+            "a thread of worker 1 ended with RuntimeError: away at /home/u/train.py:12 in report; all 2 "
+            "members wait for each other",
         ),
     },
     silent_on={
@@ -104,7 +106,7 @@ RULE = Rule(
         "its main thread is at a message itself": _sender(
             "send to rank 0, tag 7", "send to rank 0, tag 8"
         ),
-        "nobody waits in a thread": stalled(waiting(0), waiting(1, notes=_RAISED)),
+        "no member waits in a thread": stalled(waiting(0), waiting(1, notes=_RAISED)),
     },
     since="0.1",
     passes=True,

@@ -1,13 +1,13 @@
-"""Two ranks or more wait for messages that do not meet, and all others wait for them.
+"""Two or more ranks wait for messages that do not match, and all others wait for them.
 
-In a pipeline each stage waits for the one before it or after it. Where one message was left out, soon all
-stages wait; those that wait for each other are where it began.
+In a pipeline each stage waits for the previous or the next one. If one message is missing, soon all stages
+wait; those that wait for each other are where it began.
 
 ## Why it matters
-None of them can go on: each waits for a message, or a call, of another one that waits.
+None of them can continue: each waits for a message, or a call, of another rank that waits.
 
 ## What to do
-Look for the other side of each message that is named: it was left out (a condition, another number of
+Look for the other side of each message that is named: it was skipped (a condition, another number of
 micro-batches), or names another rank or tag.
 """
 
@@ -38,7 +38,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, found: MutualWait) -> Claim:
-    """All others wait for the tied, who wait for each other."""
+    """Report the ranks that wait for each other; all others wait for them."""
     tied = found.message_knot
     waits = [f"rank {m.who.rank} in {m.op.name}" for m in tied if m.op is not None]
     sides = ", ".join(
@@ -46,14 +46,15 @@ def _claim(view: JobView, found: MutualWait) -> Claim:
     )
     told = (*tied[:MAX_NAMED_RANKS], *(m for m in found.waiting if m not in tied))
     return Claim(
-        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other: {', '.join(waits[:MAX_NAMED_RANKS])}; the rest "
+        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other: "
+        f"{', '.join(waits[:MAX_NAMED_RANKS])}; the others "
         "wait for them",
         who=tuple(m.who for m in tied),
         evidence=tuple(
             Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
             for m in told[: 2 * MAX_NAMED_RANKS]
         ),
-        fix=f"look for the other side of {sides}: one was left out, or names another rank or tag",
+        fix=f"look for the other side of {sides}: one was skipped, or names another rank or tag",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -67,23 +68,23 @@ RULE = Rule(
     fires_on={
         "a stage of a pipeline did not send": (
             stages({0: 1, 1: 2, 2: 1, 3: 2}),
-            "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; the "
-            "rest wait for them",
+            "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; "
+            "the others wait for them",
         ),
         "stages that wait for messages under way": (
             stages({0: 1, 1: 2, 2: 1, 3: 2}, "Work.wait for irecv"),
             "all 4 members wait for each other: rank 1 in Work.wait for irecv from rank 2, rank 2 in "
-            "Work.wait for irecv from rank 1; the rest wait for them",
+            "Work.wait for irecv from rank 1; the others wait for them",
         ),
         "a message of a rank that is in a call of all": (
             stalled(*(inside(r, "1", 0, 1, 2, others=False) for r in (0, 1)), stage(2, 0)),
-            "all 3 members wait for each other: rank 0 in all_reduce, rank 2 in recv from rank 0; the rest "
+            "all 3 members wait for each other: rank 0 in all_reduce, rank 2 in recv from rank 0; the others "
             "wait for them",
         ),
     },
     silent_on={
-        "two pairs: none is the first": stages({0: 1, 1: 0, 2: 3, 3: 2}),
-        "a message under way, and no circle": stalled(
+        "two pairs: neither is the cause of the other": stages({0: 1, 1: 0, 2: 3, 3: 2}),
+        "a message that is under way, and no cycle": stalled(
             stage(0, 1, "Work.wait for irecv"), waiting(1)
         ),
         "a message of a rank that is in a call of others": stalled(

@@ -1,14 +1,14 @@
-"""A worker computes in one call of a library, for more than a minute, while the others wait for it.
+"""A worker computes in one library call for more than a minute while the others wait for it.
 
 ## Why it matters
 A regular expression that backtracks, a solver that does not converge, a decoder on a damaged file: the call
-takes very long, or never ends. The process is alive and at full CPU; its peers stand in their next
+takes very long, or never ends. The process is alive and at full CPU; its peers block in their next
 collective.
 
 ## What to do
-Look at what is passed to the call: `py-spy dump --native --pid PID` shows where it is inside. Set a limit
-(iterations, a timeout, the size of the input). If it ends by itself (a fit, a metric), do it after the
-barrier, or on all ranks.
+Look at the arguments of the call: `py-spy dump --native --pid PID` shows where it is inside the library. Set
+a limit (iterations, a timeout, the size of the input). If it ends by itself (a fit, a metric), do it after
+the barrier, or on all ranks.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
     assert one.stack is not None and one.stack.user is not None
     place, inner, stays = one.stack.user, one.stack.frames[0], one.stack.stays
     return Claim(
-        summary=f"{one.who.name} computes in one call at {place} for more than {LONG_LIBRARY_CALL_S:.0f} s while "
-        "the others wait for it: it takes very long, or never ends",
+        summary=f"{one.who.name} has been computing in one library call at {place} for more than "
+        f"{LONG_LIBRARY_CALL_S:.0f} s while "
+        "the others wait for it",
         who=(one.who,),
         evidence=(
             Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", one.stack.by),
@@ -58,7 +59,8 @@ def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
             others,
             Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
         ),
-        fix=f"see what {place.function} passes to it at {place.file}:{place.line}, and set a limit; if it "
+        fix=f"see what {place.function} passes to the call at {place.file}:{place.line}, and set a "
+        "limit; if it "
         "ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
         + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
         severity=Severity.WARNING,
@@ -81,8 +83,8 @@ RULE = Rule(
     fires_on={
         "a call of a library that does not end": (
             stalled(waiting(0), member(1, stack=_MATCHES, cpu=0.9), waiting(2)),
-            "worker 1 computes in one call at train.py:41 in train for more than 60 s while the others "
-            "wait for it: it takes very long, or never ends",
+            "worker 1 has been computing in one library call at train.py:41 in train for more than 60 s "
+            "while the others wait for it",
         ),
     },
     silent_on={

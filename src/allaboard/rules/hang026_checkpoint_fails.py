@@ -1,12 +1,12 @@
-"""A worker tries again and again to write a checkpoint, in vain, while the others wait for it.
+"""A worker retries to save a checkpoint again and again while the others wait for it.
 
 ## Why it matters
-A full disk, or one that has become read-only, fails every attempt alike. A program that retries without a
-limit never comes to its next step, and its peers stand in their next collective.
+On a full disk, or one that has become read-only, every attempt fails. A program that retries without a limit
+never reaches its next step, and its peers block in their next collective.
 
 ## What to do
-See whether the disk that it saves to is full (`df -h`), gone, or read-only. Limit the retries, and let all
-ranks go on without this checkpoint, or end all of them.
+Check whether the disk that it saves to is full (`df -h`), gone, or read-only. Limit the retries, and let all
+ranks continue without this checkpoint, or end all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, one: Member, tries: FailingCheckpoint, others: Evidence) -> Claim:
     kind = tries.error.partition(":")[0]
     return Claim(
-        summary=f"{one.who.name} keeps trying to save a checkpoint, which raises {kind}, while the "
+        summary=f"{one.who.name} keeps retrying to save a checkpoint, which fails with {kind}, while the "
         "others wait for it",
         who=(one.who,),
         evidence=(
@@ -44,8 +44,9 @@ def _claim(view: JobView, one: Member, tries: FailingCheckpoint, others: Evidenc
             ),
             others,
         ),
-        fix="see whether the disk that it saves to is full (df -h), gone or read-only; limit the retries at "
-        f"{tries.location.partition(' in ')[0]}, and let all ranks go on without it",
+        fix="check whether the disk that it saves to is full (df -h), gone or read-only; limit the "
+        "retries at "
+        f"{tries.location.partition(' in ')[0]}, and let all ranks continue without it",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -68,7 +69,7 @@ RULE = Rule(
                 waiting(2),
                 progress_at=30.0,
             ),
-            "worker 1 keeps trying to save a checkpoint, which raises RuntimeError, while the "
+            "worker 1 keeps retrying to save a checkpoint, which fails with RuntimeError, while the "
             "others wait for it",
         ),
     },

@@ -15,10 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis import member_names
-from allaboard.analysis.roll_call.ended_by_launcher import sent_away, unaccounted
+from allaboard.analysis.roll_call.ended_by_launcher import (
+    members_ended_by_launcher,
+    unaccounted_ranks,
+)
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
-from allaboard.analysis.roll_call.task_names import called, who
-from allaboard.analysis.roll_call.waiting_message import away, turned_away
+from allaboard.analysis.roll_call.task_names import describe_tasks, who_has_rank
+from allaboard.analysis.roll_call.waiting_message import describe_turned_away, relevant_knocks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
@@ -47,11 +50,11 @@ FIX_BY_REJECTION = {
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        ended = sent_away(roll)
-        if ended and unaccounted(roll) and _sees_all_hosts(view, roll) and not roll.late:
+        ended = members_ended_by_launcher(roll)
+        if ended and unaccounted_ranks(roll) and _sees_all_hosts(view, roll) and not roll.late:
             yield _claim_ended_by_launcher(roll, ended)
             continue
-        absent, waiting = roll.never_heard_of, _waiting(view, roll)
+        absent, waiting = roll.unheard_ranks, _waiting(view, roll)
         if not absent or not waiting or not _sees_all_hosts(view, roll):
             continue
         since = [m.phase_since for m in waiting]
@@ -63,38 +66,38 @@ def check(view: JobView) -> Iterator[Claim]:
 def _waiting(view: JobView, roll: RollCall) -> tuple[Member, ...]:
     """Return the members held at the gate. If no member is held (`--observe`), return those that are inside
     init, unless members on hosts that this agent cannot see may be there too."""
-    return roll.held or (() if view.joined else roll.inside)
+    return roll.held or (() if view.joined else roll.in_init)
 
 
 def _sees_all_hosts(view: JobView, roll: RollCall) -> bool:
     """Return True if this agent can see all hosts of the job; otherwise absence proves nothing."""
     if view.joined:
         return view.leads
-    return all(m.declared is not None and m.declared.local for m in roll.here)
+    return all(m.declared is not None and m.declared.local for m in roll.present)
 
 
 def _claim(view: JobView, roll: RollCall, waited: float, since: float) -> Claim:
-    declaration, absent = roll.here[0].declared, roll.never_heard_of
+    declaration, absent = roll.present[0].declared, roll.unheard_ranks
     assert declaration is not None
-    names = called(declaration, absent, 16)
-    present = f"{len(roll.here)} of {roll.size} have"
+    names = describe_tasks(declaration, absent, 16)
+    present = f"{len(roll.present)} of {roll.size} have"
     summary = f"{names} {_has(absent)} not joined ({present})"
-    refused = turned_away(view, roll)
+    refused = relevant_knocks(view, roll)
     if refused:
-        summary += f"; {away(refused[0])}"
+        summary += f"; {describe_turned_away(refused[0])}"
     return Claim(
         summary=summary,
-        who=tuple(who(declaration, r) for r in absent),
+        who=tuple(who_has_rank(declaration, r) for r in absent),
         evidence=(
             Evidence(f"world size {roll.size}", declaration.origin or declaration.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
             *((Evidence(f"rendezvous at {view.place}", "--coordinator"),) if view.place else ()),
-            *(Evidence(reason, "roll call") for reason in map(away, refused[1:])),
+            *(Evidence(reason, "roll call") for reason in map(describe_turned_away, refused[1:])),
         ),
         fix=_advise_ssh(declaration.origin, absent)
         or (FIX_BY_REJECTION[refused[0].kind] if refused else "")
         or f"start {names}, or "
-        f"{_advise_fewer_members(declaration, len(roll.here))}{_advise_coordinator(view.place)}",
+        f"{_advise_fewer_members(declaration, len(roll.present))}{_advise_coordinator(view.place)}",
         # Members that are already inside init may meet ranks there that this agent cannot see.
         certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
         since=since,
@@ -106,13 +109,13 @@ def _claim_ended_by_launcher(roll: RollCall, ended: tuple[Member, ...]) -> Claim
     """Report ranks whose peers were ended in init, as a launcher does when one of its workers fails."""
     declaration = ended[0].declared
     assert declaration is not None
-    absent = unaccounted(roll)
-    absent_names = called(declaration, absent, 16)
+    absent = unaccounted_ranks(roll)
+    absent_names = describe_tasks(declaration, absent, 16)
     return Claim(
         summary=f"{absent_names} {_has(absent)} not joined; {member_names.names(ended)} waited in init "
         "until the "
         f"launcher ended {'it' if len(ended) == 1 else 'them'}",
-        who=tuple(who(declaration, r) for r in absent),
+        who=tuple(who_has_rank(declaration, r) for r in absent),
         evidence=(Evidence(f"world size {roll.size}", declaration.origin or declaration.call),),
         fix=f"read the output of {absent_names}: most likely it failed before init, and the launcher "
         "ended the "

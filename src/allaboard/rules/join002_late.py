@@ -44,7 +44,7 @@ def _claim(view: JobView, roll: RollCall, member: Member, waited: float, hard: b
     frame = member.stack.user if member.stack is not None else None
     doing = f"at {frame}" if frame is not None else _describe_phase(member)
     evidence = [
-        Evidence(f"{len(roll.here)} of {roll.size} have joined, {waited:.0f} s ago", "roll call")
+        Evidence(f"{len(roll.present)} of {roll.size} have joined, {waited:.0f} s ago", "roll call")
     ]
     if frame is not None and frame.text:
         evidence.append(Evidence(frame.text, f"{frame.file}:{frame.line}"))

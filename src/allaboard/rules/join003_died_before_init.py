@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.analysis.failures.known_errors import known_error_advice
-from allaboard.analysis.roll_call.ended_by_launcher import sent_away
+from allaboard.analysis.roll_call.ended_by_launcher import members_ended_by_launcher
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
@@ -27,9 +27,9 @@ from allaboard.facts.signal_name import signal_name
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         waits = _others_wait_in_init(view, roll)
-        ended_by_launcher = sent_away(roll)
+        ended_by_launcher = members_ended_by_launcher(roll)
         for ended_member in (
-            m for m in roll.gone if not _raised_in(roll, m) and m not in ended_by_launcher
+            m for m in roll.ended if not _raised_in(roll, m) and m not in ended_by_launcher
         ):
             # A child process may be any program: only a member that was held surely belongs to the job.
             if ended_member.interrupted is None and (
@@ -40,7 +40,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _others_wait_in_init(view: JobView, roll: RollCall) -> bool:
     """Return True if members that were not held (`--observe`) have waited in init for STOOD seconds."""
-    since = max((m.phase_since for m in roll.inside), default=view.now)
+    since = max((m.phase_since for m in roll.in_init), default=view.now)
     return bool(roll.missing) and view.now - since >= MIN_STUCK_S
 
 
@@ -66,7 +66,7 @@ def _claim(roll: RollCall, member: Member) -> Claim:
     elif end.last_line:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     evidence.append(
-        Evidence(f"{len(roll.held or roll.inside)} of {roll.size} wait in init", "roll call")
+        Evidence(f"{len(roll.held or roll.in_init)} of {roll.size} wait in init", "roll call")
     )
     location = f" at {error.where}" if error is not None and error.where is not None else ""
     host, name = member.who.host, member.who.name

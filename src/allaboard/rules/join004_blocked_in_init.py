@@ -26,10 +26,10 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     TF2_CHIEF,
     collective_with_servers,
 )
-from allaboard.analysis.roll_call.previous_attempt import BUSY, before
-from allaboard.analysis.roll_call.reinit import OWN_PORT, joined_again
+from allaboard.analysis.roll_call.previous_attempt import BUSY_CORES, members_of_previous_attempt
+from allaboard.analysis.roll_call.reinit import OWN_PORT_ADVICE, has_joined_again
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
-from allaboard.analysis.roll_call.task_names import called
+from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Address,
@@ -53,14 +53,14 @@ MIN_BLOCKED_S = 20.0
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        blocked_members = list(roll.inside)
-        if not blocked_members or any(m.cpu > BUSY for m in blocked_members):
+        blocked_members = list(roll.in_init)
+        if not blocked_members or any(m.cpu > BUSY_CORES for m in blocked_members):
             continue
-        if roll.gone or any(collective_with_servers(m) for m in blocked_members):
+        if roll.ended or any(collective_with_servers(m) for m in blocked_members):
             continue  # JOIN003 or a PS rule reports the cause
-        if before(view, roll):
+        if members_of_previous_attempt(view, roll):
             continue  # JOIN008
-        if roll.never_heard_of:
+        if roll.unheard_ranks:
             continue  # JOIN001 reports it, or they run without the probe and may be inside init
         since = max(m.phase_since for m in blocked_members)
         if view.now - since < MIN_BLOCKED_S:
@@ -68,12 +68,12 @@ def check(view: JobView) -> Iterator[Claim]:
         call = (
             blocked_members[0].declared.call if blocked_members[0].declared is not None else "init"
         )
-        missing_names = called(blocked_members[0].declared, roll.missing, 64)
+        missing_names = describe_tasks(blocked_members[0].declared, roll.missing, 64)
         elsewhere = _rank_0_on_wrong_port(blocked_members)
         if elsewhere is not None:
             yield _claim_wrong_port(elsewhere, blocked_members, since)
             continue
-        completed = [m for m in roll.here if m.phase > Phase.JOINING]
+        completed = [m for m in roll.present if m.phase > Phase.JOINING]
         remainder = "no rank is missing"
         if roll.missing:
             remainder = (
@@ -82,12 +82,12 @@ def check(view: JobView) -> Iterator[Claim]:
         elif _connects_to_servers(blocked_members[0]):
             remainder = "all tasks that it connects to are up"
         elif completed:
-            completed_names = called(None, (m.who.rank for m in completed), 64)
+            completed_names = describe_tasks(None, (m.who.rank for m in completed), 64)
             remainder = f"{completed_names} {'have' if len(completed) > 1 else 'has'} completed it"
         blocked = f"{len(blocked_members)} of {roll.size} are"
         if _connects_to_servers(blocked_members[0]):
             blocked = f"{names(blocked_members)} {'are' if len(blocked_members) > 1 else 'is'}"
-        again = all(map(joined_again, blocked_members)) and not roll.missing
+        again = all(map(has_joined_again, blocked_members)) and not roll.missing
         yield Claim(
             summary=f"{blocked} blocked inside {call}; {remainder}",
             who=tuple(m.who for m in blocked_members),
@@ -139,8 +139,8 @@ def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
             f"on {first_who.host}: {tries}   # it waits without limit for a task that refuses or does not "
             "answer"
         )
-    if all(map(joined_again, blocked_members)):
-        return OWN_PORT
+    if all(map(has_joined_again, blocked_members)):
+        return OWN_PORT_ADVICE
     if len({m.who.host for m in blocked_members}) > 1:
         return (
             "let every host reach every other on all ports above 1024, or set GLOO_SOCKET_IFNAME or "

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
-from allaboard.analysis.roll_call.task_names import called
+from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import declared, ended, gathering, held
@@ -24,7 +24,7 @@ from allaboard.facts.samples import declared, ended, gathering, held
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        for twins in roll.twice:
+        for twins in roll.duplicates:
             alive = tuple(m for m in twins if m.alive)
             if len(alive) > 1:
                 yield _claim(roll, alive, view.joined, view.place)
@@ -35,8 +35,8 @@ def _claim(roll: RollCall, twins: tuple[Member, ...], joined: bool, coordinator:
     tasks = declaration is not None and bool(declaration.cluster)
     which = twins[0].who.name if tasks else f"rank {rank}"
     # If more ranks are missing than were claimed twice, some of them may still join.
-    complete = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.twice)
-    absent = f"; no process is {called(declaration, roll.missing)}" if complete else ""
+    complete = 0 < len(roll.missing) <= sum(len(t) - 1 for t in roll.duplicates)
+    absent = f"; no process is {describe_tasks(declaration, roll.missing)}" if complete else ""
     hosts = list(dict.fromkeys(m.who.host for m in twins))
     on = f", on {' and '.join(hosts)}" if joined else ""
     each = [f"pid {m.who.pid}" + (f" on {m.who.host}" if joined else "") for m in twins]

@@ -22,9 +22,9 @@ from allaboard.facts.samples import declared, gathering, held
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        present = {s: ms for s, ms in roll.sizes.items() if any(_counts(m) for m in ms)}
-        if len(present) > 1 and roll.settled(view.now):
-            yield _claim_tie(roll) if roll.tied else _claim(roll)
+        present = {s: ms for s, ms in roll.members_by_size.items() if any(_counts(m) for m in ms)}
+        if len(present) > 1 and roll.is_settled(view.now):
+            yield _claim_tie(roll) if roll.is_tied else _claim(roll)
 
 
 def _counts(member: Member) -> bool:
@@ -37,7 +37,9 @@ def _counts(member: Member) -> bool:
 
 
 def _claim(roll: RollCall) -> Claim:
-    minority = tuple(m for size, ms in roll.sizes.items() if size != roll.size for m in ms)
+    minority = tuple(
+        m for size, ms in roll.members_by_size.items() if size != roll.size for m in ms
+    )
     minority_sizes = {m.declared.world_size for m in minority if m.declared is not None}
     sizes = ", ".join(str(s) for s in sorted(minority_sizes))
     lists = _task_difference(roll, minority)
@@ -47,7 +49,7 @@ def _claim(roll: RollCall) -> Claim:
         who=tuple(m.who for m in minority),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
-            for m in (*minority[:2], roll.sizes[roll.size][0])
+            for m in (*minority[:2], roll.members_by_size[roll.size][0])
             if m.declared is not None
         ),
         fix=f"give {names(minority)} the same cluster as the others in TF_CONFIG"
@@ -72,7 +74,7 @@ def _world_size_source(member: Member) -> str:
 
 def _task_difference(roll: RollCall, minority: tuple[Member, ...]) -> str:
     """Return which tasks its cluster lacks or has in addition, or ""."""
-    declaration, majority = minority[0].declared, roll.sizes[roll.size][0].declared
+    declaration, majority = minority[0].declared, roll.members_by_size[roll.size][0].declared
     if declaration is None or majority is None or not (declaration.cluster and majority.cluster):
         return ""
     lacks = [t.replace(":", " ") for t in majority.cluster if t not in declaration.cluster]
@@ -88,7 +90,9 @@ def _task_difference(roll: RollCall, minority: tuple[Member, ...]) -> str:
 def _claim_tie(roll: RollCall) -> Claim:
     """Report a tie: as many members declared one world size as another, so nothing shows which is right."""
     by_size = {
-        s: ms for s, ms in sorted(roll.sizes.items()) if len(ms) == len(roll.sizes[roll.size])
+        s: ms
+        for s, ms in sorted(roll.members_by_size.items())
+        if len(ms) == len(roll.members_by_size[roll.size])
     }
     members = tuple(m for ms in by_size.values() for m in ms)
     sizes = " or ".join(str(s) for s in by_size)

@@ -25,7 +25,7 @@ Clusters = list[tuple[dict[str, str], list[Member]]]
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
-        if roll.held and roll.settled(view.now):
+        if roll.held and roll.is_settled(view.now):
             clusters = _clusters(roll)
             if clusters:
                 claims = list(_task_names(view, roll, clusters)) or list(_task_addresses(clusters))
@@ -104,7 +104,7 @@ def _clusters(roll: RollCall) -> Clusters:
     long, and nearly all members share one object."""
     by_text: Clusters = []
     members_by_id: dict[int, list[Member]] = {}
-    for member in roll.here:
+    for member in roll.present:
         cluster = member.declared.cluster if member.declared else None
         if not cluster:
             continue
@@ -185,11 +185,11 @@ def _task_orders(clusters: Clusters) -> Iterator[Claim]:
 
 def _rendezvous_addresses(roll: RollCall) -> Iterator[Claim]:
     """Report PyTorch and JAX members whose rendezvous addresses have different ports."""
-    counts = Counter([m.declared.place for m in roll.here if m.declared and m.declared.place])
+    counts = Counter([m.declared.place for m in roll.present if m.declared and m.declared.place])
     if len(counts) < 2 or len({_port(p) for p in counts}) < 2:
         return
     leader = next(
-        (m.declared.place for m in roll.here if m.declared and m.declared.rank == 0), None
+        (m.declared.place for m in roll.present if m.declared and m.declared.rank == 0), None
     )
     right = counts.most_common(1)[0][0]
     if len(set(counts.values())) == 1 and leader is not None:
@@ -197,7 +197,7 @@ def _rendezvous_addresses(roll: RollCall) -> Iterator[Claim]:
     for address in counts:
         if _port(address) == _port(right):
             continue
-        members = [m for m in roll.here if m.declared and m.declared.place == address]
+        members = [m for m in roll.present if m.declared and m.declared.place == address]
         names = ", ".join(f"rank {m.who.rank}" for m in members)
         declaration = members[0].declared
         yield Claim(

@@ -24,8 +24,11 @@ from typing import Any
 import msgspec
 
 from allaboard.analysis.member_names import on_host, ranked
-from allaboard.analysis.roll_call.previous_attempt import before, misled
-from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
+from allaboard.analysis.roll_call.previous_attempt import (
+    members_misled_by_store,
+    members_of_previous_attempt,
+)
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -59,7 +62,7 @@ def check(view: JobView) -> Iterator[Claim]:
         yield _claim_held_port(view, waiting[0], holder)
     yield from _stale_files(view, rolls)
     yield from _misled_restarts(view, rolls)
-    tried = attempt(view, Answer.STORE)
+    tried = find_attempt(view, Answer.STORE)
     if tried is None or not rolls or not 0 < rolls[0].size <= tried.call.joined:
         return
     yield Claim(
@@ -70,7 +73,7 @@ def check(view: JobView) -> Iterator[Claim]:
             Evidence(f"init/ = {tried.call.joined}, world size {rolls[0].size}", "TCPStore"),
             *tried.evidence[1:],
         ),
-        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # if it is an earlier run, end it or "
+        fix=f"on {tried.host_name}: ss -ltnp 'sport = :{tried.port}'   # if it is an earlier run, end it or "
         "use another port; if it is this run and this worker was restarted, restart all workers",
         since=tried.call.since,
     )
@@ -81,8 +84,8 @@ def _misled_restarts(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Cla
     PyTorch 2.4), where the addresses of the earlier ranks remain: a rank that reads one connects to a closed
     port."""
     for roll in rolls:
-        misled_members = misled(view, roll)
-        earlier = before(view, roll) if misled_members else ()
+        misled_members = members_misled_by_store(view, roll)
+        earlier = members_of_previous_attempt(view, roll) if misled_members else ()
         if not earlier:
             continue
         declaration = misled_members[0].declared
@@ -147,7 +150,7 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[RollCall, ...]) -> Ite
     to do so decides, and only a file older than the job is reported. Members on other hosts may have created
     it legitimately, until as many have joined as there are."""
     for roll in rolls:
-        if not roll.complete or len(roll.held) < roll.size:
+        if not roll.is_complete or len(roll.held) < roll.size:
             continue
         last_member = max(roll.held, key=lambda m: m.phase_since)
         declaration, joined = (
@@ -282,7 +285,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "all of its clients have joined": (
-            calling(Answer.STORE, 3.0, joined=3),
+            example_attempt(Answer.STORE, 3.0, joined=3),
             "the store at node0:29500 belongs to a run that is already complete: all 3 of its clients "
             "have joined",
         ),
@@ -334,7 +337,7 @@ RULE = Rule(
         "not all are here yet": _file_view(1, size=3),
         "ranks elsewhere may have joined it": _file_view(1, launched=0),
         "a file that plain ranks of this run have joined": _joined_file_view(2),
-        "a plain rank 0 that still waits": calling(Answer.STORE, 30.0, joined=1),
+        "a plain rank 0 that still waits": example_attempt(Answer.STORE, 30.0, joined=1),
         "another job's, which may train": gathering(
             held(0),
             joined=True,
@@ -342,7 +345,7 @@ RULE = Rule(
             launched=1,
             holder=msgspec.structs.replace(_OLD, job="ALLABOARD_JOB_ID=B"),
         ),
-        "nothing is known of it": calling(Answer.STORE, 30.0, joined=-1),
+        "nothing is known of it": example_attempt(Answer.STORE, 30.0, joined=-1),
     },
     since="0.1",
     drill=("net-earlier-run", "file-stale", "file-left"),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -55,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
     waiting = [m for roll in roll_calls(view) for m in roll.held]
     if holder is not None and holder.answer is Answer.STORE and waiting:
         yield from _held_port(view, waiting[0], holder)
-    tried = attempt(view, Answer.OTHER)
+    tried = find_attempt(view, Answer.OTHER)
     turned = tried is not None and tried.call.kind == "other-job"
     if tried is not None and turned and view.now - tried.call.since >= MIN_REJECTED_S:
         yield Claim(
@@ -64,7 +64,7 @@ def check(view: JobView) -> Iterator[Claim]:
             evidence=(*_job_ids(tried.call.said), *tried.evidence),
             fix="give each job its own port, or end the other job",
             # It may be the previous run, which is about to end.
-            certainty=Certainty.LIKELY if tried.waited < view.timeout else Certainty.CERTAIN,
+            certainty=Certainty.LIKELY if tried.waited_s < view.timeout else Certainty.CERTAIN,
             since=tried.call.since,
             awaits=True,
         )
@@ -121,7 +121,7 @@ RULE = Rule(
             "port 29500 on a is held by another job: pid 77 (python train.py)",
         ),
         "this job is rejected": (
-            calling(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job"),
+            example_attempt(Answer.OTHER, 3.0, "belongs to job 41, this is 42", kind="other-job"),
             "another job is using node0:29500; this job is rejected there",
         ),
     },
@@ -133,7 +133,7 @@ RULE = Rule(
             launched=1,
             holder=msgspec.structs.replace(_HELD, ours=True),
         ),
-        "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
+        "another program": example_attempt(Answer.OTHER, 3.0, "b'220 smtp'"),
         "alone": gathering(held(0), joined=True, leads=True, launched=1),
     },
     since="0.1",

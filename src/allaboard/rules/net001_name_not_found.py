@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.rendezvous_attempt import (
     RendezvousAttempt,
-    attempt,
-    calling,
-    overdue,
+    example_attempt,
+    find_attempt,
+    find_overdue_attempt,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
@@ -29,13 +29,15 @@ MIN_FAILING_S = 2.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.NO_NAME) or overdue(view, Answer.NO_NAME, served=True)
+    tried = find_attempt(view, Answer.NO_NAME) or find_overdue_attempt(
+        view, Answer.NO_NAME, include_serving=True
+    )
     if tried is None or view.now - tried.call.since < MIN_FAILING_S:
         return
     # The name of a pod or a new host appears when that starts; a name in brackets never resolves.
-    may_come = tried.waited < view.timeout and not tried.name.startswith("[")
+    may_come = tried.waited_s < view.timeout and not tried.host_name.startswith("[")
     yield Claim(
-        summary=f"{tried.member.who.host} cannot resolve {tried.name}, the host of the rendezvous address",
+        summary=f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous address",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),
@@ -47,12 +49,10 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _fix(tried: RendezvousAttempt) -> str:
-    if tried.name.startswith("["):
-        return (
-            f"export MASTER_ADDR={tried.name.strip('[]')}   # PyTorch expects it without brackets"
-        )
+    if tried.host_name.startswith("["):
+        return f"export MASTER_ADDR={tried.host_name.strip('[]')}   # PyTorch expects it without brackets"
     return (
-        f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.name)}   "
+        f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.host_name)}   "
         "# then fix the name server or /etc/hosts, or use an IP address"
     )
 
@@ -63,20 +63,20 @@ RULE = Rule(
     check=check,
     fires_on={
         "unknown name": (
-            calling(Answer.NO_NAME, 3.0, "Name or service not known"),
+            example_attempt(Answer.NO_NAME, 3.0, "Name or service not known"),
             "a cannot resolve node0, the host of the rendezvous address",
         ),
         "a parameter server's host": (
-            calling(Answer.NO_NAME, 61.0, "Name or service not known", serves=True),
+            example_attempt(Answer.NO_NAME, 61.0, "Name or service not known", serves=True),
             "a cannot resolve node0, the host of the rendezvous address",
         ),
     },
     silent_on={
-        "a parameter server, up before the first host has its name": calling(
+        "a parameter server, up before the first host has its name": example_attempt(
             Answer.NO_NAME, 59.0, "Name or service not known", serves=True
         ),
-        "just begun": calling(Answer.NO_NAME, 1.0, "Name or service not known"),
-        "refused": calling(Answer.REFUSED, 3.0, "Connection refused"),
+        "just begun": example_attempt(Answer.NO_NAME, 1.0, "Name or service not known"),
+        "refused": example_attempt(Answer.REFUSED, 3.0, "Connection refused"),
     },
     since="0.1",
     drill=("net-no-name", "net-no-name-of-server"),

@@ -15,24 +15,26 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling, overdue
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_overdue_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = overdue(view, Answer.REFUSED)
+    tried = find_overdue_attempt(view, Answer.REFUSED)
     if tried is None:
         return
     was_reachable = tried.call.shook
-    advice = f"check that rank 0 runs on {tried.name}, has started, and uses port {tried.port};"
+    advice = (
+        f"check that rank 0 runs on {tried.host_name}, has started, and uses port {tried.port};"
+    )
     if "MASTER_PORT" in tried.origin:
         advice += " MASTER_PORT must be the same on all hosts;"
     if not was_reachable:
         advice += " if it waits there, a firewall rejects the connection;"
-    if tried.numeric.startswith("127.") or tried.numeric == "::1":
+    if tried.resolved_host.startswith("127.") or tried.resolved_host == "::1":
         advice = (
-            f"use the address of rank 0's host, unless it is this host: with {tried.name} every host "
+            f"use the address of rank 0's host, unless it is this host: with {tried.host_name} every host "
             "connects "
             "to itself;"
         )
@@ -46,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
         f"connection refused (the host is up, but {state})",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"{advice} nc -vz {shlex.quote(tried.name)} {tried.port}",
+        fix=f"{advice} nc -vz {shlex.quote(tried.host_name)} {tried.port}",
         since=tried.call.since,
         awaits=True,
     )
@@ -58,22 +60,22 @@ RULE = Rule(
     check=check,
     fires_on={
         "rank 0 has not joined": (
-            calling(Answer.REFUSED, said="Connection refused"),
+            example_attempt(Answer.REFUSED, said="Connection refused"),
             "a cannot connect to the rendezvous address node0:29500: connection refused (the host is up, "
             "but nothing listens on that port)",
         ),
         "the roll call was reachable before": (
-            calling(Answer.REFUSED, said="Connection refused", shook=True),
+            example_attempt(Answer.REFUSED, said="Connection refused", shook=True),
             "a cannot connect to the rendezvous address node0:29500: connection refused (the host is up, "
             "but what listened there has stopped)",
         ),
     },
     silent_on={
-        "a parameter server, up long before the others": calling(
+        "a parameter server, up long before the others": example_attempt(
             Answer.REFUSED, 600.0, serves=True
         ),
-        "before the timeout": calling(Answer.REFUSED, 30.0, "Connection refused"),
-        "silence": calling(Answer.SILENT),
+        "before the timeout": example_attempt(Answer.REFUSED, 30.0, "Connection refused"),
+        "silence": example_attempt(Answer.SILENT),
     },
     since="0.1",
     drill=("net-first-absent", "net-rejected"),

@@ -15,16 +15,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling, overdue
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_overdue_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = overdue(view, Answer.SILENT, served=True)
+    tried = find_overdue_attempt(view, Answer.SILENT, include_serving=True)
     if tried is None:
         return
-    host, numeric = tried.member.who.host, shlex.quote(tried.numeric)
+    host, numeric = tried.member.who.host, shlex.quote(tried.resolved_host)
     yield Claim(
         summary=f"{host} gets no answer from the rendezvous address {tried.call.address}: "
         "a firewall drops the packets, or the host is down",
@@ -45,22 +45,22 @@ RULE = Rule(
     check=check,
     fires_on={
         "dropped": (
-            calling(Answer.SILENT, said="no answer in 3 s"),
+            example_attempt(Answer.SILENT, said="no answer in 3 s"),
             "a gets no answer from the rendezvous address node0:29500: a firewall drops the packets, or "
             "the host is down",
         ),
         "a parameter server's host": (
-            calling(Answer.SILENT, said="no answer in 3 s", serves=True),
+            example_attempt(Answer.SILENT, said="no answer in 3 s", serves=True),
             "a gets no answer from the rendezvous address node0:29500: a firewall drops the packets, or "
             "the host is down",
         ),
     },
     silent_on={
-        "a parameter server that had joined before": calling(
+        "a parameter server that had joined before": example_attempt(
             Answer.SILENT, serves=True, shook=True
         ),
-        "before the timeout": calling(Answer.SILENT, 30.0),
-        "refused": calling(Answer.REFUSED),
+        "before the timeout": example_attempt(Answer.SILENT, 30.0),
+        "refused": example_attempt(Answer.REFUSED),
     },
     since="0.1",
     drill=("net-dropped", "net-dropped-both"),

@@ -15,13 +15,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling, overdue
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_overdue_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = overdue(view, Answer.UNREACHABLE, served=True)
+    tried = find_overdue_attempt(view, Answer.UNREACHABLE, include_serving=True)
     if tried is None:
         return
     host = tried.member.who.host
@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{host} cannot reach the rendezvous address {tried.call.address}: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {host}: ip route get {shlex.quote(tried.numeric)}   # then fix the route, the interface or "
+        fix=f"on {host}: ip route get {shlex.quote(tried.resolved_host)}   # then fix the route, the interface or "
         "the address",
         severity=tried.severity,
         certainty=tried.certainty,
@@ -44,17 +44,17 @@ RULE = Rule(
     check=check,
     fires_on={
         "no route": (
-            calling(Answer.UNREACHABLE, said="No route to host"),
+            example_attempt(Answer.UNREACHABLE, said="No route to host"),
             "a cannot reach the rendezvous address node0:29500: No route to host",
         ),
         "a parameter server's host": (
-            calling(Answer.UNREACHABLE, said="No route to host", serves=True),
+            example_attempt(Answer.UNREACHABLE, said="No route to host", serves=True),
             "a cannot reach the rendezvous address node0:29500: No route to host",
         ),
     },
     silent_on={
-        "before the timeout": calling(Answer.UNREACHABLE, 30.0),
-        "silence": calling(Answer.SILENT),
+        "before the timeout": example_attempt(Answer.UNREACHABLE, 30.0),
+        "silence": example_attempt(Answer.SILENT),
     },
     since="0.1",
     drill=("net-unreachable",),

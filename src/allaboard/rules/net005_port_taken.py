@@ -21,13 +21,13 @@ from allaboard.analysis.failures.failure_causality import (
     is_failure_settling,
     order_failures,
 )
-from allaboard.analysis.failures.port_in_use import lacks_port, port_taken
+from allaboard.analysis.failures.port_in_use import failed_on_taken_port, find_taken_port
 from allaboard.analysis.member_names import on_host
 from allaboard.analysis.roll_call.rendezvous_attempt import (
     RendezvousAttempt,
-    attempt,
-    calling,
-    overdue,
+    example_attempt,
+    find_attempt,
+    find_overdue_attempt,
 )
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Relations, Rule
@@ -61,7 +61,9 @@ def check(view: JobView) -> Iterator[Claim]:
     if view.holder is not None and view.holder.answer is not Answer.STORE:
         yield from _held_ports(view, view.holder)
     yield from _failed_binds(view)
-    tried = attempt(view, *ANSWERS) or overdue(view, *ANSWERS, served=True)
+    tried = find_attempt(view, *ANSWERS) or find_overdue_attempt(
+        view, *ANSWERS, include_serving=True
+    )
     if tried is None or view.now - tried.call.since < MIN_HELD_S or tried.call.tries < 2:
         return
     if tried.call.kind:
@@ -72,10 +74,10 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{PROGRAM[tried.call.answer]} listens at the rendezvous address {tried.call.address}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {tried.name}: ss -ltnp 'sport = :{tried.port}'   # end it, or use another port; "
+        fix=f"on {tried.host_name}: ss -ltnp 'sport = :{tried.port}'   # end it, or use another port; "
         f"if rank 0 is not there, correct {_origin(tried)}",
         severity=tried.severity,
-        certainty=tried.certainty if sure or tried.waited >= view.timeout else Certainty.LIKELY,
+        certainty=tried.certainty if sure or tried.waited_s >= view.timeout else Certainty.LIKELY,
         since=tried.call.since,
     )
 
@@ -158,10 +160,10 @@ def _find_member(view: JobView, host: str, pid: int) -> Member | None:
 def _failed_binds(view: JobView) -> Iterator[Claim]:
     """Report a framework that could not listen on its port."""
     failed = order_failures(view)
-    for member in failed.began:
-        if not lacks_port(member) or is_failure_settling(view, member):
+    for member in failed.root_failures:
+        if not failed_on_taken_port(member) or is_failure_settling(view, member):
             continue
-        error, port = member.raised, port_taken(member.raised, member.declared)
+        error, port = member.raised, find_taken_port(member.raised, member.declared)
         assert error is not None
         declaration = member.declared
         named = f"port {port}" if port else "its port"
@@ -179,7 +181,10 @@ def _failed_binds(view: JobView) -> Iterator[Claim]:
             summary=f"{member.who.name} could not listen on {named}: it was already in "
             f"use{_by_holder(own_member, holder)}",
             who=(member.who,),
-            evidence=(*evidence, *(failed.of_it(member) if failed.began == (member,) else ())),
+            evidence=(
+                *evidence,
+                *(failed.consequence_evidence(member) if failed.root_failures == (member,) else ()),
+            ),
             fix=(f"ss -ltnp 'sport = :{port}'" if port else "ss -ltnp")
             + (
                 "   # the script itself listens there: let it use another port"
@@ -222,16 +227,16 @@ RULE = Rule(
     check=check,
     fires_on={
         "seen from another host": (
-            calling(Answer.HTTP, 3.0, "HTTP/1.1"),
+            example_attempt(Answer.HTTP, 3.0, "HTTP/1.1"),
             "a web server listens at the rendezvous address node0:29500",
         ),
         "a silent listener": (
-            calling(Answer.MUTE, 3.0, "nothing is said"),
+            example_attempt(Answer.MUTE, 3.0, "nothing is said"),
             "a program that accepts connections and never answers listens at the rendezvous address "
             "node0:29500",
         ),
         "seen from a parameter server's host": (
-            calling(Answer.HTTP, 61.0, "HTTP/1.1", serves=True),
+            example_attempt(Answer.HTTP, 61.0, "HTTP/1.1", serves=True),
             "a web server listens at the rendezvous address node0:29500",
         ),
         "on the host itself": (
@@ -272,10 +277,10 @@ RULE = Rule(
         "a port of the user's own": job(
             ended(0, raised=("OSError", "[Errno 98] Address already in use")), waiting(1)
         ),
-        "just seen": calling(Answer.HTTP, 1.0),
-        "a parameter server that was up early": calling(Answer.HTTP, 30.0, serves=True),
+        "just seen": example_attempt(Answer.HTTP, 1.0),
+        "a parameter server that was up early": example_attempt(Answer.HTTP, 30.0, serves=True),
         "a store is another rule's": _holding(Answer.STORE),
-        "the framework's own server": calling(Answer.GRPC, 30.0),
+        "the framework's own server": example_attempt(Answer.GRPC, 30.0),
     },
     since="0.1",
     drill=("net-web-server", "net-silent-listener", "port-taken"),

@@ -26,7 +26,7 @@ def check(view: JobView) -> Iterator[Claim]:
         address = member.facts.get("data address", "")
         if not (address.startswith("127.") or address == "::1") or not _uses_own_name(member):
             continue
-        if len({m.who.host for m in roll.here}) > 1:
+        if len({m.who.host for m in roll.present}) > 1:
             yield _claim(member, address)
 
 

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.roll_call.rendezvous_attempt import calling, overdue
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_overdue_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = overdue(view, Answer.UNPOSTED)
+    tried = find_overdue_attempt(view, Answer.UNPOSTED)
     if tried is None:
         return
     declaration, host = tried.member.declared, tried.member.who.host
@@ -47,7 +47,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _view(rendezvous: str, waited: float) -> JobView:
-    view = calling(Answer.UNPOSTED, waited, "no file /shared/meeting.allaboard")
+    view = example_attempt(Answer.UNPOSTED, waited, "no file /shared/meeting.allaboard")
     (member,) = view.members
     assert member.declared is not None
     declaration = msgspec.structs.replace(member.declared, place=rendezvous)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, JobView, Stage
 
@@ -34,14 +34,14 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.OTHER, served=True)
+    tried = find_attempt(view, Answer.OTHER, include_serving=True)
     if tried is None or view.now - tried.call.since < MIN_REJECTED_S:
         return
     kind = tried.call.kind
     if kind not in FIXES:
         return
     host = tried.member.who.host
-    passes = kind == "other-round" and tried.waited < view.timeout
+    passes = kind == "other-round" and tried.waited_s < view.timeout
     yield Claim(
         summary=f"{host} is rejected at the rendezvous address {tried.call.address}: {tried.call.said}",
         who=(tried.member.who,),
@@ -60,15 +60,17 @@ RULE = Rule(
     check=check,
     fires_on={
         "another secret": (
-            calling(Answer.OTHER, 3.0, "does not know the job's secret", kind="no-secret"),
+            example_attempt(Answer.OTHER, 3.0, "does not know the job's secret", kind="no-secret"),
             "a is rejected at the rendezvous address node0:29500: does not know the job's secret",
         ),
         "an agent of the previous attempt": (
-            calling(Answer.OTHER, 3.0, "is in round 0, this job in round 1", kind="other-round"),
+            example_attempt(
+                Answer.OTHER, 3.0, "is in round 0, this job in round 1", kind="other-round"
+            ),
             "a is rejected at the rendezvous address node0:29500: is in round 0, this job in round 1",
         ),
         "no certificate": (
-            calling(
+            example_attempt(
                 Answer.OTHER,
                 3.0,
                 "it speaks TLS, and this host was given no certificate",
@@ -78,7 +80,7 @@ RULE = Rule(
             "no certificate",
         ),
         "a certificate that has expired": (
-            calling(
+            example_attempt(
                 Answer.OTHER,
                 3.0,
                 "our certificate is not taken there: certificate expired",
@@ -89,14 +91,16 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "another program": calling(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "another job, which JOIN009 reports": calling(
+        "another program": example_attempt(Answer.OTHER, 3.0, "b'220 smtp'"),
+        "another job, which JOIN009 reports": example_attempt(
             Answer.OTHER, 3.0, "belongs to job 41", kind="other-job"
         ),
-        "the leader is still ending the previous attempt": calling(
+        "the leader is still ending the previous attempt": example_attempt(
             Answer.OTHER, 0.5, "is in round 1, this job in round 0", kind="other-round"
         ),
-        "just once": calling(Answer.OTHER, 0.5, "does not know the job's secret", kind="no-secret"),
+        "just once": example_attempt(
+            Answer.OTHER, 0.5, "does not know the job's secret", kind="no-secret"
+        ),
     },
     since="0.1",
     drill=("net-other-secret",),

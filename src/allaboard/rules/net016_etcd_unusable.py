@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.roll_call.rendezvous_attempt import attempt, calling
+from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import NOW, declared, held
@@ -38,12 +38,12 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    tried = attempt(view, Answer.FAILED, served=True)
+    tried = find_attempt(view, Answer.FAILED, include_serving=True)
     if tried is None or not tried.call.address.startswith(("etcd://", "etcds://")):
         return
     kind, error = tried.call.kind, tried.call.said
     lasted = (
-        tried.waited >= view.timeout
+        tried.waited_s >= view.timeout
         if kind == PASSING_KIND
         else view.now - tried.call.since >= MIN_FAILING_S
     )
@@ -79,7 +79,7 @@ def _server_view(shook: bool = False) -> JobView:
 def _etcd_view(
     kind: str, error: str, waited: float = 61.0, address: str = "etcd://node9:2379/my-job"
 ) -> JobView:
-    view = calling(Answer.FAILED, waited, error, kind=kind)
+    view = example_attempt(Answer.FAILED, waited, error, kind=kind)
     assert isinstance(view.call, Call)
     call = msgspec.structs.replace(view.call, address=address, met="")
     return msgspec.structs.replace(view, call=call)

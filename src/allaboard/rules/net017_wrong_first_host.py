@@ -18,7 +18,11 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import four
-from allaboard.analysis.roll_call.rendezvous_attempt import RendezvousAttempt, attempt, calling
+from allaboard.analysis.roll_call.rendezvous_attempt import (
+    RendezvousAttempt,
+    example_attempt,
+    find_attempt,
+)
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
@@ -34,7 +38,7 @@ MIN_STRAYED_S = 1.5
 
 def check(view: JobView) -> Iterator[Claim]:
     yield from _strayed_hosts(view)
-    tried = attempt(view, Answer.OTHER, Answer.REFUSED)
+    tried = find_attempt(view, Answer.OTHER, Answer.REFUSED)
     if tried is None:
         return
     if tried.call.kind == "elsewhere":
@@ -49,8 +53,8 @@ def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
     """Report the answer of a host that is not the leader and says which host it is."""
     answering_host, _, right = answer_text.partition(", and itself goes to ")
     own_host = tried.member.who.host
-    name = shlex.quote(tried.name)
-    same_name = Address.from_endpoint(right).host == tried.name
+    name = shlex.quote(tried.host_name)
+    same_name = Address.from_endpoint(right).host == tried.host_name
     return Claim(
         summary=f"{own_host} connects to the wrong host: {_configured_address(tried)} leads to "
         f"{answering_host.removeprefix('this is ')}",
@@ -91,7 +95,7 @@ def _claim_foreign_address(tried: RendezvousAttempt) -> Claim:
         "where nothing listens",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on every host: use an address of {own_host} (ip -br addr), or start rank 0 on {tried.name}",
+        fix=f"on every host: use an address of {own_host} (ip -br addr), or start rank 0 on {tried.host_name}",
         # The address of a Kubernetes service may be forwarded to this host, for the framework's port only.
         certainty=Certainty.LIKELY,
         since=tried.call.since,
@@ -103,7 +107,9 @@ def _configured_address(tried: RendezvousAttempt) -> str:
     name = "MASTER_ADDR" if "MASTER_ADDR" in origin else origin
     if not name:
         return tried.call.address
-    return f"{name}={tried.name}" if name == "MASTER_ADDR" else f"{tried.call.address} ({name})"
+    return (
+        f"{name}={tried.host_name}" if name == "MASTER_ADDR" else f"{tried.call.address} ({name})"
+    )
 
 
 _WHY = "this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
@@ -111,7 +117,7 @@ _WHY = "this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
 
 def _rank_0_refused_view() -> JobView:
     """Return a view in which rank 0's connection is refused at an address of another host."""
-    view = calling(Answer.REFUSED, 6.0, "Connection refused")
+    view = example_attempt(Answer.REFUSED, 6.0, "Connection refused")
     (member,) = view.members
     assert member.declared is not None
     declaration = msgspec.structs.replace(member.declared, rank=0)
@@ -135,7 +141,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "another host of the job": (
-            calling(Answer.OTHER, 1.0, _WHY, kind="elsewhere"),
+            example_attempt(Answer.OTHER, 1.0, _WHY, kind="elsewhere"),
             "a connects to the wrong host: MASTER_ADDR=node0 leads to h2, which holds rank 2, not rank 0",
         ),
         "reported by the host that it connected to": (
@@ -150,8 +156,8 @@ RULE = Rule(
     silent_on={
         "it found the right host": _strayed_view("h3"),
         "only just": _strayed_view("h2", NOW - 0.5),
-        "rank 1 is refused: rank 0 may still join": calling(Answer.REFUSED, 6.0, "refused"),
-        "another program": calling(Answer.OTHER, 6.0, "b'220 smtp'"),
+        "rank 1 is refused: rank 0 may still join": example_attempt(Answer.REFUSED, 6.0, "refused"),
+        "another program": example_attempt(Answer.OTHER, 6.0, "b'220 smtp'"),
     },
     since="0.1",
     drill=(

@@ -33,7 +33,7 @@ JAX_ERROR = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    failed = [m for m in order_failures(view).began if has_met(view, m)]
+    failed = [m for m in order_failures(view).root_failures if has_met(view, m)]
     if failed and must_delay_report(view, failed[0]):
         return
     difference = apart(view.members if failed else _complete_roll_call(view))
@@ -47,8 +47,8 @@ def _complete_roll_call(view: JobView) -> tuple[Member, ...]:
     """Return all members of a complete roll call, including those already released: among fewer members, the
     minority could be the wrong one."""
     for roll, _ in heard_by_all(view):
-        if not roll.missing and all(_goes_by_name(m) and address(m) for m in roll.here):
-            return roll.here
+        if not roll.missing and all(_goes_by_name(m) and address(m) for m in roll.present):
+            return roll.present
     return ()
 
 

@@ -35,7 +35,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     trainers,
     wait,
 )
-from allaboard.analysis.stacks.stack_classifier import spot
+from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.analysis.stalls.stall import (
     MIN_STILL_SAMPLES,
     MOVING_BYTES_PER_S,
@@ -138,7 +138,7 @@ def _claim(view: JobView, train: list[Member]) -> Claim:
 
 
 def _where(one: Member) -> str:
-    what = one.op.name if one.op is not None else str(spot(one.stack)).removeprefix("in ")
+    what = one.op.name if one.op is not None else str(classify_stack(one.stack)).removeprefix("in ")
     place = one.stack.user if one.stack is not None else None
     return what + (f" at {place}" if place is not None else "")
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import order_failures
-from allaboard.analysis.failures.out_of_memory import of_a_gpu, is_out_of_memory
+from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended, evaluator, job, waiting
@@ -28,7 +28,7 @@ _GPU = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in order_failures(view).own:
+    for one in order_failures(view).own_failures:
         killed = one.exit is not None and one.exit.oom
         raised = one.raised is not None and is_out_of_memory(one.raised)
         if not killed and not raised:
@@ -53,7 +53,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _of_a_gpu(one: Member) -> bool:
-    return one.raised is not None and of_a_gpu(one.raised)
+    return one.raised is not None and is_gpu_memory(one.raised)
 
 
 _TORCH = (

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Holds, Stack
 
 THREADS = 8
@@ -53,7 +53,7 @@ def asks(frames: tuple[Frame, ...]) -> bool:
     """Whether this thread is one of the program's, or of a pool that it gives work to, and waits for the
     answer of another process. Those that a library keeps for itself (a logger's) wait so all the time."""
     mine = any(f.is_user or f.file.endswith(_POOL) for f in frames)
-    return mine and spot(Stack(frames=frames, taken_at=0.0)) is Spot.ANSWER
+    return mine and classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.ANSWER
 
 
 def _thread(frames: tuple[Frame, ...]) -> Holds | None:
@@ -61,7 +61,7 @@ def _thread(frames: tuple[Frame, ...]) -> Holds | None:
     if own is None:
         return None
     wants = ""
-    if spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK:
+    if classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK:
         match = _ACQUIRE.search(own.text) or _WITH.search(own.text)
         wants = match[1].strip() if match else ""
     holds = tuple(h for f in frames if f.is_user for h in _enclosing(f.file, f.line))

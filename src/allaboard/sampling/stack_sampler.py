@@ -14,7 +14,7 @@ from typing import IO
 
 import msgspec
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame, Grip, Stack
 from allaboard.formats.dumps.stack_frames import (
@@ -61,7 +61,7 @@ async def look(
     below = proc.descendants_of(pid)
     own = proc.read_stat(pid)
     frames = with_source(stacks[0])
-    at_lock = spot(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
+    at_lock = classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
     beside = [with_source(s) for s in stacks[1:]]
     fed_by = next((s for s in beside if feeds(s)), ())
     return StackSampled(
@@ -115,7 +115,7 @@ def _awaited(
 ) -> tuple[tuple[int, str], ...]:
     """Its own living children with their commands, where it stands in a wait that may be for one. Of who
     waits for an answer, also those that have ended: the one that was to give it may be among them."""
-    at = spot(Stack(frames=frames, taken_at=0.0))
+    at = classify_stack(Stack(frames=frames, taken_at=0.0))
     if at not in (Spot.CHILD, Spot.ANSWER):
         return ()
     own = {child: seen for child, seen in below.items() if seen.ppid == pid}

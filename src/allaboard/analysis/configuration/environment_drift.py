@@ -52,7 +52,7 @@ def _compared(view: JobView) -> tuple[tuple[RollCall, tuple[Member, ...], list[s
     found = []
     for roll in roll_calls(view) if view.joined and view.leads else ():
         known = tuple(m for m in roll.held if m.facts)
-        if not roll.complete or len(known) < len(roll.here):
+        if not roll.is_complete or len(known) < len(roll.present):
             continue
         kinds = {m.alike: m.facts for m in known}
         kinds.pop(0, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Member, Raised, Stack
 
 _WORKER_ENDED = re.compile(
@@ -36,7 +36,7 @@ def describe_loader_worker_end(member: Member) -> str:
 
 def is_raised_in_loader(raised: Raised) -> bool:
     """Whether it was raised while the rank waited for its data."""
-    return spot(Stack(frames=raised.frames, taken_at=raised.at)) is Spot.DATA
+    return classify_stack(Stack(frames=raised.frames, taken_at=raised.at)) is Spot.DATA
 
 
 def _is_raised_by_multiprocessing(raised: Raised) -> bool:

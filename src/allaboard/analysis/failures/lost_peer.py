@@ -11,7 +11,7 @@ import re
 from allaboard.analysis.failures.dataloader_worker import is_raised_in_loader
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
-from allaboard.analysis.failures.port_in_use import lacks_port
+from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.facts import Member, Raised
 
 _PEER_ERROR_TYPES = {
@@ -105,7 +105,7 @@ def has_lost_peer(member: Member) -> bool:
     if member.raised is not None:
         if is_raised_in_loader(member.raised):
             return False  # a worker process of its own DataLoader is no peer
-        if lacks_port(member) or known_error_advice(member.raised):
+        if failed_on_taken_port(member) or known_error_advice(member.raised):
             return False  # torch's store and NCCL's group raise the same type for both
         if _is_other_connection(member.raised):
             return False

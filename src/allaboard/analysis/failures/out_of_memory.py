@@ -10,20 +10,20 @@ import re
 
 from allaboard.facts import Raised
 
-_WORDS = re.compile(
+_MEMORY_PHRASES = re.compile(
     r"can't allocate memory|cannot allocate memory|OOM when allocating|\bout of memory\b",
     re.IGNORECASE,
 )
-_GPU = re.compile(r"\bCUDA\b|\bHIP\b|GPU")
+_GPU_WORDS = re.compile(r"\bCUDA\b|\bHIP\b|GPU")
 
 
-def out_of_memory(raised: Raised) -> bool:
+def is_out_of_memory(raised: Raised) -> bool:
     """Of the host, or of a device."""
     return raised.type.endswith(("MemoryError", "OutOfMemoryError")) or bool(
-        _WORDS.search(raised.message)
+        _MEMORY_PHRASES.search(raised.message)
     )
 
 
-def of_a_gpu(raised: Raised) -> bool:
+def is_gpu_memory(raised: Raised) -> bool:
     """Whether it is a GPU's memory that could not be had."""
-    return bool(_GPU.search(raised.message))
+    return bool(_GPU_WORDS.search(raised.message))

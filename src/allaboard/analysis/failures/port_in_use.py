@@ -10,27 +10,27 @@ import re
 
 from allaboard.facts import Address, Declared, Member, Raised
 
-_STORE = re.compile(
+_STORE_PORT_TAKEN = re.compile(
     r"failed to listen on any local network address\. port: (\d+)\b.*?EADDRINUSE", re.DOTALL
 )
-_GRPC = "Could not start gRPC server"
+_GRPC_NOT_STARTED = "Could not start gRPC server"
 
 
-def port_taken(raised: Raised | None, declared: Declared | None = None) -> int | None:
+def find_taken_port(raised: Raised | None, declared: Declared | None = None) -> int | None:
     """The port that the framework could not have; 0 where it is not known which, None where something else
     was raised. TensorFlow's exception does not say it: it is that of the task in what was ``declared``."""
     if raised is None:
         return None
-    match = _STORE.search(raised.message)
+    match = _STORE_PORT_TAKEN.search(raised.message)
     if match is not None:
         return int(match[1])
-    if _GRPC not in raised.message:
+    if _GRPC_NOT_STARTED not in raised.message:
         return None
     address = declared.cluster.get(f"{declared.job}:{declared.index}", "") if declared else ""
     port = Address.from_endpoint(address).port
     return int(port) if port.isdecimal() else 0
 
 
-def lacks_port(member: Member) -> bool:
+def failed_on_taken_port(member: Member) -> bool:
     """Whether it ended because its port was taken."""
-    return port_taken(member.raised, member.declared) is not None
+    return find_taken_port(member.raised, member.declared) is not None

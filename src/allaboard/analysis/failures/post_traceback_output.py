@@ -11,26 +11,26 @@ import re
 from collections.abc import Iterable
 from itertools import takewhile
 
-BUFFER = 16_384
+MAX_BUFFERED_CHARS = 16_384
 """Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
-WENT_ON = "its process, or another one that writes here, went on"
+WENT_ON_DOUBT = "its process, or another one that writes here, went on"
 """How the doubt begins that something followed which was in no buffer."""
-OTHER_THREAD = "it ended another thread than the main one, and the process went on"
-LOGGED = "a logger wrote it, so that it was caught"
-KIND = 24
+OTHER_THREAD_DOUBT = "it ended another thread than the main one, and the process went on"
+LOGGED_DOUBT = "a logger wrote it, so that it was caught"
+LINE_KIND_CHARS = 24
 """Characters by which two lines are of one kind, numbers left out."""
 _NUMBERS = re.compile(r"\d+")
-SCRIPTS = 3
+MAX_SCRIPT_LINES = 3
 """Lines that a batch script may write after its launcher failed: a date, a duration, that it is done."""
-_FAILED = re.compile(
+_LAUNCHER_FAILURE = re.compile(
     r"^(?:srun: error: |={20,}$|mpirun (?:noticed|detected)|Primary job)[^\n]*", re.MULTILINE
 )
-_OVER = re.compile(
+_TRAINING_OVER = re.compile(
     r"\btraining (?:(?:is|has|was|run) )?(?:been )?(?:successfully )?(?:complet|finish|done\b|over\b)"
     r"|\b(?:finished|completed|done) training\b",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
+_EPILOGUE = re.compile(
     r"\s*$|[ \t]"  # more of a message
     # CUDA's and NCCL's messages have several lines.
     r"|CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE|Device-side assert"
@@ -56,57 +56,60 @@ _ENDED_WELL = re.compile(
     r"\b(?:finish(?:ed)?|complet(?:ed?|ion)|done|success(?:ful|fully)?|all good|saved)\b",
     re.IGNORECASE,
 )
-_TOLD_BY_LAUNCHER = re.compile(
+_LAUNCHER_REPORT = re.compile(
     r"srun: error: \S+: tasks? [\d,-]+: (?:Exited with exit code|[A-Z])"
     r"|(?:mpirun|prterun|mpiexec) (?:noticed that process|detected that one or more processes exited)"
 )
 """How a launcher tells that a process failed: what is after it is of the script that started the launcher."""
-_TOLD_IN_TEXT = re.compile(f"^(?:{_TOLD_BY_LAUNCHER.pattern})", re.MULTILINE)
-_LOGGED = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
+_LAUNCHER_REPORT_LINE = re.compile(f"^(?:{_LAUNCHER_REPORT.pattern})", re.MULTILINE)
+_LOG_RECORD = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
 """A record of a logger: what it is given as ``exc_info`` is written right after it."""
 
 
-def went_on(later_lines: Iterable[str]) -> tuple[str, ...]:
+def progress_lines(later_lines: Iterable[str]) -> tuple[str, ...]:
     """The lines that look like what a process says at its work."""
-    program_lines = takewhile(lambda line: not _TOLD_BY_LAUNCHER.match(line), later_lines)
-    return tuple(line for line in program_lines if not _AFTER.match(line))
+    program_lines = takewhile(lambda line: not _LAUNCHER_REPORT.match(line), later_lines)
+    return tuple(line for line in program_lines if not _EPILOGUE.match(line))
 
 
-def ended_well(output_lines: tuple[str, ...]) -> bool:
+def has_ended_well(output_lines: tuple[str, ...]) -> bool:
     """Whether the last thing that it said is that its work is done, or it said more than was left in
     a buffer."""
     if not output_lines:
         return False
-    return bool(_ENDED_WELL.search(output_lines[-1])) or sum(map(len, output_lines)) > BUFFER
+    return (
+        bool(_ENDED_WELL.search(output_lines[-1]))
+        or sum(map(len, output_lines)) > MAX_BUFFERED_CHARS
+    )
 
 
-def same_stream(earlier_lines: Iterable[str], later_lines: Iterable[str]) -> bool:
+def is_same_stream(earlier_lines: Iterable[str], later_lines: Iterable[str]) -> bool:
     """Whether what was said after a traceback is of a kind that was written before it, too: what had been
     in a buffer until the end would not be on both sides of it."""
-    return not {*map(_kind, earlier_lines)}.isdisjoint(map(_kind, later_lines))
+    return not {*map(_line_kind, earlier_lines)}.isdisjoint(map(_line_kind, later_lines))
 
 
-def _kind(line: str) -> str:
-    return _NUMBERS.sub("0", line)[:KIND]
+def _line_kind(line: str) -> str:
+    return _NUMBERS.sub("0", line)[:LINE_KIND_CHARS]
 
 
-def over(text: str) -> str:
+def training_over_line(text: str) -> str:
     """The last line, where it tells that the training is over as it should be, else ""."""
-    tail = text[-BUFFER:].rstrip()
+    tail = text[-MAX_BUFFERED_CHARS:].rstrip()
     last_line = tail.rpartition("\n")[2]
-    if not _OVER.search(last_line):
+    if not _TRAINING_OVER.search(last_line):
         return ""
-    failures = list(_FAILED.finditer(tail))
+    failures = list(_LAUNCHER_FAILURE.finditer(tail))
     # A batch script's own last words come after a launcher that failed, too.
-    script_lines = went_on(tail[failures[-1].end() :].split("\n")) if failures else ()
-    return last_line.strip()[:80] if not failures or len(script_lines) > SCRIPTS else ""
+    script_lines = progress_lines(tail[failures[-1].end() :].split("\n")) if failures else ()
+    return last_line.strip()[:80] if not failures or len(script_lines) > MAX_SCRIPT_LINES else ""
 
 
-def told_by_launcher(text: str) -> bool:
+def launcher_reports_failure(text: str) -> bool:
     """Whether a launcher says that a process of it failed."""
-    return _TOLD_IN_TEXT.search(text) is not None
+    return _LAUNCHER_REPORT_LINE.search(text) is not None
 
 
-def logged(previous_line: str) -> bool:
+def is_logged_traceback(previous_line: str) -> bool:
     """Whether the line before a traceback is a logger's, so that somebody caught what it logged."""
-    return bool(_LOGGED.match(previous_line))
+    return bool(_LOG_RECORD.match(previous_line))

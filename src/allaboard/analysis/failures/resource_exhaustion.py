@@ -14,8 +14,8 @@ from typing import NamedTuple
 from allaboard.analysis.member_names import on_host
 from allaboard.facts import Evidence, JobView, Member, Raised
 
-_FILE = re.compile(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
-_SHARED = re.compile(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
+_FULL_PATH = re.compile(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
+_SHARED_MEMORY = re.compile(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
 """As PyTorch names a tensor that processes share."""
 
 
@@ -26,42 +26,42 @@ class Exhaustion(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-def exhausted(view: JobView, member: Member, raised: Raised) -> Exhaustion | None:
+def find_exhaustion(view: JobView, member: Member, raised: Raised) -> Exhaustion | None:
     """None of an exception that speaks of no limit."""
     message = raised.message
     if "Too many open files in system" in message:
         return Exhaustion(on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
                          + "   # all processes of that host together have too many files open")  # fmt: skip
     if "Too many open files" in message:
-        return Exhaustion(_files(message), _limit(raised, "ulimit -n"))
+        return Exhaustion(_open_files_advice(message), _limit_evidence(raised, "ulimit -n"))
     if "No space left on device" in message:
-        return Exhaustion(_space(view, member, message))
+        return Exhaustion(_disk_space_advice(view, member, message))
     if "Disk quota exceeded" in message:
         return Exhaustion(
-            f"{on_host(view, member, 'quota -s')}   # what you may use of {_folder(message)}"
+            f"{on_host(view, member, 'quota -s')}   # what you may use of {_full_folder(message)}"
         )
     if "can't start new thread" in message:
-        return Exhaustion(_threads(view, member), _limit(raised, "ulimit -u"))
+        return Exhaustion(_thread_limit_advice(view, member), _limit_evidence(raised, "ulimit -u"))
     return None
 
 
-def _limit(raised: Raised, command: str) -> tuple[Evidence, ...]:
+def _limit_evidence(raised: Raised, command: str) -> tuple[Evidence, ...]:
     return (Evidence(f"its limit is {raised.limit}", command),) if raised.limit > 0 else ()
 
 
-def _files(message: str) -> str:
+def _open_files_advice(message: str) -> str:
     raise_limit = "ulimit -n $(ulimit -Hn) before the start moves the end"
-    if _SHARED.search(message):
+    if _SHARED_MEMORY.search(message):
         share = 'torch.multiprocessing.set_sharing_strategy("file_system")'
         return f"{share}: each tensor from a DataLoader worker takes a descriptor; {raise_limit}"
     return f"close what each step opens (with open(...) as f), make pools and loaders once; {raise_limit}"
 
 
-def _space(view: JobView, member: Member, message: str) -> str:
-    if _SHARED.search(message):
+def _disk_space_advice(view: JobView, member: Member, message: str) -> str:
+    if _SHARED_MEMORY.search(message):
         command = on_host(view, member, "df -h /dev/shm")
         return f"{command}   # --shm-size of the container, or fewer DataLoader workers"
-    folder = _folder(message)
+    folder = _full_folder(message)
     if not folder:
         return (
             on_host(view, member, "df -h; df -i") + "   # which is full: bytes, or files (inodes)"
@@ -75,11 +75,11 @@ def _space(view: JobView, member: Member, message: str) -> str:
     return f"{command}   # keep fewer checkpoints, or write elsewhere"
 
 
-def _threads(view: JobView, member: Member) -> str:
+def _thread_limit_advice(view: JobView, member: Member) -> str:
     command = on_host(view, member, "ulimit -u; cat /sys/fs/cgroup/pids.max")
     return f"{command}   # threads count as processes; fewer: OMP_NUM_THREADS, num_workers of DataLoader"
 
 
-def _folder(message: str) -> str:
-    match = _FILE.search(message)
+def _full_folder(message: str) -> str:
+    match = _FULL_PATH.search(message)
     return str(PurePosixPath(match[1]).parent) if match is not None else ""

@@ -12,24 +12,24 @@ import msgspec
 
 from allaboard.facts import Frame, Raised
 
-_BEGIN = "Traceback (most recent call last):\n"
-_CUT = "\n...\n"
+_TRACEBACK_START = "Traceback (most recent call last):\n"
+_CUT_MARK = "\n...\n"
 """Where the probe took the middle out of a long message."""
-_FRAME = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
-_LAST = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
+_FRAME_LINE = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
+_ERROR_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 
 
-def first_raised(raised: Raised) -> Raised:
+def unwrap_root_exception(raised: Raised) -> Raised:
     """What the innermost traceback in its message tells; itself where there is none that can be read."""
-    head, separator, traceback_text = raised.message.rpartition(_BEGIN)
-    _beginning, cut_mark, tail = raised.message.partition(_CUT)
-    if cut_mark and (not separator or _CUT in traceback_text):
+    head, separator, traceback_text = raised.message.rpartition(_TRACEBACK_START)
+    _beginning, cut_mark, tail = raised.message.partition(_CUT_MARK)
+    if cut_mark and (not separator or _CUT_MARK in traceback_text):
         head, separator, traceback_text = (
             head if separator else _beginning,
             cut_mark,
             tail.partition("\n")[2],
         )
-    frames, error_line = _read(traceback_text.splitlines())
+    frames, error_line = _read_traceback(traceback_text.splitlines())
     if not separator or not frames or error_line is None:
         return raised
     message = error_line[2] or ""
@@ -45,14 +45,14 @@ def first_raised(raised: Raised) -> Raised:
     )
 
 
-def _read(lines: list[str]) -> tuple[list[Frame], re.Match[str] | None]:
+def _read_traceback(lines: list[str]) -> tuple[list[Frame], re.Match[str] | None]:
     """The frames, outermost first, and the line that ends them; the words of an exception may go on in
     further lines, which are left out."""
     frames: list[Frame] = []
     for line in lines:
-        match = _FRAME.match(line)
+        match = _FRAME_LINE.match(line)
         if match is not None:
             frames.append(Frame(match[1], int(match[2]), match[3]))
         elif frames and line[:1] not in ("", " "):
-            return frames, _LAST.match(line)
+            return frames, _ERROR_LINE.match(line)
     return frames, None

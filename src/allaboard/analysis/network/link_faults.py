@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from allaboard.analysis.roll_call.job_partition import SETTLE
+from allaboard.analysis.roll_call.job_partition import SETTLE_S
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.facts import Answer, JobView, Link, Member, Who
 from allaboard.facts.samples import declared, gathering, held
@@ -123,7 +123,7 @@ def heard_by_all(view: JobView) -> Iterator[tuple[RollCall, Member]]:
     """Members of roll calls whose findings reach everybody: all are here, or no more come for now.
     Who comes after that would not be told."""
     for roll in roll_calls(view) if view.leads else ():
-        if not roll.missing or view.now - roll.last_arrival >= SETTLE:
+        if not roll.missing or view.now - roll.last_arrival >= SETTLE_S:
             yield from ((roll, member) for member in roll.held)
 
 

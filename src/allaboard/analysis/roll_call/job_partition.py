@@ -13,44 +13,46 @@ from collections.abc import Iterable
 
 from allaboard.facts import JobView, Member, Phase
 
-SETTLE = 10.0
+SETTLE_S = 10.0
 """Seconds after the last arrival from which a comparison does not wait for late members any more."""
 
 
-def worlds(view: JobView, processes: list[Member], declarers: list[Member]) -> list[list[Member]]:
+def partition_into_worlds(
+    view: JobView, processes: list[Member], declarers: list[Member]
+) -> list[list[Member]]:
     """Those of the ``people`` that ``came``, one list a world."""
     declared = [m for m in declarers if m.declared is not None and m.declared.world_size > 1]
     alone = [m for m in declarers if m.declared is not None and m.declared.world_size == 1]
     if (view.launched > 1 or view.joined) and declared:
-        nested = _nested(declarers)
+        nested = _nested_processes(declarers)
         nested_keys = {m.called for m in nested}
         own_declarers = [m for m in declared if m.called not in nested_keys]
         # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
-        separate_worlds = _several(view, own_declarers) or [
+        separate_worlds = _split_by_place(view, own_declarers) or [
             [m for m in declarers if m.called not in nested_keys]
         ]
-        return separate_worlds + _by_place(nested, merge=True)
+        return separate_worlds + _group_by_place(nested, merge=True)
     if alone and not declared:
-        return [[m] for m in alone] if _all_alone(view, processes, alone) else []
+        return [[m] for m in alone] if _may_go_on_alone(view, processes, alone) else []
     # Of two jobs side by side, who comes first of each would seem to complete the other.
     last_arrival = max([m.phase_since for m in declared], default=0.0)
-    is_settled = not any(m.in_user_code for m in processes) or view.now - last_arrival >= SETTLE
-    return _by_place(declared, merge=is_settled)
+    is_settled = not any(m.in_user_code for m in processes) or view.now - last_arrival >= SETTLE_S
+    return _group_by_place(declared, merge=is_settled)
 
 
-def _several(view: JobView, declared: list[Member]) -> list[list[Member]]:
+def _split_by_place(view: JobView, declared: list[Member]) -> list[list[Member]]:
     """The workers of one command by the worlds that they make of themselves, each at a place of its own; none
     where these would need more workers than there are: then somebody has a wrong place."""
     places: dict[str, list[Member]] = defaultdict(list)
     for member in declared:
         assert member.declared is not None
         places[member.declared.place].append(member)
-    sizes = [max(sizes_of(members)) for members in places.values()]
+    sizes = [max(members_by_world_size(members)) for members in places.values()]
     is_several = len(places) > 1 and not view.joined and sum(sizes) <= view.launched
     return list(places.values()) if is_several else []
 
 
-def _nested(declarers: list[Member]) -> list[Member]:
+def _nested_processes(declarers: list[Member]) -> list[Member]:
     """Processes of a worker of which another process has been let through its own init, and lives: they make
     worlds of their own (a checkpoint in the background, an engine), at places of their own."""
     through_init = {
@@ -76,7 +78,7 @@ def _nested(declarers: list[Member]) -> list[Member]:
     return nested
 
 
-def sizes_of(members: Iterable[Member]) -> dict[int, list[Member]]:
+def members_by_world_size(members: Iterable[Member]) -> dict[int, list[Member]]:
     """Who declared each world size."""
     sizes: dict[int, list[Member]] = defaultdict(list)
     for member in members:
@@ -85,15 +87,15 @@ def sizes_of(members: Iterable[Member]) -> dict[int, list[Member]]:
     return sizes
 
 
-def _all_alone(view: JobView, processes: list[Member], alone: list[Member]) -> bool:
+def _may_go_on_alone(view: JobView, processes: list[Member], alone: list[Member]) -> bool:
     """Whether members of worlds of one may go on: nobody else may yet come and say that they belong
     together, or nobody did for a while."""
     if view.launched <= 1 or not any(m.in_user_code for m in processes):
         return True
-    return view.now - max(m.phase_since for m in alone) >= SETTLE
+    return view.now - max(m.phase_since for m in alone) >= SETTLE_S
 
 
-def _by_place(members: Iterable[Member], merge: bool) -> list[list[Member]]:
+def _group_by_place(members: Iterable[Member], merge: bool) -> list[list[Member]]:
     places: dict[object, list[Member]] = defaultdict(list)
     for member in members:
         assert member.declared is not None
@@ -102,7 +104,7 @@ def _by_place(members: Iterable[Member], merge: bool) -> list[list[Member]]:
     groups: list[list[Member]] = []
     for members_here in places.values():
         # One job in which somebody has a wrong address: same size, no rank in common, not full.
-        completable = next((g for g in groups if merge and _completes(g, members_here)), None)
+        completable = next((g for g in groups if merge and _may_complete(g, members_here)), None)
         if completable is None:
             groups.append(list(members_here))
         else:
@@ -110,7 +112,7 @@ def _by_place(members: Iterable[Member], merge: bool) -> list[list[Member]]:
     return groups
 
 
-def _completes(group: list[Member], newcomers: list[Member]) -> bool:
+def _may_complete(group: list[Member], newcomers: list[Member]) -> bool:
     sizes = {m.declared.world_size for m in group + newcomers if m.declared is not None}
     ranks = [m.declared.rank for m in group + newcomers if m.declared is not None]
     return len(sizes) == 1 and len(set(ranks)) == len(ranks) and len(group) < max(sizes)

@@ -13,12 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 
-ALL_PAIRS = 64
+MAX_ALL_PAIRS_HOSTS = 64
 
 
-def targets(index: int, hosts: int) -> tuple[int, ...]:
+def probe_targets(index: int, hosts: int) -> tuple[int, ...]:
     """The hosts that host ``index`` of ``hosts`` tries."""
-    if hosts <= ALL_PAIRS:
+    if hosts <= MAX_ALL_PAIRS_HOSTS:
         return tuple(i for i in range(hosts) if i != index)
     return tuple([(index + stride) % hosts for stride in _strides(hosts)])
 
@@ -28,17 +28,17 @@ def _strides(hosts: int) -> tuple[int, ...]:
     return tuple(1 << k for k in range((hosts - 1).bit_length()))
 
 
-AGAIN = 8
+MAX_REVERSE_PROBES = 8
 """Trials of one host in the second round, at the most: enough to tell a host from a link."""
 
 
-def other_way(
+def reverse_probes(
     failed: Iterable[tuple[str, str]], tried: set[tuple[str, str]]
 ) -> dict[str, tuple[str, ...]]:
     """What is to be tried once more, by the host that is to try it: every failed (source, target) the other
     way round, where that has not been tried."""
     sources_by_host: dict[str, list[str]] = defaultdict(list)
     for source, target in failed:
-        if (target, source) not in tried and len(sources_by_host[target]) < AGAIN:
+        if (target, source) not in tried and len(sources_by_host[target]) < MAX_REVERSE_PROBES:
             sources_by_host[target].append(source)
     return {host: tuple(targets) for host, targets in sources_by_host.items() if targets}

@@ -78,7 +78,7 @@ class RendezvousAttempt(NamedTuple):
         return Address.from_endpoint(self.call.address).host
 
 
-def attempt(
+def find_attempt(
     view: JobView, *answers: Answer, include_serving: bool = False
 ) -> RendezvousAttempt | None:
     """Where somebody of this host waits, another host leads, and it answers in one of these ways. ``served``:
@@ -90,7 +90,7 @@ def attempt(
     waiting = [m for roll in roll_calls(view) for m in roll.held]
     is_serving = include_serving and not waiting and not call.shook
     if is_serving:
-        waiting = [m for roll in roll_calls(view) for m in roll.here if _unheld(m)]
+        waiting = [m for roll in roll_calls(view) for m in roll.present if _is_unheld(m)]
     if not waiting:
         return None
     member = min(waiting, key=lambda m: m.phase_since)
@@ -99,22 +99,24 @@ def attempt(
     )
 
 
-def _unheld(member: Member) -> bool:
+def _is_unheld(member: Member) -> bool:
     return member.alive and member.declared is not None and not member.declared.hold
 
 
-def overdue(
+def find_overdue_attempt(
     view: JobView, *answers: Answer, include_serving: bool = False
 ) -> RendezvousAttempt | None:
     """An `attempt` that has gone on for as long as the roll call may take; of who serves, with one and the
     same answer."""
-    current = attempt(view, *answers, served=include_serving)
-    if current is None or current.waited < view.timeout:
+    current = find_attempt(view, *answers, include_serving=include_serving)
+    if current is None or current.waited_s < view.timeout:
         return None
-    return current if not current.serves or view.now - current.call.since >= view.timeout else None
+    return (
+        current if not current.is_serving or view.now - current.call.since >= view.timeout else None
+    )
 
 
-def calling(
+def example_attempt(
     answer: Answer, waited: float = 61.0, said: str = "", serves: bool = False, **changes: object
 ) -> JobView:
     """A view for rules' examples: rank 1 of 3 at the door, and how its attempts end. ``serves``: it is a

@@ -9,13 +9,17 @@ from collections import defaultdict
 
 import msgspec
 
-from allaboard.analysis.roll_call.job_partition import SETTLE, sizes_of, worlds
+from allaboard.analysis.roll_call.job_partition import (
+    SETTLE_S,
+    members_by_world_size,
+    partition_into_worlds,
+)
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
-LARGEST = 1_000_000
+MAX_CALLED_RANKS = 1_000_000
 """Ranks that are called by name; no job has so many, but a box may hold anything."""
-RPC = "init_rpc"
+RPC_INIT = "init_rpc"
 """The init of PyTorch's RPC. Who takes part in it may be others than those who join a process group."""
 
 
@@ -79,7 +83,7 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def is_settled(self, now: float) -> bool:
         """Whether everybody who may still come is here: before that, a majority may turn."""
         is_enough = not self.late and len(self.present) >= min(self.members_by_size)
-        return is_enough or now - self.last_arrival >= SETTLE
+        return is_enough or now - self.last_arrival >= SETTLE_S
 
     @property
     @cached_per_view
@@ -97,97 +101,99 @@ def roll_calls(view: JobView) -> tuple[RollCall, ...]:
     """Every roll call that somebody has answered, one a job."""
     processes = [m for m in view.members if not m.launcher]
     declarers = [m for m in processes if m.declared is not None]
-    rpc_members = [m for m in declarers if _rpc(m)]
+    rpc_members = [m for m in declarers if _joins_by_rpc(m)]
     if len(rpc_members) < len(declarers):
-        declarers = [m for m in declarers if not _rpc(m)]
+        declarers = [m for m in declarers if not _joins_by_rpc(m)]
     else:
         rpc_members = []
-    groups = worlds(view, processes, declarers)
-    rolls = [_roll(view, group, processes) for group in groups]
-    return tuple(rolls + [_beside(m) for m in rpc_members if m.phase is Phase.ARRIVED])
+    groups = partition_into_worlds(view, processes, declarers)
+    rolls = [_make_roll(view, group, processes) for group in groups]
+    return tuple(rolls + [_rpc_roll(m) for m in rpc_members if m.phase is Phase.ARRIVED])
 
 
-def _rpc(member: Member) -> bool:
-    return member.declared is not None and member.declared.call == RPC
+def _joins_by_rpc(member: Member) -> bool:
+    return member.declared is not None and member.declared.call == RPC_INIT
 
 
-def in_rpc(view: JobView) -> bool:
+def has_live_rpc_member(view: JobView) -> bool:
     """Whether somebody who lives came by RPC alone: what it is asked and answers is not seen, nor whether
     it gets on."""
-    return any(_rpc(m) for m in view.alive)
+    return any(_joins_by_rpc(m) for m in view.alive)
 
 
-def _beside(member: Member) -> RollCall:
+def _rpc_roll(member: Member) -> RollCall:
     """Whoever is missing at its RPC may stand in the init of its group, and wait for nobody here."""
     assert member.declared is not None
     size = member.declared.world_size
     return RollCall(
         size=size,
         round=member.round,
-        here=(member,),
+        present=(member,),
         late=(),
-        gone=(),
+        ended=(),
         missing=(),
-        twice=(),
-        sizes={size: (member,)},
-        beside=True,
+        duplicates=(),
+        members_by_size={size: (member,)},
+        is_rpc_only=True,
     )
 
 
-def _present(view: JobView, group: list[Member]) -> list[Member]:
+def _without_earlier_launch(view: JobView, group: list[Member]) -> list[Member]:
     """Without those of an earlier launch: a launcher, or a sweep over several trainings, has put others in
     the places of all that it had started."""
-    launchers = {_launch(m) for m in view.members if m.launcher}
+    launchers = {_launch_key(m) for m in view.members if m.launcher}
     if not launchers or all(m.exit is None for m in group):
         return group
     last_started_at: dict[tuple[int, str], float] = defaultdict(float)
     for m in group:
-        last_started_at[_launch(m)] = max(last_started_at[_launch(m)], m.started_at)
+        last_started_at[_launch_key(m)] = max(last_started_at[_launch_key(m)], m.started_at)
     return [
         m
         for m in group
-        if m.exit is None or _launch(m) not in launchers or m.exit.at >= last_started_at[_launch(m)]
+        if m.exit is None
+        or _launch_key(m) not in launchers
+        or m.exit.at >= last_started_at[_launch_key(m)]
     ]
 
 
-def _launch(member: Member) -> tuple[int, str]:
+def _launch_key(member: Member) -> tuple[int, str]:
     """The worker from which it descends."""
     return member.worker, member.who.host
 
 
-def _roll(view: JobView, group: list[Member], processes: list[Member]) -> RollCall:
-    group = _present(view, group)
+def _make_roll(view: JobView, group: list[Member], processes: list[Member]) -> RollCall:
+    group = _without_earlier_launch(view, group)
     round_ = max([m.round for m in group])
     present = [
         m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)
     ]
     # Who has not come again, or has ended, may have had no part in this round's world.
-    sizes = sizes_of(m for m in group if m.round == round_)
+    sizes = members_by_world_size(m for m in group if m.round == round_)
     size = max(sizes, key=lambda s: (s == view.launched > 1, len(sizes[s]), s))
     tied_sizes = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
-    rank_owners, duplicates = _claimed(present, size)
-    absent = _others(view, present, group, processes) if size > 1 else []
-    missing = _missing(rank_owners, min(size, LARGEST))
+    rank_owners, duplicates = _claim_ranks(present, size)
+    absent = _absent_candidates(view, present, group, processes) if size > 1 else []
+    missing = _missing_ranks(rank_owners, min(size, MAX_CALLED_RANKS))
     absent_by_rank = {m.who.rank: m for m in absent if m.who.rank >= 0}
     accountable = [absent_by_rank[r] for r in missing if r in absent_by_rank]
     accountable += [m for m in absent if m.who.rank < 0]
     return RollCall(
         size=size,
         round=round_,
-        here=tuple(present),
+        present=tuple(present),
         late=tuple(m for m in accountable if m.alive),
-        gone=tuple(m for m in accountable if not m.alive),
+        ended=tuple(m for m in accountable if not m.alive),
         missing=missing,
-        twice=duplicates,
-        sizes={s: tuple(ms) for s, ms in sizes.items()},
-        tied=len(tied_sizes) > 1 and size != view.launched,
-        leaving=tuple([m for m in present if m.phase is Phase.LEAVING])
+        duplicates=duplicates,
+        members_by_size={s: tuple(ms) for s, ms in sizes.items()},
+        is_tied=len(tied_sizes) > 1 and size != view.launched,
+        leaving_early=tuple([m for m in present if m.phase is Phase.LEAVING])
         if view.rolled_at is None
         else (),
     )
 
 
-def _claimed(
+def _claim_ranks(
     present: list[Member], size: int
 ) -> tuple[dict[int, Member], tuple[tuple[Member, ...], ...]]:
     """Who claimed each rank first, and the groups that claim the same."""
@@ -206,7 +212,7 @@ def _claimed(
     ) if duplicates else ()
 
 
-def _others(
+def _absent_candidates(
     view: JobView, present: list[Member], group: list[Member], processes: list[Member]
 ) -> list[Member]:
     """Who is not here, and may belong to this roll call."""
@@ -218,7 +224,7 @@ def _others(
         m
         for m in processes
         if id(m) not in present_ids
-        and (m.declared is None or id(m) in group_ids or _rpc(m))
+        and (m.declared is None or id(m) in group_ids or _joins_by_rpc(m))
         and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
         and not (
             m.exit is not None and m.candidate and m.exit.at <= first_started_at
@@ -228,7 +234,7 @@ def _others(
     return candidates
 
 
-def _missing(claimed: dict[int, Member], size: int) -> tuple[int, ...]:
+def _missing_ranks(claimed: dict[int, Member], size: int) -> tuple[int, ...]:
     if len(claimed) == size and min(claimed) == 0 and max(claimed) == size - 1:
         return ()
     return tuple([r for r in range(size) if r not in claimed])

@@ -7,22 +7,24 @@ from collections.abc import Iterable
 from allaboard.facts import Declared, Who
 from allaboard.facts.configuration.cluster import TASK_ORDER
 
-NAMED = 8
+MAX_NAMED_TASKS = 8
 
 
-def who(declared: Declared | None, rank: int) -> Who:
+def who_has_rank(declared: Declared | None, rank: int) -> Who:
     """The member of this rank, of whom perhaps no process was ever seen."""
-    task = _tasks(declared)[rank : rank + 1]
+    task = _tasks_by_rank(declared)[rank : rank + 1]
     if not task:
         return Who(index=rank, rank=rank)
     job, _, index = task[0][0].partition(":")
     return Who(job=job, index=int(index), rank=rank)
 
 
-def called(declared: Declared | None, ranks: Iterable[int], max_named: int = NAMED) -> str:
+def describe_tasks(
+    declared: Declared | None, ranks: Iterable[int], max_named: int = MAX_NAMED_TASKS
+) -> str:
     """``rank 2, 3``; ``ps 0 (h3:29500), ps 1 (h4:29500)`` where the cluster lists tasks."""
     rank_list = tuple(ranks)
-    tasks = _tasks(declared)
+    tasks = _tasks_by_rank(declared)
     more = f" and {len(rank_list) - max_named} more" if len(rank_list) > max_named else ""
     if not tasks or max(rank_list, default=0) >= len(tasks):
         return f"rank {', '.join(map(str, rank_list[:max_named]))}{more}"
@@ -30,7 +32,7 @@ def called(declared: Declared | None, ranks: Iterable[int], max_named: int = NAM
     return ", ".join(f"{task.replace(':', ' ')} ({address})" for task, address in listed) + more
 
 
-def _tasks(declared: Declared | None) -> tuple[tuple[str, str], ...]:
+def _tasks_by_rank(declared: Declared | None) -> tuple[tuple[str, str], ...]:
     """Task and address of each rank; nothing where the framework's ranks are no tasks."""
     if declared is None or not declared.cluster:
         return ()

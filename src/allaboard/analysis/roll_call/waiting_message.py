@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
-from allaboard.analysis.roll_call.task_names import called
+from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
 
 
-def waits(view: JobView) -> str:
+def waiting_message(view: JobView) -> str:
     """What this host's members wait for; "" where nobody of them stands at the door."""
-    rolls = [r for r in roll_calls(view) if not r.complete]
+    rolls = [r for r in roll_calls(view) if not r.is_complete]
     if not rolls:
         return ""
     call = view.call
@@ -18,52 +18,54 @@ def waits(view: JobView) -> str:
         meeting_place = (
             f"{call.address}, where all meet" if call.address else "the way to the meeting"
         )
-        return f"waiting {seconds:.0f} s for {meeting_place}: {_means(call)}"
-    return awaited(view, rolls[0])
+        return f"waiting {seconds:.0f} s for {meeting_place}: {_describe_answer(call)}"
+    return describe_awaited(view, rolls[0])
 
 
-def _means(call: Call) -> str:
+def _describe_answer(call: Call) -> str:
     """What was met there, and what it leaves open."""
     if call.answer in (Answer.OTHER, Answer.FAILED):
         is_answer_known = call.kind or call.answer is Answer.FAILED
         return call.said if is_answer_known else "another program answers there"
     if call.answer is not Answer.REFUSED:
-        return MET[call.answer]
+        return ANSWER_TEXT[call.answer]
     if call.shook:
         return "it was there before, and now refuses the port: it has gone, or is coming back"
     return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
 
 
-def awaited(view: JobView, roll: RollCall) -> str:
+def describe_awaited(view: JobView, roll: RollCall) -> str:
     """Who is here, and who is not: in which line, or never heard of."""
     arrived = roll.size - len(roll.missing)
     seconds = view.now - roll.first_arrival if roll.held else 0.0
     text = f"{arrived} of {roll.size} aboard, waiting {seconds:.0f} s for "
-    parts = [how_far(m) for m in roll.late[:NAMED]]
-    unheard_ranks = roll.never_heard_of
+    parts = [describe_progress(m) for m in roll.late[:MAX_NAMED_LATE]]
+    unheard_ranks = roll.unheard_ranks
     if unheard_ranks:
-        parts.append(f"{called(roll.here[0].declared, unheard_ranks)}: never heard of")
+        parts.append(f"{describe_tasks(roll.present[0].declared, unheard_ranks)}: never heard of")
     elif not parts:
         parts.append("those who came to agree on who is who")
-    return text + "; ".join([*parts, *(away(k) for k in turned_away(view, roll))])
+    return text + "; ".join(
+        [*parts, *(describe_turned_away(k) for k in relevant_knocks(view, roll))]
+    )
 
 
-def turned_away(view: JobView, roll: RollCall) -> list[Knock]:
+def relevant_knocks(view: JobView, roll: RollCall) -> list[Knock]:
     """Who came, was not let in, and may be of those that are missing: not who says to be one that is here. A
     worker of another job must say to be one that is not: most that come are none of ours."""
     return [
         k
         for k in view.knocks
-        if k.named and (k.rank in roll.missing or (k.rank < 0 and k.kind != OTHER_JOB))
-    ][:NAMED]
+        if k.named and (k.rank in roll.missing or (k.rank < 0 and k.kind != OTHER_JOB_KIND))
+    ][:MAX_NAMED_LATE]
 
 
-def away(knock: Knock) -> str:
+def describe_turned_away(knock: Knock) -> str:
     """Who was not let in, and why."""
     return f"{knock.who} came and was turned away, since it {knock.said}"
 
 
-MET = {
+ANSWER_TEXT = {
     Answer.ABOARD: "this host is taken in",
     Answer.SILENT: "nothing answers there",
     Answer.UNREACHABLE: "there is no route to that host",
@@ -77,12 +79,12 @@ MET = {
     Answer.UNPOSTED: "it is not posted yet",
 }
 """How the last attempt there ended, in words."""
-OTHER_JOB = "other-job"
-NAMED = 2
+OTHER_JOB_KIND = "other-job"
+MAX_NAMED_LATE = 2
 """Late members whose place is told."""
 
 
-def how_far(member: Member) -> str:
+def describe_progress(member: Member) -> str:
     """Who it is, and what it does meanwhile."""
     name = member.who.name
     if member.phase is Phase.IMPORTING:

@@ -6,7 +6,7 @@ from allaboard.facts import Evidence, Member
 from allaboard.facts.stack import AUTOGRAPH
 
 
-def rewritten(member: Member) -> tuple[Evidence, ...]:
+def autograph_evidence(member: Member) -> tuple[Evidence, ...]:
     """The tf.function in whose Python this member is. AutoGraph's file is not the user's to look into: what
     is blamed is the line that calls the function."""
     frames = member.stack.frames if member.stack is not None else ()

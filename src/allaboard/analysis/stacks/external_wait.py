@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from allaboard.facts import Frame
 
-_FILES = tuple(
+_EXTERNAL_WAITS = tuple(
     (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"))
     for file, function in (
         # end of the file's path, function (regular expression)
@@ -29,23 +29,23 @@ _FILES = tuple(
         (r"site-packages/(?:grpc|ray|zmq)/.*", ".*"),
     )
 )
-_LINES = re.compile(
+_EXTERNAL_WAIT_LINE = re.compile(
     r"\.(recv|recv_into|recv_bytes|recvfrom|accept|readline|to_here)\s*\(|\bselect\.select\s*\(|\bos\.read\s*\("
 )
 """In the source line of a user's frame, for waits in C that leave no frame of their own."""
 
 
-def asks_another(frames: tuple[Frame, ...]) -> bool:
+def is_external_wait(frames: tuple[Frame, ...]) -> bool:
     """Whether what the innermost frame of the user's own code calls is such a wait."""
     for depth, frame in enumerate(frames):
         if frame.is_user:
-            return depth == 0 and _LINES.search(frame.text) is not None
-        if _waits(frame.file, frame.function):
+            return depth == 0 and _EXTERNAL_WAIT_LINE.search(frame.text) is not None
+        if _is_external_function(frame.file, frame.function):
             return True
     return False
 
 
 @lru_cache(maxsize=4096)
-def _waits(path: str, name: str) -> bool:
+def _is_external_function(path: str, name: str) -> bool:
     """Whether this function is one of the table; the ranks of a job are in the same few."""
-    return any(file.search(path) and function.match(name) for file, function in _FILES)
+    return any(file.search(path) and function.match(name) for file, function in _EXTERNAL_WAITS)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Stack
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
-PLACES = 4096
+MAX_PLACES = 4096
 """Places that are told apart. Ranks at further ones are counted together, so memory stays bounded
 by the number of ranks whatever they send."""
-DEPTH = 256
+MAX_FRAMES = 256
 """Innermost frames that are kept of a stack."""
 
 
@@ -25,7 +25,9 @@ class StackGroup:
     def __init__(self, frames: tuple[Frame, ...], why: str = "") -> None:
         self.frames = frames
         self.ranks = array("I")
-        self.spot: Spot = spot(Stack(frames=frames, taken_at=0.0)) if frames else Spot.UNKNOWN
+        self.spot: Spot = (
+            classify_stack(Stack(frames=frames, taken_at=0.0)) if frames else Spot.UNKNOWN
+        )
         self.why = why
 
     @property
@@ -37,7 +39,7 @@ class StackGroup:
 class StackGroups:
     """Takes stacks in, one rank at a time. Times and other threads are not part of a place."""
 
-    def __init__(self, places: int = PLACES) -> None:
+    def __init__(self, places: int = MAX_PLACES) -> None:
         self._max_places = places
         self._by_text: dict[str, StackGroup] = {}
         self._by_frames: dict[tuple[Frame, ...], StackGroup] = {}
@@ -46,14 +48,14 @@ class StackGroups:
 
     def add(self, rank: int, frames: tuple[Frame, ...]) -> None:
         """One rank's frames, innermost first; none where no stack could be had."""
-        self._group(frames[:DEPTH]).ranks.append(rank)
+        self._group(frames[:MAX_FRAMES]).ranks.append(rank)
 
     def add_dump(self, rank: int, text: str, main_thread: int = 0) -> None:
         """One rank's dump as faulthandler writes it; ``main_thread`` as for `parse_faulthandler`."""
-        body = main_block(text, main_thread)
+        body = main_thread_block(text, main_thread)
         group = self._by_text.get(body)
         if group is None:
-            frames = parse_faulthandler("Thread 0x1\n" + body, 0)[:DEPTH] if body else ()
+            frames = parse_faulthandler("Thread 0x1\n" + body, 0)[:MAX_FRAMES] if body else ()
             group = self._group(frames)
             if len(self._by_text) < self._max_places:
                 self._by_text[body] = group
@@ -76,7 +78,7 @@ class StackGroups:
         return group
 
 
-def main_block(text: str, main_thread: int = 0) -> str:
+def main_thread_block(text: str, main_thread: int = 0) -> str:
     """The lines below the main thread's heading. Thread ids differ between ranks that are at one
     place; what is left out of the block makes them equal."""
     heading = -1

@@ -5,60 +5,66 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from allaboard.analysis.stacks.groups import StackGroup, StackGroups
-from allaboard.analysis.stacks.outliers import outliers
-from allaboard.analysis.stacks.unranked_processes import UNNAMED, others, ranks_of
+from allaboard.analysis.stacks.outliers import find_outliers
+from allaboard.analysis.stacks.unranked_processes import (
+    FIRST_UNRANKED_NUMBER,
+    names_of_unranked,
+    only_ranks,
+)
 from allaboard.facts import Crowd, Frame, Member, Who
 from allaboard.facts.rank_sets import format_ranks
 
 
-def unnamed_of(members: Iterable[Member]) -> dict[int, Who]:
+def number_unranked_members(members: Iterable[Member]) -> dict[int, Who]:
     """Those of whom no rank is known, as for `Dumps`: others started them, and nobody numbered them."""
     unranked = [m for m in members if m.who.rank < 0]
     hosts = {m.who.host for m in unranked}
     return {
-        UNNAMED + m.worker: Who(
+        FIRST_UNRANKED_NUMBER + m.worker: Who(
             job="process", index=-1, pid=m.who.pid, host=m.who.host if len(hosts) > 1 else ""
         )
         for m in unranked
     }
 
 
-def groups_of(members: Iterable[Member], unnamed: Mapping[int, Who] | None = None) -> StackGroups:
+def group_member_stacks(
+    members: Iterable[Member], unnamed: Mapping[int, Who] | None = None
+) -> StackGroups:
     """The last stacks of these members by rank; where the rank is not known, by their numbers in ``unnamed``,
     else by the worker's."""
     groups = StackGroups()
     for member in members:
         if not member.launcher:
             number = member.who.rank if member.who.rank >= 0 else member.worker
-            if member.who.rank < 0 and UNNAMED + member.worker in (unnamed or {}):
-                number = UNNAMED + member.worker
+            if member.who.rank < 0 and FIRST_UNRANKED_NUMBER + member.worker in (unnamed or {}):
+                number = FIRST_UNRANKED_NUMBER + member.worker
             groups.add(number, member.stack.frames if member.stack is not None else ())
     return groups
 
 
-def crowds(
+def make_crowds(
     groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
 ) -> tuple[Crowd, ...]:
     """Every place, that of most ranks first; ``unnamed`` as for `Dumps`."""
     group_list = list(groups)
-    outlying = outliers(group_list).odd
-    return tuple(_crowd(g, g in outlying, unnamed or {}) for g in group_list)
+    outlying = find_outliers(group_list).outliers
+    return tuple(_make_crowd(g, g in outlying, unnamed or {}) for g in group_list)
 
 
-def _crowd(group: StackGroup, is_outlier: bool, unnamed: Mapping[int, Who]) -> Crowd:
+def _make_crowd(group: StackGroup, is_outlier: bool, unnamed: Mapping[int, Who]) -> Crowd:
     leaf, user = group.frames[0] if group.frames else None, group.user
     return Crowd(
-        ranks=format_ranks(ranks_of(group.ranks), len(group.ranks)),
+        ranks=format_ranks(only_ranks(group.ranks), len(group.ranks)),
         count=len(group.ranks),
         doing=str(group.spot),
         at=str(user or ""),
         inside=leaf.function if leaf is not None and leaf is not user else "",
         odd=is_outlier,
-        calls=tuple(_call(f) for f in group.frames),
+        calls=tuple(_format_call(f) for f in group.frames),
         why=group.why,
-        others=others(group.ranks, unnamed),
+        others=names_of_unranked(group.ranks, unnamed),
     )
 
 
-def _call(frame: Frame) -> str:
+def _format_call(frame: Frame) -> str:
     return f"{frame.file}:{frame.line} in {frame.function}"

@@ -10,7 +10,7 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
-from allaboard.analysis.stacks.external_wait import asks_another
+from allaboard.analysis.stacks.external_wait import is_external_wait
 from allaboard.facts import Frame, Stack
 
 
@@ -88,11 +88,11 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("python3.*/threading.py", "acquire|wait|_wait_for_tstate_lock|join|__enter__", Spot.LOCK),
     ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
 )
-_COMPILED = tuple(
-    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), spot)
-    for file, function, spot in _TABLE
+_COMPILED_TABLE = tuple(
+    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), classify_stack)
+    for file, function, classify_stack in _TABLE
 )
-_LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
+_LINE_SPOTS: tuple[tuple[re.Pattern[str], Spot], ...] = (
     # The source line of the innermost user frame, for waits in C that leave no frame of their own.
     (re.compile(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
     (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
@@ -105,62 +105,64 @@ _LINES: tuple[tuple[re.Pattern[str], Spot], ...] = (
 
 _DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
 """What it runs is no step of the training: it asks the service's dispatcher, for as long as it takes."""
-_IN_THREADS = "tensorflow/python/distribute/cross_device_ops.py"
+_THREADED_COLLECTIVES = "tensorflow/python/distribute/cross_device_ops.py"
 """It calls collectives in threads, where no tf.function is around them, and waits for these."""
-_OPERATION = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
+_COMPILED_COLLECTIVE = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
 
 
-def spot(stack: Stack | None) -> Spot:
+def classify_stack(stack: Stack | None) -> Spot:
     """What the member of this stack does; `Spot.UNKNOWN` where there is no stack."""
     if stack is None or not stack.frames:
         return Spot.UNKNOWN
     leaf = stack.frames[0]
     if leaf.is_user:
-        for pattern, meaning in _LINES:
+        for pattern, meaning in _LINE_SPOTS:
             if pattern.search(leaf.text):
-                return meaning if not _inside_data(stack) else Spot.DATA
+                return meaning if not _is_in_data_loader(stack) else Spot.DATA
     compiled = next((f.text for f in stack.frames if f.is_compiled), "")
     source_line = compiled or (stack.user.text if stack.user is not None else "")
-    if leaf.file.endswith("torch/_ops.py") and _OPERATION.search(source_line):
+    if leaf.file.endswith("torch/_ops.py") and _COMPILED_COLLECTIVE.search(source_line):
         return Spot.COLLECTIVE  # as compiled graphs call them
     for frame in stack.frames:
-        known_spot = _known(frame.file, frame.function)
+        known_spot = _spot_of_function(frame.file, frame.function)
         if known_spot is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
             return Spot.DATA_SERVICE
         if known_spot is Spot.LOCK:
-            return _at_lock(stack)
+            return _classify_lock(stack)
         if known_spot is Spot.INIT and any(_makes_group(f) for f in stack.frames):
             return Spot.GROUP  # by the same functions as the first one
         if known_spot is not None:
             return known_spot
-    if asks_another(stack.frames):
+    if is_external_wait(stack.frames):
         return Spot.ANSWER
     return Spot.USER if stack.user is not None else Spot.UNKNOWN
 
 
 def _makes_group(frame: Frame) -> bool:
-    return _known(frame.file, frame.function) is Spot.GROUP
+    return _spot_of_function(frame.file, frame.function) is Spot.GROUP
 
 
-def _at_lock(stack: Stack) -> Spot:
+def _classify_lock(stack: Stack) -> Spot:
     """For what a thread waits by one of Python's locks."""
-    if _inside_data(stack):
+    if _is_in_data_loader(stack):
         return Spot.DATA
-    if any(f.file.endswith(_IN_THREADS) for f in stack.frames):
+    if any(f.file.endswith(_THREADED_COLLECTIVES) for f in stack.frames):
         return Spot.COLLECTIVE
-    return Spot.ANSWER if asks_another(stack.frames) else Spot.LOCK
+    return Spot.ANSWER if is_external_wait(stack.frames) else Spot.LOCK
 
 
 @lru_cache(maxsize=4096)
-def _known(path: str, name: str) -> Spot | None:
+def _spot_of_function(path: str, name: str) -> Spot | None:
     """What the table says of this function; the ranks of a job are in the same few."""
-    matches = (s for file, function, s in _COMPILED if function.match(name) and file.search(path))
+    matches = (
+        s for file, function, s in _COMPILED_TABLE if function.match(name) and file.search(path)
+    )
     return next(matches, None)
 
 
-def waits_for_peers(stack: Stack | None) -> bool:
+def is_peer_wait(stack: Stack | None) -> bool:
     """Whether it is at a place where a process waits for the other members of its job."""
-    return spot(stack) in (
+    return classify_stack(stack) in (
         Spot.GATE,
         Spot.INIT,
         Spot.GROUP,
@@ -171,11 +173,11 @@ def waits_for_peers(stack: Stack | None) -> bool:
     )
 
 
-def _inside_data(stack: Stack) -> bool:
+def _is_in_data_loader(stack: Stack) -> bool:
     return any("torch/utils/data/" in f.file for f in stack.frames)
 
 
-_ASKING = tuple(
+_STATE_QUERIES = tuple(
     (re.compile(f"(?:^|[/ ])(?:{file})>?$"), re.compile(f"(?:{function})$"))
     for file, function in (
         (r"genericpath(?:\.py)?", "exists|lexists|isfile|isdir|islink|getsize|getmtime|isjunction"),
@@ -194,23 +196,23 @@ _ASKING = tuple(
 line, and not in there. Those that are frozen have no path."""
 
 
-def asking_line(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+def trim_state_queries(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """The frames without the innermost ones that only ask for a state, where the user's own code asks: a busy
     wait is now in the question, now at the line itself, which is one place."""
     for depth, frame in enumerate(frames):
         if frame.is_user:
             return frames[depth:]
-        if not _asks(frame.file, frame.function):
+        if not _is_state_query(frame.file, frame.function):
             break
     return frames
 
 
 @lru_cache(maxsize=1024)
-def _asks(file: str, function: str) -> bool:
-    return any(f.search(file) and g.match(function) for f, g in _ASKING)
+def _is_state_query(file: str, function: str) -> bool:
+    return any(f.search(file) and g.match(function) for f, g in _STATE_QUERIES)
 
 
-def same_place(frames: tuple[Frame, ...], other_frames: tuple[Frame, ...]) -> bool:
+def is_same_place(frames: tuple[Frame, ...], other_frames: tuple[Frame, ...]) -> bool:
     """Whether two looks show one place: the same functions all the way out. The innermost line may
     differ, as it does in a loop; the lines of the callers may not."""
     if frames == other_frames:  # as most are, and told at once

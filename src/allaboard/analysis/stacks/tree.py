@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 
 from allaboard.analysis.stacks.groups import StackGroup
-from allaboard.analysis.stacks.unranked_processes import others, ranks_of
+from allaboard.analysis.stacks.unranked_processes import names_of_unranked, only_ranks
 from allaboard.facts import Branch, Frame, Who
 from allaboard.facts.rank_sets import rank_ranges
 
@@ -27,7 +27,7 @@ class _Node:
         self.is_end = False
 
 
-def merge(
+def merge_stacks(
     groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
 ) -> tuple[Branch, ...]:
     """The tree's outermost branches, those of most ranks first. Groups without frames are left out.
@@ -36,46 +36,48 @@ def merge(
     for group in groups:
         node = root
         for frame in reversed(group.frames):
-            below = node.below.get(frame)
+            below = node.children.get(frame)
             if below is None:
-                below = node.below[frame] = _Node(frame)
-            below.places.append(group)
+                below = node.children[frame] = _Node(frame)
+            below.groups.append(group)
             node = below
-        node.ends = True
-    return _branches(root, unnamed or {})
+        node.is_end = True
+    return _make_branches(root, unnamed or {})
 
 
-def _branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
+def _make_branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
     """Without recursion: stacks may be deeper than ours may get."""
     visited: list[tuple[_Node, list[Frame], list[_Node]]] = []
-    queue = list(root.below.values())
+    queue = list(root.children.values())
     while queue:
         node = queue.pop()
-        calls, chain_end = _chain(node)
-        children = list(chain_end.below.values())
+        calls, chain_end = _follow_chain(node)
+        children = list(chain_end.children.values())
         visited.append((node, calls, children))
         queue += children
     made_branches: dict[int, Branch] = {}
     for node, calls, children in reversed(visited):
         ranks = array("I")
-        for group in node.places:
+        for group in node.groups:
             ranks.extend(group.ranks)
-        below = tuple(sorted((made_branches.pop(id(p)) for p in children), key=_size))
-        named = tuple(rank_ranges(ranks_of(ranks)))
-        made_branches[id(node)] = Branch(named, tuple(calls), below, others(ranks, unnamed))
-    return tuple(sorted((made_branches[id(n)] for n in root.below.values()), key=_size))
+        below = tuple(sorted((made_branches.pop(id(p)) for p in children), key=_sort_key))
+        named = tuple(rank_ranges(only_ranks(ranks)))
+        made_branches[id(node)] = Branch(
+            named, tuple(calls), below, names_of_unranked(ranks, unnamed)
+        )
+    return tuple(sorted((made_branches[id(n)] for n in root.children.values()), key=_sort_key))
 
 
-def _chain(node: _Node) -> tuple[list[Frame], _Node]:
+def _follow_chain(node: _Node) -> tuple[list[Frame], _Node]:
     """The calls down to where ranks part or end."""
     calls: list[Frame] = []
     while True:
         assert node.frame is not None
         calls.append(node.frame)
-        if len(node.below) != 1 or node.ends:
+        if len(node.children) != 1 or node.is_end:
             return calls, node
-        (node,) = node.below.values()
+        (node,) = node.children.values()
 
 
-def _size(branch: Branch) -> tuple[int, int]:
+def _sort_key(branch: Branch) -> tuple[int, int]:
     return -branch.count, branch.ranks[0][0] if branch.ranks else 0

@@ -7,32 +7,34 @@ from collections.abc import Iterable, Mapping
 from allaboard.facts import Who
 from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, describe_ranks, format_ranks
 
-UNNAMED = 1 << 31
+FIRST_UNRANKED_NUMBER = 1 << 31
 """Numbers from here on stand for processes without a known rank; no rank is as high."""
 
 
-def others(numbers: Iterable[int], unnamed: Mapping[int, Who]) -> tuple[str, ...]:
+def names_of_unranked(numbers: Iterable[int], unnamed: Mapping[int, Who]) -> tuple[str, ...]:
     """What those of these numbers are called that are no ranks: ``pid 4242``, or a file's name."""
-    return tuple(_called(unnamed.get(n), n) for n in sorted(set(numbers)) if n >= UNNAMED)
+    return tuple(
+        _process_name(unnamed.get(n), n) for n in sorted(set(numbers)) if n >= FIRST_UNRANKED_NUMBER
+    )
 
 
-def ranks_of(numbers: Iterable[int]) -> list[int]:
+def only_ranks(numbers: Iterable[int]) -> list[int]:
     """Those of these numbers that are ranks."""
-    return [n for n in numbers if n < UNNAMED]
+    return [n for n in numbers if n < FIRST_UNRANKED_NUMBER]
 
 
-def people(
+def describe_processes(
     numbers: Iterable[int], unnamed: Mapping[int, Who], shown: int = MAX_SHOWN_RANGES
 ) -> str:
     """Several in a sentence: ``ranks 0,2``, ``rank 0 and pid 4242 (rank unknown)``."""
     number_list = list(numbers)
-    ranks = ranks_of(number_list)
+    ranks = only_ranks(number_list)
     return describe_ranks(
-        format_ranks(ranks, shown), len(ranks), others(number_list, unnamed), shown
+        format_ranks(ranks, shown), len(ranks), names_of_unranked(number_list, unnamed), shown
     )
 
 
-def _called(who: Who | None, number: int) -> str:
+def _process_name(who: Who | None, number: int) -> str:
     if who is None:
-        return f"process {number - UNNAMED}"
+        return f"process {number - FIRST_UNRANKED_NUMBER}"
     return f"{who.name} of {who.host}" if who.host and who.pid else who.name

@@ -6,7 +6,7 @@ The other members wait for it meanwhile, and go on when it comes back.
 from __future__ import annotations
 
 from allaboard.analysis.failures.killed_child import killed_child_evidence
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
 from allaboard.analysis.stalls.stall import (
@@ -87,7 +87,7 @@ def awaits_outside_answer(member: Member) -> bool:
         return False
     if member.stack.stopped or killed_child_evidence(member):
         return False
-    position = spot(member.stack)
+    position = classify_stack(member.stack)
     return position is Spot.ANSWER or (position is Spot.LOCK and member.stack.asks)
 
 

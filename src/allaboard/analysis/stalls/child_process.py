@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.member_names import on_host
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stopped_child import resume_command, stopped_children_evidence
 from allaboard.facts import Evidence, JobView, Member
 
@@ -13,7 +13,7 @@ _MAX_COMMAND_CHARS = 40
 
 def awaits_child(member: Member) -> bool:
     """Return True if the member's main thread waits for a child process, whatever the child does."""
-    return spot(member.stack) is Spot.CHILD
+    return classify_stack(member.stack) is Spot.CHILD
 
 
 def describe_child(member: Member) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.analysis.collectives.point_to_point import parse_message
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Evidence, Frame, Member
 
 THREAD_RAISED_NOTE, THREAD_CALLED_NOTE, THREAD_ENDED_NOTE = (
@@ -97,7 +97,7 @@ def dead_thread_clause(member: Member) -> str:
     Return "" if the member does not wait for a lock, or none of its threads has died.
     """
     thread = ended_thread(member)
-    if thread is None or spot(member.stack) is not Spot.LOCK:
+    if thread is None or classify_stack(member.stack) is not Spot.LOCK:
         return ""
     file, _, position = thread.raised_at.partition(":")
     location = f" at {file.rpartition('/')[2]}:{position}" if thread.raised_at else ""
@@ -110,7 +110,7 @@ def dead_thread_advice(member: Member, wait_frame: Frame) -> str:
     Return "" if no thread has died, or the member's place is none at which a program waits for a thread.
     """
     thread = ended_thread(member)
-    if thread is None or spot(member.stack) not in _WAITS_FOR_THREAD:
+    if thread is None or classify_stack(member.stack) not in _WAITS_FOR_THREAD:
         return ""
     awaited = (
         f"{wait_frame.file}:{wait_frame.line} waits for what that thread should have delivered"
@@ -118,5 +118,5 @@ def dead_thread_advice(member: Member, wait_frame: Frame) -> str:
     if not thread.raised_at:
         return f"see in {member.log} what ended one of its threads: it seems that {awaited}"
     raising_line = thread.raised_at.partition(" in ")[0]
-    hedge = "" if spot(member.stack) is Spot.LOCK else "it seems that "
+    hedge = "" if classify_stack(member.stack) is Spot.LOCK else "it seems that "
     return f"fix {raising_line}, which ended a thread: {hedge}{awaited}"

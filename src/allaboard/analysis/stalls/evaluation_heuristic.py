@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.facts import Member
 
@@ -27,7 +27,7 @@ def evaluates_by_name(member: Member) -> bool:
     if (
         member.stack is None
         or member.op is not None
-        or spot(member.stack) not in (Spot.USER, Spot.STEP)
+        or classify_stack(member.stack) not in (Spot.USER, Spot.STEP)
     ):
         return False
     if member.cpu < IDLE_CORES and member.os_state != "R" and not member.stack.moving:

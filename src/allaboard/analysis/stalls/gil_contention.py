@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.analysis.stacks.stack_classifier import same_place, waits_for_peers
+from allaboard.analysis.stacks.stack_classifier import is_peer_wait, is_same_place
 from allaboard.facts import Frame, Grip, Member, Stack, Task
 from allaboard.formats.dumps.stack_frames import SpiedThread
 
@@ -93,7 +93,7 @@ def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) ->
         earlier_owner is None
         or owner is None
         or earlier_owner.tid != owner.tid
-        or not same_place(earlier_owner.frames, owner.frames)
+        or not is_same_place(earlier_owner.frames, owner.frames)
     ):
         return None
     rates = possible_gil_waiters(earlier, later)
@@ -131,7 +131,7 @@ def blocking_gil_grip(member: Member) -> Grip | None:
     gil_holder = member.stack.grip if member.stack is not None else None
     if gil_holder is None or not (gil_holder.main or gil_holder.stops_main):
         return None
-    return None if waits_for_peers(Stack(frames=gil_holder.frames, taken_at=0.0)) else gil_holder
+    return None if is_peer_wait(Stack(frames=gil_holder.frames, taken_at=0.0)) else gil_holder
 
 
 def gil_holder_frame(gil_holder: Grip) -> Frame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 
@@ -38,7 +38,9 @@ def member_at_stuck_generator(view: JobView, member: Member) -> Member | None:
     if stack is None or not stack.fed_by or stack.flows:
         return None
     generator_stack = msgspec.structs.replace(stack, frames=stack.fed_by, fed_by=())
-    is_idle_at_wait = member.cpu < GENERATOR_IDLE_CORES and spot(generator_stack) in _STUCK_SPOTS
+    is_idle_at_wait = (
+        member.cpu < GENERATOR_IDLE_CORES and classify_stack(generator_stack) in _STUCK_SPOTS
+    )
     if not is_idle_at_wait and view.now - stalled_since(view) < MAX_BATCH_WAIT_S:
         return None
     return msgspec.structs.replace(member, stack=generator_stack)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Member
 
 _NUMPY_READ_LINE = re.compile(
@@ -34,7 +34,7 @@ def reads_jax_value(member: Member) -> bool:
         member.framework != "jax"
         or stack is None
         or not stack.frames
-        or spot(stack) is not Spot.USER
+        or classify_stack(stack) is not Spot.USER
     ):
         return False
     leaf = stack.frames[0]

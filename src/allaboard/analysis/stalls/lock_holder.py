@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Holds, Member
 
 
 def find_lock_holder(member: Member) -> tuple[Holds, Holds] | None:
     """Return the waiting main thread and the thread that holds its lock; None if no holder is seen."""
-    if spot(member.stack) is not Spot.LOCK or member.stack is None or not member.stack.threads:
+    if (
+        classify_stack(member.stack) is not Spot.LOCK
+        or member.stack is None
+        or not member.stack.threads
+    ):
         return None
     main, *background_threads = member.stack.threads
     lock_holder = next((t for t in background_threads if main.wants in t.holds), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Stack
 
 _THREADING = re.compile(r"python3[^/]*/threading\.py$")
@@ -23,7 +23,7 @@ _WAITERS = (
 def describe_wait(stack: Stack | None) -> str:
     """Return what the stack waits for; a lock is described as that of a queue, a future, an event or a
     thread."""
-    position = spot(stack)
+    position = classify_stack(stack)
     if position is not Spot.LOCK or stack is None:
         return str(position)
     wait_depth = 0

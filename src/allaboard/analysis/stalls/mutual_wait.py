@@ -15,7 +15,7 @@ from allaboard.analysis.collectives.live_flight_record import live_record_mismat
 from allaboard.analysis.collectives.point_to_point import find_message_knot
 from allaboard.analysis.network.unacked_links import silent_links
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
-from allaboard.analysis.stacks.stack_classifier import spot
+from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
@@ -145,7 +145,7 @@ def describe_position(member: Member, call: str = "") -> str:
     activity = (
         (call or member.op.name)
         if member.op is not None
-        else describe_hidden_wait(member) or str(spot(member.stack))
+        else describe_hidden_wait(member) or str(classify_stack(member.stack))
     )
     if member.op is not None and member.op.beside:
         activity += " in another thread, the main one"

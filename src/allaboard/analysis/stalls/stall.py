@@ -9,7 +9,7 @@ from allaboard.analysis.collectives.group_deadlock import calls_made_in, entered
 from allaboard.analysis.collectives.live_flight_record import is_in_compiled_operation
 from allaboard.analysis.member_names import agrees, ranked
 from allaboard.analysis.parameter_servers.parameter_servers import lost, serves, wait_for_peers
-from allaboard.analysis.stacks.stack_classifier import Spot, spot, waits_for_peers
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.gil_contention import blocking_gil_grip
 from allaboard.analysis.stalls.input_generator import (
     generator_may_deliver,
@@ -144,9 +144,9 @@ def member_waits_for_peers(member: Member) -> bool:
         return member.cpu < IDLE_CORES  # the main thread's stack says nothing of another's call
     if describe_hidden_wait(member):
         return member.cpu < IDLE_CORES
-    if member.op is None and not waits_for_peers(member.stack):
+    if member.op is None and not is_peer_wait(member.stack):
         return False
-    return member.cpu < IDLE_CORES and (member.stack is None or waits_for_peers(member.stack))
+    return member.cpu < IDLE_CORES and (member.stack is None or is_peer_wait(member.stack))
 
 
 def _is_in_jitted_step(member: Member) -> bool:
@@ -230,10 +230,12 @@ def waiting_evidence(current_stall: Stall) -> Evidence:
     example = current_stall.waiting[0]
     user_frame = example.stack.user if example.stack is not None else None
     activity = (
-        example.op.name if example.op is not None else str(spot(example.stack)).removeprefix("in ")
+        example.op.name
+        if example.op is not None
+        else str(classify_stack(example.stack)).removeprefix("in ")
     )
     activity = describe_hidden_wait(example) or activity
-    if spot(example.stack) is Spot.STEP and example.op is None:
+    if classify_stack(example.stack) is Spot.STEP and example.op is None:
         activity = "a training step (gradients)"
     if example.op is not None and example.op.beside:
         activity, user_frame = f"{activity} in another thread than the main one", None

@@ -11,13 +11,13 @@ MAX_SHOWN_PIDS = 4
 
 
 def describe_stopped_children(member: Member) -> str:
-    """Return "its process 4711 is stopped (SIGSTOP or Ctrl-Z), not dead"; "" if none is stopped."""
+    """Return "its process 4711 is stopped (SIGSTOP or Ctrl-Z)"; "" if none is stopped."""
     pids = _stopped_pids(member)
     if not pids:
         return ""
     more = f" and {len(pids) - MAX_SHOWN_PIDS} more" if len(pids) > MAX_SHOWN_PIDS else ""
     named = f"process{'es' if pids[1:] else ''} {', '.join(pids[:MAX_SHOWN_PIDS])}{more}"
-    return f"its {named} {'are' if pids[1:] else 'is'} stopped (SIGSTOP or Ctrl-Z), not dead"
+    return f"its {named} {'are' if pids[1:] else 'is'} stopped (SIGSTOP or Ctrl-Z)"
 
 
 def stopped_children_evidence(member: Member) -> tuple[Evidence, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.child_process import awaits_child
 from allaboard.analysis.stalls.failing_checkpoint import find_failing_checkpoint
@@ -84,7 +84,7 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
     stuck = (
         not member.stopped
         and is_still(member)
-        and spot(member.stack) in _STUCK_SPOTS
+        and classify_stack(member.stack) in _STUCK_SPOTS
         and _is_at_own_code(member)
     )
     return StuckReason.CODE if stuck else None
@@ -123,7 +123,7 @@ def _is_at_own_code(member: Member) -> bool:
     assert member.stack is not None
     if is_idle(member):
         return True
-    in_user_code = spot(member.stack) is Spot.USER and member.stack.frames[0].is_user
+    in_user_code = classify_stack(member.stack) is Spot.USER and member.stack.frames[0].is_user
     return (
         in_user_code
         and member.stack.samples >= MIN_BUSY_SAMPLES
@@ -141,7 +141,12 @@ def _is_in_long_library_call(member: Member) -> bool:
     if not _has_begun_training(member):
         return False
     user, frames = member.stack.user, member.stack.frames
-    if user is None or frames[0].is_user or spot(member.stack) is not Spot.USER or is_idle(member):
+    if (
+        user is None
+        or frames[0].is_user
+        or classify_stack(member.stack) is not Spot.USER
+        or is_idle(member)
+    ):
         return False
     return (
         member.stack.stays >= LONG_LIBRARY_CALL_S

@@ -73,197 +73,216 @@ class HandshakeRefusedError(AllaboardError):
 
 
 async def shake_hands(
-    met: ConnectResult, who: Identity, only_link: bool = False, told: Callable[[], bytes] = bytes
+    result: ConnectResult,
+    identity: Identity,
+    only_link: bool = False,
+    first_frames: Callable[[], bytes] = bytes,
 ) -> Welcome:
     """The handshake on a stream that `dial` opened; raises HandshakeRefusedError, or OSError where it broke off. ``told``
     makes the frames that go with our name, before the listener has shown that it knows the secret: who
     listens on the way reads them all the same, and with TLS its certificate has been seen before."""
-    assert met.reader is not None and met.writer is not None
+    assert result.reader is not None and result.writer is not None
     try:
         async with asyncio.timeout(10.0):
-            await _secure(met, who)
+            await _start_tls(result, identity)
             challenge = await wire.expect_message(
-                met.reader, Challenge, wire.MAX_STRANGER_FRAME_BYTES
+                result.reader, Challenge, wire.MAX_STRANGER_FRAME_BYTES
             )
             if challenge.version != wire.PROTOCOL_VERSION:
                 why = f"speaks version {wire.PROTOCOL_VERSION} of the roll call, here is {challenge.version}"
-                _leave(met.writer, who, "version", why)
+                _say_why(result.writer, identity, "version", why)
                 why = f"speaks {challenge.version}, this host {wire.PROTOCOL_VERSION}"
                 raise HandshakeRefusedError("version", why)
-            if who.secret and not challenge.sealed:
+            if identity.secret and not challenge.sealed:
                 why = "knows a secret of the job, and the host where all meet was given none"
-                _leave(met.writer, who, "no-secret", why)
+                _say_why(result.writer, identity, "no-secret", why)
                 raise HandshakeRefusedError(
                     "no-secret", "the listener does not know the job's secret"
                 )
-            hello = _hello(who, challenge.nonce, only_link)
-            met.writer.write(wire.encode_frame(hello) + told())
-            word = await wire.read_message(met.reader, wire.MAX_STRANGER_FRAME_BYTES)
+            hello = _make_hello(identity, challenge.nonce, only_link)
+            result.writer.write(wire.encode_frame(hello) + first_frames())
+            message = await wire.read_message(result.reader, wire.MAX_STRANGER_FRAME_BYTES)
     except ssl.SSLError as error:
         if not alert_text(error.reason):
             raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
         # In TLS 1.3 our side is done before theirs has looked at our certificate.
-        await _part(
-            met, who, f"shows a certificate that is not taken here: {alert_text(error.reason)}"
+        await _say_why_over_new_stream(
+            result,
+            identity,
+            f"shows a certificate that is not taken here: {alert_text(error.reason)}",
         )
         raise HandshakeRefusedError(
             "tls", f"our certificate is not taken there: {alert_text(error.reason)}"
         ) from None
     except (TimeoutError, asyncio.IncompleteReadError, GarbledMessageError) as error:
         raise ConnectionError(f"the handshake broke off: {error}") from None
-    if isinstance(word, Refused):
-        raise HandshakeRefusedError(word.kind, word.why)
-    if not isinstance(word, Welcome):
-        raise ConnectionError(f"{type(word).__name__} where Welcome was due")
-    shown = wire.make_proof(who.secret, "listener", hello.nonce, challenge.nonce, who.host)
-    if who.secret and not wire.proofs_match(word.proof, shown):
+    if isinstance(message, Refused):
+        raise HandshakeRefusedError(message.kind, message.why)
+    if not isinstance(message, Welcome):
+        raise ConnectionError(f"{type(message).__name__} where Welcome was due")
+    expected_proof = wire.make_proof(
+        identity.secret, "listener", hello.nonce, challenge.nonce, identity.host
+    )
+    if identity.secret and not wire.proofs_match(message.proof, expected_proof):
         raise HandshakeRefusedError("no-secret", "the listener does not know the job's secret")
-    return word
+    return message
 
 
-async def is_same_roll_call(address: str, who: Identity) -> bool:
+async def is_same_roll_call(address: str, identity: Identity) -> bool:
     """Whether the roll call of this very job answers at ``host:port``, and takes us for one of it."""
-    met = await connect_and_greet(address)
-    if met.answer is not Answer.ABOARD or met.writer is None:
+    result = await connect_and_greet(address)
+    if result.answer is not Answer.ABOARD or result.writer is None:
         return False
     try:
-        await shake_hands(met, who)
+        await shake_hands(result, identity)
     except (HandshakeRefusedError, OSError):
         return False
     finally:
-        met.writer.close()
+        result.writer.close()
     return True
 
 
-async def _secure(met: ConnectResult, who: Identity) -> None:
-    ours, writer, wanted = who.tls, met.writer, met.uses_tls
+async def _start_tls(result: ConnectResult, identity: Identity) -> None:
+    own_files, writer, leader_uses_tls = identity.tls, result.writer, result.uses_tls
     assert writer is not None
-    if wanted and ours is None:
-        _leave(writer, who, "no-tls", "has no certificate, and here one is wanted")
+    if leader_uses_tls and own_files is None:
+        _say_why(writer, identity, "no-tls", "has no certificate, and here one is wanted")
         raise HandshakeRefusedError("tls", "it speaks TLS, and this host was given no certificate")
-    if ours is None:
+    if own_files is None:
         return
-    if not wanted:
-        _leave(writer, who, "no-tls", "has a certificate, and here TLS is not spoken")
+    if not leader_uses_tls:
+        _say_why(writer, identity, "no-tls", "has a certificate, and here TLS is not spoken")
         raise HandshakeRefusedError(
             "tls", "it speaks no TLS, and this host was given a certificate"
         )
     try:
         await writer.start_tls(
-            ours.make_context(server=False), ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S
+            own_files.make_context(server=False), ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S
         )
     except ssl.SSLCertVerificationError as error:
-        await _part(
-            met, who, f"does not trust the certificate that is shown here: {error.verify_message}"
+        await _say_why_over_new_stream(
+            result,
+            identity,
+            f"does not trust the certificate that is shown here: {error.verify_message}",
         )
         raise HandshakeRefusedError(
             "tls", f"its certificate is not of our authority: {error.verify_message}"
         ) from None
 
 
-async def _part(met: ConnectResult, who: Identity, why: str) -> None:
+async def _say_why_over_new_stream(result: ConnectResult, identity: Identity, why: str) -> None:
     """`_leave` where TLS has not come about: the stream can say nothing any more, so over another one."""
-    again = await connect_and_greet(met.numeric_address, FAREWELL_TIMEOUT_S, FAREWELL_TIMEOUT_S)
-    if again.writer is not None:
-        if again.uses_tls:
-            _leave(again.writer, who, "no-tls", why)
-        again.writer.close()
+    farewell = await connect_and_greet(
+        result.numeric_address, FAREWELL_TIMEOUT_S, FAREWELL_TIMEOUT_S
+    )
+    if farewell.writer is not None:
+        if farewell.uses_tls:
+            _say_why(farewell.writer, identity, "no-tls", why)
+        farewell.writer.close()
 
 
-def _leave(writer: asyncio.StreamWriter, who: Identity, kind: str, why: str) -> None:
+def _say_why(writer: asyncio.StreamWriter, identity: Identity, kind: str, why: str) -> None:
     """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
-    writer.write(wire.encode_frame(Refused(kind=kind, why=why, host=who.host, rank=who.rank)))
+    writer.write(
+        wire.encode_frame(Refused(kind=kind, why=why, host=identity.host, rank=identity.rank))
+    )
 
 
-def _hello(who: Identity, challenge: str, only_link: bool) -> Hello:
-    mine = wire.make_nonce()
+def _make_hello(identity: Identity, challenge: str, only_link: bool) -> Hello:
+    own_nonce = wire.make_nonce()
     hello = Hello(
         version=wire.PROTOCOL_VERSION,
-        nonce=mine,
+        nonce=own_nonce,
         proof="",
-        job=who.job,
-        host=who.host,
+        job=identity.job,
+        host=identity.host,
         pid=os.getpid(),
-        rank=who.rank,
-        data=who.probe_address,
+        rank=identity.rank,
+        data=identity.probe_address,
         wall=time.time(),
         mono=time.monotonic(),
         only_link=only_link,
-        session=who.session,
-        round=who.round,
+        session=identity.session,
+        round=identity.round,
     )
-    shown = wire.make_proof(who.secret, "caller", challenge, mine, wire.proof_subject(hello))
-    return msgspec.structs.replace(hello, proof=shown)
+    own_proof = wire.make_proof(
+        identity.secret, "caller", challenge, own_nonce, wire.proof_subject(hello)
+    )
+    return msgspec.structs.replace(hello, proof=own_proof)
 
 
-async def try_link(who: Identity, target: str, address: str) -> Link:
+async def try_link(identity: Identity, target: str, address: str) -> Link:
     """Tries it; what failed is tried once more, since a moment's trouble is no broken link."""
-    began = time.monotonic()
-    first = await _try_once(who, target, address)
-    took = time.monotonic() - began
-    if first.works or took > MAX_FIRST_TRIAL_S:
-        return first
-    if took < RETRIAL_PAUSE_S:
+    started_at = time.monotonic()
+    first_trial = await _try_once(identity, target, address)
+    seconds = time.monotonic() - started_at
+    if first_trial.works or seconds > MAX_FIRST_TRIAL_S:
+        return first_trial
+    if seconds < RETRIAL_PAUSE_S:
         await asyncio.sleep(RETRIAL_PAUSE_S)
-    return combine_trials(first, await _try_once(who, target, address))
+    return combine_trials(first_trial, await _try_once(identity, target, address))
 
 
-def combine_trials(first: Link, second: Link) -> Link:
+def combine_trials(first_trial: Link, second_trial: Link) -> Link:
     """What two trials of one link say together: that it works, where one of them says so. Where nothing
     connects, the kernel's words may change (no answer, then no route) and mean the same."""
-    if second.works:
-        return second
-    alike = (first.answer is Answer.CUT) == (second.answer is Answer.CUT)
-    return msgspec.structs.replace(second, tries=2 if alike else 1)
+    if second_trial.works:
+        return second_trial
+    failed_alike = (first_trial.answer is Answer.CUT) == (second_trial.answer is Answer.CUT)
+    return msgspec.structs.replace(second_trial, tries=2 if failed_alike else 1)
 
 
-async def _try_once(who: Identity, target: str, address: str) -> Link:
+async def _try_once(identity: Identity, target: str, address: str) -> Link:
     """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
-    met = await connect_and_greet(address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small=False)
+    result = await connect_and_greet(
+        address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
+    )
     for _ in range(MAX_REFUSED_ATTEMPTS):
-        if met.answer is not Answer.REFUSED:
+        if result.answer is not Answer.REFUSED:
             break
         await asyncio.sleep(
             REFUSED_RETRY_S
         )  # its agent has told of its arrival, and opens its door now
-        met = await connect_and_greet(
-            address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small=False
+        result = await connect_and_greet(
+            address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
         )
 
-    def link(answer: Answer, said: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
+    def link(answer: Answer, detail: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
         return Link(
-            source=who.host,
+            source=identity.host,
             target=target,
             address=address,
             answer=answer,
             seconds=seconds,
             rate=rate,
-            said=said,
+            said=detail,
         )
 
-    if met.reader is None or met.writer is None:
-        return link(met.answer, met.detail)
+    if result.reader is None or result.writer is None:
+        return link(result.answer, result.detail)
     seconds = 0.0
     try:
-        await shake_hands(met, who, only_link=True)
+        await shake_hands(result, identity, only_link=True)
         async with asyncio.timeout(TRIAL_TIMEOUT_S):
-            began = time.monotonic()
-            met.writer.write(bytes(32))
-            await met.reader.readexactly(32)
-            seconds = time.monotonic() - began
-        took = TRIAL_TIMEOUT_S
+            started_at = time.monotonic()
+            result.writer.write(bytes(32))
+            await result.reader.readexactly(32)
+            seconds = time.monotonic() - started_at
+        block_s = TRIAL_TIMEOUT_S
         async with asyncio.timeout(TRIAL_TIMEOUT_S):
             opened = time.monotonic()
             for number in range(MAX_BLOCKS):
-                began = time.monotonic()
-                if number >= MIN_BLOCKS and (took < SLOW_BLOCK_S or began - opened > SLOW_TRIAL_S):
+                started_at = time.monotonic()
+                if number >= MIN_BLOCKS and (
+                    block_s < SLOW_BLOCK_S or started_at - opened > SLOW_TRIAL_S
+                ):
                     break
-                met.writer.write(wire.LENGTH_PREFIX.pack(BLOCK_BYTES) + bytes(BLOCK_BYTES))
-                await met.reader.readexactly(wire.LENGTH_PREFIX.size)
-                took = min(took, time.monotonic() - began)
-                if took < FAST_BLOCK_S:
+                result.writer.write(wire.LENGTH_PREFIX.pack(BLOCK_BYTES) + bytes(BLOCK_BYTES))
+                await result.reader.readexactly(wire.LENGTH_PREFIX.size)
+                block_s = min(block_s, time.monotonic() - started_at)
+                if block_s < FAST_BLOCK_S:
                     break
-        return link(Answer.ABOARD, "", min(seconds, took), BLOCK_BYTES / max(took, 1e-6))
+        return link(Answer.ABOARD, "", min(seconds, block_s), BLOCK_BYTES / max(block_s, 1e-6))
     except HandshakeRefusedError as error:
         return link(Answer.OTHER, str(error))
     except TimeoutError:
@@ -275,12 +294,12 @@ async def _try_once(who: Identity, target: str, address: str) -> Link:
     except (OSError, asyncio.IncompleteReadError) as error:
         return link(Answer.CLOSED, str(error), seconds)
     finally:
-        met.writer.close()
+        result.writer.close()
 
 
-async def try_links(who: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
+async def try_links(identity: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
     """All of them at once."""
-    links = await asyncio.gather(*(try_link(who, *t) for t in targets))
+    links = await asyncio.gather(*(try_link(identity, *t) for t in targets))
     figures = [(k.seconds, k.rate) if k.works else (0.0, 0.0) for k in links]
     return Tried(
         links=tuple(k for k in links if not k.works),

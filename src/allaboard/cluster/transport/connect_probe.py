@@ -50,39 +50,39 @@ SAFE_SEGMENT_BYTES = 536
 
 async def connect_and_greet(
     address: str,
-    connect: float = CONNECT_TIMEOUT_S,
-    speak: float = GREETING_TIMEOUT_S,
-    small: bool = True,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    greeting_timeout_s: float = GREETING_TIMEOUT_S,
+    small_segments: bool = True,
 ) -> ConnectResult:
     """Connects to ``host:port`` and greets. Never raises but CancelledError. ``small``: the stream
     keeps to segments that pass where large packets are lost."""
     try:
         host, port = Address.from_endpoint(address).endpoint
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         return ConnectResult(Answer.NO_NAME, error.strerror or str(error))
     except (OSError, ValueError, UnicodeError) as error:
         return ConnectResult(Answer.FAILED, str(error))
-    met = ConnectResult(Answer.FAILED, "no address")
-    for family, kind, protocol, _, where in found[:4]:
-        numeric = join(str(where[0]), int(where[1]))
+    best = ConnectResult(Answer.FAILED, "no address")
+    for family, kind, protocol, _, sockaddr in addresses[:4]:
+        numeric = join(str(sockaddr[0]), int(sockaddr[1]))
         try:
-            made = socket.socket(family, kind, protocol)
+            sock = socket.socket(family, kind, protocol)
         except OSError as error:  # a kernel without this family
-            met = _telling(
-                met, ConnectResult(Answer.UNREACHABLE, error.strerror or str(error), numeric)
+            best = _more_telling(
+                best, ConnectResult(Answer.UNREACHABLE, error.strerror or str(error), numeric)
             )
             continue
-        made.setblocking(False)
-        if small:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SAFE_SEGMENT_BYTES)
-        tried = await _connect(made, where, numeric, connect)
-        if tried.answer is Answer.ABOARD:
-            return await _greet(made, numeric, speak)
-        made.close()
-        met = _telling(met, tried)
-    return met
+        sock.setblocking(False)
+        if small_segments:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SAFE_SEGMENT_BYTES)
+        attempt = await _connect(sock, sockaddr, numeric, connect_timeout_s)
+        if attempt.answer is Answer.ABOARD:
+            return await _greet(sock, numeric, greeting_timeout_s)
+        sock.close()
+        best = _more_telling(best, attempt)
+    return best
 
 
 _ANSWERS_BY_WEIGHT = (
@@ -96,92 +96,92 @@ _ANSWERS_BY_WEIGHT = (
 has no way for, and what the other address answers is what counts."""
 
 
-def _telling(one: ConnectResult, other: ConnectResult) -> ConnectResult:
+def _more_telling(earlier: ConnectResult, later: ConnectResult) -> ConnectResult:
     """Which of two addresses of a name told more."""
-    if not one.numeric_address:
-        return other
-    return max(one, other, key=lambda met: _ANSWERS_BY_WEIGHT.index(met.answer))
+    if not earlier.numeric_address:
+        return later
+    return max(earlier, later, key=lambda met: _ANSWERS_BY_WEIGHT.index(met.answer))
 
 
 async def _connect(
-    made: socket.socket, where: object, numeric: str, patience: float
+    sock: socket.socket, sockaddr: object, numeric: str, timeout_s: float
 ) -> ConnectResult:
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(patience):
-            await loop.sock_connect(made, where)  # type: ignore[arg-type]  # any family's address
-        if met_itself(made):
+        async with asyncio.timeout(timeout_s):
+            await loop.sock_connect(sock, sockaddr)  # type: ignore[arg-type]  # any family's address
+        if met_itself(sock):
             return ConnectResult(Answer.REFUSED, os.strerror(errno.ECONNREFUSED), numeric)
     except ConnectionRefusedError as error:
-        return ConnectResult(Answer.REFUSED, _said(error), numeric)
+        return ConnectResult(Answer.REFUSED, _error_text(error), numeric)
     except TimeoutError:
-        return ConnectResult(Answer.SILENT, f"no answer in {patience:g} s", numeric)
+        return ConnectResult(Answer.SILENT, f"no answer in {timeout_s:g} s", numeric)
     except OSError as error:
-        if made.family == socket.AF_INET6 and error.errno in _IPV6_ERRNOS:
+        if sock.family == socket.AF_INET6 and error.errno in _IPV6_ERRNOS:
             return ConnectResult(Answer.UNREACHABLE, _IPV6_ERRNOS[error.errno], numeric)
-        away = Answer.UNREACHABLE if error.errno in _UNREACHABLE_ERRNOS else Answer.FAILED
-        away = Answer.CLOSED if error.errno == errno.ECONNRESET else away
-        away = Answer.SILENT if error.errno == errno.ETIMEDOUT else away
-        return ConnectResult(away, _said(error), numeric)
+        answer = Answer.UNREACHABLE if error.errno in _UNREACHABLE_ERRNOS else Answer.FAILED
+        answer = Answer.CLOSED if error.errno == errno.ECONNRESET else answer
+        answer = Answer.SILENT if error.errno == errno.ETIMEDOUT else answer
+        return ConnectResult(answer, _error_text(error), numeric)
     return ConnectResult(Answer.ABOARD, "", numeric)
 
 
-def _said(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     """The system's words; asyncio puts its own in their place, which say nothing."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-async def _greet(made: socket.socket, numeric: str, patience: float) -> ConnectResult:
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    reader, writer = await asyncio.open_connection(sock=made, limit=wire.MAX_STRANGER_FRAME_BYTES)
+async def _greet(sock: socket.socket, numeric: str, timeout_s: float) -> ConnectResult:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    reader, writer = await asyncio.open_connection(sock=sock, limit=wire.MAX_STRANGER_FRAME_BYTES)
     try:
         writer.write(wire.GREETING)
-        said = await _hear(reader, patience)
-        if said == b"":
+        received = await _read_first_bytes(reader, timeout_s)
+        if received == b"":
             writer.write(b"\r\n\r\n")  # a web server answers an empty line, a mute one nothing
-            said = await _hear(reader, patience / 2)
-        answer = Answer.CLOSED if said is None else protocol_sniffer.sniff_listener(said)
+            received = await _read_first_bytes(reader, timeout_s / 2)
+        answer = Answer.CLOSED if received is None else protocol_sniffer.sniff_listener(received)
     except OSError as error:
         writer.close()
         return ConnectResult(Answer.CLOSED, error.strerror or str(error), numeric)
     if answer is Answer.ABOARD:
-        return ConnectResult(answer, "", numeric, reader, writer, said == wire.BANNER_TLS)
+        return ConnectResult(answer, "", numeric, reader, writer, received == wire.BANNER_TLS)
     writer.close()
-    heard = (said or b"")[:40]
-    return ConnectResult(answer, ascii(heard)[1:] if heard else "nothing is said", numeric)
+    shown = (received or b"")[:40]
+    return ConnectResult(answer, ascii(shown)[1:] if shown else "nothing is said", numeric)
 
 
-async def _hear(reader: asyncio.StreamReader, patience: float) -> bytes | None:
+async def _read_first_bytes(reader: asyncio.StreamReader, timeout_s: float) -> bytes | None:
     """The first bytes of the other side: b"" for silence, None when it hung up."""
-    said = b""
+    received = b""
     try:
-        async with asyncio.timeout(patience):
-            while len(said) < len(wire.BANNER):
-                more = await reader.read(len(wire.BANNER) - len(said))
-                if not more:
-                    return said or None
-                said += more
+        async with asyncio.timeout(timeout_s):
+            while len(received) < len(wire.BANNER):
+                chunk = await reader.read(len(wire.BANNER) - len(received))
+                if not chunk:
+                    return received or None
+                received += chunk
                 if (
-                    said == wire.STORE_PING_NONCE
-                    or protocol_sniffer.sniff_listener(said) is Answer.GRPC
+                    received == wire.STORE_PING_NONCE
+                    or protocol_sniffer.sniff_listener(received) is Answer.GRPC
                 ):
-                    return said
+                    return received
     except TimeoutError:
         pass
-    return said
+    return received
 
 
 async def count_store_clients(address: str) -> int:
     """How many clients have joined the TCPStore at ``host:port`` (its key ``init/``, which every
     client counts up by one); -1 where it does not say."""
     key = b"init/"
-    ask = wire.GREETING + struct.pack("<BQ", 3, len(key)) + key  # 3: GET
+    query = wire.GREETING + struct.pack("<BQ", 3, len(key)) + key  # 3: GET
     writer = None
     try:
         async with asyncio.timeout(GREETING_TIMEOUT_S):
             host, port = Address.from_endpoint(address).endpoint
             reader, writer = await asyncio.open_connection(host, port)
-            writer.write(ask)
+            writer.write(query)
             await reader.readexactly(len(wire.STORE_PING_NONCE))
             (length,) = struct.unpack("<Q", await reader.readexactly(8))
             text = await reader.readexactly(min(length, 20))

@@ -31,32 +31,32 @@ class EpollPoller:
 
     def __init__(self) -> None:
         self._poll: select.epoll | None = None
-        self._known: dict[int, PolledSocket] = {}
-        self._held: dict[PolledSocket, None] = {}
+        self._sockets: dict[int, PolledSocket] = {}
+        self._holding: dict[PolledSocket, None] = {}
 
-    def hold_output(self, one: PolledSocket) -> None:
+    def hold_output(self, sock: PolledSocket) -> None:
         """`Heard.go_on` is called after `HELD`."""
-        if not self._held:
-            asyncio.get_running_loop().call_later(HOLD_S, self._go_on)
-        self._held[one] = None
+        if not self._holding:
+            asyncio.get_running_loop().call_later(HOLD_S, self._send_held)
+        self._holding[sock] = None
 
-    def _go_on(self) -> None:
-        held, self._held = self._held, {}
-        for one in held:
-            one.send_held()
+    def _send_held(self) -> None:
+        sockets, self._holding = self._holding, {}
+        for sock in sockets:
+            sock.send_held()
 
-    def add_socket(self, fd: int, one: PolledSocket) -> None:
+    def add_socket(self, fd: int, sock: PolledSocket) -> None:
         """Tells ``one`` what happens on this socket, until `leave`."""
         if self._poll is None:
             self._poll = select.epoll()
-            asyncio.get_running_loop().add_reader(self._poll.fileno(), self._listen)
+            asyncio.get_running_loop().add_reader(self._poll.fileno(), self._poll_sockets)
         self._poll.register(fd, select.EPOLLIN)
-        self._known[fd] = one
+        self._sockets[fd] = sock
 
-    def watch_writable(self, fd: int, reads: bool = True) -> None:
+    def watch_writable(self, fd: int, also_reads: bool = True) -> None:
         """... also when it can be written; ``reads`` False: nothing else any more."""
         if self._poll is not None:
-            self._poll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if reads else 0))
+            self._poll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if also_reads else 0))
 
     def unwatch_writable(self, fd: int) -> None:
         """All that was to be written is."""
@@ -65,25 +65,25 @@ class EpollPoller:
 
     def remove_socket(self, fd: int) -> None:
         """It is about to be closed."""
-        if self._poll is None or self._known.pop(fd, None) is None:
+        if self._poll is None or self._sockets.pop(fd, None) is None:
             return
         self._poll.unregister(fd)
-        if not self._known:
+        if not self._sockets:
             asyncio.get_running_loop().remove_reader(self._poll.fileno())
             self._poll.close()
             self._poll = None
 
-    def _listen(self) -> None:
+    def _poll_sockets(self) -> None:
         assert self._poll is not None
-        for fd, what in self._poll.poll(0, MAX_EVENTS_PER_POLL):
-            one = self._known.get(fd)  # another one's turn may have ended it
-            if one is None:
+        for fd, event_mask in self._poll.poll(0, MAX_EVENTS_PER_POLL):
+            sock = self._sockets.get(fd)  # another one's turn may have ended it
+            if sock is None:
                 continue
             try:
-                if what & select.EPOLLOUT:
-                    one.on_writable()
-                if what & ~select.EPOLLOUT and self._known.get(fd) is one:
-                    one.on_readable()
+                if event_mask & select.EPOLLOUT:
+                    sock.on_writable()
+                if event_mask & ~select.EPOLLOUT and self._sockets.get(fd) is sock:
+                    sock.on_readable()
             except Exception as error:  # a fault of ours in one must not keep the others waiting
-                told = {"message": "a fault while a socket was heard", "exception": error}
-                asyncio.get_running_loop().call_exception_handler(told)
+                context = {"message": "a fault while a socket was heard", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)

@@ -53,18 +53,18 @@ class EtcdTlsFiles(NamedTuple):
 
 def choose_tls_files(tls: TlsFiles | None, environment: Mapping[str, str]) -> EtcdTlsFiles:
     """etcdctl's variables first, each side by itself, then those of the job (``tls``)."""
-    ours = (
+    job_files = (
         EtcdTlsFiles(str(tls.ca), str(tls.cert), str(tls.key))
         if tls is not None
         else EtcdTlsFiles("", "", "")
     )
-    ca = environment.get("ETCDCTL_CACERT") or ours.ca
+    ca = environment.get("ETCDCTL_CACERT") or job_files.ca
     cert, key = environment.get("ETCDCTL_CERT", ""), environment.get("ETCDCTL_KEY", "")
-    return EtcdTlsFiles(ca, cert, key) if cert else EtcdTlsFiles(ca, ours.cert, ours.key)
+    return EtcdTlsFiles(ca, cert, key) if cert else EtcdTlsFiles(ca, job_files.cert, job_files.key)
 
 
 def make_clients(
-    place: EtcdUrl, environment: Mapping[str, str] = os.environ, tls: TlsFiles | None = None
+    url: EtcdUrl, environment: Mapping[str, str] = os.environ, tls: TlsFiles | None = None
 ) -> list[Any]:
     """One for each endpoint; no connection is made yet. Raises Missing."""
     try:
@@ -72,20 +72,22 @@ def make_clients(
         from etcd3gw.client import Etcd3Client
     except ImportError as error:
         raise MissingEtcdClientError(
-            f"{place.text} wants etcd's client ({error}): pip install 'allaboard[etcd]'"
+            f"{url.text} wants etcd's client ({error}): pip install 'allaboard[etcd]'"
         ) from None
-    made = []
-    for host, port in place.endpoints:
+    clients = []
+    for host, port in url.endpoints:
         session = requests.Session()
         session.trust_env = False
-        if place.secure:
-            known = choose_tls_files(tls, environment)
-            session.verify = known.ca or True
-            if known.cert:
-                session.cert = (known.cert, known.key)
-        protocol = "https" if place.secure else "http"
-        made.append(Etcd3Client(host, port, protocol, timeout=ENDPOINT_TIMEOUT_S, session=session))
-    return made
+        if url.secure:
+            tls_files = choose_tls_files(tls, environment)
+            session.verify = tls_files.ca or True
+            if tls_files.cert:
+                session.cert = (tls_files.cert, tls_files.key)
+        protocol = "https" if url.secure else "http"
+        clients.append(
+            Etcd3Client(host, port, protocol, timeout=ENDPOINT_TIMEOUT_S, session=session)
+        )
+    return clients
 
 
 class EtcdLeaseStore:
@@ -93,210 +95,214 @@ class EtcdLeaseStore:
 
     def __init__(
         self,
-        place: EtcdUrl,
+        url: EtcdUrl,
         job: str,
         environment: Mapping[str, str] = os.environ,
         tls: TlsFiles | None = None,
     ) -> None:
-        self._place = place
-        self.key = "/".join(("", *filter(None, (KEY_ROOT, place.prefix, job or "job")), "seat"))
+        self._url = url
+        self.key = "/".join(("", *filter(None, (KEY_ROOT, url.prefix, job or "job")), "seat"))
         self._job = job
-        self._clients = make_clients(place, environment, tls)
+        self._clients = make_clients(url, environment, tls)
         user, _, password = environment.get("ETCDCTL_USER", "").partition(":")
         self._user = user, password or environment.get("ETCDCTL_PASSWORD", "")
         self._lease: Any = None
 
     async def read_leader(self) -> LeaderRecord | None:
-        return await self._any(self._who)
+        return await self._ask_any(self._read_leader)
 
-    async def acquire_lease(self, seat: LeaderRecord) -> bool:
+    async def acquire_lease(self, record: LeaderRecord) -> bool:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, self._answered, lambda c: self._take(c, seat))
+        return await loop.run_in_executor(
+            None, self._ask_in_turn, lambda c: self._acquire(c, record)
+        )
 
     async def renew_lease(self) -> bool:
-        return await self._any(self._keep)
+        return await self._ask_any(self._renew)
 
     def release_lease(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, self._left)
+        asyncio.get_running_loop().run_in_executor(None, self._release_quietly)
 
-    def _left(self) -> None:
+    def _release_quietly(self) -> None:
         try:
-            self._answered(self._leave)
+            self._ask_in_turn(self._release)
         except LeaseStoreError:
             pass  # the lease ends by itself
 
-    def _who(self, client: Any) -> LeaderRecord | None:
-        found = client.get(self.key)
-        if not found:
+    def _read_leader(self, client: Any) -> LeaderRecord | None:
+        values = client.get(self.key)
+        if not values:
             return None
         try:
-            seat = msgspec.json.decode(found[0], type=LeaderRecord)
+            record = msgspec.json.decode(values[0], type=LeaderRecord)
         except (msgspec.DecodeError, UnicodeDecodeError):
             why = (
-                f"its key {self.key} holds something else: {ascii(found[0][:40])[1:]}; "
+                f"its key {self.key} holds something else: {ascii(values[0][:40])[1:]}; "
                 f"etcdctl del {self.key}, or another prefix"
             )
-            raise LeaseStoreError("garbled", why, self._place.text) from None
-        if seat.job != self._job:
-            why = f"its key {self.key} is of job {seat.job or '(no id)'}; give another prefix"
-            raise LeaseStoreError("other-job", why, self._place.text)
-        return seat
+            raise LeaseStoreError("garbled", why, self._url.text) from None
+        if record.job != self._job:
+            why = f"its key {self.key} is of job {record.job or '(no id)'}; give another prefix"
+            raise LeaseStoreError("other-job", why, self._url.text)
+        return record
 
-    def _take(self, client: Any, seat: LeaderRecord) -> bool:
+    def _acquire(self, client: Any, record: LeaderRecord) -> bool:
         lease = client.lease(math.ceil(LEASE_S))
-        value = msgspec.json.encode(seat)
+        value = msgspec.json.encode(record)
         if not client.create(self.key, value, lease):
-            holder = self._who(client)
-            if holder is None or holder.session != seat.session:
+            holder = self._read_leader(client)
+            if holder is None or holder.session != record.session:
                 lease.revoke()
                 return False
             client.put(self.key, value, lease)  # ours: the answer to an earlier attempt was lost
         self._lease = lease
         return True
 
-    def _keep(self, client: Any) -> bool:
+    def _renew(self, client: Any) -> bool:
         if self._lease is None:
             return False
         lease = copy(self._lease)  # another endpoint may be asked at the same time
         lease.client = client
         return int(lease.refresh()) > 0
 
-    def _leave(self, client: Any) -> None:
+    def _release(self, client: Any) -> None:
         if self._lease is not None:
             self._lease.client = client
             self._lease.revoke()
             self._lease = None
 
-    async def _any(self, what: Callable[[Any], T]) -> T:
+    async def _ask_any(self, request: Callable[[Any], T]) -> T:
         """Of whichever endpoint answers first; for what may be asked of several at once."""
         loop = asyncio.get_running_loop()
-        left = deque(self._clients)
-        asked: set[asyncio.Future[T]] = set()
-        trouble = LeaseStoreError("unreachable", "no endpoint", self._place.text)
-        while left or asked:
-            if left:
-                one = loop.run_in_executor(None, self._one, left.popleft(), what)
-                one.add_done_callback(_heard)
-                asked.add(one)
-            done, asked = await asyncio.wait(
-                asked,
-                timeout=NEXT_ENDPOINT_AFTER_S if left else None,
+        remaining = deque(self._clients)
+        pending: set[asyncio.Future[T]] = set()
+        last_error = LeaseStoreError("unreachable", "no endpoint", self._url.text)
+        while remaining or pending:
+            if remaining:
+                answer = loop.run_in_executor(
+                    None, self._ask_endpoint, remaining.popleft(), request
+                )
+                answer.add_done_callback(_ignore_result)
+                pending.add(answer)
+            done, pending = await asyncio.wait(
+                pending,
+                timeout=NEXT_ENDPOINT_AFTER_S if remaining else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             for each in done:
                 try:
                     return each.result()
                 except LeaseStoreError as error:
-                    trouble = error
+                    last_error = error
                     if error.kind != "unreachable":
                         raise
-        raise trouble
+        raise last_error
 
-    def _answered(self, what: Callable[[Any], T]) -> T:
+    def _ask_in_turn(self, request: Callable[[Any], T]) -> T:
         """Of the first endpoint that can be reached."""
-        trouble = LeaseStoreError("unreachable", "no endpoint", self._place.text)
+        last_error = LeaseStoreError("unreachable", "no endpoint", self._url.text)
         for client in tuple(self._clients):
             try:
-                return self._one(client, what)
+                return self._ask_endpoint(client, request)
             except LeaseStoreError as error:
-                trouble = error
+                last_error = error
                 if error.kind != "unreachable":
                     raise
-        raise trouble
+        raise last_error
 
-    def _one(self, client: Any, what: Callable[[Any], T]) -> T:
+    def _ask_endpoint(self, client: Any, request: Callable[[Any], T]) -> T:
         """Of this endpoint, which is asked first from then on. Raises LeaseStoreError alone."""
         try:
-            answer = self._as_user(client, what)
+            answer = self._as_user(client, request)
         except LeaseStoreError:
             raise
         except Exception as error:  # the library lets those of requests and json through, too
             client.session.headers.pop(TOKEN_HEADER, None)
-            raise self._trouble(client, error) from None
+            raise self._make_error(client, error) from None
         self._clients = [client, *(c for c in self._clients if c is not client)]
         return answer
 
-    def _as_user(self, client: Any, what: Callable[[Any], T]) -> T:
+    def _as_user(self, client: Any, request: Callable[[Any], T]) -> T:
         """With a token of etcd's, where there is a user. One that etcd does not know any more (it was started
         again, some time has gone, users were changed) says nothing against the user: a new one is got."""
         if not self._user[0]:
-            return what(client)
+            return request(client)
         if TOKEN_HEADER in client.session.headers:
             try:
-                return what(client)
+                return request(client)
             except Exception as error:
-                if not any(words in _words(error) for words in STALE_TOKEN_ERRORS):
+                if not any(words in _error_text(error) for words in STALE_TOKEN_ERRORS):
                     raise
         self._log_in(client)
-        return what(client)
+        return request(client)
 
     def _log_in(self, client: Any) -> None:
         name, password = self._user
         client.session.headers.pop(TOKEN_HEADER, None)
-        told = client.post(
+        response = client.post(
             client.get_url("/auth/authenticate"), json={"name": name, "password": password}
         )
-        client.session.headers[TOKEN_HEADER] = told["token"]
+        client.session.headers[TOKEN_HEADER] = response["token"]
 
-    def _trouble(self, client: Any, error: Exception) -> LeaseStoreError:
+    def _make_error(self, client: Any, error: Exception) -> LeaseStoreError:
         kind, why = explain_error(error)
-        where = f"{client.host}:{client.port}"
+        endpoint = f"{client.host}:{client.port}"
         if kind == "unreachable" and "remote end closed" in why:
-            why += "; it may want a certificate of ours" if self._place.secure else TLS_HINT
-        return LeaseStoreError(kind, f"{where}: {why}", self._place.text)
+            why += "; it may want a certificate of ours" if self._url.secure else TLS_HINT
+        return LeaseStoreError(kind, f"{endpoint}: {why}", self._url.text)
 
 
-def _heard(asked: asyncio.Future[T]) -> None:
+def _ignore_result(answer: asyncio.Future[T]) -> None:
     """Its trouble is no news where another one has answered."""
-    if not asked.cancelled():
-        asked.exception()
+    if not answer.cancelled():
+        answer.exception()
 
 
 def explain_error(error: Exception) -> tuple[str, str]:
     """What an exception of the client library means: kind and words."""
     detail = str(getattr(error, "detail_text", "") or "")
     try:
-        said = json.loads(detail)["error"]
-        detail = str(said["message"] if isinstance(said, dict) else said)
+        payload = json.loads(detail)["error"]
+        detail = str(payload["message"] if isinstance(payload, dict) else payload)
     except (ValueError, TypeError, KeyError):
         pass
-    low = _words(error)
+    lower_text = _error_text(error)
     # etcd's own words; etcd/api/v3rpc/rpctypes/error.go
-    if "authentication failed" in low or "invalid auth token" in low:
+    if "authentication failed" in lower_text or "invalid auth token" in lower_text:
         return "auth", "it does not know this user or password (ETCDCTL_USER)"
-    if "user name is empty" in low:
+    if "user name is empty" in lower_text:
         return "auth", "it wants a user: set ETCDCTL_USER=name:password"
-    if "permission denied" in low:
+    if "permission denied" in lower_text:
         return (
             "auth",
             f"this user may not write keys under /{KEY_ROOT}: etcdctl role grant-permission",
         )
-    if "authentication is not enabled" in low:
+    if "authentication is not enabled" in lower_text:
         return "auth", "it knows no users; unset ETCDCTL_USER"
-    if "database space exceeded" in low:
+    if "database space exceeded" in lower_text:
         return "full", "its database is full, it takes no new keys (alarm NOSPACE)"
-    if "http request to an https server" in low:
+    if "http request to an https server" in lower_text:
         return "tls", "it speaks TLS, and etcd:// does not: write etcds://"
-    if "certificate" in low or "ssl" in low:
-        return "tls", f"TLS does not come about: {_root(detail or str(error))}"
+    if "certificate" in lower_text or "ssl" in lower_text:
+        return "tls", f"TLS does not come about: {_root_cause(detail or str(error))}"
     name = type(error).__name__
     if name in ("ConnectionFailedError", "ConnectionTimeoutError"):
-        return "unreachable", _root(detail) or name
-    if "etcdserver: " in low:
+        return "unreachable", _root_cause(detail) or name
+    if "etcdserver: " in lower_text:
         return "unreachable", detail[:200]
     if name in ("ApiVersionDiscoveryFailedError", "JSONDecodeError", "Etcd3Exception", "KeyError"):
-        first = " ".join((detail or str(error) or name).split())[:80]
-        return "no-etcd", f"what answers there is no etcd: {ascii(first)[1:-1]}"
-    return "unreachable", detail[:200] or _root(str(error)) or name
+        excerpt = " ".join((detail or str(error) or name).split())[:80]
+        return "no-etcd", f"what answers there is no etcd: {ascii(excerpt)[1:-1]}"
+    return "unreachable", detail[:200] or _root_cause(str(error)) or name
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{getattr(error, 'detail_text', '') or ''} {error}".lower()
 
 
-def _root(text: str) -> str:
+def _root_cause(text: str) -> str:
     """The system's own words, out of the words of several libraries around them."""
-    for known in (
+    for phrase in (
         "Connection refused",
         "No route to host",
         "Network is unreachable",
@@ -306,8 +312,8 @@ def _root(text: str) -> str:
         "Remote end closed connection",
         "Connection reset by peer",
     ):
-        if known in text:
-            return known.lower()
+        if phrase in text:
+            return phrase.lower()
     if "timed out" in text.lower():
         return f"no answer in {ENDPOINT_TIMEOUT_S:g} s"
     return text.rpartition(": ")[2].strip("()'\" ")[:200]

@@ -35,8 +35,8 @@ def is_etcd_url(address: str) -> bool:
 
 def parse_etcd_url(address: str) -> EtcdUrl:
     """``etcd://HOST[:PORT][,HOST…][/PREFIX]``. Raises ValueError with what is wrong with it."""
-    scheme, _, rest = address.partition("://")
-    hosts, _, path = rest.partition("/")
+    scheme, _, remainder = address.partition("://")
+    hosts, _, path = remainder.partition("/")
     if "@" in hosts:
         raise ValueError(
             "no user here, others can read it in ps: set ETCDCTL_USER=name:password, as for etcdctl"
@@ -46,14 +46,14 @@ def parse_etcd_url(address: str) -> EtcdUrl:
         raise ValueError(
             f"/{prefix}: letters, digits and ._-/ make a prefix; e.g. {COORDINATOR_EXAMPLE}"
         )
-    endpoints = tuple(_endpoint(text) for text in hosts.split(","))
+    endpoints = tuple(_parse_endpoint(text) for text in hosts.split(","))
     return EtcdUrl(endpoints, prefix, scheme == ETCD_SCHEMES[1])
 
 
-def _endpoint(text: str) -> tuple[str, int]:
+def _parse_endpoint(text: str) -> tuple[str, int]:
     try:
-        found = urlsplit(f"//{text}")
-        host, port = found.hostname, found.port
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
     if not host or port == 0:

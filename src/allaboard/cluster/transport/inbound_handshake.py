@@ -31,30 +31,35 @@ class MemberConnection:
     meanwhile, whose clock stood."""
 
     __slots__ = (
-        "_least",
-        "_since",
+        "_window_minimum",
+        "_window_started_at",
         "clock_offset",
         "hello",
         "number",
-        "offset",
-        "peer",
         "peer_address",
         "stream",
         "wall_offset",
     )
 
     def __init__(
-        self, stream: Stream, hello: Hello, number: int, peer: str, asked: ClockQuestion
+        self,
+        stream: Stream,
+        hello: Hello,
+        number: int,
+        peer_address: str,
+        clock_question: ClockQuestion,
     ) -> None:
         self.stream = stream
         self.hello = msgspec.structs.replace(
             hello, nonce="", proof=""
         )  # it is kept for as long as we are
         self.number = number
-        self._since = time.monotonic()
-        self.clock_offset = self._least = self._since - hello.mono
-        self.wall_offset = _apart(hello.wall, asked[0], asked[0] + time.monotonic() - asked[1])
-        self.peer_address = peer
+        self._window_started_at = time.monotonic()
+        self.clock_offset = self._window_minimum = self._window_started_at - hello.mono
+        self.wall_offset = _least_wall_offset(
+            hello.wall, clock_question[0], clock_question[0] + time.monotonic() - clock_question[1]
+        )
+        self.peer_address = peer_address
 
     def send_message(self, word: Message) -> None:
         """Never waits; a member that does not read is cut off once too much is outstanding."""
@@ -68,21 +73,25 @@ class MemberConnection:
 
     def update_offset(self, mono: float) -> None:
         now = time.monotonic()
-        apart = now - mono
-        if now - self._since < CLOCK_WINDOW_S:
-            self._least = min(self._least, apart)
-            self.clock_offset = min(self.clock_offset, apart)
+        offset = now - mono
+        if now - self._window_started_at < CLOCK_WINDOW_S:
+            self._window_minimum = min(self._window_minimum, offset)
+            self.clock_offset = min(self.clock_offset, offset)
         else:
-            self.clock_offset, self._least, self._since = min(self._least, apart), apart, now
+            self.clock_offset, self._window_minimum, self._window_started_at = (
+                min(self._window_minimum, offset),
+                offset,
+                now,
+            )
 
     def close(self) -> None:
         self.stream.close()
 
 
-def _apart(told: float, asked: float, now: float) -> float:
+def _least_wall_offset(their_wall: float, asked_at: float, now: float) -> float:
     """How far a wall clock is ahead of ours at the least (s): it was read between our question and
     now, which may be long after, on a busy host."""
-    return max(told - now, 0.0) or min(told - asked, 0.0)
+    return max(their_wall - now, 0.0) or min(their_wall - asked_at, 0.0)
 
 
 class CallerHost(Protocol):
@@ -105,201 +114,209 @@ class InboundCaller:
     """``since`` is when it came (CLOCK_MONOTONIC); it hears nothing until it has greeted as we do."""
 
     __slots__ = (
-        "_asked",
-        "_data",
-        "_door",
+        "_clock_question",
+        "_received",
+        "_host",
         "_member",
-        "_mine",
-        "_next",
-        "_rest",
+        "_own_nonce",
+        "_handle_next",
+        "_blocks_left",
         "arrived_at",
-        "peer",
         "peer_address",
-        "since",
         "stream",
     )
 
-    def __init__(self, door: CallerHost, sock: socket.socket, peer: str) -> None:
-        self._door = door
-        self.peer_address = peer
+    def __init__(self, host: CallerHost, sock: socket.socket, peer_address: str) -> None:
+        self._host = host
+        self.peer_address = peer_address
         self.arrived_at = time.monotonic()
-        self._data = b""
-        self._mine = ""
-        self._asked: ClockQuestion = 0.0, 0.0
-        self._rest = 0
+        self._received = b""
+        self._own_nonce = ""
+        self._clock_question: ClockQuestion = 0.0, 0.0
+        self._blocks_left = 0
         self._member: MemberConnection | None = None
-        self._next: Callable[[], bool] = self._greeting
-        self.stream = Stream(sock, self._heard, self._ended, door.poller)
+        self._handle_next: Callable[[], bool] = self._take_greeting
+        self.stream = Stream(sock, self._on_data, self._on_end, host.poller)
 
     @property
     def clock_question(self) -> ClockQuestion:
         """When it was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
-        return self._asked
+        return self._clock_question
 
     @property
     def has_greeted(self) -> bool:
-        return bool(self._mine)
+        return bool(self._own_nonce)
 
     def turn_away(self) -> None:
         """Nobody waits for it any longer."""
-        self._send_off(protocol_sniffer.sniff_caller(self._data) if not self._mine else "other")
+        self._turn_away_as(
+            protocol_sniffer.sniff_caller(self._received) if not self._own_nonce else "other"
+        )
 
     def close(self) -> None:
         self.stream.close()
 
-    def _heard(self, data: bytes) -> None:
-        self._data = self._data + data if self._data else data
+    def _on_data(self, data: bytes) -> None:
+        self._received = self._received + data if self._received else data
         try:
-            while self._data and self.stream.is_open and self._next():
+            while self._received and self.stream.is_open and self._handle_next():
                 pass
         except wire.GarbledMessageError as error:
             if self._member is None:
-                self._knock("other", f"{protocol_sniffer.CALLER_NAMES['other']} ({error})")
-            self._gone()
+                self._report_stranger(
+                    "other", f"{protocol_sniffer.CALLER_NAMES['other']} ({error})"
+                )
+            self._drop_caller()
 
-    def _ended(self) -> None:
-        if not self._mine and self._next == self._greeting:
-            kind = protocol_sniffer.sniff_caller(self._data)
-            self._knock(kind, protocol_sniffer.CALLER_NAMES[kind])
+    def _on_end(self) -> None:
+        if not self._own_nonce and self._handle_next == self._take_greeting:
+            kind = protocol_sniffer.sniff_caller(self._received)
+            self._report_stranger(kind, protocol_sniffer.CALLER_NAMES[kind])
         elif self.stream.tls_error or self.stream.is_tls_pending:
-            word = self._leaves()
-            if word is not None:
-                self._knock("no-tls", word.why, word.host, word.rank)
+            farewell = self._take_farewell()
+            if farewell is not None:
+                self._report_stranger("no-tls", farewell.why, farewell.host, farewell.rank)
             else:
-                self._knock("no-tls", protocol_sniffer.describe_missing_tls(self.stream.tls_error))
-        self._gone()
+                self._report_stranger(
+                    "no-tls", protocol_sniffer.describe_missing_tls(self.stream.tls_error)
+                )
+        self._drop_caller()
 
-    def _leaves(self) -> Refused | None:
+    def _take_farewell(self) -> Refused | None:
         """Who it is and why it does not begin with TLS, if it says so in plain words."""
         try:
-            word, _ = wire.take_message(self.stream.plaintext, wire.MAX_STRANGER_FRAME_BYTES)
+            message, _ = wire.take_message(self.stream.plaintext, wire.MAX_STRANGER_FRAME_BYTES)
         except wire.GarbledMessageError:
             return None
-        return word if isinstance(word, Refused) and word.kind == "no-tls" else None
+        return message if isinstance(message, Refused) and message.kind == "no-tls" else None
 
-    def _gone(self) -> None:
-        self._door.forget_caller(self)
+    def _drop_caller(self) -> None:
+        self._host.forget_caller(self)
         self.stream.close()
         if self._member is not None:
             member, self._member = self._member, None
-            self._door.receive_message(member, None)
+            self._host.receive_message(member, None)
 
-    def _send_off(self, kind: str, said: str = "", host: str = "", rank: int = -1) -> None:
+    def _turn_away_as(self, kind: str, detail: str = "", host: str = "", rank: int = -1) -> None:
         # Held open until the port is free, a framework's client would wait; closed, it comes again.
-        self._door.forget_caller(self)
+        self._host.forget_caller(self)
         self.stream.close()
-        self._knock(kind, said or protocol_sniffer.CALLER_NAMES[kind], host, rank)
+        self._report_stranger(kind, detail or protocol_sniffer.CALLER_NAMES[kind], host, rank)
 
-    def _knock(self, kind: str, said: str, host: str = "", rank: int = -1) -> None:
-        said, host = said[:MAX_STRANGER_TEXT_CHARS], host[:MAX_STRANGER_TEXT_CHARS]
+    def _report_stranger(self, kind: str, detail: str, host: str = "", rank: int = -1) -> None:
+        detail, host = detail[:MAX_STRANGER_TEXT_CHARS], host[:MAX_STRANGER_TEXT_CHARS]
         now = time.monotonic()
-        self._door.report_stranger(
-            Knock(peer=self.peer_address, kind=kind, said=said, host=host, rank=rank, at=now)
+        self._host.report_stranger(
+            Knock(peer=self.peer_address, kind=kind, said=detail, host=host, rank=rank, at=now)
         )
 
-    def _greeting(self) -> bool:
-        said = self._data[: len(wire.GREETING)]
-        if said != wire.GREETING:
-            kind = protocol_sniffer.sniff_caller(said)
-            whole = len(said) == len(wire.GREETING)
-            if whole or (kind != "other" and not wire.GREETING.startswith(said)):
-                self._send_off(kind)  # known already: a framework's client must not wait
+    def _take_greeting(self) -> bool:
+        greeting = self._received[: len(wire.GREETING)]
+        if greeting != wire.GREETING:
+            kind = protocol_sniffer.sniff_caller(greeting)
+            is_complete = len(greeting) == len(wire.GREETING)
+            if is_complete or (kind != "other" and not wire.GREETING.startswith(greeting)):
+                self._turn_away_as(kind)  # known already: a framework's client must not wait
             return False
-        self._data = self._data[len(wire.GREETING) :]
-        self._mine = wire.make_nonce()
-        sealed = bool(self._door.secret)
-        self._asked = time.time(), time.monotonic()
-        challenge = Challenge(version=wire.PROTOCOL_VERSION, nonce=self._mine, sealed=sealed)
-        self._next = self._hello
-        if self._door.tls is None:
+        self._received = self._received[len(wire.GREETING) :]
+        self._own_nonce = wire.make_nonce()
+        sealed = bool(self._host.secret)
+        self._clock_question = time.time(), time.monotonic()
+        challenge = Challenge(version=wire.PROTOCOL_VERSION, nonce=self._own_nonce, sealed=sealed)
+        self._handle_next = self._take_hello
+        if self._host.tls is None:
             self.stream.write(wire.BANNER + wire.encode_frame(challenge))
             return True
         self.stream.write(wire.BANNER_TLS)
-        come, self._data = self._data, b""
-        self.stream.start_tls(self._door.tls, come)
+        early_bytes, self._received = self._received, b""
+        self.stream.start_tls(self._host.tls, early_bytes)
         self.stream.write(wire.encode_frame(challenge))
         return True
 
-    def _word(self, most: int) -> Message | None:
+    def _next_message(self, max_bytes: int) -> Message | None:
         """The next message, None while it is not all here; raises GarbledMessageError."""
-        word, self._data = wire.take_message(self._data, most)
-        return word
+        message, self._received = wire.take_message(self._received, max_bytes)
+        return message
 
-    def _hello(self) -> bool:
-        hello = self._word(wire.MAX_STRANGER_FRAME_BYTES)
+    def _take_hello(self) -> bool:
+        hello = self._next_message(wire.MAX_STRANGER_FRAME_BYTES)
         if hello is None:
             return False
         if isinstance(hello, Refused) and hello.kind in protocol_sniffer.DISTRUST_KINDS:
-            self._send_off(hello.kind, hello.why, hello.host, hello.rank)
+            self._turn_away_as(hello.kind, hello.why, hello.host, hello.rank)
             return False
         if not isinstance(hello, Hello):
             raise wire.GarbledMessageError(f"{type(hello).__name__} where Hello was due")
-        trouble = self._trouble(hello)
-        if trouble is not None:
-            self.stream.write(wire.encode_frame(trouble))
-            self._send_off(trouble.kind, trouble.why, hello.host, hello.rank)
+        refusal = self._find_refusal(hello)
+        if refusal is not None:
+            self.stream.write(wire.encode_frame(refusal))
+            self._turn_away_as(refusal.kind, refusal.why, hello.host, hello.rank)
             return False
-        door = self._door
-        shown = wire.make_proof(door.secret, "listener", hello.nonce, self._mine, hello.host)
-        welcome = wire.encode_frame(Welcome(job=door.job, proof=shown, mono=time.monotonic()))
+        host = self._host
+        own_proof = wire.make_proof(
+            host.secret, "listener", hello.nonce, self._own_nonce, hello.host
+        )
+        welcome = wire.encode_frame(Welcome(job=host.job, proof=own_proof, mono=time.monotonic()))
         if hello.only_link:
             self.stream.write(welcome)
-            self._rest = MAX_TRIAL_BLOCKS
-            self._next = self._bytes
+            self._blocks_left = MAX_TRIAL_BLOCKS
+            self._handle_next = self._echo_bytes
         else:
             self.stream.write_soon(welcome)
-            self._door.forget_caller(self)
-            self._member = door.admit_member(self, hello)
-            self._next = self._speech
+            self._host.forget_caller(self)
+            self._member = host.admit_member(self, hello)
+            self._handle_next = self._take_speech
         return True
 
-    def _trouble(self, hello: Hello) -> Refused | None:
-        job, secret = self._door.job, self._door.secret
+    def _find_refusal(self, hello: Hello) -> Refused | None:
+        job, secret = self._host.job, self._host.secret
         if hello.version != wire.PROTOCOL_VERSION:
             return Refused(
                 kind="version", why=f"speaks {hello.version}, here is {wire.PROTOCOL_VERSION}"
             )
         if secret:
             claimed = wire.proof_subject(hello)
-            wanted = wire.make_proof(secret, "caller", self._mine, hello.nonce, claimed)
-            if not wire.proofs_match(hello.proof, wanted):
+            expected_proof = wire.make_proof(
+                secret, "caller", self._own_nonce, hello.nonce, claimed
+            )
+            if not wire.proofs_match(hello.proof, expected_proof):
                 return Refused(kind="no-secret", why="does not know the job's secret")
         if job and hello.job and job != hello.job:
             return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
-        if hello.round != self._door.round:
-            why = f"is in round {hello.round}, this job in round {self._door.round}"
+        if hello.round != self._host.round:
+            why = f"is in round {hello.round}, this job in round {self._host.round}"
             return Refused(kind="other-round", why=why)
-        if self._door.redirect_reason and not hello.only_link:
-            return Refused(kind="elsewhere", why=self._door.redirect_reason)
+        if self._host.redirect_reason and not hello.only_link:
+            return Refused(kind="elsewhere", why=self._host.redirect_reason)
         return None
 
-    def _speech(self) -> bool:
-        word = self._word(wire.MAX_MEMBER_FRAME_BYTES)
-        if word is None or self._member is None:
+    def _take_speech(self) -> bool:
+        message = self._next_message(wire.MAX_MEMBER_FRAME_BYTES)
+        if message is None or self._member is None:
             return False
-        self._door.receive_message(self._member, word)
+        self._host.receive_message(self._member, message)
         return True
 
-    def _bytes(self) -> bool:
+    def _echo_bytes(self) -> bool:
         """A link is tried: a few bytes come and go, then blocks, each answered by four bytes."""
-        if len(self._data) < 32:
+        if len(self._received) < 32:
             return False
-        self.stream.write(self._data[:32])
-        self._data = self._data[32:]
-        self._next = self._block
+        self.stream.write(self._received[:32])
+        self._received = self._received[32:]
+        self._handle_next = self._take_block
         return True
 
-    def _block(self) -> bool:
+    def _take_block(self) -> bool:
         size = wire.LENGTH_PREFIX.size
-        if len(self._data) < size:
+        if len(self._received) < size:
             return False
-        (length,) = wire.LENGTH_PREFIX.unpack_from(self._data)
-        if length > wire.MAX_STRANGER_FRAME_BYTES or not self._rest:
-            self._gone()
+        (length,) = wire.LENGTH_PREFIX.unpack_from(self._received)
+        if length > wire.MAX_STRANGER_FRAME_BYTES or not self._blocks_left:
+            self._drop_caller()
             return False
-        if len(self._data) < size + length:
+        if len(self._received) < size + length:
             return False
-        self._data = self._data[size + length :]
-        self._rest -= 1
+        self._received = self._received[size + length :]
+        self._blocks_left -= 1
         self.stream.write(wire.LENGTH_PREFIX.pack(length))
         return True

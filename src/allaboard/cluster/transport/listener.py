@@ -41,9 +41,9 @@ class Listener:
         self,
         job: str,
         secret: bytes,
-        aboard: Callable[[MemberConnection], None],
-        said: Callable[[MemberConnection, Message | None], None],
-        knocked: Callable[[Knock], None],
+        on_member: Callable[[MemberConnection], None],
+        on_message: Callable[[MemberConnection, Message | None], None],
+        on_stranger: Callable[[Knock], None],
         tls: TlsFiles | None = None,
         round_: int = 0,
     ) -> None:
@@ -54,21 +54,21 @@ class Listener:
         self.poller = EpollPoller()
         self.redirect_reason = ""
         """Where all meet is not here: what whoever means to meet here is told."""
-        self._aboard = aboard
-        self.receive_message = said
-        self.report_stranger = knocked
+        self._on_member = on_member
+        self.receive_message = on_message
+        self.report_stranger = on_stranger
         self._sockets: list[socket.socket] = []
-        self._doorstep: dict[InboundCaller, None] = {}
+        self._waiting: dict[InboundCaller, None] = {}
         self._members: set[InboundCaller] = set()
-        self._sweeping: asyncio.TimerHandle | None = None
-        self._due = 0.0
+        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._sweep_due = 0.0
         self.max_waiting_callers = max(
             64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4
         )
         """Callers at the door at once who are not aboard; the one who is there for longest goes for a
         new one."""
-        self._at_once = MIN_ACCEPTS_PER_TURN
-        self._number = 0
+        self._accepts_per_turn = MIN_ACCEPTS_PER_TURN
+        self._last_number = 0
         self._numbers: dict[str, int] = {}
         self.port = 0
 
@@ -78,16 +78,18 @@ class Listener:
             await self._open_any()
             return
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = await loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         try:
-            for family, kind, protocol, _, where in dict.fromkeys(found):
-                self._listen(family, kind, protocol, where)
+            for family, kind, protocol, _, sockaddr in dict.fromkeys(addresses):
+                self._listen(family, kind, protocol, sockaddr)
             if not self._sockets:
                 raise OSError(errno.EADDRNOTAVAIL, f"no address for {host}:{port}")
         except OSError:
             self.close_port()
             raise
-        self._opened()
+        self._start_accepting()
 
     async def _open_any(self) -> None:
         """Any free port, the same for every address; where another program has it for IPv6 alone, IPv4's."""
@@ -95,72 +97,72 @@ class Listener:
         port = self._sockets[0].getsockname()[1] if self._sockets else 0
         with contextlib.suppress(OSError):
             self._listen(socket.AF_INET6, socket.SOCK_STREAM, 0, ("::", port))
-        for made in [m for m in self._sockets if not m.getsockname()[1]]:
-            self._sockets.remove(made)
-            made.close()
+        for sock in [m for m in self._sockets if not m.getsockname()[1]]:
+            self._sockets.remove(sock)
+            sock.close()
         if not self._sockets:
             raise OSError(errno.EADDRNOTAVAIL, "no address of IPv4 or IPv6")
-        self._opened()
+        self._start_accepting()
 
-    def _opened(self) -> None:
+    def _start_accepting(self) -> None:
         self.port = self._sockets[0].getsockname()[1]
         loop = asyncio.get_running_loop()
-        for made in self._sockets:
-            loop.add_reader(made.fileno(), self._accept, made)
+        for sock in self._sockets:
+            loop.add_reader(sock.fileno(), self._accept, sock)
 
-    def _listen(self, family: int, kind: int, protocol: int, where: object) -> None:
+    def _listen(self, family: int, kind: int, protocol: int, sockaddr: object) -> None:
         try:
-            made = socket.socket(family, kind, protocol)
+            sock = socket.socket(family, kind, protocol)
         except OSError:
             return  # a host without this family
-        self._sockets.append(made)
-        made.setblocking(False)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._sockets.append(sock)
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Whom it accepts inherits these, tcp(7).
-        set_keepalive(made)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        set_keepalive(sock)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
-            made.bind(where)  # type: ignore[arg-type]  # any family's address
+            sock.bind(sockaddr)  # type: ignore[arg-type]  # any family's address
         except OSError as error:
             if family != socket.AF_INET6 or error.errno == errno.EADDRINUSE:
                 raise
             self._sockets.pop().close()  # IPv6 is switched off
             return
-        made.listen(BACKLOG)
+        sock.listen(BACKLOG)
 
     def close_port(self) -> None:
         """Closes the port at once; streams that were accepted stay open."""
         loop = asyncio.get_running_loop()
-        for made in self._sockets:
-            loop.remove_reader(made.fileno())
-            made.close()
+        for sock in self._sockets:
+            loop.remove_reader(sock.fileno())
+            sock.close()
         self._sockets.clear()
 
     def close(self) -> None:
         """Closes the port and every stream."""
         self.close_port()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        for caller in [*self._doorstep, *self._members]:
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for caller in [*self._waiting, *self._members]:
             caller.close()
-        self._doorstep.clear()
+        self._waiting.clear()
         self._members.clear()
 
     def admit_member(self, caller: InboundCaller, hello: Hello) -> MemberConnection:
         """A caller is a member now. An agent whose stream broke has its number again."""
         number = self._numbers.get(hello.session)
         if number is None:
-            self._number += 1
-            number = self._number
+            self._last_number += 1
+            number = self._last_number
             if hello.session:
                 self._numbers[hello.session] = number
         member = MemberConnection(
             caller.stream, hello, number, caller.peer_address, caller.clock_question
         )
         self._members.add(caller)
-        self._aboard(member)
+        self._on_member(member)
         return member
 
     def reserve_number(self, session: str, number: int) -> None:
@@ -169,51 +171,51 @@ class Listener:
 
     def forget_caller(self, caller: InboundCaller) -> None:
         """A caller does not stand at the door any more."""
-        self._doorstep.pop(caller, None)
+        self._waiting.pop(caller, None)
         self._members.discard(caller)
 
-    def _accept(self, made: socket.socket) -> None:
-        self._take_in(made)
+    def _accept(self, sock: socket.socket) -> None:
+        self._accept_callers(sock)
         self._sweep_later()
 
-    def _take_in(self, made: socket.socket) -> None:
-        for _ in range(self._at_once):
+    def _accept_callers(self, sock: socket.socket) -> None:
+        for _ in range(self._accepts_per_turn):
             try:
-                sock, where = made.accept()
+                accepted, sockaddr = sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                self._at_once = MIN_ACCEPTS_PER_TURN
+                self._accepts_per_turn = MIN_ACCEPTS_PER_TURN
                 return
             except OSError:  # no open file left: those at the door go
-                self._make_room(len(self._doorstep))
+                self._make_room(len(self._waiting))
                 return
             self._make_room(self.max_waiting_callers)
-            self._doorstep[InboundCaller(self, sock, where[0].removeprefix("::ffff:"))] = None
-        self._at_once = min(2 * self._at_once, BACKLOG)
+            self._waiting[InboundCaller(self, accepted, sockaddr[0].removeprefix("::ffff:"))] = None
+        self._accepts_per_turn = min(2 * self._accepts_per_turn, BACKLOG)
 
-    def _make_room(self, most: int) -> None:
-        while self._doorstep and len(self._doorstep) >= most:
-            next(iter(self._doorstep)).turn_away()
+    def _make_room(self, limit: int) -> None:
+        while self._waiting and len(self._waiting) >= limit:
+            next(iter(self._waiting)).turn_away()
 
     def _sweep_later(self) -> None:
-        if self._sweeping is None and self._doorstep:
+        if self._sweep_timer is None and self._waiting:
             loop = asyncio.get_running_loop()
-            self._sweeping = loop.call_later(SWEEP_INTERVAL_S, self._sweep)
-            self._due = time.monotonic() + SWEEP_INTERVAL_S
+            self._sweep_timer = loop.call_later(SWEEP_INTERVAL_S, self._sweep)
+            self._sweep_due = time.monotonic() + SWEEP_INTERVAL_S
 
     def _sweep(self) -> None:
         """Turns those away who have had their time, the oldest first."""
-        self._sweeping = None
+        self._sweep_timer = None
         now = time.monotonic()
-        late = now - self._due
-        if late > SWEEP_INTERVAL_S:  # we were busy, and heard nobody
-            for caller in self._doorstep:
-                caller.arrived_at += late
-        for caller in [c for c in self._doorstep if now - c.arrived_at >= GREETING_TIMEOUT_S]:
-            before = caller.has_greeted
+        late_s = now - self._sweep_due
+        if late_s > SWEEP_INTERVAL_S:  # we were busy, and heard nobody
+            for caller in self._waiting:
+                caller.arrived_at += late_s
+        for caller in [c for c in self._waiting if now - c.arrived_at >= GREETING_TIMEOUT_S]:
+            had_greeted = caller.has_greeted
             caller.stream.on_readable()  # it may have spoken long ago, and we were busy
-            if caller not in self._doorstep:
+            if caller not in self._waiting:
                 continue
-            if caller.has_greeted and not before:
+            if caller.has_greeted and not had_greeted:
                 caller.arrived_at = now
             elif not caller.has_greeted or now - caller.arrived_at >= HANDSHAKE_TIMEOUT_S:
                 caller.turn_away()

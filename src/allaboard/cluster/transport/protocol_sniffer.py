@@ -15,34 +15,34 @@ from allaboard.facts import Answer
 _METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PATC", b"TRAC")
 
 
-def sniff_caller(said: bytes) -> str:
+def sniff_caller(data: bytes) -> str:
     """Who calls at the meeting place: "ours", or one of facts.KNOCKS."""
-    if said == GREETING:
+    if data == GREETING:
         return "ours"
-    if not said:
+    if not data:
         return "silent"
-    if said.startswith(STORE_HELLO[:5]):
+    if data.startswith(STORE_HELLO[:5]):
         return "store"
-    if said.startswith(b"PRI * HTT"[: len(said)]) and len(said) >= 3:
+    if data.startswith(b"PRI * HTT"[: len(data)]) and len(data) >= 3:
         return "grpc"
-    if said[:4] in _METHODS:
+    if data[:4] in _METHODS:
         return "http"
-    if said[:2] == b"\x16\x03":
+    if data[:2] == b"\x16\x03":
         return "tls"
     return "other"
 
 
-def sniff_listener(said: bytes) -> Answer:
+def sniff_listener(data: bytes) -> Answer:
     """Who answered our greeting."""
-    if said.startswith((BANNER, BANNER_TLS)):
+    if data.startswith((BANNER, BANNER_TLS)):
         return Answer.ABOARD
-    if said == STORE_PING_NONCE:
+    if data == STORE_PING_NONCE:
         return Answer.STORE
-    if len(said) >= 5 and said[:2] == b"\0\0" and said[3:5] == b"\x04\x00":
+    if len(data) >= 5 and data[:2] == b"\0\0" and data[3:5] == b"\x04\x00":
         return Answer.GRPC  # HTTP/2's first frame is SETTINGS, RFC 9113
-    if said.startswith((b"HTTP/", b"<!DO", b"<htm")):
+    if data.startswith((b"HTTP/", b"<!DO", b"<htm")):
         return Answer.HTTP
-    return Answer.OTHER if said else Answer.MUTE
+    return Answer.OTHER if data else Answer.MUTE
 
 
 CALLER_NAMES = {
@@ -65,11 +65,11 @@ DISTRUST_KINDS = ("no-secret", "no-tls", "version")
 """Why a worker itself turns away from the roll call."""
 
 
-def describe_missing_tls(trouble: str) -> str:
+def describe_missing_tls(reason: str) -> str:
     """Who came and spoke no TLS with us, by the reason of the SSLError; "" where it only hung up."""
-    if theirs := alert_text(trouble):
-        return f"a worker that does not take this host's certificate ({theirs})"
-    return f"{CALLER_NAMES['no-tls']} ({trouble or 'it hangs up where TLS begins'})"
+    if their_alert := alert_text(reason):
+        return f"a worker that does not take this host's certificate ({their_alert})"
+    return f"{CALLER_NAMES['no-tls']} ({reason or 'it hangs up where TLS begins'})"
 
 
 LISTENER_NAMES = {

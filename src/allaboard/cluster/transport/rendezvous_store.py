@@ -42,15 +42,15 @@ class FileAddressStore:
         self.since = since
 
     async def post_address(self, address: str) -> None:
-        hidden = self.file.with_name(f"{self.file.name}.{os.getpid()}")
-        hidden.write_text(json.dumps({"address": address, "job": self.job, "at": time.time()}))
-        hidden.replace(self.file)
+        temporary = self.file.with_name(f"{self.file.name}.{os.getpid()}")
+        temporary.write_text(json.dumps({"address": address, "job": self.job, "at": time.time()}))
+        temporary.replace(self.file)
 
     async def find_address(self) -> str:
         try:
-            told = json.loads(self.file.read_text())
-            fresh = told["at"] >= self.since or bool(self.job and told["job"] == self.job)
-            return str(told["address"]) if fresh else ""
+            post = json.loads(self.file.read_text())
+            fresh = post["at"] >= self.since or bool(self.job and post["job"] == self.job)
+            return str(post["address"]) if fresh else ""
         except FileNotFoundError:
             if not self.file.parent.is_dir():
                 raise
@@ -68,32 +68,36 @@ class TcpAddressStore:
 
     async def post_address(self, address: str) -> None:
         value = address.encode()
-        await self._ask(SET_QUERY, _sized(self.key) + _sized(value), 0)
+        await self._send_query(SET_QUERY, _length_prefixed(self.key) + _length_prefixed(value), 0)
 
     async def find_address(self) -> str:
-        there = await self._ask(CHECK_QUERY, struct.pack("<Q", 1) + _sized(self.key), 1)
-        if there != b"\0":  # 0: it is there
+        presence = await self._send_query(
+            CHECK_QUERY, struct.pack("<Q", 1) + _length_prefixed(self.key), 1
+        )
+        if presence != b"\0":  # 0: it is there
             return ""
-        return (await self._ask(GET_QUERY, _sized(self.key), -1)).decode("utf-8", "replace")
+        return (await self._send_query(GET_QUERY, _length_prefixed(self.key), -1)).decode(
+            "utf-8", "replace"
+        )
 
     async def own_address(self) -> str:
         """The address by which this host reaches the store, hence by which it is reached."""
         _, writer = await self._open()
-        own = str(writer.get_extra_info("sockname")[0])
+        own_address = str(writer.get_extra_info("sockname")[0])
         writer.close()
-        return own.removeprefix("::ffff:")
+        return own_address.removeprefix("::ffff:")
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         host, port = Address.from_endpoint(self.address).endpoint
         async with asyncio.timeout(GREETING_TIMEOUT_S):
             return await asyncio.open_connection(host, port)
 
-    async def _ask(self, query: int, rest: bytes, length: int) -> bytes:
+    async def _send_query(self, query: int, payload: bytes, length: int) -> bytes:
         """One query; ``length`` bytes of answer, -1 for a sized one."""
         reader, writer = await self._open()
         try:
             async with asyncio.timeout(GREETING_TIMEOUT_S):
-                writer.write(wire.GREETING + bytes([query]) + rest)
+                writer.write(wire.GREETING + bytes([query]) + payload)
                 if await reader.readexactly(len(wire.STORE_PING_NONCE)) != wire.STORE_PING_NONCE:
                     raise ConnectionError(f"no TCPStore at {self.address}")
                 if length < 0:
@@ -105,5 +109,5 @@ class TcpAddressStore:
             writer.close()
 
 
-def _sized(data: bytes) -> bytes:
+def _length_prefixed(data: bytes) -> bytes:
     return struct.pack("<Q", len(data)) + data

@@ -22,34 +22,34 @@ class Stream:
 
     __slots__ = (
         "_closing",
-        "_due",
-        "_ears",
-        "_ended",
+        "_held",
+        "_poller",
+        "_on_end",
         "_fd",
-        "_heard",
-        "_left",
-        "_seal",
+        "_on_data",
+        "_unsent",
+        "_tls",
         "_sock",
     )
 
     def __init__(
         self,
         sock: socket.socket,
-        heard: Callable[[bytes], None],
-        ended: Callable[[], None],
-        ears: EpollPoller,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        poller: EpollPoller,
     ) -> None:
-        self._ears = ears
+        self._poller = poller
         self._sock: socket.socket | None = sock
         self._fd = sock.fileno()
-        self._heard = heard
-        self._ended = ended
-        self._left = b""
-        self._due = b""
+        self._on_data = on_data
+        self._on_end = on_end
+        self._unsent = b""
+        self._held = b""
         self._closing = False
-        self._seal: TlsServer | None = None
+        self._tls: TlsServer | None = None
         sock.setblocking(False)
-        ears.add_socket(self._fd, self)
+        poller.add_socket(self._fd, self)
 
     @property
     def is_open(self) -> bool:
@@ -67,71 +67,71 @@ class Stream:
     @property
     def unsent_bytes(self) -> int:
         """Bytes that the other side has not taken yet."""
-        return len(self._left)
+        return len(self._unsent)
 
-    def start_tls(self, context: ssl.SSLContext, come: bytes) -> None:
+    def start_tls(self, context: ssl.SSLContext, early_bytes: bytes) -> None:
         """What follows is TLS, with us as its server; ``come`` has come of it already. Where it does not
         come about, the stream ends, and `trouble` says why."""
-        self._seal = TlsServer(context)
-        if come:
-            self._unseal(come)
+        self._tls = TlsServer(context)
+        if early_bytes:
+            self._take_encrypted(early_bytes)
 
     @property
     def tls_error(self) -> str:
         """Why TLS did not come about; "" where it did, or is under way."""
-        return self._seal.error if self._seal is not None else ""
+        return self._tls.error if self._tls is not None else ""
 
     @property
     def is_tls_pending(self) -> bool:
         """Whether TLS was to begin, and has not."""
-        return self._seal is not None and not self._seal.is_handshake_done
+        return self._tls is not None and not self._tls.is_handshake_done
 
     @property
     def plaintext(self) -> bytes:
         """What was said in place of TLS, its beginning at least; b"" where TLS has come about."""
-        return self._seal.first_bytes if self._seal is not None else b""
+        return self._tls.first_bytes if self._tls is not None else b""
 
     def write(self, data: bytes) -> None:
         """Never waits."""
-        if self._due:
-            data, self._due = self._due + data, b""
-        self._send(data if self._seal is None else self._seal.encrypt(data))
+        if self._held:
+            data, self._held = self._held + data, b""
+        self._send(data if self._tls is None else self._tls.encrypt(data))
 
     def write_soon(self, data: bytes) -> None:
         """The same for what nobody waits for: it goes with what is written next, or a moment later. Where
         thousands come at once it is the sends that cost."""
-        self._due += data
-        self._ears.hold_output(self)
+        self._held += data
+        self._poller.hold_output(self)
 
     def send_held(self) -> None:
         """What was held is sent."""
-        if self._due:
+        if self._held:
             self.write(b"")
 
     def _send(self, data: bytes) -> None:
         if self._sock is None or self._closing or not data:
             return
-        if self._left:
-            self._left += data
+        if self._unsent:
+            self._unsent += data
             return
-        self._left = data
+        self._unsent = data
         self._flush()
-        if self._left and self._sock is not None:
-            self._ears.watch_writable(self._fd)
+        if self._unsent and self._sock is not None:
+            self._poller.watch_writable(self._fd)
 
     def close(self) -> None:
         """Once everything that was written is sent."""
         self.send_held()
         self._closing = True
-        if self._sock is not None and self._left:
-            self._ears.watch_writable(self._fd, reads=False)
+        if self._sock is not None and self._unsent:
+            self._poller.watch_writable(self._fd, also_reads=False)
         else:
-            self._shut()
+            self._close_socket()
 
     def abort(self) -> None:
         """Cuts the other side off."""
-        self._left = b""
-        self._lost()
+        self._unsent = b""
+        self._end_stream()
 
     def on_readable(self) -> None:
         """Something came, or the other side has gone."""
@@ -147,56 +147,56 @@ class Stream:
         except OSError:
             data = b""
         if not data:
-            self._lost()
-        elif self._seal is None:
-            self._heard(data)
+            self._end_stream()
+        elif self._tls is None:
+            self._on_data(data)
         else:
-            self._unseal(data)
+            self._take_encrypted(data)
 
-    def _unseal(self, data: bytes) -> None:
-        assert self._seal is not None
-        plain = self._seal.decrypt(data)
-        self._send(self._seal.take_output())
-        if self._seal.error:
-            self._lost()
+    def _take_encrypted(self, data: bytes) -> None:
+        assert self._tls is not None
+        plain = self._tls.decrypt(data)
+        self._send(self._tls.take_output())
+        if self._tls.error:
+            self._end_stream()
         elif plain:
-            self._heard(plain)
+            self._on_data(plain)
 
     def on_writable(self) -> None:
         """The other side takes more of what is to be sent."""
         self._flush()
-        if self._sock is None or self._left:
+        if self._sock is None or self._unsent:
             return
         if self._closing:
-            self._shut()
+            self._close_socket()
         else:
-            self._ears.unwatch_writable(self._fd)
+            self._poller.unwatch_writable(self._fd)
 
     def _flush(self) -> None:
         assert self._sock is not None
         try:
-            self._left = self._left[self._sock.send(self._left) :]
+            self._unsent = self._unsent[self._sock.send(self._unsent) :]
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            self._left = b""
-            self._lost()
+            self._unsent = b""
+            self._end_stream()
 
-    def _lost(self) -> None:
+    def _end_stream(self) -> None:
         was_open = self.is_open
         self._closing = True
-        self._shut()
+        self._close_socket()
         if was_open:
-            self._ended()
+            self._on_end()
 
-    def _shut(self) -> None:
+    def _close_socket(self) -> None:
         if self._sock is not None:
-            self._ears.remove_socket(self._fd)
-            self._throw_away(self._sock)
+            self._poller.remove_socket(self._fd)
+            self._discard_unread(self._sock)
             self._sock.close()
             self._sock = None
 
-    def _throw_away(self, sock: socket.socket) -> None:
+    def _discard_unread(self, sock: socket.socket) -> None:
         """A stream that is closed with words unread is reset (RFC 2525, 2.17), and the other side loses what
         we said last."""
         try:
@@ -211,42 +211,39 @@ class TlsServer:
     """TLS between memory and memory."""
 
     __slots__ = (
-        "_in",
-        "_object",
-        "_out",
-        "_waiting",
+        "_incoming",
+        "_ssl",
+        "_outgoing",
+        "_unencrypted",
         "error",
-        "first",
         "first_bytes",
         "is_handshake_done",
-        "shaken",
-        "trouble",
     )
 
     def __init__(self, context: ssl.SSLContext) -> None:
-        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._object = context.wrap_bio(self._in, self._out, server_side=True)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.is_handshake_done = False
-        self._waiting = b""
+        self._unencrypted = b""
         self.error = ""
         self.first_bytes = b""
         """What came first, until the handshake is over."""
 
     def decrypt(self, data: bytes) -> bytes:
         """What was said, of what came."""
-        self._in.write(data)
+        self._incoming.write(data)
         if not self.is_handshake_done and len(self.first_bytes) < MAX_PLAINTEXT_BYTES:
             self.first_bytes += data[:MAX_PLAINTEXT_BYTES]
         plain = b""
         try:
             if not self.is_handshake_done:
-                self._object.do_handshake()
+                self._ssl.do_handshake()
                 self.is_handshake_done, self.first_bytes = True, b""
-                if self._waiting:
-                    self._object.write(self._waiting)
-                    self._waiting = b""
-            while more := self._object.read(READ_BYTES):
-                plain += more
+                if self._unencrypted:
+                    self._ssl.write(self._unencrypted)
+                    self._unencrypted = b""
+            while chunk := self._ssl.read(READ_BYTES):
+                plain += chunk
         except ssl.SSLWantReadError:
             pass
         except (ssl.SSLError, OSError) as error:
@@ -256,10 +253,10 @@ class TlsServer:
     def encrypt(self, data: bytes) -> bytes:
         """What is to be sent for it; nothing before the handshake is over."""
         if not self.is_handshake_done:
-            self._waiting += data
+            self._unencrypted += data
         else:
-            self._object.write(data)
+            self._ssl.write(data)
         return self.take_output()
 
     def take_output(self) -> bytes:
-        return self._out.read()
+        return self._outgoing.read()

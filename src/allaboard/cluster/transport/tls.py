@@ -27,22 +27,22 @@ class TlsFiles(NamedTuple):
     def make_context(self, server: bool) -> ssl.SSLContext:
         """Raises OSError (ssl.SSLError is one) where a file is missing or is not what it should be."""
         side = ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT
-        made = ssl.SSLContext(side)
-        made.minimum_version = ssl.TLSVersion.TLSv1_2
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_REQUIRED
-        made.load_cert_chain(self.cert, self.key, password=_unasked)
-        made.load_verify_locations(self.ca)
-        return made
+        context = ssl.SSLContext(side)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(self.cert, self.key, password=_no_passphrase)
+        context.load_verify_locations(self.ca)
+        return context
 
 
-def certificate_fault(own: TlsFiles) -> str:
+def certificate_fault(files: TlsFiles) -> str:
     """Why every other host of the job will refuse this one's certificate, where its own authority and clock
     say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong. Raises
     OSError as `Tls.context` does."""
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = own.make_context(server=False).wrap_bio(to_client, to_server)
-    server = own.make_context(server=True).wrap_bio(to_server, to_client, server_side=True)
+    client = files.make_context(server=False).wrap_bio(to_client, to_server)
+    server = files.make_context(server=True).wrap_bio(to_server, to_client, server_side=True)
     for side in (client, server) * HANDSHAKE_TURNS:
         try:
             side.do_handshake()
@@ -60,7 +60,7 @@ def is_key_mismatch(error: OSError) -> bool:
     return getattr(error, "reason", "") == "KEY_VALUES_MISMATCH"
 
 
-def _unasked() -> str:
+def _no_passphrase() -> str:
     """No passphrase is asked for: an agent has nobody to ask. The key is then told to be unusable."""
     return ""
 
@@ -68,5 +68,5 @@ def _unasked() -> str:
 def alert_text(reason: str | None) -> str:
     """What the other side holds against our certificate, by the reason of an SSLError: its alert (RFC 8446,
     6.2) in small letters, e.g. "certificate expired"; "" where that is none."""
-    _, found, said = (reason or "").partition("ALERT_")
-    return said.lower().replace("_", " ") if found else ""
+    _, separator, alert = (reason or "").partition("ALERT_")
+    return alert.lower().replace("_", " ") if separator else ""

@@ -142,59 +142,59 @@ class GarbledMessageError(AllaboardError):
     """What came is no message of this protocol; says what is wrong with it."""
 
 
-def encode_frame(word: Message) -> bytes:
-    data = _ENCODER.encode(word)
+def encode_frame(message: Message) -> bytes:
+    data = _ENCODER.encode(message)
     return LENGTH_PREFIX.pack(len(data)) + data
 
 
-async def read_message(reader: asyncio.StreamReader, most: int) -> Message:
+async def read_message(reader: asyncio.StreamReader, max_bytes: int) -> Message:
     """One message; raises GarbledMessageError, or asyncio.IncompleteReadError at the end of the stream."""
     (length,) = LENGTH_PREFIX.unpack(await reader.readexactly(LENGTH_PREFIX.size))
-    if not 2 <= length <= most:
-        raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
-    return _decoded(await reader.readexactly(length))
+    if not 2 <= length <= max_bytes:
+        raise GarbledMessageError(f"a frame of {length} bytes; at most {max_bytes} are taken")
+    return _decode_message(await reader.readexactly(length))
 
 
-def take_message(data: bytes, most: int) -> tuple[Message | None, bytes]:
+def take_message(data: bytes, max_bytes: int) -> tuple[Message | None, bytes]:
     """The first message of what has come, and what is left; None while it is not whole. Raises GarbledMessageError."""
     if len(data) < LENGTH_PREFIX.size:
         return None, data
     (length,) = LENGTH_PREFIX.unpack_from(data)
-    if not 2 <= length <= most:
-        raise GarbledMessageError(f"a frame of {length} bytes; at most {most} are taken")
+    if not 2 <= length <= max_bytes:
+        raise GarbledMessageError(f"a frame of {length} bytes; at most {max_bytes} are taken")
     end = LENGTH_PREFIX.size + length
     if len(data) < end:
         return None, data
-    return _decoded(data[LENGTH_PREFIX.size : end]), data[end:]
+    return _decode_message(data[LENGTH_PREFIX.size : end]), data[end:]
 
 
-def _decoded(data: bytes) -> Message:
+def _decode_message(data: bytes) -> Message:
     try:
-        word: Message = _DECODER.decode(data)
+        message: Message = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise GarbledMessageError(str(error)) from None
-    return word
+    return message
 
 
-async def expect_message(reader: asyncio.StreamReader, kind: type[T], most: int) -> T:
+async def expect_message(reader: asyncio.StreamReader, kind: type[T], max_bytes: int) -> T:
     """The next message, which must be of this kind; raises GarbledMessageError."""
-    word = await read_message(reader, most)
-    if not isinstance(word, kind):
-        raise GarbledMessageError(f"{type(word).__name__} where {kind.__name__} was due")
-    return word
+    message = await read_message(reader, max_bytes)
+    if not isinstance(message, kind):
+        raise GarbledMessageError(f"{type(message).__name__} where {kind.__name__} was due")
+    return message
 
 
 def make_nonce() -> str:
     return secrets.token_hex(16)
 
 
-def make_proof(secret: bytes, side: str, challenge: str, answer: str, about: str) -> str:
+def make_proof(secret: bytes, side: str, challenge: str, answer: str, subject: str) -> str:
     """HMAC-SHA256 (RFC 2104) over both nonces and what is claimed; empty without a secret."""
     if not secret:
         return ""
-    made = _keyed(secret).copy()
-    made.update("\0".join((side, challenge, answer, about)).encode())
-    return made.hexdigest()
+    keyed = _keyed(secret).copy()
+    keyed.update("\0".join((side, challenge, answer, subject)).encode())
+    return keyed.hexdigest()
 
 
 @cache
@@ -203,11 +203,11 @@ def _keyed(secret: bytes) -> hmac.HMAC:
     return hmac.new(secret, digestmod="sha256")
 
 
-def proofs_match(given: str, wanted: str) -> bool:
-    return hmac.compare_digest(given.encode(), wanted.encode())
+def proofs_match(shown: str, expected: str) -> bool:
+    return hmac.compare_digest(shown.encode(), expected.encode())
 
 
 def proof_subject(hello: Hello) -> str:
     """The part of a Hello that its proof covers."""
-    who = f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"
-    return f"{who}|{hello.round}"
+    identity = f"{hello.job}|{hello.host}|{hello.pid}|{hello.rank}|{hello.data}|{hello.session}"
+    return f"{identity}|{hello.round}"

@@ -16,18 +16,20 @@ class EvaluationThrottle:
     def __init__(self) -> None:
         self._stage: tuple[object, ...] = ()
         self._next = 0.0
-        self.taken = 0
+        self.evaluations = 0
         """Looks so far."""
 
-    def due(self, now: float, members: int, stage: tuple[object, ...], least: float = 0.0) -> bool:
+    def is_evaluation_due(
+        self, now: float, members: int, stage: tuple[object, ...], least: float = 0.0
+    ) -> bool:
         """Whether to look now; ``stage`` is another one whenever that must not wait. The next look is not
         sooner than in ``least`` s."""
         if members >= THROTTLED_FROM_MEMBERS and stage == self._stage and now < self._next:
             return False
         self._stage, self._next = stage, now + max(least, members / MEMBERS_PER_SECOND)
-        self.taken += 1
+        self.evaluations += 1
         return True
 
-    def looked(self, stage: tuple[object, ...]) -> None:
+    def mark_evaluated(self, stage: tuple[object, ...]) -> None:
         """What a look itself brought about needs no other look."""
         self._stage = stage

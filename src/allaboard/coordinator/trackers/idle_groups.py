@@ -22,7 +22,7 @@ class IdleGroups:
         self._again: set[tuple[str, int]] = set()
         """Groups of which a further call was seen: what was called before the training has no rhythm."""
 
-    def take(self, step: int, groups: Iterable[GroupState]) -> None:
+    def add_group_states(self, step: int, groups: Iterable[GroupState]) -> None:
         """Takes in one look. A step that is counted anew begins anew."""
         for one in groups:
             number, first, last, most = self._seen.get(one.key, (one.number, step, step, step))
@@ -35,7 +35,7 @@ class IdleGroups:
             self._seen[one.key] = number, first, step, most
 
     @property
-    def unused(self) -> tuple[Unused, ...]:
+    def unused_groups(self) -> tuple[Unused, ...]:
         """The groups in which it has made no call for many steps, and did so before."""
         return tuple(
             Unused(name, round_, last - first, most)

@@ -17,7 +17,7 @@ class InternPool:
         self._clusters: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._kinds: dict[frozenset[tuple[str, str]], tuple[int, dict[str, str]]] = {}
 
-    def facts(self, facts: dict[str, str]) -> tuple[dict[str, str], int]:
+    def intern_facts(self, facts: dict[str, str]) -> tuple[dict[str, str], int]:
         """What a member runs with, and the number that all have who run with the same: most do, and what they
         differ in by right is little."""
         own = {name: facts[name] for name in EACH_OWN if name in facts}
@@ -28,17 +28,17 @@ class InternPool:
             known = self._kinds[what] = len(self._kinds) + 1, common
         return known[1] | own, known[0]
 
-    def box(self, new: BoxReading | None, before: BoxReading | None) -> BoxReading | None:
+    def intern_box(self, new: BoxReading | None, before: BoxReading | None) -> BoxReading | None:
         """A look into a box; who declared nothing new keeps what was declared."""
         if new is None or new.declared is None:
             return new
         told, known = new.declared, before.declared if before is not None else None
         if told is known:
             return new
-        told = known if known is not None and told == known else self.declared(told)
+        told = known if known is not None and told == known else self.intern_declared(told)
         return msgspec.structs.replace(new, declared=told)
 
-    def declared(self, told: Declared) -> Declared:
+    def intern_declared(self, told: Declared) -> Declared:
         """Of a cluster with N tasks N members tell N addresses each."""
         cluster = told.cluster
         if cluster:

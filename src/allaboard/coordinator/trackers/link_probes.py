@@ -30,24 +30,24 @@ class LinkProbes:
         self._failed: list[Link] = []
         self._known: tuple[tuple[Link, ...], Usual | None] | None = None
 
-    def ask(self, agent: int, targets: tuple[Target, ...]) -> None:
+    def request_probes(self, agent: int, targets: tuple[Target, ...]) -> None:
         """This agent tries these, too."""
         self._asked[agent] = self._asked.get(agent, ()) + targets
 
-    def ask_once_more(self, wanted: dict[int, tuple[Target, ...]]) -> None:
+    def request_second_round(self, wanted: dict[int, tuple[Target, ...]]) -> None:
         """A second round; who has not answered in the first one is not waited for."""
         self._asked = dict(wanted)
 
     @property
-    def asked(self) -> Iterator[ProbeLinks]:
+    def commands(self) -> Iterator[ProbeLinks]:
         """What each agent is to try."""
         return (ProbeLinks(agent=a, targets=t) for a, t in self._asked.items())
 
     @property
-    def agents(self) -> set[int]:
+    def agents_asked(self) -> set[int]:
         return set(self._asked)
 
-    def take(self, tried: LinksProbed, source: str | None, failed: Iterable[Link]) -> None:
+    def add_results(self, tried: LinksProbed, source: str | None, failed: Iterable[Link]) -> None:
         """What an agent met; ``source`` is its host, None where it has gone, ``failed`` are those of its
         links that count as such."""
         self._known = None
@@ -56,7 +56,7 @@ class LinkProbes:
         if source is not None and targets and len(tried.worked) == 8 * len(targets):
             self._worked.append((source, targets, tried.worked))
 
-    def clear(self) -> None:
+    def clear_results(self) -> None:
         self._worked.clear()
         self._failed.clear()
         self._known = None
@@ -67,7 +67,7 @@ class LinkProbes:
         return self._found()[0]
 
     @property
-    def usual(self) -> Usual | None:
+    def usual_link(self) -> Usual | None:
         """All of them, where they are many and work well."""
         return self._found()[1]
 

@@ -23,7 +23,7 @@ class ResourceTrends:
         self._seen: dict[tuple[str, int], dict[str, deque[tuple[float, float]]]] = {}
         self._uses: dict[tuple[str, int], dict[str, Use]] = {}
 
-    def take(self, at: float, host: str, readings: Iterable[Reading]) -> None:
+    def add_readings(self, at: float, host: str, readings: Iterable[Reading]) -> None:
         """Readings of one host, all taken at ``at`` (s)."""
         for one in readings:
             key = host, one.pid
@@ -54,12 +54,12 @@ class ResourceTrends:
                 ),
             )
 
-    def forget(self, host: str, pid: int) -> None:
+    def forget_process(self, host: str, pid: int) -> None:
         """The process has ended."""
         self._uses.pop((host, pid), None)
         self._seen.pop((host, pid), None)
 
-    def clear(self) -> None:
+    def restart_window(self) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self._seen.clear()
         self._uses.clear()

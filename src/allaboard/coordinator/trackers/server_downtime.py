@@ -23,28 +23,28 @@ class ServerDowntime(msgspec.Struct, frozen=True, kw_only=True):
     among those of this round; ``served``: it was a server; ``before`` is what chiefs had told by then of
     snapshots that they restored."""
 
-    at: float
-    made: int
+    ended_at: float
+    return_index: int
     steps: int
-    served: bool
-    before: frozenset[str] = frozenset()
+    is_server: bool
+    earlier_notes: frozenset[str] = frozenset()
 
-    def hindrance(self, view: JobView) -> str:
+    def restore_failure(self, view: JobView) -> str:
         """Why no snapshot was restored, as the chief tells it; "" where it tells nothing."""
-        said = (text for text in restore_failures(view) if text not in self.before)
+        said = (text for text in restore_failures(view) if text not in self.earlier_notes)
         return next((text.removeprefix(NOT_RESTORED) for text in said), "")
 
-    def restored(
+    def with_restored_snapshot(
         self, view: JobView, made: TaskReturn, kept: Mapping[int, SnapshotTaken], tally: StepHistory
     ) -> TaskReturn:
         """The return with what the chief says of where the values came from."""
-        snapshot = kept.get(_number(view, self.before))
-        if snapshot is None or snapshot.at > self.at:
+        snapshot = kept.get(_number(view, self.earlier_notes))
+        if snapshot is None or snapshot.at > self.ended_at:
             return made
-        before = tally.at(snapshot.at)
+        before = tally.steps_at(snapshot.at)
         return msgspec.structs.replace(
             made,
-            snapshot=round(self.at - snapshot.at, 3),
+            snapshot=round(self.ended_at - snapshot.at, 3),
             lost=made.lost if made.lost is not None else _since(self.steps, before),
         )
 

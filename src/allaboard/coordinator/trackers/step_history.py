@@ -14,13 +14,13 @@ class StepHistory:
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque(maxlen=KEPT)
 
-    def add(self, at: float, steps: int) -> None:
+    def add_total(self, at: float, steps: int) -> None:
         """A look; one that shows nothing new moves the last one on."""
         if len(self._marks) > 1 and self._marks[-1][1] == self._marks[-2][1] == steps:
             self._marks.pop()
         self._marks.append((at, steps))
 
-    def at(self, moment: float) -> int | None:
+    def steps_at(self, moment: float) -> int | None:
         """Steps at this moment, between two looks in proportion; None before the first look."""
         before: tuple[float, int] | None = None
         for mark in reversed(self._marks):

@@ -27,7 +27,7 @@ class StepTimes:
         self._sorted: tuple[list[float], ...] = ([], [], [], [])
         self._told = self._recent = Pace()
 
-    def add(self, at: float, pace: Pace, done: int) -> None:
+    def add_step_times(self, at: float, pace: Pace, done: int) -> None:
         """Takes in one look (s), after ``done`` steps; the same one again is none."""
         if self._looks and self._looks[-1][2] == pace:
             return
@@ -47,7 +47,7 @@ class StepTimes:
         )
         self._recent = self._last()
 
-    def clear(self) -> None:
+    def restart_window(self) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self._looks.clear()
         for known in self._sorted:
@@ -59,7 +59,7 @@ class StepTimes:
         return self._told
 
     @property
-    def recent(self) -> Pace:
+    def recent_pace(self) -> Pace:
         """As ``pace``, of the last RECENT s."""
         return self._recent
 

@@ -34,7 +34,7 @@ class TimeShares:
         self._halted = 0.0
         self._stopped = False
 
-    def add(
+    def add_times(
         self, at: float, cpu: float, inside: float, allowed: float, works: bool,
         for_chief: bool = False, stopped: bool = False,
     ) -> None:  # fmt: skip
@@ -55,7 +55,7 @@ class TimeShares:
         while self._looks[0][0] < at - SPAN:
             self._looks.pop(0)
 
-    def clear(self) -> None:
+    def restart_window(self) -> None:
         """Forgets what was measured while the observer was not scheduled."""
         self._looks.clear()
 
@@ -65,7 +65,7 @@ class TimeShares:
         return self._between(self._looks[0], self._looks[-1]) if self._looks else NONE
 
     @property
-    def recent(self) -> Load:
+    def recent_load(self) -> Load:
         """Of the last RECENT s."""
         if not self._looks:
             return NONE
@@ -74,7 +74,7 @@ class TimeShares:
         return self._between(self._looks[first], last)
 
     @property
-    def run(self) -> Load:
+    def run_load(self) -> Load:
         """Since its work began."""
         return self._between(self._begin, self._last) if self._begin and self._last else NONE
 

@@ -21,7 +21,7 @@ class TrafficRates:
         self._tasks: dict[Ends, str] = {}
         self._all: dict[str, tuple[int, int]] = {}
 
-    def take(self, at: float, many: tuple[Flows, ...]) -> None:
+    def add_flows(self, at: float, many: tuple[Flows, ...]) -> None:
         """Takes in one look. A connection that is new counts from its first byte."""
         now = {(f.local, f.remote): f for each in many for f in each.flows}
         before = self._looks[-1][1] if self._looks else {}
@@ -37,7 +37,7 @@ class TrafficRates:
         while self._looks[0][0] < at - SPAN:
             self._looks.popleft()
 
-    def clear(self) -> None:
+    def restart_window(self) -> None:
         """Forgets what was measured while the observer was not scheduled; sums stay."""
         self._looks.clear()
 

@@ -15,22 +15,24 @@ class TrainingRollbacks:
     """``top`` is the highest number that was seen since the last setback."""
 
     def __init__(self) -> None:
-        self.top: int | None = None
-        self.known: list[Setback] = []
+        self.highest_step: int | None = None
+        self.rollbacks: list[Setback] = []
         self._epoch = 0
         self._began: dict[int, tuple[int | None, int]] = {}
         self._seen: dict[int, tuple[int, Numbered]] = {}
         self._ended: dict[Who, tuple[str, float]] = {}
 
-    def began(self, pid: int) -> None:
+    def note_process_start(self, pid: int) -> None:
         """A process was started, and reads nothing older than what is known now."""
-        self._began[pid] = self.top, self._epoch
+        self._began[pid] = self.highest_step, self._epoch
 
-    def ended(self, who: Who, how: str, at: float = 0.0) -> None:
+    def note_failure(self, who: Who, how: str, at: float = 0.0) -> None:
         """Somebody has failed with whom steps may be lost; they may have been made and not been heard of."""
         self._ended[who] = how, at
 
-    def take(self, at: float, pid: int, told: Numbered, began: float = 0.0) -> Setback | None:
+    def add_step_reading(
+        self, at: float, pid: int, told: Numbered, began: float = 0.0
+    ) -> Setback | None:
         """What a process read that trains since ``began``; the setback, where it is the first to see one, or
         saw it go further back than who was heard before it."""
         if not self._seen:  # nothing was lost with whom ended before
@@ -40,36 +42,36 @@ class TrainingRollbacks:
             return None
         high = self._before(pid, told) if before is None else None
         if before is not None and told.falls > before.falls and epoch == self._epoch:
-            high = max(told.high, self.top or 0)
+            high = max(told.high, self.highest_step or 0)
         found = None
         if before is not None and told.falls > before.falls and epoch == self._epoch - 1:
             found = self._deeper(told.low)
         elif high is not None:
             low = told.low if told.falls else told.first
             self._epoch += 1
-            self.top = None
+            self.highest_step = None
             found = self._made(at, high, low)
         self._seen[pid] = self._epoch, told
-        self.top = max(told.last, self.top or 0)
+        self.highest_step = max(told.last, self.highest_step or 0)
         return found
 
     def _before(self, pid: int, told: Numbered) -> int | None:
         """The number before a setback that this process shows by its first reading."""
         base, epoch = self._began.get(pid, (None, self._epoch))
         back = base is not None and epoch == self._epoch and told.first < base
-        return self.top if back else None
+        return self.highest_step if back else None
 
     def _deeper(self, low: int) -> Setback | None:
         """The last setback, where somebody else's first run after it was an earlier one."""
-        last = self.known[-1]
+        last = self.rollbacks[-1]
         if low >= last.low:
             return None
-        self.known[-1] = msgspec.structs.replace(last, low=low)
-        return self.known[-1]
+        self.rollbacks[-1] = msgspec.structs.replace(last, low=low)
+        return self.rollbacks[-1]
 
     def _made(self, at: float, high: int, low: int) -> Setback:
         how = "; ".join(f"{who.name} {how}" for who, (how, _) in self._ended.items())
         found = Setback(at=at, high=high, low=low, who=tuple(self._ended), how=how)
         self._ended.clear()
-        self.known.append(found)
+        self.rollbacks.append(found)
         return found

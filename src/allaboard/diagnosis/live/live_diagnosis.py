@@ -9,9 +9,13 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.analysis.member_names import first_names
-from allaboard.analysis.stacks.places import crowds, groups_of, unnamed_of
-from allaboard.analysis.stacks.stack_classifier import Spot, spot, waits_for_peers
-from allaboard.analysis.stacks.tree import merge
+from allaboard.analysis.stacks.places import (
+    group_member_stacks,
+    make_crowds,
+    number_unranked_members,
+)
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.stacks.tree import merge_stacks
 from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.check.collect import Gathered, config_of, configuration_sources
 from allaboard.check.environment import environment
@@ -61,15 +65,15 @@ def diagnosis(looks: Sequence[HostLook], times: int = 1) -> Diagnosis:
         for entry, claim in run_rules(view, load_catalogue().entries)
     ]
     found += _of_what_they_were_told(people)
-    unnamed = unnamed_of(view.alive)
-    groups = groups_of(view.alive, unnamed)
+    unnamed = number_unranked_members(view.alive)
+    groups = group_member_stacks(view.alive, unnamed)
     missing = [f"{one.host}: {one.trouble}" for one in looks if one.trouble]
     return Diagnosis(
         allaboard=__version__,
         read=tuple(f"pid {p.member.who.pid} of {p.member.who.host}" for p in everybody),
         told=(*_told(people), *gone),
-        crowds=crowds(groups, unnamed),
-        tree=merge(groups, unnamed),
+        crowds=make_crowds(groups, unnamed),
+        tree=merge_stacks(groups, unnamed),
         beside=beside,
         findings=tuple(found),
         missing=(*missing, *_absent(people, view.members)),
@@ -182,7 +186,7 @@ def _member(person: Present) -> str:
     member = person.member
     place = member.stack.user if member.stack is not None else None
     at = f" at {place}" if place is not None else ""
-    doing = "stopped" if member.stopped else str(spot(member.stack))
+    doing = "stopped" if member.stopped else str(classify_stack(member.stack))
     if member.stack is None:
         doing = f"no stack ({person.why or 'unknown'})"
     return f"{member.who}: {doing}{at}, {member.cpu * 100:.0f} % of a core"
@@ -236,14 +240,16 @@ def _why_none(
     if len(people) == 1:
         return "it was alone looked at, and moves; name the pids of the other ranks too"
     members = [p.member for p in people]
-    waiting = [m for m in members if m.stack and not m.stack.moving and waits_for_peers(m.stack)]
+    waiting = [m for m in members if m.stack and not m.stack.moving and is_peer_wait(m.stack)]
     moving = [m for m in members if m not in waiting]
     looked = f" (looked at {times} times)" if times > 1 else ""
     if not waiting and all(is_settled_stack(m.stack) and m.cpu < IDLE_CORES for m in members):
-        if all(spot(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
+        if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
             return (
                 f"all {len(members)} stand still{looked}, and none of them waits for another: "
-                + ", ".join(f"{m.who.name} is {spot(m.stack)}{_at(m)}" for m in members[:4])
+                + ", ".join(
+                    f"{m.who.name} is {classify_stack(m.stack)}{_at(m)}" for m in members[:4]
+                )
             )
         return (
             f"all {len(members)} stand still{looked}, and none of them at a place that shows whom it waits "
@@ -256,7 +262,7 @@ def _why_none(
     still = next((m for m in moving if is_settled_stack(m.stack) and m.cpu < IDLE_CORES), None)
     if still is not None:
         return (
-            f"{awaited}{still.who.name}, which stands still{looked}{_at(still)}: {spot(still.stack)}. What "
+            f"{awaited}{still.who.name}, which stands still{looked}{_at(still)}: {classify_stack(still.stack)}. What "
             f"that waits for may still come; see py-spy dump --pid {still.who.pid}, and pstree -ap "
             f"{still.who.pid} for its children"
         )

@@ -127,7 +127,7 @@ async def look(pids: list[int]) -> HostLook:
         present=tuple(
             Present(
                 member=msgspec.structs.replace(
-                    records[p].member(False), phase=Phase.TRAINING, framework=loaded_framework(p)
+                    records[p].to_member(False), phase=Phase.TRAINING, framework=loaded_framework(p)
                 ),
                 command=_command(p),
                 variables=told[p],
@@ -152,7 +152,7 @@ def _take(
     seen = proc.read_stat(pid)
     if seen is None:
         return
-    record.see(
+    record.add_sample(
         ProcessSampled(
             pid=pid,
             worker=record.worker,
@@ -173,4 +173,4 @@ def _take(
         stopped=stack_sampler.stopped(below),
         grip=held,
     )
-    record.look(looked)
+    record.add_stack(looked)

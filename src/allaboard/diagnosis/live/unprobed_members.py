@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.analysis.stacks.stack_classifier import Spot, spot
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.configuration import resolve
 from allaboard.configuration.launcher_context import described
 from allaboard.facts import ClusterSpec, Declared, Member, Phase, Present
@@ -19,12 +19,12 @@ def assumed(people: Sequence[Present], since: float) -> tuple[Member, ...]:
     """The members with a phase. Where some wait in a framework's init for one that is not there, or
     is elsewhere, these stand at its door (since ``since`` at least, s) and the others have not come;
     else, and where one is through, all of them count as training: their places are then compared."""
-    inside = [p for p in people if spot(p.member.stack) is Spot.INIT]
+    inside = [p for p in people if classify_stack(p.member.stack) is Spot.INIT]
     told = [_declared(p) for p in people]
     size = max((d.world_size for d in told if d is not None), default=0)
     ranks = {d.rank for d in told if d is not None}
     waited_for = len(inside) < len(people) or len(ranks) < min(size, 1_000_000)
-    through = any(spot(p.member.stack) in THROUGH for p in people)
+    through = any(classify_stack(p.member.stack) in THROUGH for p in people)
     if not inside or through or not waited_for:
         return tuple(p.member for p in people)
     found = []

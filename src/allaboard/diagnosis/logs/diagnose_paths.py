@@ -7,9 +7,9 @@ from pathlib import Path
 
 from allaboard import __version__
 from allaboard.analysis.stacks.groups import StackGroups
-from allaboard.analysis.stacks.places import crowds, groups_of
-from allaboard.analysis.stacks.stack_classifier import spot
-from allaboard.analysis.stacks.tree import merge
+from allaboard.analysis.stacks.places import group_member_stacks, make_crowds
+from allaboard.analysis.stacks.stack_classifier import classify_stack
+from allaboard.analysis.stacks.tree import merge_stacks
 from allaboard.diagnosis.logs import log_diagnosis, run_folder
 from allaboard.diagnosis.logs.foreign_files import owned
 from allaboard.diagnosis.logs.input_files import MissingInputError, exhibits
@@ -65,15 +65,15 @@ def of_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     seen = processes(record.glimpses, len(record.nodes) < 2)
     dumps = log_diagnosis.dumps(seen)
     notes += taken_for_one(g for p in seen for g in p.seen)
-    groups = groups_of(members) if members else _groups(dumps)
+    groups = group_member_stacks(members) if members else _groups(dumps)
     findings = tuple(_unique([*own, *added]))
     lacks = [f"{r.folder}: {what}" if len(runs) > 1 else what for r in runs for what in r.lacks]
     return Diagnosis(
         allaboard=__version__,
         read=tuple([str(r.folder) for r in runs] + [str(p) for p in others]),
         told=tuple(line for r in runs for line in _course(r)),
-        crowds=crowds(groups, dumps.unnamed) if any(g.frames for g in groups) else (),
-        tree=merge(groups, dumps.unnamed),
+        crowds=make_crowds(groups, dumps.unnamed) if any(g.frames for g in groups) else (),
+        tree=merge_stacks(groups, dumps.unnamed),
         beside=said(apart(seen)[1]),
         findings=findings,
         missing=tuple(lacks + absent(runs, members, record, seen)),
@@ -205,7 +205,7 @@ def _member(member: Member) -> str:
         said = f": {member.raised.type}" if member.raised is not None else ""
         return f"{member.who}: ended{step}, {how}{said}"
     doing = "stopped" if member.stopped else f"{member.phase.name.lower()}"
-    place = f", {spot(member.stack)} at {where}" if where is not None else ""
+    place = f", {classify_stack(member.stack)} at {where}" if where is not None else ""
     return f"{member.who}: {doing}{step}{place}"
 
 

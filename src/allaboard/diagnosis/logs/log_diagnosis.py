@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.analysis.log_messages import claim, together
-from allaboard.analysis.stacks.unranked_processes import UNNAMED
+from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
 from allaboard.diagnosis.logs.abort_reasons import told_why
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.non_rank_processes import apart
@@ -122,7 +122,7 @@ def dumps(found: Iterable[Process]) -> Dumps:
     ranks, _ = apart(list(found))
     return Dumps(
         stacks={p.number: p.stack for p in ranks if p.stack is not None},
-        unnamed={p.number: p.who for p in ranks if p.number >= UNNAMED},
+        unnamed={p.number: p.who for p in ranks if p.number >= FIRST_UNRANKED_NUMBER},
     )
 
 

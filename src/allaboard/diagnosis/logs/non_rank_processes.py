@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from allaboard.analysis.stacks.stack_classifier import waits_for_peers
+from allaboard.analysis.stacks.stack_classifier import is_peer_wait
 from allaboard.diagnosis.logs.processes import Process
 from allaboard.formats.dumps.process_roles import LOADER, PARENT, POOLED, program, starts
 
@@ -31,7 +31,7 @@ def apart(found: Sequence[Process]) -> tuple[list[Process], list[Process]]:
     """Who may be a rank, and who is known to be something else. Where all are something else, they are
     looked at all the same."""
     seen = [p for p in found if p.stack is not None or p.command]
-    maybe = [p for p in seen if p.role in ("", PARENT, *POOLED) and waits_for_peers(p.stack)]
+    maybe = [p for p in seen if p.role in ("", PARENT, *POOLED) and is_peer_wait(p.stack)]
     waiting = _Waiting(
         {p.number for p in maybe},
         {p.who.pid for p in maybe} - {0},

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from allaboard.analysis.stacks.unranked_processes import UNNAMED
+from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
 from allaboard.diagnosis.logs.node_local_ranks import shown
 from allaboard.diagnosis.logs.rank_identification import identified
 from allaboard.facts import Glimpse, Stack, Who
@@ -50,7 +50,12 @@ def processes(glimpses: Iterable[Glimpse], one_node: bool = True) -> list[Proces
         count += rank < 0
         role = next((g.role for g in own if g.role), "")
         found.append(
-            Process(number=rank if rank >= 0 else UNNAMED + number, who=who, seen=own, role=role)
+            Process(
+                number=rank if rank >= 0 else FIRST_UNRANKED_NUMBER + number,
+                who=who,
+                seen=own,
+                role=role,
+            )
         )
     return found
 

@@ -7,7 +7,11 @@ from functools import cache
 
 import msgspec
 
-from allaboard.analysis.failures.post_traceback_output import BUFFER, over, told_by_launcher
+from allaboard.analysis.failures.post_traceback_output import (
+    MAX_BUFFERED_CHARS,
+    launcher_reports_failure,
+    training_over_line,
+)
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
 from allaboard.diagnosis.logs.group_name_collisions import told_apart
@@ -51,8 +55,8 @@ def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
         parts = streams(exhibit)
         spoke = [Said(number, part, _ask(part, known, record)) for part in parts]
         record.logs.append(_whose(exhibit, spoke))
-        record.failed |= told_by_launcher(exhibit.text)
-        if (last := over(exhibit.text)) and _nobody_s(exhibit, parts, last):
+        record.failed |= launcher_reports_failure(exhibit.text)
+        if (last := training_over_line(exhibit.text)) and _nobody_s(exhibit, parts, last):
             record.well[exhibit.name] = last
         record.silent += not any(one.testimony for one in spoke)
         said += [msgspec.structs.replace(one, part=_empty(one.part)) for one in spoke]
@@ -92,7 +96,10 @@ def _told_end(one: Glimpse) -> bool:
 def _nobody_s(exhibit: Exhibit, parts: Sequence[Exhibit], last: str) -> bool:
     """Whether no launcher or collector names whose line the last is: it would be of that one alone."""
     return any(
-        p.rank == exhibit.rank and not p.host and p.local < 0 and last in p.text[-BUFFER:]
+        p.rank == exhibit.rank
+        and not p.host
+        and p.local < 0
+        and last in p.text[-MAX_BUFFERED_CHARS:]
         for p in parts
     )
 

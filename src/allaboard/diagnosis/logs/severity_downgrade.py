@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed, was_interrupted
-from allaboard.analysis.failures.post_traceback_output import LOGGED, OTHER_THREAD, WENT_ON
+from allaboard.analysis.failures.post_traceback_output import (
+    LOGGED_DOUBT,
+    OTHER_THREAD_DOUBT,
+    WENT_ON_DOUBT,
+)
 from allaboard.diagnosis.logs.run_readers import Record
 from allaboard.facts import Evidence, Finding, Member, Severity
 from allaboard.rules.engine.relations import RelationsOf
 
 AGAINST = "what speaks against it"
-_DOUBTS = (WENT_ON, LOGGED, OTHER_THREAD)
+_DOUBTS = (WENT_ON_DOUBT, LOGGED_DOUBT, OTHER_THREAD_DOUBT)
 """How what speaks against an end begins, where it was none if nothing else tells of one."""
 
 

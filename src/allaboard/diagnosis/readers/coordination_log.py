@@ -26,26 +26,26 @@ _LATE = r"[Bb]arrier timed out\. Id: (?!Shutdown)(?P<id>[\w:/-]+).*?Some timed o
 _SLOW = "that it is at fault: it may be slow, or itself wait for somebody else"
 
 
-def _unhealthy(whom: str, who: str, sample: str, source: str) -> Message:
+def _missed_heartbeats(task_pattern: str, task_name: str, sample: str, source: str) -> Message:
     return Message(
         key="tasks are unhealthy",
-        pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + whom,
+        pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + task_pattern,
         rule="LOG002",
-        says=f"{who} stopped sending heartbeats",
-        fix=f"look at {who}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
+        says=f"{task_name} stopped sending heartbeats",
+        fix=f"look at {task_name}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
         proves_not=_STOPPED,
         sample=sample,
         source=source,
     )
 
 
-def _silent(whom: str, who: str, task: str) -> Message:
+def _heartbeat_timeout(task_pattern: str, task_name: str, task: str) -> Message:
     return Message(
         key="heartbeat timeout. This",
-        pattern=whom + r" heartbeat timeout\. This indicates",
+        pattern=task_pattern + r" heartbeat timeout\. This indicates",
         rule="LOG002",
-        says=f"{who} stopped sending heartbeats",
-        fix=f"look at {who}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
+        says=f"{task_name} stopped sending heartbeats",
+        fix=f"look at {task_name}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
         proves_not=_STOPPED,
         sample=f"StartAbort UNAVAILABLE: Task {task} heartbeat timeout. This indicates that the remote task "
         "has failed, got preempted, or crashed unexpectedly.",
@@ -53,14 +53,14 @@ def _silent(whom: str, who: str, task: str) -> Message:
     )
 
 
-def _again(whom: str, who: str, task: str) -> Message:
+def _second_incarnation(task_pattern: str, task_name: str, task: str) -> Message:
     return Message(
         key="with a different incarnation",
-        pattern=whom + r" unexpectedly tried to connect with a different incarnation",
+        pattern=task_pattern + r" unexpectedly tried to connect with a different incarnation",
         rule="JOIN005",
-        says=f"{who} came a second time: it was started anew while the others went on, or two say that they "
+        says=f"{task_name} came a second time: it was started anew while the others went on, or two say that they "
         "are it",
-        fix=f"read the log of {who}'s first process: why it ended; then start all of them anew together",
+        fix=f"read the log of {task_name}'s first process: why it ended; then start all of them anew together",
         proves_not="which of the two it was: the service sees a second process alone",
         sample=f"{task} has been set to ERROR in coordination service: ABORTED: {task} unexpectedly tried to "
         "connect with a different incarnation. It has likely restarted.",
@@ -68,13 +68,13 @@ def _again(whom: str, who: str, task: str) -> Message:
     )
 
 
-def _late(whom: str, who: str, task: str, source: str) -> Message:
+def _missed_barrier(task_pattern: str, task_name: str, task: str, source: str) -> Message:
     return Message(
         key="arrier timed out. Id",
-        pattern=_LATE + whom,
+        pattern=_LATE + task_pattern,
         rule="LOG001",
-        says=f"{who} did not come to the barrier {{id}} before its timeout",
-        fix=f"look at {who}: its log, or py-spy dump --pid PID while it hangs",
+        says=f"{task_name} did not come to the barrier {{id}} before its timeout",
+        fix=f"look at {task_name}: its log, or py-spy dump --pid PID while it hangs",
         proves_not=_SLOW,
         sample="DEADLINE_EXCEEDED: Barrier timed out. Id: ckpt::0. This usually happens because a task "
         "triggered the barrier too early or too slowly. Please look at the task logs (both timed out and "
@@ -85,32 +85,32 @@ def _late(whom: str, who: str, task: str, source: str) -> Message:
 
 
 MESSAGES = (
-    _unhealthy(
+    _missed_heartbeats(
         _TASK,
         "{job} {task}",
         "BaseCollectiveExecutor::StartAbort UNAVAILABLE: Error reported from /job:worker/task:1: The "
         f"following {_UNHEALTHY}:\n/job:worker/replica:0/task:1",
         "recorded, TensorFlow 2.21.0",
     ),
-    _unhealthy(
+    _missed_heartbeats(
         _JAX,
         "process {rank}",
         f"absl::Status: UNAVAILABLE: The following {_UNHEALTHY}:\n/job:jax_worker/replica:0/task:3\n",
         _SOURCE,
     ),
-    _unhealthy(
+    _missed_heartbeats(
         _NUMBERS,
         "process {rank}",
         f"absl::Status: UNAVAILABLE: The following {_UNHEALTHY}:\n2\nThe tasks have crashed.",
         _RECORDED,
     ),
-    _silent(_TASK, "{job} {task}", "/job:worker/replica:0/task:2"),
-    _silent(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:5"),
-    _again(_TASK, "{job} {task}", "/job:worker/replica:0/task:1"),
-    _again(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:1"),
-    _late(_TASK, "{job} {task}", "/job:worker/replica:0/task:2", _SOURCE),
-    _late(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
-    _late(_NUMBERS, "process {rank}", "2", _RECORDED),
+    _heartbeat_timeout(_TASK, "{job} {task}", "/job:worker/replica:0/task:2"),
+    _heartbeat_timeout(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:5"),
+    _second_incarnation(_TASK, "{job} {task}", "/job:worker/replica:0/task:1"),
+    _second_incarnation(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:1"),
+    _missed_barrier(_TASK, "{job} {task}", "/job:worker/replica:0/task:2", _SOURCE),
+    _missed_barrier(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
+    _missed_barrier(_NUMBERS, "process {rank}", "2", _RECORDED),
     Message(
         key="Either the leader task",
         pattern=r"Failed to send RPC to coordination service\. Either the leader task",
@@ -142,10 +142,10 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = hear(exhibit, MESSAGES)
-    return Testimony(heard=tuple(map(_in_one_line, heard))) if heard else None
+    return Testimony(heard=tuple(map(_join_lines, heard))) if heard else None
 
 
-def _in_one_line(heard: Heard) -> Heard:
+def _join_lines(heard: Heard) -> Heard:
     """Several tasks are listed a line each."""
     says, fix = heard.says.replace("\n", ", "), heard.fix.replace("\n", ", ")
     return msgspec.structs.replace(heard, says=says, fix=fix)

@@ -14,18 +14,18 @@ from allaboard.formats.dumps.flight_record import entries
 from allaboard.formats.dumps.flight_record import groups as groups_of
 from allaboard.formats.safe_pickle import UnsafePickleError, read
 
-_RANK = re.compile(r"(\d+)(?:\.\w+)?$")
-_TOLD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
+_LAST_NUMBER = re.compile(r"(\d+)(?:\.\w+)?$")
+_RANK_WORD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
 """Where a date stands behind it."""
 
-_NAMED = re.compile(
+_DUMP_NAME = re.compile(
     r"(?:^|[^a-z])(?:trace|flight|recorder|fr|dump)(?=[^a-z]).*\d|\.(?:pkl|pickle)$", re.I
 )
 """How dumps are called: ``nccl_trace_rank_0`` where nobody names them."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    if not exhibit.data and _NAMED.search(exhibit.name.rpartition("/")[2]):
+    if not exhibit.data and _DUMP_NAME.search(exhibit.name.rpartition("/")[2]):
         return Testimony(notes=(f"{exhibit.name}: empty; the dump of this rank was not written",))
     pickled = exhibit.data[:1] == b"\x80"
     if not pickled and not _looks_like_json(exhibit.data):
@@ -39,8 +39,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     except (ValueError, RecursionError):
         return Testimony(notes=(f"{exhibit.name}: a Flight Recorder trace that is cut short",))
     name = exhibit.name.rpartition("/")[2]
-    found = _TOLD.search(name) or _RANK.search(name)
-    recorded = entries(dump, int(found[1][-7:]) if found is not None else exhibit.rank)
+    rank_match = _RANK_WORD.search(name) or _LAST_NUMBER.search(name)
+    recorded = entries(dump, int(rank_match[1][-7:]) if rank_match is not None else exhibit.rank)
     if recorded is None:
         return Testimony(notes=(f"{exhibit.name}: a pickle without entries",)) if pickled else None
     groups = groups_of(dump.get("pg_config"), recorded)

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from allaboard.analysis.failures.post_traceback_output import ended_well, went_on
+from allaboard.analysis.failures.post_traceback_output import has_ended_well, progress_lines
 from allaboard.analysis.log_messages import Message, hear
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
@@ -18,7 +18,7 @@ _RANK = re.compile(r"\n(?:\[\d+,\d+\]<std\w+>:)?(\d{1,7}): \[([^,\]\n]{1,200})[^
 """One line for each rank, with the tensors that it did not submit; long lists end in ``...``."""
 
 
-def _listed(head: str) -> Message:
+def _missing_ranks_message(head: str) -> Message:
     return Message(
         key=f"{head} ranks:",
         pattern=head + r" ranks:\s*\n(?:\[\d+,\d+\]<std\w+>:)?(?P<rank>\d+): "
@@ -35,7 +35,7 @@ def _listed(head: str) -> Message:
     )
 
 
-MISSING, STALLED = _listed("Missing"), _listed("Stalled")
+MISSING, STALLED = _missing_ranks_message("Missing"), _missing_ranks_message("Stalled")
 OPERATIONS = Message(
     key="[missing ranks:",
     pattern=r"(?P<tensor>\S+) \[missing ranks: (?P<rank>[\d, ]+)\]",
@@ -52,33 +52,36 @@ MESSAGES = (MISSING, STALLED, OPERATIONS)
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    last = max(text.rfind(m.key) for m in MESSAGES)
-    if last >= 0 and ended_well(went_on(text[last:].split("\n")[1:])):
+    last_mention = max(text.rfind(m.key) for m in MESSAGES)
+    if last_mention >= 0 and has_ended_well(progress_lines(text[last_mention:].split("\n")[1:])):
         return None  # they came after all
-    heard = [*_all(text, hear(exhibit, (MISSING, STALLED))), *hear(exhibit, (OPERATIONS,))]
+    heard = [
+        *_with_all_ranks(text, hear(exhibit, (MISSING, STALLED))),
+        *hear(exhibit, (OPERATIONS,)),
+    ]
     return Testimony(heard=tuple(heard)) if heard else None
 
 
-def _all(text: str, first: tuple[Heard, ...]) -> tuple[Heard, ...]:
+def _with_all_ranks(text: str, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
     """One message with all ranks of its list, for the first of them that was heard."""
-    if not first:
+    if not heard:
         return ()
     missing: dict[int, str] = {}
     for head in _HEAD.finditer(text):
-        at = head.end()
-        while row := _RANK.match(text, at):
+        position = head.end()
+        while row := _RANK.match(text, position):
             missing.setdefault(int(row[1]), row[2])
-            at = row.end()
+            position = row.end()
     if len(missing) < 2:
-        return first
+        return heard
     ranks = sorted(missing)[:64]
-    named = ", ".join(map(str, ranks))
+    ranks_text = ", ".join(map(str, ranks))
     return (
         msgspec.structs.replace(
-            first[0],
-            says=f"rank {named} did not submit {missing[ranks[0]]}, which the others wait for",
+            heard[0],
+            says=f"rank {ranks_text} did not submit {missing[ranks[0]]}, which the others wait for",
             about=tuple(Who(index=r, rank=r) for r in ranks),
-            fix=f"look at rank {named}: their logs, or py-spy dump --pid PID while they hang",
+            fix=f"look at rank {ranks_text}: their logs, or py-spy dump --pid PID while they hang",
             proves_not="that they are at fault where ranks run different code: then each misses the "
             "others' tensors",
         ),

@@ -16,17 +16,17 @@ _CODE = re.compile(
     r"The first process to do so was:\s+Process name: \[[^\n]{1,200},(?P<rank>\d{1,7})\]\s+"
     r"Exit code: +(?P<code>\d{1,3})"
 )
-_VALID = {int(s) for s in signal.Signals}
+_VALID_SIGNALS = {int(s) for s in signal.Signals}
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    found: list[Glimpse] = []
+    glimpses: list[Glimpse] = []
     for match in _SIGNAL.finditer(text):
-        if int(match["signal"]) in _VALID:
+        if int(match["signal"]) in _VALID_SIGNALS:
             line = " ".join(match[0].split())
             end = Exit(at=0.0, signal=int(match["signal"]), last_line=line)
-            found.append(
+            glimpses.append(
                 Glimpse(
                     origin=exhibit.place(text.count("\n", 0, match.start())),
                     rank=int(match["rank"]),
@@ -40,8 +40,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         for match in _CODE.finditer(text):
             place = exhibit.place(text.count("\n", 0, match.start()))
             end = Exit(at=0.0, code=int(match["code"]))
-            found.append(Glimpse(origin=place, rank=int(match["rank"]), exit=end))
-    return Testimony(glimpses=tuple(found[:1000])) if found else None
+            glimpses.append(Glimpse(origin=place, rank=int(match["rank"]), exit=end))
+    return Testimony(glimpses=tuple(glimpses[:1000])) if glimpses else None
 
 
 READER = LogReader(read=read_log)

@@ -16,7 +16,7 @@ _SHM = (
     "df -h /dev/shm; in a container give it more: docker run --shm-size=8g (or --ipc=host), in Kubernetes an "
     "emptyDir of medium Memory at /dev/shm"
 )
-_OTHERS = (
+_COVERED_ELSEWHERE = (
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
     r"Call to recv|no socket interface|No interface found"
 )
@@ -28,7 +28,7 @@ def _failed(kind: str) -> Message:
     return Message(
         key=f"nccl{kind}Error: ",
         pattern=rf"nccl{kind}Error: [^\n]*\n(?:\[rank\d+\]: *)?Last error:\s*(?:\[rank\d+\]: *)?"
-        rf"(?![^\n]{{0,120}}(?:{_OTHERS}))(?P<what>[^\s\[][^\n]{{0,200}})",
+        rf"(?![^\n]{{0,120}}(?:{_COVERED_ELSEWHERE}))(?P<what>[^\s\[][^\n]{{0,200}})",
         rule="LOG010",
         says="NCCL failed: {what}",
         fix=_INFO,

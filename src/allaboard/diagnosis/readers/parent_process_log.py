@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 
-_SAID = re.compile(
+_END = re.compile(
     r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: \(restarting\))?"
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code (?P<child>-?\d{1,3})\."
@@ -18,33 +18,33 @@ _SAID = re.compile(
     r"(?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
     re.MULTILINE,
 )
-_OVER = re.compile(
+_TEARDOWN = re.compile(
     r"^(?:Aborting on container exit|Gracefully stopping|Terminating remaining workers)", re.M
 )
 """From here on, they end what is left."""
-_VALID = {int(s) for s in signal.Signals}
-_SHELL = 128
+_VALID_SIGNALS = {int(s) for s in signal.Signals}
+_SHELL_SIGNAL_OFFSET = 128
 """What a container's and a shell's exit code is of a process that a signal ended, and the signal's number."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    glimpses = tuple(_ends(exhibit))[:1000]
+    glimpses = tuple(_process_ends(exhibit))[:1000]
     return Testimony(glimpses=glimpses) if glimpses else None
 
 
-def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
+def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     text = exhibit.text
-    over = _OVER.search(text)
+    teardown = _TEARDOWN.search(text)
     failed = False
-    for match in _SAID.finditer(text):
-        code = _code(match)
-        number = -code if code < 0 else code - _SHELL
-        killed = number if number in _VALID else None
+    for match in _END.finditer(text):
+        code = _exit_code(match)
+        number = -code if code < 0 else code - _SHELL_SIGNAL_OFFSET
+        killed = number if number in _VALID_SIGNALS else None
         # An exit code of a container or a child without a rank tells nothing more than its traceback.
         if code == 0 or (killed is None and (match["code"] or match["pid"])):
             continue
-        late = failed or (over is not None and over.start() < match.start())
-        ours = late and killed in (signal.SIGKILL, signal.SIGTERM)
+        after_failure = failed or (teardown is not None and teardown.start() < match.start())
+        ours = after_failure and killed in (signal.SIGKILL, signal.SIGTERM)
         failed = True
         yield Glimpse(
             origin=exhibit.place(text.count("\n", 0, match.start())),
@@ -62,7 +62,7 @@ def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         )
 
 
-def _code(match: re.Match[str]) -> int:
+def _exit_code(match: re.Match[str]) -> int:
     """Negative where a signal ended it; 0 for a name that is no signal here."""
     if match["name"]:
         return -getattr(signal, match["name"], 0)

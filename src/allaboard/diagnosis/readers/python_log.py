@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 
 from allaboard.analysis.failures.post_traceback_output import (
-    LOGGED,
-    OTHER_THREAD,
-    WENT_ON,
-    ended_well,
-    logged,
-    same_stream,
-    went_on,
+    LOGGED_DOUBT,
+    OTHER_THREAD_DOUBT,
+    WENT_ON_DOUBT,
+    has_ended_well,
+    is_logged_traceback,
+    is_same_stream,
+    progress_lines,
 )
 from allaboard.analysis.log_messages import speaker
 from allaboard.contracts import LogReader
@@ -23,7 +23,7 @@ from allaboard.formats.dumps.python_tracebacks import HEAD, Traceback, traceback
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
 _HOOK = re.compile(r"\[rank\d+\]: ")
 """What torch's own excepthook begins each line with: it is asked only for what nobody caught."""
-LAST = 400
+MAX_LINES_TO_END = 400
 """Lines before the end of a log in which a traceback counts as how its process ended: an earlier one
 was caught and logged. The one that torch's own hook writes (``[rank1]:``) always does."""
 _IGNORED = re.compile(
@@ -41,66 +41,89 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if HEAD not in text and not boxed:
         return None
     written = [line.rstrip("\r") for line in text.split("\n")]
-    lines = [_bare(line) for line in written]
+    lines = [_strip_label(line) for line in written]
     lines = rich_tracebacks.unboxed(lines) if boxed else lines
-    all_ = tracebacks(lines)
-    found: dict[tuple[int, str], Glimpse] = {}
-    for number, one in enumerate(all_):
-        if one.type in _LAUNCHERS:
+    all_tracebacks = tracebacks(lines)
+    glimpses: dict[tuple[int, str], Glimpse] = {}
+    for number, traceback in enumerate(all_tracebacks):
+        if traceback.type in _LAUNCHERS:
             continue  # a launcher's way to say that a child failed
-        hook = _HOOK.match(written[one.begin]) is not None
-        if not hook and len(lines) - one.end > LAST:
+        by_torch_hook = _HOOK.match(written[traceback.begin]) is not None
+        if not by_torch_hook and len(lines) - traceback.end > MAX_LINES_TO_END:
             continue
-        doubt = "" if hook else _doubt(lines, one, all_[number + 1 :])
+        doubt = (
+            ""
+            if by_torch_hook
+            else _reason_to_doubt(lines, traceback, all_tracebacks[number + 1 :])
+        )
         if doubt is None:
             continue
-        rank = speaker(written[one.begin], exhibit.rank)
-        glimpse = _glimpse(exhibit, one, rank, doubt)
+        rank = speaker(written[traceback.begin], exhibit.rank)
+        glimpse = _glimpse(exhibit, traceback, rank, doubt)
         key = (rank, "" if rank >= 0 else str(glimpse.raised))
-        if doubt == OTHER_THREAD and key in found:
+        if doubt == OTHER_THREAD_DOUBT and key in glimpses:
             continue
         # Of several of one rank, the last is what ended it.
-        found[key] = glimpse
-    sure = any(not g.doubt for g in found.values())
-    kept = tuple(g for g in found.values() if not (g.doubt and g.rank < 0 and sure))
-    return Testimony(glimpses=kept) if kept else None
+        glimpses[key] = glimpse
+    any_certain = any(not g.doubt for g in glimpses.values())
+    credible = tuple(g for g in glimpses.values() if not (g.doubt and g.rank < 0 and any_certain))
+    return Testimony(glimpses=credible) if credible else None
 
 
-def _bare(line: str) -> str:
+def _strip_label(line: str) -> str:
     """Without the label of a launcher."""
     label = _PREFIX.match(line)
     return line[label.end() :] if label is not None else line
 
 
-def _doubt(lines: Sequence[str], one: Traceback, later: Sequence[Traceback]) -> str | None:
+def _reason_to_doubt(
+    lines: Sequence[str], traceback: Traceback, later: Sequence[Traceback]
+) -> str | None:
     """Why it may have been caught, "" where nothing speaks for it; None where its process went on."""
-    head = lines[one.begin - 1] if one.begin else ""
-    if _IGNORED.match(head) or (one.begin > 1 and _IGNORED.match(lines[one.begin - 2])):
+    head = lines[traceback.begin - 1] if traceback.begin else ""
+    if _IGNORED.match(head) or (traceback.begin > 1 and _IGNORED.match(lines[traceback.begin - 2])):
         return None
     if _THREAD.match(head):
-        return OTHER_THREAD
-    own = {n for t in later for n in range(t.begin, t.end)}
-    said = went_on(line for n, line in enumerate(lines[one.end :], one.end) if n not in own)
+        return OTHER_THREAD_DOUBT
+    traceback_lines = {n for t in later for n in range(t.begin, t.end)}
+    output = progress_lines(
+        line
+        for n, line in enumerate(lines[traceback.end :], traceback.end)
+        if n not in traceback_lines
+    )
     # Ray logs what ended a worker of another host.
-    remote = any("RayTaskError(" in line for line in lines[one.begin : one.end])
-    before = [*lines[max(0, one.begin - 1) : one.begin], lines[one.begin].partition(HEAD)[0]]
-    caught = any(map(logged, before)) and not remote
-    if ended_well(said) or (said and caught):
+    from_other_host = any(
+        "RayTaskError(" in line for line in lines[traceback.begin : traceback.end]
+    )
+    preceding = [
+        *lines[max(0, traceback.begin - 1) : traceback.begin],
+        lines[traceback.begin].partition(HEAD)[0],
+    ]
+    was_logged = any(map(is_logged_traceback, preceding)) and not from_other_host
+    if has_ended_well(output) or (output and was_logged):
         return None
-    if said and lines[one.begin].startswith(HEAD) and same_stream(lines[: one.begin][-LAST:], said):
-        return f"{WENT_ON}: {said[0][:60]!r} follows it"
-    if said:
-        return f"more follows it ({said[0][:60]!r}): it was caught, or that was still in a buffer"
-    return f"{LOGGED}; nothing follows" if caught else ""
+    if (
+        output
+        and lines[traceback.begin].startswith(HEAD)
+        and is_same_stream(lines[: traceback.begin][-MAX_LINES_TO_END:], output)
+    ):
+        return f"{WENT_ON_DOUBT}: {output[0][:60]!r} follows it"
+    if output:
+        return f"more follows it ({output[0][:60]!r}): it was caught, or that was still in a buffer"
+    return f"{LOGGED_DOUBT}; nothing follows" if was_logged else ""
 
 
-def _glimpse(exhibit: Exhibit, one: Traceback, rank: int, doubt: str) -> Glimpse:
+def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> Glimpse:
     # Who handles the loss of a peer and raises something else fell because of it all the same.
-    message = f"{one.message} (after {one.first})" if one.first else one.message
-    frames = tuple(reversed(one.frames))
-    raised = Raised(type=one.type, message=message, at=0.0, where=one.where, frames=frames)
+    message = (
+        f"{traceback.message} (after {traceback.first})" if traceback.first else traceback.message
+    )
+    frames = tuple(reversed(traceback.frames))
+    raised = Raised(
+        type=traceback.type, message=message, at=0.0, where=traceback.where, frames=frames
+    )
     return Glimpse(
-        origin=exhibit.place(one.begin),
+        origin=exhibit.place(traceback.begin),
         rank=rank,
         pid=exhibit.pid,
         host=exhibit.host,

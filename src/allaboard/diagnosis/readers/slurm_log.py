@@ -11,23 +11,23 @@ from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
 
 _SOURCE = "its wording from Slurm's source (slurmstepd, srun), not recorded"
-_ENDED = re.compile(
+_TASK_END = re.compile(
     r"^srun: error: (?P<host>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<how>[A-Z][^\n(]{1,80}?)"
     r"(?: \(core dumped\))?$",
     re.MULTILINE,
 )
-_CODE = re.compile(r"Exited with exit code (\d{1,3})$")
-_OVER = re.compile(
+_EXIT_CODE = re.compile(r"Exited with exit code (\d{1,3})$")
+_TEARDOWN = re.compile(
     r"Terminating (?:StepId|job step)|Job step aborted|Node failure on |\*\*\* (?:STEP|JOB) "
 )
 """From here on, srun and slurmstepd end what is left."""
 _SIGNALS = {signal.strsignal(s): int(s) for s in signal.Signals}
-_NESTED = re.compile(r"torch[./]distributed[./](?:elastic|run)|torchrun|accelerate launch")
+_NESTED_LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run)|torchrun|accelerate launch")
 """Where each task is a launcher, its number is no rank."""
-MOST = 10_000
+MAX_TASKS = 10_000
 
 
-def _cancelled(reason: str, says: str, fix: str) -> Message:
+def _cancellation(reason: str, says: str, fix: str) -> Message:
     return Message(
         key=f"DUE TO {reason}",
         pattern=r"\*\*\* (?:JOB|STEP) (?P<step>[\d.]+)[^\n]{0,20} ON (?P<host>\S+) CANCELLED AT \S+ DUE TO "
@@ -43,17 +43,17 @@ def _cancelled(reason: str, says: str, fix: str) -> Message:
 
 
 MESSAGES = (
-    _cancelled(
+    _cancellation(
         "TIME LIMIT",
         "Slurm ended the job at its time limit",
         "ask for more time (--time), or save checkpoints and go on in a next job (#SBATCH --signal=USR1@120)",
     ),
-    _cancelled(
+    _cancellation(
         "PREEMPTION",
         "Slurm ended the job for one of a higher priority",
         "save checkpoints; --requeue starts it again, another partition or QOS may not be preempted",
     ),
-    _cancelled(
+    _cancellation(
         "NODE FAILURE",
         "Slurm ended the job because a node failed",
         "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show node",
@@ -117,63 +117,66 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    glimpses = tuple(_ends(exhibit))
+    glimpses = tuple(_task_ends(exhibit))
     heard = hear(exhibit, MESSAGES)
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 
 
-def _ends(exhibit: Exhibit) -> Iterator[Glimpse]:
+def _task_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     text = exhibit.text
     if "srun: error: " not in text:
         return
-    nested = _NESTED.search(text) is not None
-    over = _OVER.search(text)
+    is_nested = _NESTED_LAUNCHER.search(text) is not None
+    teardown = _TEARDOWN.search(text)
     failed = False
     # A traceback that names no rank is of one of these tasks: its exit code tells nothing more.
-    told = "Traceback (most recent call last)" in text
-    before, upto = 0, 0
-    for match in _ENDED.finditer(text):
-        before, upto = before + text.count("\n", upto, match.start()), match.start()
-        late = failed or (over is not None and over.start() < match.start())
-        end = _end(match, late)
+    has_traceback = "Traceback (most recent call last)" in text
+    line_number, counted_up_to = 0, 0
+    for match in _TASK_END.finditer(text):
+        line_number, counted_up_to = (
+            line_number + text.count("\n", counted_up_to, match.start()),
+            match.start(),
+        )
+        after_failure = failed or (teardown is not None and teardown.start() < match.start())
+        end = _task_end(match, after_failure)
         if end is None:
             continue
         failed = True
-        if end.code is not None and (told or nested):
+        if end.code is not None and (has_traceback or is_nested):
             continue
-        for task in _numbers(match["tasks"]):
+        for task in _task_numbers(match["tasks"]):
             yield Glimpse(
-                origin=exhibit.place(before),
-                rank=-1 if nested else task,
+                origin=exhibit.place(line_number),
+                rank=-1 if is_nested else task,
                 host=match["host"],
                 exit=end,
             )
 
 
-def _end(match: re.Match[str], late: bool) -> Exit | None:
+def _task_end(match: re.Match[str], after_failure: bool) -> Exit | None:
     """How it ended; ``late``: after another, so that SIGTERM and SIGKILL are srun's own."""
     line = match[0]
     if match["how"] == "Out Of Memory":
         return Exit(at=0.0, signal=int(signal.SIGKILL), oom=True, last_line=line)
-    code = _CODE.match(match["how"])
+    code = _EXIT_CODE.match(match["how"])
     if code is not None:
         return Exit(at=0.0, code=int(code[1]), last_line=line)
     number = _SIGNALS.get(match["how"])
     if number is None:
         return None
-    ours = late and number in (signal.SIGKILL, signal.SIGTERM)
+    ours = after_failure and number in (signal.SIGKILL, signal.SIGTERM)
     return Exit(at=0.0, signal=number, ours=ours, last_line=line)
 
 
-def _numbers(text: str) -> list[int]:
+def _task_numbers(text: str) -> list[int]:
     """``0-2,5`` as numbers, no more than a bounded many."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit() and len(first) < 8 and len(last) < 8:
-            end = int(last) if last.isdigit() else int(first)
-            found += range(int(first), min(end, int(first) + MOST) + 1)
-    return found[:MOST]
+        begin, _, end_text = part.partition("-")
+        if begin.isdigit() and len(begin) < 8 and len(end_text) < 8:
+            end = int(end_text) if end_text.isdigit() else int(begin)
+            numbers += range(int(begin), min(end, int(begin) + MAX_TASKS) + 1)
+    return numbers[:MAX_TASKS]
 
 
 READER = LogReader(read=read_log)

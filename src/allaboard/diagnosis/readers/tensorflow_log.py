@@ -158,14 +158,17 @@ def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:
     counts = list(_WAITING.finditer(text))
     if not counts or counts[-1][1] == "0":
         return ()
-    last = text.rfind("\n", 0, counts[-1].start()) + 1
-    part = msgspec.structs.replace(exhibit, data=text[last:].encode(), cut=1)
-    found = hear(part, (STRAGGLERS,))
-    came = text[last:]
+    last_count_begin = text.rfind("\n", 0, counts[-1].start()) + 1
+    remainder = msgspec.structs.replace(exhibit, data=text[last_count_begin:].encode(), cut=1)
+    stragglers = hear(remainder, (STRAGGLERS,))
+    after_last_count = text[last_count_begin:]
     return tuple(
         h
-        for h in found
-        if not any(f"/job:{w.job}/replica:0/task:{w.index} has connected" in came for w in h.about)
+        for h in stragglers
+        if not any(
+            f"/job:{w.job}/replica:0/task:{w.index} has connected" in after_last_count
+            for w in h.about
+        )
     )
 
 

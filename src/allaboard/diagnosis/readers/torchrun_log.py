@@ -15,33 +15,36 @@ _FAILURE = re.compile(
     r"  rank      : (?P<rank>\d+) \(local_rank: \d+\)\n"
     r"  exitcode  : (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
-_ENDED = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
-MOST = 100_000
+_CLOSING_SIGNAL = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
+MAX_FAILURES = 100_000
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     if "Root Cause (first observed failure)" not in text:
         return None
-    ended = {int(m[1]): m[2] for m in _ENDED.finditer(text)}
+    closing_signals = {int(m[1]): m[2] for m in _CLOSING_SIGNAL.finditer(text)}
     glimpses = []
-    for match, _ in zip(_FAILURE.finditer(text), range(MOST), strict=False):
+    for match, _ in zip(_FAILURE.finditer(text), range(MAX_FAILURES), strict=False):
         code, pid = int(match["code"]), int(match["pid"])
         place = exhibit.place(text.count("\n", 0, match.start()) + 1)
-        killed = -code if code < 0 else None
-        end = Exit(
-            at=_at(match["time"]),
-            code=code if killed is None else None,
-            signal=killed,
-            ours=killed is not None and ended.get(pid) == signal_name(killed),
+        signal_number = -code if code < 0 else None
+        process_end = Exit(
+            at=_unix_time(match["time"]),
+            code=code if signal_number is None else None,
+            signal=signal_number,
+            ours=signal_number is not None
+            and closing_signals.get(pid) == signal_name(signal_number),
         )
         glimpses.append(
-            Glimpse(origin=place, rank=int(match["rank"]), pid=pid, host=match["host"], exit=end)
+            Glimpse(
+                origin=place, rank=int(match["rank"]), pid=pid, host=match["host"], exit=process_end
+            )
         )
     return Testimony(glimpses=tuple(glimpses)) if glimpses else None
 
 
-def _at(text: str) -> float:
+def _unix_time(text: str) -> float:
     try:
         return datetime.strptime(text, "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:

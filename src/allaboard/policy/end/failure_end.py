@@ -32,13 +32,13 @@ def failure(view: JobView, policy: Policy) -> Verdict | None:
     found = order_failures(view)
     here = [
         m
-        for m in found.began + found.fell
+        for m in found.root_failures + found.consequences
         if not (returns(view, m, policy) or goes_on_without(view, m) or _handled(view, m))
     ]
     ended = [m for m in here if m.exit is not None]
     if ended and view.now - min(_ended_at(m) for m in ended) >= SETTLE:
         first = min(ended, key=_ended_at)
-    elif here and here[0] in found.began and _told(view, here[0], policy):
+    elif here and here[0] in found.root_failures and _told(view, here[0], policy):
         first = here[0]
     else:
         return None

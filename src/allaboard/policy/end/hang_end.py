@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.parameter_servers.parameter_servers import beside
-from allaboard.analysis.roll_call.roll_call import in_rpc
+from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
 from allaboard.analysis.stalls.checkpoint_pauses import is_pause_progressing
 from allaboard.analysis.stalls.stall import find_stall, is_transferring
 from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
@@ -54,7 +54,12 @@ def hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Ve
         return None  # somebody looks at it with a debugger
     if wrong:
         return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
-    if is_transferring(view) or _gathers(view) or is_pause_progressing(view) or in_rpc(view):
+    if (
+        is_transferring(view)
+        or _gathers(view)
+        or is_pause_progressing(view)
+        or has_live_rpc_member(view)
+    ):
         return None
     silent = view.now - stalled_since(view)
     if silent >= policy.hang_after and policy.stop_on_error:

@@ -40,7 +40,7 @@ def _interrupted(view: JobView, rolls: Iterable[RollCall], policy: Policy) -> Ve
         return None
     said = f"{view.interruptions[0]}; ending the others"
     if view.rolled_at is None:
-        waits = any(roll.interrupted for roll in rolls) and not policy.only_reports
+        waits = any(roll.is_interrupted for roll in rolls) and not policy.only_reports
         return Verdict(Outcome.INTERRUPTED, said) if waits else None
     if not (policy.restarts and policy.ends_survivors):
         return None

@@ -42,17 +42,21 @@ def round_end(
 
 def _asked(view: JobView, outcome: Outcome) -> bool:
     """Whether it ended at the user's word alone, on whichever host."""
-    return outcome is Outcome.INTERRUPTED and not order_failures(view).began
+    return outcome is Outcome.INTERRUPTED and not order_failures(view).root_failures
 
 
 def cause(view: JobView) -> Cause | None:
     """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
     found = order_failures(view)
-    gone = find_early_exits(view) if not any(not has_lost_peer(m) for m in found.began) else None
+    gone = (
+        find_early_exits(view)
+        if not any(not has_lost_peer(m) for m in found.root_failures)
+        else None
+    )
     if gone is not None:
         one = gone[0][0]
         return Cause(who=name(one), what="left early, with exit code 0", steps=one.step)
-    first = next(iter(found.began + found.fell + found.aside), None)
+    first = next(iter(found.root_failures + found.consequences + found.evaluators), None)
     return None if first is None else cause_of(first)
 
 
