@@ -45,7 +45,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             where=value.origin.place,
         )
         return
-    visible, device_evidence = _devices(facts)
+    visible, device_evidence = _visible_devices(facts)
     if (
         device_evidence is None
         or visible < 1
@@ -66,7 +66,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
-def _devices(facts: ConfigFacts) -> tuple[int, Evidence | None]:
+def _visible_devices(facts: ConfigFacts) -> tuple[int, Evidence | None]:
     """How many GPUs this process may see; none where it is not known, or training is on CPUs."""
     backend = facts.spec.values.get("backend")
     if backend is not None and "nccl" not in backend.text:

@@ -30,9 +30,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         values = {field: value for field, value in part.values.items() if value.text}
         host, port = values.get("master_addr"), values.get("master_port")
         if host is not None:
-            yield from _host(facts, host, port)
+            yield from _check_host(facts, host, port)
         if port is not None:
-            yield from _port(facts, port)
+            yield from _check_port(facts, port)
         coordinator = values.get("coordinator")
         if coordinator is not None:
             problem = address.fault(coordinator.text, port=1234)
@@ -40,7 +40,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 yield _claim(facts, coordinator, problem[0], problem[1])
 
 
-def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim]:
+def _check_host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim]:
     text = host.text
     bare = address.parse(text)
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
@@ -61,7 +61,7 @@ def _host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim
         yield _claim(facts, host, problem[0], address.parse(problem[1]).host)
 
 
-def _port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
+def _check_port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
     number = port.integer
     if number is None:
         yield _claim(facts, port, "is not a number", "29500")

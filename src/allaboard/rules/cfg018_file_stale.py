@@ -28,7 +28,7 @@ from allaboard.facts import (
     facts_of,
 )
 
-STARTING = 120.0
+STARTING_RUN_S = 120.0
 """Seconds for which a file may still belong to a run that is starting now."""
 
 
@@ -38,16 +38,18 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         rendezvous_file is None
         or url is None
         or rendezvous_file.size <= 0
-        or rendezvous_file.age < STARTING
+        or rendezvous_file.age < STARTING_RUN_S
     ):
         return
     yield Claim(
         summary=f"the rendezvous file {rendezvous_file.path} is left from an earlier run: "
-        f"last written {_age(rendezvous_file.age)} ago",
+        f"last written {_describe_age(rendezvous_file.age)} ago",
         who=own(facts.spec),
         evidence=(
             url.evidence,
-            Evidence(f"{rendezvous_file.size} bytes, {_age(rendezvous_file.age)} old", "stat"),
+            Evidence(
+                f"{rendezvous_file.size} bytes, {_describe_age(rendezvous_file.age)} old", "stat"
+            ),
         ),
         fix=f"rm {shlex.quote(rendezvous_file.path)}",
         severity=Severity.ERROR,
@@ -56,7 +58,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
-def _age(seconds: float) -> str:
+def _describe_age(seconds: float) -> str:
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

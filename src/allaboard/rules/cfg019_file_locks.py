@@ -26,7 +26,14 @@ from allaboard.facts import (
     facts_of,
 )
 
-_LOCKLESS = ("fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.sshfs", "fuse.rclone", "9p")
+_FILESYSTEMS_WITHOUT_LOCKS = (
+    "fuse.s3fs",
+    "fuse.gcsfuse",
+    "fuse.goofys",
+    "fuse.sshfs",
+    "fuse.rclone",
+    "9p",
+)
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -38,7 +45,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         "nolock" in options or "local_lock=all" in options
     )
     lone = rendezvous_file.filesystem == "tmpfs" and hosts(facts.spec) > 1
-    if rendezvous_file.filesystem not in _LOCKLESS and not nfs and not lone:
+    if rendezvous_file.filesystem not in _FILESYSTEMS_WITHOUT_LOCKS and not nfs and not lone:
         return
     why = "is in this host's memory alone" if lone else "has no locks that other hosts see"
     yield Claim(

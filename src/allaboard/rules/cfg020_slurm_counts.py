@@ -30,7 +30,13 @@ from allaboard.facts import (
     facts_of,
 )
 
-_LAUNCHED = ("TORCHELASTIC_RUN_ID", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "CROSS_RANK", "GROUP_RANK")
+_LAUNCHER_VARIABLES = (
+    "TORCHELASTIC_RUN_ID",
+    "LOCAL_WORLD_SIZE",
+    "LOCAL_SIZE",
+    "CROSS_RANK",
+    "GROUP_RANK",
+)
 """What launchers set beside the ranks of the processes that they start: several in one task."""
 
 
@@ -45,16 +51,16 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             fix=problem.correction,
             where=problem.origin.place,
         )
-    yield from _sums(facts, slurm)
-    yield from _rank(facts, slurm)
-    yield from _told(facts, slurm)
-    yield from _inside(facts, slurm)
+    yield from _check_counts(facts, slurm)
+    yield from _check_rank(facts, slurm)
+    yield from _check_batch_script(facts, slurm)
+    yield from _check_task(facts, slurm)
 
 
-def _inside(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """A task that is one rank, as both of its numbers say, in a world of another size than its step."""
     size, total = facts.variables.get("WORLD_SIZE"), facts.variables.get("SLURM_STEP_NUM_TASKS")
-    if size is None or total is None or any(facts.known(name) for name in _LAUNCHED):
+    if size is None or total is None or any(facts.known(name) for name in _LAUNCHER_VARIABLES):
         return
     pairs = (("RANK", "SLURM_PROCID"), ("LOCAL_RANK", "SLURM_LOCALID"))
     ours = [(facts.variables.get(a), facts.variables.get(b)) for a, b in pairs]
@@ -80,7 +86,7 @@ def _inside(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     )
 
 
-def _told(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """A batch script's WORLD_SIZE, where each task of its step is one process."""
     size, step = facts.variables.get("WORLD_SIZE"), facts.part("srun")
     launched = any(facts.part(n) is not None for n in ("torchrun", "accelerate", "deepspeed"))
@@ -106,7 +112,7 @@ def _told(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     )
 
 
-def _sums(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+def _check_counts(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     total, nodes = slurm.values.get("world_size"), slurm.values.get("nnodes")
     listed, each = slurm.values.get("node_list"), slurm.values.get("tasks_per_node")
     count = nodes.integer if nodes is not None else None
@@ -126,7 +132,7 @@ def _sums(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     yield _claim(facts, total, each, f"the tasks per node add up to {slot_sum}")
 
 
-def _rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
+def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """RANK and SLURM_PROCID count the same processes where their totals are the same."""
     rank, size = facts.variables.get("RANK"), facts.variables.get("WORLD_SIZE")
     slurm_rank, total = slurm.values.get("rank"), facts.variables.get("SLURM_STEP_NUM_TASKS")
@@ -158,14 +164,14 @@ def _claim(facts: ConfigFacts, value: Value, contradicting: Value, contradiction
     )
 
 
-def _slurm(machines: tuple[tuple[str, int], ...], **values: str) -> ConfigFacts:
+def _slurm_facts(machines: tuple[tuple[str, int], ...], **values: str) -> ConfigFacts:
     return facts_of(source="slurm", machines=machines, values=values)
 
 
 _NODES = (("n1", 2), ("n2", 2))
 
 
-def _batch(size: str, **step: str) -> ConfigFacts:
+def _batch_script(size: str, **step: str) -> ConfigFacts:
     facts = facts_of(
         "shell",
         source="slurm",
@@ -177,7 +183,7 @@ def _batch(size: str, **step: str) -> ConfigFacts:
     return msgspec.structs.replace(facts, parts=parts)
 
 
-def _task(**more: str) -> ConfigFacts:
+def _task_environment(**more: str) -> ConfigFacts:
     """Task 1 of 4."""
     here = {
         "SLURM_PROCID": "1",
@@ -195,33 +201,42 @@ RULE = Rule(
     check=check,
     fires_on={
         "tasks": (
-            _slurm(_NODES, world_size="8", tasks_per_node="2(x2)", node_list="n[1-2]"),
+            _slurm_facts(_NODES, world_size="8", tasks_per_node="2(x2)", node_list="n[1-2]"),
             "WORLD_SIZE is 8, and the tasks per node add up to 4",
         ),
         "nodes": (
-            _slurm(_NODES, nnodes="4", node_list="n[1-2]"),
+            _slurm_facts(_NODES, nnodes="4", node_list="n[1-2]"),
             "NNODES is 4, and the node list has 2 nodes",
         ),
         "a task in a larger world": (
-            _task(RANK="1", WORLD_SIZE="8"),
+            _task_environment(RANK="1", WORLD_SIZE="8"),
             "WORLD_SIZE is 8, and the step has 4 tasks: nobody starts 4 of the ranks",
         ),
         "a task in a smaller world": (
-            _task(RANK="1", WORLD_SIZE="3"),
+            _task_environment(RANK="1", WORLD_SIZE="3"),
             "WORLD_SIZE is 3, and the step has 4 tasks: 1 of them has no rank",
         ),
-        "a world of another size": (_batch("4"), "WORLD_SIZE is 4, and the step has 8 tasks"),
+        "a world of another size": (
+            _batch_script("4"),
+            "WORLD_SIZE is 4, and the step has 8 tasks",
+        ),
     },
     silent_on={
-        "a task of its world": _task(RANK="1", WORLD_SIZE="4"),
-        "a node's number, which spawns its ranks": _task(RANK="1", WORLD_SIZE="8", LOCAL_RANK=""),
-        "under torchrun": _task(RANK="1", WORLD_SIZE="8", TORCHELASTIC_RUN_ID="7"),
-        "under DeepSpeed's launcher": _task(RANK="1", WORLD_SIZE="8", LOCAL_SIZE="2"),
-        "by hand in an interactive step": _task(RANK="1", WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1"),
-        "they agree": _slurm(_NODES, world_size="4", tasks_per_node="2(x2)", node_list="n[1-2]"),
-        "a world of the size": _batch("8"),
-        "a smaller step": _batch("4", world_size="4"),
-        "no counts": _slurm((("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"),
+        "a task of its world": _task_environment(RANK="1", WORLD_SIZE="4"),
+        "a node's number, which spawns its ranks": _task_environment(
+            RANK="1", WORLD_SIZE="8", LOCAL_RANK=""
+        ),
+        "under torchrun": _task_environment(RANK="1", WORLD_SIZE="8", TORCHELASTIC_RUN_ID="7"),
+        "under DeepSpeed's launcher": _task_environment(RANK="1", WORLD_SIZE="8", LOCAL_SIZE="2"),
+        "by hand in an interactive step": _task_environment(
+            RANK="1", WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1"
+        ),
+        "they agree": _slurm_facts(
+            _NODES, world_size="4", tasks_per_node="2(x2)", node_list="n[1-2]"
+        ),
+        "a world of the size": _batch_script("8"),
+        "a smaller step": _batch_script("4", world_size="4"),
+        "no counts": _slurm_facts((("n1", 0), ("n2", 0)), world_size="4", node_list="n[1-2]"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -32,14 +32,14 @@ from allaboard.facts import (
     whole,
 )
 
-_ONE = Value("1")
+_ONE_NODE = Value("1")
 
 
-_DEFAULT = "29500"
+_TORCHRUN_PORT = "29500"
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    yield from _array(facts)
+    yield from _check_array(facts)
     port = facts.spec.values.get("master_port")
     number = port.integer if port is not None else None
     if port is None or number is None or facts.part("slurm") is None:
@@ -49,7 +49,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     reserved = facts.variables.get("SLURM_STEP_RESV_PORTS")
     if own_port is not None and own_port.integer == number:
         problem, evidence = "srun itself uses that port", own_port.evidence
-    elif reserved is not None and _inside(number, reserved.text):
+    elif reserved is not None and _is_in_ranges(number, reserved.text):
         problem, evidence = "Slurm has reserved that port for MPI", reserved.evidence
     else:
         slots = max((m.slots for m in facts.spec.machines), default=0)
@@ -68,7 +68,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
-def _array(facts: ConfigFacts) -> Iterator[Claim]:
+def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
     """Several tasks of a job array on one node with the same literal port."""
     slurm, torchrun = facts.part("slurm"), facts.part("torchrun")
     array = slurm.values.get("array") if slurm is not None else None
@@ -81,9 +81,11 @@ def _array(facts: ConfigFacts) -> Iterator[Claim]:
     port = facts.spec.values.get("master_port")
     if torchrun is not None:
         flags = torchrun.values
-        if {"standalone", "rdzv_endpoint"} & flags.keys() or flags.get("nnodes", _ONE).text != "1":
+        if {"standalone", "rdzv_endpoint"} & flags.keys() or flags.get(
+            "nnodes", _ONE_NODE
+        ).text != "1":
             return
-        port = flags.get("master_port") or Value(_DEFAULT, Origin(flag="torchrun (default)"))
+        port = flags.get("master_port") or Value(_TORCHRUN_PORT, Origin(flag="torchrun (default)"))
     if port is None or port.integer in (None, 0):
         return
     yield Claim(
@@ -96,7 +98,7 @@ def _array(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
-def _inside(number: int, ranges: str) -> bool:
+def _is_in_ranges(number: int, ranges: str) -> bool:
     for part in ranges.split(","):
         low, _, high = part.partition("-")
         low_port, high_port = whole(low), whole(high or low)
@@ -105,7 +107,7 @@ def _inside(number: int, ranges: str) -> bool:
     return False
 
 
-def _tasks(array: str, torchrun: dict[str, str] | None = None) -> ConfigFacts:
+def _array_script(array: str, torchrun: dict[str, str] | None = None) -> ConfigFacts:
     facts = facts_of("shell", source="slurm", array=array)
     values = {n: Value(t, Origin(flag=f"--{n}")) for n, t in (torchrun or {}).items()}
     launcher = PartialSpec(source="torchrun", values=values)
@@ -130,16 +132,16 @@ RULE = Rule(
             "MASTER_PORT is 12005, and Slurm has reserved that port for MPI",
         ),
         "an array": (
-            _tasks("0-7", {"nproc_per_node": "2"}),
+            _array_script("0-7", {"nproc_per_node": "2"}),
             "tasks of the job array that run on one node all take port 29500",
         ),
     },
     silent_on={
         "beside them": _facts("29500", SLURM_STEP_RESV_PORTS="12001-12008"),
-        "one after the other": _tasks("0-7%1"),
-        "an array of one": _tasks("3"),
-        "any free port": _tasks("0-7", {"standalone": "1"}),
-        "by the shell": _tasks("0-7", {"master_port": ""}),
+        "one after the other": _array_script("0-7%1"),
+        "an array of one": _array_script("3"),
+        "any free port": _array_script("0-7", {"standalone": "1"}),
+        "by the shell": _array_script("0-7", {"master_port": ""}),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -28,17 +28,17 @@ from allaboard.facts import (
     facts_of,
 )
 
-_MOST = 10
-_ASKED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_MAX_REPORTED = 10
+_ENV_RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Without one of these PyTorch's env:// does not start: never unset them for another variable."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for conflict in facts.spec.conflicts[:_MOST]:
+    for conflict in facts.spec.conflicts[:_MAX_REPORTED]:
         used, ignored = conflict.used, conflict.other
         yield Claim(
-            summary=f"{conflict.field.replace('_', ' ')}: {_name(used)} says {used.text!r} "
-            f"and is used; {_name(ignored)} says {ignored.text!r}",
+            summary=f"{conflict.field.replace('_', ' ')}: {_source_name(used)} says {used.text!r} "
+            f"and is used; {_source_name(ignored)} says {ignored.text!r}",
             who=own(facts.spec),
             evidence=(used.evidence, ignored.evidence),
             fix=_fix(used, ignored),
@@ -48,13 +48,13 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
-def _name(value: Value) -> str:
+def _source_name(value: Value) -> str:
     return value.origin.variable or value.origin.flag or str(value.origin)
 
 
 def _fix(used: Value, ignored: Value) -> str:
     name = ignored.origin.variable
-    if name in _ASKED and used.origin.variable and not used.origin.key:
+    if name in _ENV_RENDEZVOUS and used.origin.variable and not used.origin.key:
         return f"export {name}=${used.origin.variable}   # PyTorch's env:// reads {name} alone"
     if name and not ignored.origin.key:
         return f"unset {ignored.origin.variable}, or export {ignored.origin.variable}={used.text}"

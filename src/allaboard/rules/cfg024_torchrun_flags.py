@@ -30,7 +30,7 @@ from allaboard.facts import (
     facts_of,
 )
 
-_TOLD = ("PyTorchJob", "TrainJob")
+_OPERATOR_JOBS = ("PyTorchJob", "TrainJob")
 """Kinds of Kubernetes jobs whose operator sets PET_MASTER_ADDR and PET_NODE_RANK, which torchrun reads."""
 _C10D = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500"
 
@@ -39,10 +39,10 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from told(facts.problems, "flags")
     for part in facts.parts:
         if part.source == "torchrun":
-            yield from _together(facts, part)
+            yield from _check_flags(facts, part)
 
 
-def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
+def _check_flags(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     nodes = part.values.get("nnodes")
     fewest = Value(nodes.text.partition(":")[0]).integer if nodes is not None else None
     if nodes is None or fewest is None or fewest < 2:
@@ -57,7 +57,7 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     backend = part.values.get("rdzv_backend")
     static = backend is None or backend.text in ("static", "")
     # PET_* variables alone: the command, which may say more, is not known here.
-    if facts.kind == "environment" or facts.workload in _TOLD:
+    if facts.kind == "environment" or facts.workload in _OPERATOR_JOBS:
         return
     if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
         yield likely(
@@ -74,7 +74,7 @@ def _together(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
         )
 
 
-def _of_job(kind: str) -> ConfigFacts:
+def _job_manifest(kind: str) -> ConfigFacts:
     return msgspec.structs.replace(_flags("manifest", nnodes="2"), workload=kind)
 
 
@@ -82,7 +82,7 @@ def _flags(kind: str = "shell", **values: str) -> ConfigFacts:
     return facts_of(kind, source="torchrun", values=values)
 
 
-_BAD = Problem(
+_BAD_NNODES = Problem(
     kind="flags",
     said="--nnodes cannot be 'two'",
     observed="--nnodes two",
@@ -108,16 +108,16 @@ RULE = Rule(
             "2 nodes by a static rendezvous and no --node-rank: every node is node 0",
         ),
         "a job that nobody tells": (
-            _of_job("Job"),
+            _job_manifest("Job"),
             "2 nodes and no address to meet at: each node waits at its own 127.0.0.1",
         ),
-        "no number": (facts_of(problems=(_BAD,)), "--nnodes cannot be 'two'"),
+        "no number": (facts_of(problems=(_BAD_NNODES,)), "--nnodes cannot be 'two'"),
     },
     silent_on={
         "one node": _flags(nnodes="1"),
         "c10d": _flags(nnodes="2", rdzv_backend="c10d", rdzv_endpoint="a:29500"),
         "elastic from one": _flags(nnodes="1:4"),
-        "a job whose operator tells it": _of_job("TrainJob"),
+        "a job whose operator tells it": _job_manifest("TrainJob"),
         "a number by the shell": _flags(nnodes="2", master_addr="a", node_rank=""),
     },
     since="0.1",

@@ -66,7 +66,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
-_BARE = Problem(
+_BARE_NUMBER = Problem(
     kind="hostfile",
     said="has a bare number '4'",
     observed="node1 4",
@@ -80,7 +80,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "bare number": (
-            facts_of(problems=(_BARE,)),
+            facts_of(problems=(_BARE_NUMBER,)),
             "the hostfile's line 2 has a bare number '4'",
         ),
         "twice": (

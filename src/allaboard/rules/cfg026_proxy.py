@@ -35,11 +35,11 @@ _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     if facts.kind != "environment" or facts.spec.framework not in ("tensorflow", "jax"):
         return
-    proxy = next((facts.variables[n] for n in _PROXIES if _set(facts, n)), None)
+    proxy = next((facts.variables[n] for n in _PROXIES if _is_set(facts, n)), None)
     if proxy is None:
         return
     exempt = next(
-        (facts.variables[n] for n in ("no_grpc_proxy", "no_proxy") if _set(facts, n)), None
+        (facts.variables[n] for n in ("no_grpc_proxy", "no_proxy") if _is_set(facts, n)), None
     )
     host_names = [parse(v.text).host for _, _, v in facts.spec.tasks()]
     coordinator = facts.spec.values.get("coordinator")
@@ -48,7 +48,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     caught = [
         h
         for h in dict.fromkeys(host_names)
-        if not only_here(h) and not any(s and _matches(h, s) for s in suffixes)
+        if not only_here(h) and not any(s and _is_exempt(h, s) for s in suffixes)
     ]
     if not caught:
         return
@@ -70,11 +70,11 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     )
 
 
-def _set(facts: ConfigFacts, name: str) -> bool:
+def _is_set(facts: ConfigFacts, name: str) -> bool:
     return name in facts.variables and bool(facts.variables[name].text.strip())
 
 
-def _matches(host: str, suffix: str) -> bool:
+def _is_exempt(host: str, suffix: str) -> bool:
     """gRPC compares the end of the name; newer ones know address ranges, taken as matching."""
     return host.endswith(suffix.lstrip("*")) or suffix == "*" or "/" in suffix
 

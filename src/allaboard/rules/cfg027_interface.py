@@ -28,7 +28,11 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         if value is None or not value.text.strip():
             continue
         text = value.text.strip()
-        missing = _nccl(text, host) if name.startswith("NCCL") else _gloo(text, host)
+        missing = (
+            _missing_for_nccl(text, host)
+            if name.startswith("NCCL")
+            else _missing_for_gloo(text, host)
+        )
         loopback = text == "lo" and hosts(facts.spec) > 1
         if not missing and not loopback:
             continue
@@ -46,12 +50,12 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
-def _gloo(text: str, host: LocalHost) -> str:
+def _missing_for_gloo(text: str, host: LocalHost) -> str:
     names = [n.strip() for n in text.split(",")]
     return next((n for n in names if n and n not in host.interfaces), "")
 
 
-def _nccl(text: str, host: LocalHost) -> str:
+def _missing_for_nccl(text: str, host: LocalHost) -> str:
     if text.startswith("^"):
         return ""
     exact = text.startswith("=")

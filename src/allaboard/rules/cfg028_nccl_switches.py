@@ -26,15 +26,15 @@ from allaboard.facts import (
     facts_of,
 )
 
-_FLAGS = ("NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
-_WORDS = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+_SWITCHES = ("NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+_WORD_VALUES = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for name in _FLAGS:
+    for name in _SWITCHES:
         value = facts.variables.get(name)
-        if value is not None and value.text.strip().lower() in _WORDS:
-            right = _WORDS[value.text.strip().lower()]
+        if value is not None and value.text.strip().lower() in _WORD_VALUES:
+            right = _WORD_VALUES[value.text.strip().lower()]
             yield Claim(
                 summary=f"{name} is {value.text!r}; NCCL reads a number there",
                 who=own(facts.spec),

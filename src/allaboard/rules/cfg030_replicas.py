@@ -27,18 +27,18 @@ from allaboard.facts import (
 )
 from allaboard.formats.cli_flags import every, find_flags
 
-_ONE = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}
+_SINGLE_POD_ROLES = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}
 """The role of each kind that the operators take one pod of."""
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     for workload in facts.workloads:
-        total, per = _processes(workload)
+        total, per = _count_processes(workload)
         if total is None:
             continue
         negative = any((r.replicas.integer or 0) < 0 for r in workload.roles)
         for role in workload.roles:
-            yield from _one(workload, role)
+            yield from _check_replicas(workload, role)
             if negative:
                 continue  # how many are meant is not known
             size = role.env.get("WORLD_SIZE")
@@ -51,12 +51,12 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 nodes = _flag(command, "--nnodes")
                 if nodes is not None and nodes.integer is not None and nodes.integer != total:
                     yield _claim(workload, nodes, role.replicas, total, str(total))
-        yield from _completions(workload)
+        yield from _check_completions(workload)
         if not negative:
-            yield from _slots(workload, total)
+            yield from _check_slots(workload, total)
 
 
-def _slots(workload: Workload, workers: int) -> Iterator[Claim]:
+def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
     """mpirun in an MPIJob's launcher asks for more processes than its workers have slots."""
     launcher = next((r for r in workload.roles if r.name == "Launcher"), None)
     if workload.kind != "MPIJob" or launcher is None:
@@ -87,7 +87,7 @@ def _slots(workload: Workload, workers: int) -> Iterator[Claim]:
         )
 
 
-def _processes(workload: Workload) -> tuple[int | None, int]:
+def _count_processes(workload: Workload) -> tuple[int | None, int]:
     """Training pods of the workload and processes in each; None where a count is no number."""
     counts = [
         r.replicas.integer for r in workload.roles if r.name not in ("Launcher", "Evaluator", "PS")
@@ -101,7 +101,7 @@ def _processes(workload: Workload) -> tuple[int | None, int]:
     return total or sum(c for c in counts if c is not None), per or 1
 
 
-def _one(workload: Workload, role: Role) -> Iterator[Claim]:
+def _check_replicas(workload: Workload, role: Role) -> Iterator[Claim]:
     count = role.replicas.integer
     if count is not None and count < 0:
         yield Claim(
@@ -111,7 +111,7 @@ def _one(workload: Workload, role: Role) -> Iterator[Claim]:
             fix="replicas: 1",
             where=role.replicas.origin.place,
         )
-    if _ONE.get(workload.kind) == role.name and count is not None and count > 1:
+    if _SINGLE_POD_ROLES.get(workload.kind) == role.name and count is not None and count > 1:
         yield Claim(
             summary=f"{workload.kind} {workload.name} has {count} {role.name} replicas; "
             "the operator takes one",
@@ -121,7 +121,7 @@ def _one(workload: Workload, role: Role) -> Iterator[Claim]:
         )
 
 
-def _completions(workload: Workload) -> Iterator[Claim]:
+def _check_completions(workload: Workload) -> Iterator[Claim]:
     """An indexed Job whose pods do not all run at the same time cannot meet."""
     parallelism, total = workload.parallelism, workload.completions
     if not workload.indexed or total is None or total.integer is None:
@@ -135,12 +135,12 @@ def _completions(workload: Workload) -> Iterator[Claim]:
         "the others start when these have ended, and these wait for them",
         evidence=(value.evidence, total.evidence),
         fix=f"parallelism: {total.integer}",
-        severity=Severity.ERROR if _one_job(workload) else Severity.WARNING,
+        severity=Severity.ERROR if _is_one_job(workload) else Severity.WARNING,
         where=value.origin.place,
     )
 
 
-def _one_job(workload: Workload) -> bool:
+def _is_one_job(workload: Workload) -> bool:
     """Whether its pods wait for each other, rather than work through a list."""
     names = {name for role in workload.roles for name in (*role.env, *role.computed)}
     commands = [c for role in workload.roles for c in role.commands]
