@@ -30,11 +30,11 @@ from allaboard.facts.samples import (
     stalled,
     waiting,
 )
-from allaboard.policy.end.end_policy import Policy
-from allaboard.policy.end.failure_end import SHUT_IN
-from allaboard.policy.end.hang_end import LOOKED
-from allaboard.policy.end.startup_end import KNOWN
-from allaboard.policy.end.verdict import verdict
+from allaboard.policy.end.end_policy import EndPolicy
+from allaboard.policy.end.failure_end import STUCK_IN_EXIT_S
+from allaboard.policy.end.hang_end import DIAGNOSIS_TIME_S
+from allaboard.policy.end.startup_end import REHEARSAL_FAULT_S
+from allaboard.policy.end.verdict import end_verdict
 from allaboard.rules.engine.catalogue import load_catalogue
 
 HANG001 = next(e.rule for e in load_catalogue().entries if e.code == "HANG001")
@@ -42,28 +42,28 @@ ABSENT = Claim(summary="rank 2 has not joined", awaits=True)
 TWICE = Claim(summary="two claim to be rank 1")
 
 
-def decided(policy: Policy, claim: Claim, arrived: float) -> Outcome | None:
+def decided(policy: EndPolicy, claim: Claim, arrived: float) -> Outcome | None:
     view = gathering(held(0, phase_since=arrived), held(1, phase_since=arrived), launched_at=0.0)
-    found = verdict(view, roll_calls(view), [(Stage.STARTUP, claim)], policy)
+    found = end_verdict(view, roll_calls(view), [(Stage.STARTUP, claim)], policy)
     return found.outcome if found is not None else None
 
 
 def test_who_may_still_come_is_waited_for_as_long_as_was_asked() -> None:
-    policy = Policy(patience=80.0)
+    policy = EndPolicy(patience=80.0)
     assert decided(policy, ABSENT, NOW - 60.0) is None
     assert decided(policy, ABSENT, NOW - 81.0) is Outcome.ROLL_CALL_FAILED
-    assert decided(Policy(), ABSENT, NOW - 60.0) is Outcome.ROLL_CALL_FAILED
+    assert decided(EndPolicy(), ABSENT, NOW - 60.0) is Outcome.ROLL_CALL_FAILED
 
 
 def test_what_no_waiting_mends_ends_it_at_once() -> None:
-    assert decided(Policy(patience=80.0), TWICE, NOW - 1.0) is Outcome.ROLL_CALL_FAILED
+    assert decided(EndPolicy(patience=80.0), TWICE, NOW - 1.0) is Outcome.ROLL_CALL_FAILED
 
 
 def test_an_init_that_does_not_come_back() -> None:
     def after(seconds: float, within: float | None) -> Outcome | None:
         members = [member(r, phase=Phase.JOINING, phase_since=NOW - seconds) for r in range(3)]
         view = job(*members)
-        found = verdict(view, roll_calls(view), [], Policy(init_within=within))
+        found = end_verdict(view, roll_calls(view), [], EndPolicy(init_within=within))
         return found.outcome if found is not None else None
 
     assert after(9.0, 10.0) is None
@@ -74,18 +74,20 @@ def test_an_init_that_does_not_come_back() -> None:
 def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() -> None:
     likely = Claim(summary="a cannot connect to b", certainty=Certainty.LIKELY)
 
-    def after(seconds: float, policy: Policy, *claims: Claim, **changes: object) -> Outcome | None:
+    def after(
+        seconds: float, policy: EndPolicy, *claims: Claim, **changes: object
+    ) -> Outcome | None:
         at = NOW - seconds
         first = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
         view = job(member(0, **first), member(1, step=0), rolled_at=at)
         staged = [(Stage.NETWORK, claim) for claim in claims]
-        found = verdict(view, roll_calls(view), staged, policy)
+        found = end_verdict(view, roll_calls(view), staged, policy)
         return found.outcome if found is not None else None
 
-    policy = Policy(bound=10.0)
+    policy = EndPolicy(bound=10.0)
     assert after(9.0, policy, likely) is None
     assert after(11.0, policy, likely) is Outcome.ROLL_CALL_FAILED
-    assert after(11.0, Policy(), likely) is None
+    assert after(11.0, EndPolicy(), likely) is None
     assert after(11.0, policy) is None  # a start that takes long, and nothing is known to be wrong
     assert after(11.0, policy, likely, cpu=0.9) is None
     assert after(11.0, policy, likely, phase=Phase.TRAINING, step=1) is None
@@ -98,23 +100,23 @@ def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() 
 
 
 def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:
-    def after(seconds: float, policy: Policy) -> Outcome | None:
+    def after(seconds: float, policy: EndPolicy) -> Outcome | None:
         view = job(*(member(r, phase=Phase.JOINING, phase_since=NOW - 20) for r in range(3)))
         claim = Claim(summary="no packet comes back", since=NOW - seconds)
-        found = verdict(view, roll_calls(view), [(Stage.NETWORK, claim)], policy)
+        found = end_verdict(view, roll_calls(view), [(Stage.NETWORK, claim)], policy)
         return found.outcome if found is not None else None
 
-    assert after(KNOWN - 1, Policy(stop_on_error=True)) is None
-    assert after(KNOWN + 1, Policy(stop_on_error=True)) is Outcome.HANG
-    assert after(KNOWN + 1, Policy()) is None
+    assert after(REHEARSAL_FAULT_S - 1, EndPolicy(stop_on_error=True)) is None
+    assert after(REHEARSAL_FAULT_S + 1, EndPolicy(stop_on_error=True)) is Outcome.HANG
+    assert after(REHEARSAL_FAULT_S + 1, EndPolicy()) is None
 
 
 def test_a_rehearsal_that_stands_still_ends_by_its_own_bound() -> None:
     view = job(
         *(member(r, phase=Phase.TRAINING) for r in range(2)), stall_after=3.0, progress_at=80.0
     )
-    rehearsal = Policy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
-    found = verdict(view, roll_calls(view), [], rehearsal)
+    rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
+    found = end_verdict(view, roll_calls(view), [], rehearsal)
     assert found is not None and found.outcome is Outcome.HANG
     assert "--bound" in found.reason and "--hang-after" not in found.reason
 
@@ -125,8 +127,8 @@ def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
         told = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
         members = [member(r, **told) for r in range(2)]
         view = job(*members, stall_after=30.0, progress_at=at, median_step=None)
-        rehearsal = Policy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
-        found = verdict(view, roll_calls(view), [], rehearsal)
+        rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
+        found = end_verdict(view, roll_calls(view), [], rehearsal)
         return found.outcome if found is not None else None
 
     assert after(9.0) is None
@@ -138,9 +140,9 @@ def test_who_started_the_ranks_itself_decides_what_becomes_of_them() -> None:
     above = member(9, worker=0, launcher=True, declared=None)
     fell = ended(1, at=80.0, code=1, member={"worker": 0})
     view = job(above, member(0, worker=0), fell, launched=1)
-    assert verdict(view, (), (), Policy()) is None
+    assert end_verdict(view, (), (), EndPolicy()) is None
     alone = job(member(0), ended(1, at=80.0, code=1), launched=2)
-    assert verdict(alone, (), (), Policy()) is not None
+    assert end_verdict(alone, (), (), EndPolicy()) is not None
 
 
 def test_who_raised_and_is_held_in_its_own_end_has_failed() -> None:
@@ -149,27 +151,27 @@ def test_who_raised_and_is_held_in_its_own_end_has_failed() -> None:
     def after(seconds: float, **changes: object) -> bool:
         raised = Raised(type="ValueError", message="x", at=NOW - seconds)
         held_up = member(1, phase=Phase.LEAVING, raised=raised, **changes)
-        return verdict(job(waiting(0), held_up), (), (), Policy()) is not None
+        return end_verdict(job(waiting(0), held_up), (), (), EndPolicy()) is not None
 
-    assert not after(SHUT_IN - 1.0)
-    assert after(SHUT_IN + 1.0)
-    assert not after(SHUT_IN + 1.0, traffic=1e6)
-    assert not after(SHUT_IN + 1.0, cpu=0.5)
+    assert not after(STUCK_IN_EXIT_S - 1.0)
+    assert after(STUCK_IN_EXIT_S + 1.0)
+    assert not after(STUCK_IN_EXIT_S + 1.0, traffic=1e6)
+    assert not after(STUCK_IN_EXIT_S + 1.0, cpu=0.5)
 
 
 def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:
-    def after(seconds: float, policy: Policy) -> Outcome | None:
+    def after(seconds: float, policy: EndPolicy) -> Outcome | None:
         at = NOW - seconds
         first = held(0, phase_since=at)
         view = gathering(
             first, launched_at=at, progress_at=at, timeout=60.0, joined=True, leads=True
         )
-        found = verdict(view, roll_calls(view), [], policy)
+        found = end_verdict(view, roll_calls(view), [], policy)
         return found.outcome if found is not None else None
 
-    rehearsal = Policy(stop_on_hang=True, stop_on_error=True, hang_after=30.0)
+    rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=30.0)
     assert after(45.0, rehearsal) is None
-    assert after(45.0, Policy(stop_on_hang=True, hang_after=30.0)) is None
+    assert after(45.0, EndPolicy(stop_on_hang=True, hang_after=30.0)) is None
     assert after(61.0, rehearsal) is Outcome.HANG
 
 
@@ -179,7 +181,9 @@ def test_an_import_from_a_slow_disk_is_no_hang_while_the_roll_call_may_wait_for_
         slow = {"phase": Phase.IMPORTING, "step": 0, "ops": 0, "started_at": at, "moved_at": at}
         members = (member(r, declared=None, **slow) for r in range(2))
         view = job(*members, launched_at=at, progress_at=at, rolled_at=None, timeout=60.0)
-        found = verdict(view, roll_calls(view), [], Policy(stop_on_hang=True, hang_after=14.0))
+        found = end_verdict(
+            view, roll_calls(view), [], EndPolicy(stop_on_hang=True, hang_after=14.0)
+        )
         return found.outcome if found is not None else None
 
     assert after(35.0) is None
@@ -192,18 +196,18 @@ def test_who_is_awaited_is_looked_for_before_a_likely_hang_ends_the_job() -> Non
     def after(seconds: float, hang_after: float) -> Outcome | None:
         ranks = [member(r, moved_at=NOW - seconds, step=0) for r in range(2)]
         view = job(*ranks, progress_at=NOW - seconds, stall_after=10.0)
-        policy = Policy(stop_on_hang=True, hang_after=hang_after)
-        found = verdict(view, roll_calls(view), [], policy)
+        policy = EndPolicy(stop_on_hang=True, hang_after=hang_after)
+        found = end_verdict(view, roll_calls(view), [], policy)
         return found.outcome if found is not None else None
 
     assert after(10.5, 10.0) is None
-    assert after(10.0 + LOOKED, 10.0) is Outcome.HANG
+    assert after(10.0 + DIAGNOSIS_TIME_S, 10.0) is Outcome.HANG
     assert after(19.0, 20.0) is None
     assert after(20.0, 20.0) is Outcome.HANG
 
 
 def test_an_evaluation_that_gets_on_is_no_hang_however_long_it_takes() -> None:
-    policy = Policy(stop_on_hang=True, hang_after=20.0)
+    policy = EndPolicy(stop_on_hang=True, hang_after=20.0)
 
     def after(
         seconds: float, spent: str = "evaluation", moving: bool = True, cpu: float = 1.0
@@ -214,7 +218,7 @@ def test_an_evaluation_that_gets_on_is_no_hang_however_long_it_takes() -> None:
             waiting(1),
             progress_at=NOW - seconds,
         )
-        found = verdict(view, roll_calls(view), [], policy)
+        found = end_verdict(view, roll_calls(view), [], policy)
         return found.outcome if found is not None else None
 
     assert after(90.0) is None
@@ -231,12 +235,12 @@ def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() ->
     own = Frame("/home/u/train.py", 17, "evaluate", "s += float(loss(host(x)))")
     one = member(0, stack=stack(at_once, own, moving=True), cpu=0.1)
     view = stalled(one, waiting(1), progress_at=NOW - 90.0)
-    policy = Policy(stop_on_hang=True, hang_after=20.0)
-    assert verdict(view, roll_calls(view), [], policy) is None
+    policy = EndPolicy(stop_on_hang=True, hang_after=20.0)
+    assert end_verdict(view, roll_calls(view), [], policy) is None
 
 
-@pytest.mark.parametrize("policy", [Policy(restarts=True), Policy(stop_on_hang=True)])
-def test_an_evaluator_or_a_child_that_is_stopped_ends_no_job(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", [EndPolicy(restarts=True), EndPolicy(stop_on_hang=True)])
+def test_an_evaluator_or_a_child_that_is_stopped_ends_no_job(policy: EndPolicy) -> None:
     """The training may stand for another reason; a rank that is stopped is one."""
     at = stack(USER)
     since = NOW - 50.0
@@ -246,7 +250,7 @@ def test_an_evaluator_or_a_child_that_is_stopped_ends_no_job(policy: Policy) -> 
         view = stalled(member(0, stack=at), member(1, stack=at), one)
         claims = [(Stage.RUNTIME, claim) for claim in HANG001.check(view)]
         assert claims
-        found = verdict(view, (), claims, policy)
+        found = end_verdict(view, (), claims, policy)
         return found is not None and "stopped" in found.reason
 
     assert ends()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from allaboard.facts import Certainty, Claim, Frame, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
-from allaboard.policy.end.end_policy import Policy
-from allaboard.policy.end.verdict import verdict
+from allaboard.policy.end.end_policy import EndPolicy
+from allaboard.policy.end.verdict import end_verdict
 
-POLICY = Policy(stop_on_hang=True, hang_after=8.0)
+POLICY = EndPolicy(stop_on_hang=True, hang_after=8.0)
 MATCH = stack(Frame("/usr/lib/python3.11/re/__init__.py", 166, "match"), USER, samples=3)
 
 
 def reason(*others: Member, claims: tuple[Claim, ...] = ()) -> str:
     view = stalled(waiting(0), *others, waiting(2))
-    found = verdict(view, [], [(Stage.RUNTIME, c) for c in claims], POLICY)
+    found = end_verdict(view, [], [(Stage.RUNTIME, c) for c in claims], POLICY)
     assert found is not None
     return found.reason
 

@@ -9,8 +9,8 @@ import msgspec
 from allaboard.analysis.parameter_servers.parameter_servers import left_over, serves
 from allaboard.facts import Exit, Member, Op, Outcome, Who
 from allaboard.facts.samples import declared, job, member
-from allaboard.policy.end.end_policy import Policy
-from allaboard.policy.end.verdict import verdict
+from allaboard.policy.end.end_policy import EndPolicy
+from allaboard.policy.end.verdict import end_verdict
 
 JOIN = Op("Server.join", 1, 60.0)
 
@@ -30,7 +30,7 @@ def test_tf1_ends_when_the_last_worker_is_done() -> None:
     one, two = task("worker", 0, 101, exit=done()), task("worker", 1, 102)
     assert left_over(job(one, two, PS)) == ()
     view = job(one, task("worker", 1, 102, exit=done()), PS)
-    found = verdict(view, (), (), Policy())
+    found = end_verdict(view, (), (), EndPolicy())
     assert found is not None and found.outcome is Outcome.COMPLETED
     assert "worker 0, worker 1 ended with exit code 0" in found.reason and "ps 0" in found.reason
 
@@ -41,25 +41,25 @@ def test_tf2_ends_when_the_chief_is_done() -> None:
     view = job(task("chief", 0, 100, exit=done()), *workers, PS)
     assert [m.who.pid for m in left_over(view)] == [101, 102, 201]
     running = job(task("chief", 0, 100), *workers, PS)
-    assert verdict(running, (), (), Policy()) is None
+    assert end_verdict(running, (), (), EndPolicy()) is None
 
 
 def test_a_chief_that_failed_is_no_end_of_the_work() -> None:
     view = job(task("chief", 0, 100, exit=done(90.0, code=1)), PS)
-    found = verdict(view, (), (), Policy())
+    found = end_verdict(view, (), (), EndPolicy())
     assert left_over(view) == () and found is not None and found.outcome is Outcome.FAILED
 
 
 def test_who_only_watches_ends_no_server() -> None:
     view = job(task("worker", 0, 101, exit=done()), PS)
-    assert verdict(view, (), (), Policy(observe=True)) is None
+    assert end_verdict(view, (), (), EndPolicy(observe=True)) is None
 
 
 def test_an_evaluator_gets_time_for_the_last_checkpoint() -> None:
     work, evaluator = task("worker", 0, 101, exit=done(99.0)), task("evaluator", 0, 300)
-    assert verdict(job(work, PS, evaluator), (), (), Policy()) is None
+    assert end_verdict(job(work, PS, evaluator), (), (), EndPolicy()) is None
     late = job(work, PS, evaluator, now=170.0)
-    assert verdict(late, (), (), Policy()) is not None
+    assert end_verdict(late, (), (), EndPolicy()) is not None
 
 
 def test_a_job_without_servers_is_not_concerned() -> None:
@@ -74,9 +74,9 @@ def chief(pid: int = 100) -> Member:
 def test_tf2s_chief_goes_on_without_a_worker() -> None:
     lost = task("worker", 1, 102, op=JOIN, exit=Exit(at=90.0, signal=9))
     left = task("worker", 0, 101, op=JOIN)
-    assert verdict(job(chief(), left, lost, PS), (), (), Policy()) is None
+    assert end_verdict(job(chief(), left, lost, PS), (), (), EndPolicy()) is None
     over = msgspec.structs.replace(chief(), exit=done())
-    found = verdict(job(over, left, lost, PS), (), (), Policy())
+    found = end_verdict(job(over, left, lost, PS), (), (), EndPolicy())
     assert found is not None and found.outcome is Outcome.COMPLETED
 
 
@@ -88,5 +88,5 @@ def test_without_any_worker_or_without_its_chief_the_job_ends() -> None:
         job(msgspec.structs.replace(chief(), exit=done(91.0, code=1)), left, lost, PS),
         job(task("worker", 0, 101), msgspec.structs.replace(lost, op=None), PS),
     ):
-        found = verdict(view, (), (), Policy())
+        found = end_verdict(view, (), (), EndPolicy())
         assert found is not None and found.outcome is Outcome.FAILED

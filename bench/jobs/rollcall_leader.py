@@ -21,7 +21,7 @@ from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Phase
 from allaboard.hosts import open_file_limit
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.protocol.commands import AnnounceFinding, OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
@@ -80,7 +80,7 @@ async def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     woken = asyncio.Event()
     leader = Leader("job=1", SECRET, "torch", woken.set)
-    policy = Policy(only_reports=True)
+    policy = EndPolicy(only_reports=True)
     settings = JobSettings(
         launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy
     )

@@ -9,7 +9,7 @@ from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.coordinator.gate import FIRST_WAIT, OUTSIDE, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, JobView
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 
 
 def told(gate: Gate, view: JobView, waited: float) -> list[str]:
@@ -19,7 +19,7 @@ def told(gate: Gate, view: JobView, waited: float) -> list[str]:
 
 
 def gate() -> Gate:
-    return Gate(0.0, Policy(), MultiHostState("a", True), {})
+    return Gate(0.0, EndPolicy(), MultiHostState("a", True), {})
 
 
 def test_a_refusal_is_told_as_a_state_long_before_it_is_a_finding() -> None:

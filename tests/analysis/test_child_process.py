@@ -8,8 +8,8 @@ import pytest
 from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.facts import Certainty, Frame, JobView, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
-from allaboard.policy.end.end_policy import Policy
-from allaboard.policy.end.verdict import verdict
+from allaboard.policy.end.end_policy import EndPolicy
+from allaboard.policy.end.verdict import end_verdict
 from allaboard.rules.hang002_stuck_in_code import RULE as STUCK
 from allaboard.rules.hang018_waits_for_a_child import RULE as WAITS
 
@@ -48,12 +48,12 @@ def test_it_matters_less_while_the_child_is_at_work(does: dict[str, float], seve
 
 
 def test_no_job_is_ended_for_it_before_its_time() -> None:
-    policy = Policy(stop_on_hang=True, hang_after=90.0)
+    policy = EndPolicy(stop_on_hang=True, hang_after=90.0)
 
     def ended(since: float) -> str:
         now = view(since, (7, "sleep 3600"))
         claims = [(Stage.RUNTIME, c) for r in (WAITS, STUCK) for c in r.check(now)]
-        found = verdict(now, [], claims, policy)
+        found = end_verdict(now, [], claims, policy)
         return "" if found is None else found.reason
 
     assert [ended(10.0), ended(89.0)] == ["", ""]

@@ -9,9 +9,9 @@ import pytest
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, RoundEnd, Severity
 from allaboard.facts.samples import ended, evaluator, job, member, waiting
-from allaboard.policy.end.end_policy import Policy
-from allaboard.policy.end.verdict import verdict
-from allaboard.policy.restart.attempt_summary import cause, round_end
+from allaboard.policy.end.end_policy import EndPolicy
+from allaboard.policy.end.verdict import end_verdict
+from allaboard.policy.restart.attempt_summary import find_root_cause, summarize_round
 from allaboard.rules.engine.catalogue import load_catalogue
 
 LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
@@ -52,9 +52,9 @@ def test_no_job_is_ended_for_it(how: dict[str, Any], restarts: bool) -> None:
     view = job(member(0), member(1), evaluates(at=20.0, **how))
     entries = load_catalogue().entries
     told = [(e.rule.stage, c) for e in entries if e.code[:4] == "EXIT" for c in e.rule.check(view)]
-    assert verdict(view, (), told, Policy(restarts=restarts, stop_on_hang=True)) is None
+    assert end_verdict(view, (), told, EndPolicy(restarts=restarts, stop_on_hang=True)) is None
     rank = job(member(0), ended(1, at=20.0, **how), evaluates(at=10.0, **how))
-    assert verdict(rank, (), (), Policy(restarts=restarts)) is not None
+    assert end_verdict(rank, (), (), EndPolicy(restarts=restarts)) is not None
 
 
 def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
@@ -86,7 +86,7 @@ def test_the_same_exception_of_a_rank_is_an_error() -> None:
 
 def test_where_it_is_alone_its_end_is_the_cause() -> None:
     view = job(evaluates(signal=9), launched=1, ended=True)
-    why = cause(view)
+    why = find_root_cause(view)
     assert why is not None and "evaluator 0" in str(why)
-    end: RoundEnd = round_end(1, view, Outcome.FAILED, "1 of 1 workers failed")
+    end: RoundEnd = summarize_round(1, view, Outcome.FAILED, "1 of 1 workers failed")
     assert end.cause == why

@@ -41,7 +41,7 @@ def test_who_is_through_after_as_many_steps_may_have_left_out_a_line() -> None:
         "HANG005",
         stalled(waiting(0, step=41), member(1, step=40, phase=Phase.LEAVING), progress_at=90.0),
     )
-    assert uneven.fix.endswith("all ranks must make the same number")
+    assert uneven.fix.endswith("all ranks must run the same number")
 
 
 def test_a_breakpoint_is_to_be_removed_and_not_the_line_after_it_mended() -> None:

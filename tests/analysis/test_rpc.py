@@ -9,8 +9,8 @@ from allaboard.coordinator.gate import Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import JobView, Member
 from allaboard.facts.samples import coming, declared, gathering, held, member, stalled
-from allaboard.policy.end.end_policy import Policy
-from allaboard.policy.end.verdict import verdict
+from allaboard.policy.end.end_policy import EndPolicy
+from allaboard.policy.end.verdict import end_verdict
 from allaboard.protocol.commands import OpenGate, ShowNote
 
 TRAINERS = "tcp://127.0.0.1:29500"
@@ -27,7 +27,7 @@ def trainer(rank: int, **changes: Any) -> Member:
 
 
 def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
-    gate = Gate(0.0, Policy(), MultiHostState("a", joined=False), {})
+    gate = Gate(0.0, EndPolicy(), MultiHostState("a", joined=False), {})
     done = list(gate.open_when_complete(view.now, roll_calls(view), []))
     through = [c for c in done if isinstance(c, OpenGate)]
     return (
@@ -63,11 +63,11 @@ def test_who_is_in_rpc_yet_may_come_to_the_group() -> None:
 
 
 def test_silence_alone_never_ends_a_job_of_rpc() -> None:
-    policy = Policy(stop_on_hang=True, hang_after=5.0)
+    policy = EndPolicy(stop_on_hang=True, hang_after=5.0)
 
     def ended(call: str) -> bool:
         there = [member(r, declared=declared(r, call=call)) for r in range(3)]
         view = stalled(*there, progress_at=50.0)
-        return verdict(view, roll_calls(view), [], policy) is not None
+        return end_verdict(view, roll_calls(view), [], policy) is not None
 
     assert ended("init_process_group") and not ended("init_rpc")

@@ -9,7 +9,7 @@ from allaboard.coordinator.gate import CALLERS, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Member, Phase
 from allaboard.facts.samples import ended, gathering, held
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.protocol.commands import OpenGate
 from allaboard.protocol.events import RoleTaken
 from allaboard.rules.engine.catalogue import load_catalogue
@@ -25,7 +25,7 @@ def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
 ) -> None:
     crossing = MultiHostState("a", joined=True)
     crossing.apply_event(RoleTaken(leads=True))
-    gate = Gate(0.0, Policy(only_reports=True), crossing, {})
+    gate = Gate(0.0, EndPolicy(only_reports=True), crossing, {})
     view = gathering(held(0), DIED, *others, now=NOW)
     claims = [c for e, c in run_rules(view, load_catalogue().entries) if e.code == "JOIN003"]
     assert claims

@@ -9,7 +9,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Op, Outcome, Phase, Severity
-from allaboard.policy.end.failure_end import LAST_EVALUATION
+from allaboard.policy.end.failure_end import LAST_EVALUATION_GRACE_S
 from allaboard.protocol.commands import Command, EndJob
 from allaboard.protocol.events import (
     AgentConnected,
@@ -71,7 +71,7 @@ def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
     world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
     assert world.outcomes() == []
-    world.clock.advance(LAST_EVALUATION)
+    world.clock.advance(LAST_EVALUATION_GRACE_S)
     world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
     assert world.outcomes() == [Outcome.COMPLETED]
 

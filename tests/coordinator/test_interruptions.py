@@ -12,7 +12,7 @@ from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Interruption, Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.restart.restart_policy import Restarts
 from allaboard.protocol.commands import (
     AnnounceFinding,
@@ -54,7 +54,7 @@ class Hosts:
             host="h0",
             joined=True,
             rank=0,
-            policy=Policy(ends_survivors=restarts, restarts=restarts, **policy),  # type: ignore[arg-type]
+            policy=EndPolicy(ends_survivors=restarts, restarts=restarts, **policy),  # type: ignore[arg-type]
             restarts=Restarts(allowed=restarts),
         )
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)

@@ -8,7 +8,7 @@ from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Frame, Op, Outcome, Phase, Raised
 from allaboard.facts.samples import REDUCE, USER, declared
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, OpenGate, SampleStacks
 from allaboard.protocol.events import (
     AgentInterrupted,
@@ -30,7 +30,7 @@ class World:
 
     def __init__(self, workers: int = 3, **policy: object) -> None:
         self.clock = FakeClock()
-        settings = JobSettings(launched=workers, host="a", policy=Policy(**policy))  # type: ignore[arg-type]
+        settings = JobSettings(launched=workers, host="a", policy=EndPolicy(**policy))  # type: ignore[arg-type]
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()

@@ -13,7 +13,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Frame, Outcome, Phase, Raised, Reading
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.restart.restart_policy import Restarts
 from allaboard.protocol.commands import Command, EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import (
@@ -40,7 +40,7 @@ class World:
                 launched=3,
                 host="a",
                 tasks=tasks,
-                policy=Policy(restarts=True, stopped_after=30.0),
+                policy=EndPolicy(restarts=True, stopped_after=30.0),
                 restarts=Restarts(allowed=True, most=most),
             ),
             self.clock.now,

@@ -25,7 +25,7 @@ FINDING = Finding(
     certainty=Certainty.LIKELY,
     stage=Stage.RUNTIME,
     who=(Who(index=1, rank=1, pid=101),),
-    summary="the others wait for worker 1",
+    summary="worker 1 is asleep; the others wait for it",
     evidence=(Evidence("idle", "faulthandler"),),
     fix="py-spy dump --pid 101",
     at="2026-01-02T03:04:05.000Z",

@@ -79,7 +79,7 @@ def test_nothing_is_left_where_the_test_itself_is_killed(tmp_path: Path) -> None
     os.mkfifo(pipe)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_blocked_syscall as t;"
-        "t.blocked = lambda pid: print(pid, flush=True) or '';"
+        "t.describe_blocked_syscall = lambda pid: print(pid, flush=True) or '';"
         "t.told(t.SPAWNS, sys.argv[2], wanted='starting')"
     )
     here = str(Path(__file__).parent)

@@ -8,7 +8,7 @@ import pytest
 
 from allaboard.facts import Cause, Member
 from allaboard.facts.samples import declared, job, task, waiting
-from allaboard.policy.restart.attempt_restart import FUTILE
+from allaboard.policy.restart.attempt_restart import MAX_FUTILE_ROUNDS
 from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
 from allaboard.policy.restart.task_restart import (
     TF2_CHIEF,
@@ -62,8 +62,8 @@ def test_all_restarts_of_a_run_are_counted_together() -> None:
 
 
 def test_who_comes_back_and_helps_nobody_stays_away() -> None:
-    ends = [end(100)] * FUTILE
-    answers = [after_task(ends[: n + 1], n, POLICY) for n in range(FUTILE)]
+    ends = [end(100)] * MAX_FUTILE_ROUNDS
+    answers = [after_task(ends[: n + 1], n, POLICY) for n in range(MAX_FUTILE_ROUNDS)]
     assert [a.delay for a in answers if isinstance(a, Again)] == [0.0, 2.0]
     assert isinstance(answers[-1], Stop)
     assert "it came back 2 times, and nobody got a step further" in answers[-1].reason
@@ -72,7 +72,7 @@ def test_who_comes_back_and_helps_nobody_stays_away() -> None:
 def test_a_step_in_between_is_progress() -> None:
     assert futile([end(100), end(100), end(101)]) == 1
     assert futile([end(100), end(101), end(101)]) == 2
-    assert isinstance(after_task([end(n) for n in range(FUTILE + 3)], 5, POLICY), Again)
+    assert isinstance(after_task([end(n) for n in range(MAX_FUTILE_ROUNDS + 3)], 5, POLICY), Again)
 
 
 def test_the_same_exception_at_the_same_step_is_not_met_a_third_time() -> None:

@@ -8,7 +8,12 @@ import msgspec
 import pytest
 
 from allaboard.facts import Cause, Outcome, RoundEnd
-from allaboard.policy.restart.attempt_restart import FUTILE, after_round, fruitless, repeated
+from allaboard.policy.restart.attempt_restart import (
+    MAX_FUTILE_ROUNDS,
+    count_futile_rounds,
+    count_repeated_steps,
+    decide_after_round,
+)
 from allaboard.policy.restart.restart_policy import MOST_PAUSE, Again, Restarts, Stop, pause
 
 POLICY = Restarts(allowed=True, most=9, backoff=2.0)
@@ -41,13 +46,13 @@ def raised(number: int, steps: int, first: int | None = None, line: int = 41) ->
 
 
 def test_a_killed_worker_is_started_again_at_once_after_progress() -> None:
-    assert after_round([ended()], POLICY) == Again(
+    assert decide_after_round([ended()], POLICY) == Again(
         "worker 1 was killed by SIGKILL; restart 1 of 9", delay=0.0
     )
 
 
 def test_the_default_starts_nothing_again() -> None:
-    assert after_round([ended()], Restarts()) == Stop("--on-failure stop")
+    assert decide_after_round([ended()], Restarts()) == Stop("--on-failure stop")
 
 
 @pytest.mark.parametrize(
@@ -64,35 +69,35 @@ def test_the_default_starts_nothing_again() -> None:
     ],
 )
 def test_what_is_never_started_again(last: RoundEnd, why: str) -> None:
-    answer = after_round([last], POLICY)
+    answer = decide_after_round([last], POLICY)
     assert isinstance(answer, Stop)
     assert why in answer.reason
 
 
 def test_a_roll_call_that_failed_of_a_death_is_held_again() -> None:
-    assert isinstance(after_round([ended(outcome=Outcome.ROLL_CALL_FAILED)], POLICY), Again)
+    assert isinstance(decide_after_round([ended(outcome=Outcome.ROLL_CALL_FAILED)], POLICY), Again)
 
 
 def test_a_hang_is_started_again() -> None:
     hung = ended(outcome=Outcome.HANG, cause=None, reason="worker 1 has been stopped for 30 s")
-    answer = after_round([hung], POLICY)
+    answer = decide_after_round([hung], POLICY)
     assert answer == Again("worker 1 has been stopped for 30 s; restart 1 of 9")
 
 
 def test_restarts_are_used_up() -> None:
     rounds = [ended(0), ended(1), ended(2)]
-    assert isinstance(after_round(rounds, replace(POLICY, most=3)), Again)
-    assert after_round(rounds, replace(POLICY, most=2)) == Stop(
+    assert isinstance(decide_after_round(rounds, replace(POLICY, most=3)), Again)
+    assert decide_after_round(rounds, replace(POLICY, most=2)) == Stop(
         "2 restarts used up (--max-restarts 2)"
     )
-    assert after_round([ended()], replace(POLICY, most=0)) == Stop(
+    assert decide_after_round([ended()], replace(POLICY, most=0)) == Stop(
         "0 restarts used up (--max-restarts 0)"
     )
 
 
 def test_the_same_exception_at_the_same_line_and_step_ends_it_at_its_second_time() -> None:
-    assert isinstance(after_round([raised(0, 60)], POLICY), Again)
-    answer = after_round([raised(0, 60), raised(1, 60)], POLICY)
+    assert isinstance(decide_after_round([raised(0, 60)], POLICY), Again)
+    answer = decide_after_round([raised(0, 60), raised(1, 60)], POLICY)
     assert answer == Stop(
         "worker 1 raised ValueError at /home/me/train.py:41 after 60 steps, as in round 0: "
         "it would come at every round"
@@ -101,12 +106,12 @@ def test_the_same_exception_at_the_same_line_and_step_ends_it_at_its_second_time
 
 def test_another_fault_in_between_does_not_hide_it() -> None:
     rounds = [raised(0, 60), ended(1), raised(2, 60)]
-    assert isinstance(after_round(rounds, POLICY), Stop)
+    assert isinstance(decide_after_round(rounds, POLICY), Stop)
 
 
 def test_steps_are_counted_from_the_checkpoint_where_the_framework_numbers_them() -> None:
     rounds = [raised(0, 60, first=1), raised(1, 10, first=51)]
-    answer = after_round(rounds, POLICY)
+    answer = decide_after_round(rounds, POLICY)
     assert isinstance(answer, Stop)
     assert "after step 60, as in round 0" in answer.reason
 
@@ -122,45 +127,48 @@ def test_steps_are_counted_from_the_checkpoint_where_the_framework_numbers_them(
 )
 def test_near_misses_of_the_same_exception(second: RoundEnd) -> None:
     first = raised(0, 60, first=1 if second.first else None)
-    assert isinstance(after_round([first, second], POLICY), Again)
+    assert isinstance(decide_after_round([first, second], POLICY), Again)
 
 
 def test_a_loop_without_progress_stops_itself() -> None:
-    rounds = [ended(n, steps=0) for n in range(FUTILE)]
-    answers = [after_round(rounds[: n + 1], POLICY) for n in range(FUTILE)]
+    rounds = [ended(n, steps=0) for n in range(MAX_FUTILE_ROUNDS)]
+    answers = [decide_after_round(rounds[: n + 1], POLICY) for n in range(MAX_FUTILE_ROUNDS)]
     assert [a.delay for a in answers if isinstance(a, Again)] == [2.0, 4.0]
     assert answers[-1] == Stop("a loop without progress: none of the last 3 rounds got to a step")
 
 
 def test_steps_that_were_all_made_before_are_no_progress() -> None:
-    rounds = [ended(0, 60, first=1), *(ended(n, 10, first=51) for n in range(1, FUTILE + 1))]
-    assert fruitless(rounds) == FUTILE
-    answer = after_round(rounds, POLICY)
+    rounds = [
+        ended(0, 60, first=1),
+        *(ended(n, 10, first=51) for n in range(1, MAX_FUTILE_ROUNDS + 1)),
+    ]
+    assert count_futile_rounds(rounds) == MAX_FUTILE_ROUNDS
+    answer = decide_after_round(rounds, POLICY)
     assert isinstance(answer, Stop)
     assert "beyond step 60" in answer.reason
 
 
 def test_progress_makes_the_count_begin_again() -> None:
     rounds = [ended(0, 0), ended(1, 0), ended(2, 50), ended(3, 0)]
-    answer = after_round(rounds, POLICY)
+    answer = decide_after_round(rounds, POLICY)
     assert isinstance(answer, Again)
     assert answer.delay == 2.0
 
 
 def test_steps_done_again_are_those_after_the_checkpoint() -> None:
-    assert repeated([ended(0, 60, first=1), ended(1, 40, first=51)]) == 10
-    assert repeated([ended(0, 60, first=1), ended(1, 40, first=61)]) == 0
-    assert repeated([ended(0, 60, first=1), ended(1, 0)]) is None
-    assert repeated([ended(0, 60), ended(1, 40)]) is None
+    assert count_repeated_steps([ended(0, 60, first=1), ended(1, 40, first=51)]) == 10
+    assert count_repeated_steps([ended(0, 60, first=1), ended(1, 40, first=61)]) == 0
+    assert count_repeated_steps([ended(0, 60, first=1), ended(1, 0)]) is None
+    assert count_repeated_steps([ended(0, 60), ended(1, 40)]) is None
 
 
 def test_without_numbers_it_is_what_was_begun_after_the_last_checkpoint() -> None:
     saved = ended(0, 260, saved=200)
-    assert repeated([saved, ended(1, 40, restored=0)]) == 60
-    assert repeated([saved, ended(1, 40, restored=0), ended(2, 9, restored=0)]) == 40
-    assert repeated([saved, ended(1, 40)]) is None
-    assert repeated([saved, ended(1, 40, restored=-1)]) is None
-    assert repeated([ended(0, 260, restored=0)]) is None
+    assert count_repeated_steps([saved, ended(1, 40, restored=0)]) == 60
+    assert count_repeated_steps([saved, ended(1, 40, restored=0), ended(2, 9, restored=0)]) == 40
+    assert count_repeated_steps([saved, ended(1, 40)]) is None
+    assert count_repeated_steps([saved, ended(1, 40, restored=-1)]) is None
+    assert count_repeated_steps([ended(0, 260, restored=0)]) is None
 
 
 def test_pauses_grow_to_a_bound() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from allaboard.facts import Cause, Outcome, RoundEnd
-from allaboard.policy.restart.attempt_restart import after_round
+from allaboard.policy.restart.attempt_restart import decide_after_round
 from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
 from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
 
@@ -48,5 +48,5 @@ def test_a_round_follows_only_where_all_can_take_part(why: str) -> None:
         steps=60,
         cause=Cause(who="worker 1", what="was killed by SIGKILL", steps=60),
     )
-    answer = after_round([ended], Restarts(allowed=True), hindrance=why)
+    answer = decide_after_round([ended], Restarts(allowed=True), hindrance=why)
     assert answer == Stop(why) if why else isinstance(answer, Again)

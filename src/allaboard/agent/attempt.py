@@ -27,7 +27,7 @@ from allaboard.coordinator.progress_line import progress_line
 from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc
 from allaboard.launch.local_workers import Launch, folder
-from allaboard.policy.restart.attempt_summary import round_end
+from allaboard.policy.restart.attempt_summary import summarize_round
 from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound, EndJob, ShowNote
 from allaboard.protocol.events import AgentInterrupted, AgentOverslept, CoordinatorChanged, Event
 from allaboard.protocol.job_state_port import JobStatePort
@@ -311,7 +311,7 @@ class Attempt:
         codes = tuple(dict.fromkeys(f.rule for f in self.job.status.findings))
         ending = self.job.status.ending
         final = ending is not None and ending.final
-        return round_end(self.launch.plan.round, view, outcome, reason, codes, final)
+        return summarize_round(self.launch.plan.round, view, outcome, reason, codes, final)
 
     def _guarded_tick(self, now: float) -> None:
         """A fault of ours must not end somebody's training: it is told once, and watching goes on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import Finding, Interruption, Outcome, RoundEnd, RoundReport, TaskReturn
-from allaboard.policy.restart.attempt_restart import after_round, repeated
+from allaboard.policy.restart.attempt_restart import count_repeated_steps, decide_after_round
 from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
 
 
@@ -44,14 +44,14 @@ class AttemptHistory:
             attempt_end.reason,
             signal,
         )
-        decision = after_round(self._rounds, self._policy, len(self.task_returns), hindrance)
+        decision = decide_after_round(self._rounds, self._policy, len(self.task_returns), hindrance)
         self.reports.append(
             RoundReport(
                 **msgspec.structs.asdict(attempt_end),
                 decision=decision.reason,
                 again=isinstance(decision, Again),
                 delay=decision.delay if isinstance(decision, Again) else 0.0,
-                repeated=repeated(self._rounds),
+                repeated=count_repeated_steps(self._rounds),
             )
         )
         return decision

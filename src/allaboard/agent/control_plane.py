@@ -17,7 +17,7 @@ from allaboard.cluster.multi_host_restart import MultiHostRestart
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import runtime_fingerprint
 from allaboard.launch.local_workers import Launch
-from allaboard.policy.end.failure_end import LAST_EVALUATION
+from allaboard.policy.end.failure_end import LAST_EVALUATION_GRACE_S
 from allaboard.policy.restart.task_restart import RESTARTS
 from allaboard.protocol.commands import (
     AnnounceFinding,
@@ -141,7 +141,7 @@ class ControlPlane:
         awaited = awaited_by_servers(self._job.status.view(now))
         includes_evaluator = any(m.who.job in AROUND for m in awaited)
         return names(awaited) + (
-            f" ({LAST_EVALUATION:.0f} s at the most)" if includes_evaluator else ""
+            f" ({LAST_EVALUATION_GRACE_S:.0f} s at the most)" if includes_evaluator else ""
         )
 
     def _report_member_facts(self, events: list[Event]) -> list[Event]:

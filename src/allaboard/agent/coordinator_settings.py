@@ -7,7 +7,7 @@ import os
 from allaboard.agent.options import Options
 from allaboard.coordinator.settings import JobSettings
 from allaboard.launch.local_workers import Launch
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 
 
 def build_settings(launch: Launch, options: Options, restarted: int) -> JobSettings:
@@ -23,7 +23,7 @@ def build_settings(launch: Launch, options: Options, restarted: int) -> JobSetti
         rank=options.joined.rank if options.joined is not None else -1,
         timeout=options.timeout,
         timeout_hard=options.timeout_hard,
-        policy=Policy(
+        policy=EndPolicy(
             observe=options.observe,
             stop_on_hang=options.stop_on_hang,
             hang_after=options.hang_after,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from allaboard.analysis.parameter_servers.parameter_servers import has_servers
 from allaboard.cluster.membership import Membership
 from allaboard.facts import Certainty, Outcome, Stage
-from allaboard.policy.end.end_policy import BEFORE
+from allaboard.policy.end.end_policy import START_STAGES
 from allaboard.protocol.job_state_port import JobStatePort
 
 MAX_LINGER_S = 15.0
@@ -104,5 +104,5 @@ class Linger:
         membership, job = self._membership, self._job
         if membership.leader is None or job.status.ending is not None:
             return False
-        is_found = any(f.stage in BEFORE for f in job.status.findings)
+        is_found = any(f.stage in START_STAGES for f in job.status.findings)
         return not is_found and bool(job.status.view(now).alive)

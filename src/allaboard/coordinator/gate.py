@@ -8,7 +8,7 @@ from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.analysis.roll_call.waiting_message import waiting_message
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Claim, JobView
-from allaboard.policy.end.end_policy import Policy, proven
+from allaboard.policy.end.end_policy import EndPolicy, is_proven_error
 from allaboard.protocol.commands import Command, OpenGate, ShowNote
 from allaboard.protocol.process_keys import split_process_key
 
@@ -26,7 +26,7 @@ class Gate:
     """``began`` is when the job did; ``away`` are the agents whose stream is broken just now."""
 
     def __init__(
-        self, began: float, policy: Policy, crossing: MultiHostState, away: dict[int, float]
+        self, began: float, policy: EndPolicy, crossing: MultiHostState, away: dict[int, float]
     ) -> None:
         self.opened_at: float | None = None
         """When the first member was let through."""
@@ -48,7 +48,7 @@ class Gate:
         """Lets a complete roll call through; what a rule of the ``startup`` proved wrong stays held."""
         self._crossing.declared_world_size = max((r.size for r in rolls), default=0)
         waved_on = self._crossing.early_open_reason
-        wrong = any(map(proven, startup_claims)) or any(r.is_interrupted for r in rolls)
+        wrong = any(map(is_proven_error, startup_claims)) or any(r.is_interrupted for r in rolls)
         if wrong and not waved_on:
             if not self._policy.only_reports or self._crossing.has_stale_store:
                 return

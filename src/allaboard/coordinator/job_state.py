@@ -17,8 +17,8 @@ from allaboard.coordinator.settings import JobSettings
 from allaboard.coordinator.trackers.evaluation_throttle import JOINING_INTERVAL_S
 from allaboard.coordinator.trackers.interning import InternPool
 from allaboard.facts import Claim, Exit, JobView, Phase, Stage
-from allaboard.policy.end.end_policy import BEFORE
-from allaboard.policy.end.verdict import verdict
+from allaboard.policy.end.end_policy import START_STAGES
+from allaboard.policy.end.verdict import end_verdict
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
@@ -119,7 +119,7 @@ class JobState:
         if not memory.interrupted_by:
             commands += self._announcements(now, view, claims)
         if memory.ending is None and not (memory.interrupted_by and memory.settings.joined):
-            startup_claims = [claim for stage, claim in staged if stage in BEFORE]
+            startup_claims = [claim for stage, claim in staged if stage in START_STAGES]
             commands += memory.gate.open_when_complete(now, rolls, startup_claims)
             commands += memory.gate.waiting_notes(view, rolls)
         commands += self._samples(view)
@@ -163,7 +163,7 @@ class JobState:
         self, view: JobView, rolls: tuple[RollCall, ...], staged: StagedClaims
     ) -> Iterator[Command]:
         memory = self._memory
-        decision = verdict(view, rolls, staged, memory.settings.policy)
+        decision = end_verdict(view, rolls, staged, memory.settings.policy)
         if decision is not None:
             memory.ending = EndJob(outcome=decision.outcome, reason=decision.reason)
             yield memory.ending

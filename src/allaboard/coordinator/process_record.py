@@ -53,9 +53,10 @@ class ProcessRecord:
 
     __slots__ = (
         "_made", "_named", "_seen", "_timed", "alike", "box", "candidate", "cpu_marks", "exit", "extra_task",
-        "facts", "host", "idle_groups", "interrupted", "lost", "moved_at", "pid", "predecessor_ended_at", "rank",
         "facts", "host", "idle_groups", "interrupted", "lost", "moved_at", "pid", "predecessor_ended_at",
-        "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable", "worker", "wraps",
+        "rank", "recorded", "sleeps", "stack_samples", "started", "started_at", "state", "state_since",
+        "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable",
+        "worker", "wraps",
     )  # fmt: skip
 
     def __init__(

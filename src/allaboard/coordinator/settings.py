@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.policy.end.end_policy import Policy
+from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.restart.restart_policy import Restarts
 
 
@@ -17,7 +17,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     launched: int
     host: str
-    policy: Policy = Policy()
+    policy: EndPolicy = EndPolicy()
     timeout: float = 60.0
     timeout_hard: float | None = None
     wrapped: bool = False

@@ -82,8 +82,8 @@ class ResourceUsage:
         for line in lines:
             for label, name in names.items():
                 if line.startswith(label):
-                    word = line[len(label) :].split()[0]
-                    limits[name] = int(word) if word.isdigit() else 0
+                    value = line[len(label) :].split()[0]
+                    limits[name] = int(value) if value.isdigit() else 0
         return limits
 
     def _host(self) -> Iterator[Reading]:

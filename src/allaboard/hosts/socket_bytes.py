@@ -27,9 +27,9 @@ def socket_bytes(pids: Iterable[int]) -> int:
         return 0
     try:
         return sum(
-            sum(one.read_info(BYTES, BYTES_AT))
-            for one in established_connections()
-            if one.inode in inodes
+            sum(connection.read_info(BYTES, BYTES_AT))
+            for connection in established_connections()
+            if connection.inode in inodes
         )
     except (OSError, struct.error):
         return 0
@@ -39,7 +39,12 @@ def segments_in(inodes: set[int]) -> dict[int, int]:
     """Return the segments received so far, duplicates too, on the open connections of these
     sockets; empty if that cannot be seen."""
     try:
-        connections = (one for one in established_connections() if one.inode in inodes)
-        return {one.inode: one.read_info(COUNT, SEGMENTS_AT)[0] for one in connections}
+        connections = (
+            connection for connection in established_connections() if connection.inode in inodes
+        )
+        return {
+            connection.inode: connection.read_info(COUNT, SEGMENTS_AT)[0]
+            for connection in connections
+        }
     except (OSError, struct.error):
         return {}

@@ -33,8 +33,8 @@ def finding_lines(
 ) -> list[str]:
     """Return a finding as lines of at most ``width`` columns; a single one if it is resolved.
 
-    ``location`` puts the place in the file in front, as linters do. ``paste`` adds the whole text of a fix that
-    has several lines; ``verbose`` adds that, all evidence and all members.
+    ``location`` puts the place in the file in front, as linters do. ``paste`` adds the rest of a fix that has
+    several lines; ``verbose`` adds that, all evidence and all members.
     """
     if finding.over is not None:
         return wrap_words(_resolved(finding), width, indent="    ")

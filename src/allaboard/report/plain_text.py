@@ -25,7 +25,7 @@ def clean(text: str) -> str:
 
 
 def output_width(stream: int) -> int:
-    """Return the columns of what this file descriptor writes to: those of COLUMNS, of the terminal, or 100."""
+    """Return the columns of what this descriptor writes to: from COLUMNS, from the terminal, or 100."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns):
         return max(MIN_WIDTH, int(columns))

@@ -48,7 +48,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
             ):  # fmt: skip
                 yield _claim(workload, size, role.replicas, total, str(total * per))
             for command in role.commands or (role.command,):
-                nodes = _flag(command, "--nnodes")
+                nodes = _flag_value(command, "--nnodes")
                 if nodes is not None and nodes.integer is not None and nodes.integer != total:
                     yield _claim(workload, nodes, role.replicas, total, str(total))
         yield from _check_completions(workload)
@@ -144,11 +144,11 @@ def _is_one_job(workload: Workload) -> bool:
     """Whether its pods wait for each other, rather than work through a list."""
     names = {name for role in workload.roles for name in (*role.env, *role.computed)}
     commands = [c for role in workload.roles for c in role.commands]
-    meets = any(_flag(c, "--nnodes") or _flag(c, "--rdzv-endpoint") for c in commands)
+    meets = any(_flag_value(c, "--nnodes") or _flag_value(c, "--rdzv-endpoint") for c in commands)
     return meets or bool(names & {"WORLD_SIZE", "MASTER_ADDR", "JAX_COORDINATOR_ADDRESS"})
 
 
-def _flag(command: tuple[Value, ...], flag: str) -> Value | None:
+def _flag_value(command: tuple[Value, ...], flag: str) -> Value | None:
     for position, argument in enumerate(command):
         if argument.text == flag and position + 1 < len(command):
             return command[position + 1]
@@ -170,7 +170,7 @@ def _claim(
     )
 
 
-def _job(replicas: str, size: str, per: str = "") -> ManifestFacts:
+def _pytorch_job(replicas: str, size: str, per: str = "") -> ManifestFacts:
     origin = Origin(file="job.yaml", line=9, column=17)
     role = Role(
         name="Worker",
@@ -183,7 +183,7 @@ def _job(replicas: str, size: str, per: str = "") -> ManifestFacts:
     )
 
 
-def _mpi(count: str, *more: str) -> ManifestFacts:
+def _mpi_job(count: str, *more: str) -> ManifestFacts:
     command = tuple(Value(w) for w in ("mpirun", *more, "-np", count, "python", "train.py"))
     launcher = Role(name="Launcher", replicas=Value("1"), command=command, commands=(command,))
     worker = Role(name="Worker", replicas=Value("2"))
@@ -200,23 +200,23 @@ RULE = Rule(
     check=check,
     fires_on={
         "too few pods": (
-            _job("3", "4"),
+            _pytorch_job("3", "4"),
             "WORLD_SIZE is 4, and PyTorchJob mnist starts 3 pods",
         ),
         "too few slots": (
-            _mpi("16"),
+            _mpi_job("16"),
             "-np 16 asks for 16 processes, and MPIJob mnist has 8 slots: 2 workers of 4",
         ),
         "fewer than none": (
-            _job("-2", "4"),
+            _pytorch_job("-2", "4"),
             "PyTorchJob mnist has -2 Worker replicas; it must be at least 0",
         ),
     },
     silent_on={
-        "equal": _job("4", "4"),
-        "processes in each": _job("2", "16", per="8"),
-        "as many slots": _mpi("8"),
-        "more by will": _mpi("16", "--oversubscribe"),
+        "equal": _pytorch_job("4", "4"),
+        "processes in each": _pytorch_job("2", "16", per="8"),
+        "as many slots": _mpi_job("8"),
+        "more by will": _mpi_job("16", "--oversubscribe"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

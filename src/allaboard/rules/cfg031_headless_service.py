@@ -30,30 +30,30 @@ from allaboard.facts import (
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     for workload in facts.workloads:
-        for named, role in _domains(workload):
+        for named, role in _service_names(workload):
             service = next((s for s in facts.services if s.name == named.text), None)
             if service is None:
                 yield _missing(workload, named, role)
             elif not service.headless and _meets_by_pod(role, named.text):
                 yield _not_headless(workload, named, service)
             elif service.headless:
-                yield from _selects_others(workload, role, service)
+                yield from _check_selector(workload, role, service)
 
 
-_GIVEN = {
+_CONTROLLER_LABELS = {
     "Job": ("job-name", "batch.kubernetes.io/job-name"),
     "StatefulSet": (),
     "Pod": (),
 }
 """Labels that the controllers give each pod besides its template's, with the workload's name."""
-_UNKNOWN = ("controller-uid", "batch.kubernetes.io/controller-uid", "pod-template-hash")
+_UNKNOWABLE_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid", "pod-template-hash")
 
 
-def _selects_others(workload: Workload, role: Role, service: Service) -> Iterator[Claim]:
+def _check_selector(workload: Workload, role: Role, service: Service) -> Iterator[Claim]:
     """A service that does not select these pods gives them no names."""
-    labels = {**role.labels, **dict.fromkeys(_GIVEN[workload.kind], workload.name)}
+    labels = {**role.labels, **dict.fromkeys(_CONTROLLER_LABELS[workload.kind], workload.name)}
     for key, text in service.selector.items():
-        is_unknowable = key in _UNKNOWN or ("kubernetes.io/" in key and key not in labels)
+        is_unknowable = key in _UNKNOWABLE_LABELS or ("kubernetes.io/" in key and key not in labels)
         if is_unknowable or labels.get(key) == text:
             continue
         actual_labels = (
@@ -68,28 +68,28 @@ def _selects_others(workload: Workload, role: Role, service: Service) -> Iterato
                 Value(f"{key}: {text}", service.origin).evidence,
                 Value(actual_labels, role.origin).evidence,
             ),
-            fix=_selector(labels, workload),
+            fix=_suggested_selector(labels, workload),
             where=service.origin.place,
         )
         return
 
 
-def _selector(labels: dict[str, str], workload: Workload) -> str:
+def _suggested_selector(labels: dict[str, str], workload: Workload) -> str:
     key, text = next(iter(labels.items()), ("app", workload.name))
     return f"selector: {{{key}: {text}}}"
 
 
-def _domains(workload: Workload) -> Iterator[tuple[Value, Role]]:
+def _service_names(workload: Workload) -> Iterator[tuple[Value, Role]]:
     """The services under which this workload's pods are to have names."""
     if workload.kind not in ("StatefulSet", "Job", "Pod"):
         return
     for role in workload.roles:
         domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
-        if domain is not None and _distributed(role):
+        if domain is not None and _is_distributed(role):
             yield domain, role
 
 
-def _distributed(role: Role) -> bool:
+def _is_distributed(role: Role) -> bool:
     named = {*role.env, *role.computed}
     command_text = " ".join(w.text for w in role.command)
     return bool(

@@ -37,12 +37,12 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
             service = next((s for s in facts.services if s.name == name), None)
             if service is None or service.headless or not service.ports:
                 continue
-            claim = _judged(service, port)
+            claim = _check_service(service, port)
             if claim is not None:
                 yield claim
 
 
-def _judged(service: Service, port: Value) -> Claim | None:
+def _check_service(service: Service, port: Value) -> Claim | None:
     listed = next((p for p in service.ports if p.port.integer == port.integer), None)
     if listed is None:
         numbers = ", ".join(p.port.text for p in service.ports)

@@ -29,9 +29,14 @@ from allaboard.facts import (
 )
 from allaboard.facts.address import parse
 
-_VARIABLES = ("MASTER_ADDR", "JAX_COORDINATOR_ADDRESS", "PET_MASTER_ADDR", "PET_RDZV_ENDPOINT")
-_FLAGS = ("master_addr", "rdzv_endpoint", "coordinator_address")
-_LIKE = 0.8
+_ADDRESS_VARIABLES = (
+    "MASTER_ADDR",
+    "JAX_COORDINATOR_ADDRESS",
+    "PET_MASTER_ADDR",
+    "PET_RDZV_ENDPOINT",
+)
+_ADDRESS_FLAGS = ("master_addr", "rdzv_endpoint", "coordinator_address")
+_MIN_SIMILARITY = 0.8
 """Names of this similarity (Ratcliff and Obershelp) are one name, misspelt."""
 
 
@@ -40,23 +45,23 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
     workload_names = {w.name for w in facts.workloads}
     for workload in facts.workloads:
         for role in workload.roles:
-            for value in _named(role):
+            for value in _addresses(role):
                 if workload.kind == "JobSet":
-                    yield from _in_set(workload, role, value)
+                    yield from _check_job_set(workload, role, value)
                 elif workload.kind in ("Job", "StatefulSet"):
-                    yield from _judged(workload, role, value, service_names)
-                    yield from _misspelt(workload_names, workload, role, value)
+                    yield from _check_pod(workload, role, value, service_names)
+                    yield from _check_spelling(workload_names, workload, role, value)
 
 
-def _named(role: Role) -> Iterator[Value]:
+def _addresses(role: Role) -> Iterator[Value]:
     """The addresses that the role's pods are told, by variable or by flag."""
-    for name in _VARIABLES:
+    for name in _ADDRESS_VARIABLES:
         if name in role.env:
             yield role.env[name]
     for command in role.commands:
         for position, argument in enumerate(command):
             flag, equals, text = argument.text.partition("=")
-            if flag.lstrip("-").replace("-", "_") not in _FLAGS or not flag.startswith("-"):
+            if flag.lstrip("-").replace("-", "_") not in _ADDRESS_FLAGS or not flag.startswith("-"):
                 continue
             address = (
                 text
@@ -73,7 +78,7 @@ def _named(role: Role) -> Iterator[Value]:
                 )
 
 
-def _in_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
+def _check_job_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
     """A JobSet's pods: ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
     pod, _, domain = parse(value.text).host.partition(".")
     if domain.partition(".")[0] != workload.subdomain or not workload.subdomain:
@@ -87,7 +92,7 @@ def _in_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
     yield _claim(workload, value, f"its pods are {correct_name} and so on", correct_name)
 
 
-def _misspelt(
+def _check_spelling(
     workload_names: Set[str], workload: Workload, role: Role, value: Value
 ) -> Iterator[Claim]:
     """The service is this workload's, and the pod's name nearly is."""
@@ -101,7 +106,7 @@ def _misspelt(
     from difflib import SequenceMatcher  # few look so far, and it takes time to load
 
     similarity = SequenceMatcher(None, match[1], workload.name).ratio()
-    if similarity >= _LIKE:
+    if similarity >= _MIN_SIMILARITY:
         correct_name = f"{workload.name}-0.{domain.text}"
         yield _claim(workload, value, f"its pods are {workload.name}-0 and so on", correct_name)
 
@@ -117,7 +122,7 @@ def _claim(workload: Workload, value: Value, contradiction: str, correct_name: s
     )
 
 
-def _judged(
+def _check_pod(
     workload: Workload, role: Role, value: Value, service_names: set[str]
 ) -> Iterator[Claim]:
     host = parse(value.text).host
@@ -163,7 +168,7 @@ def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> Mani
     return ManifestFacts(workloads=(workload,))
 
 
-def _set(address: str) -> ManifestFacts:
+def _job_set(address: str) -> ManifestFacts:
     origin = Origin(variable="MASTER_ADDR", file="set.yaml", line=21, column=20)
     role = Role(name="workers", replicas=Value("4"), env={"MASTER_ADDR": Value(address, origin)})
     workload = Workload(kind="JobSet", name="train", roles=(role,), subdomain="train")
@@ -192,7 +197,7 @@ RULE = Rule(
             "MASTER_ADDR is minst-0.train, and its pods are mnist-0 and so on",
         ),
         "no such role of the set": (
-            _set("train-worker-0-0.train"),
+            _job_set("train-worker-0-0.train"),
             "MASTER_ADDR is train-worker-0-0.train, and its pods are train-workers-0-0.train and "
             "so on",
         ),
@@ -201,7 +206,7 @@ RULE = Rule(
         "pod and service": _facts("mnist-0.train.default.svc.cluster.local"),
         "a service of its own": _facts("master"),
         "another workload's pod": _facts("coordinator-0.train"),
-        "a pod of the set": _set("train-workers-0-3.train.default.svc"),
+        "a pod of the set": _job_set("train-workers-0-3.train.default.svc"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

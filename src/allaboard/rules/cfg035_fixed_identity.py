@@ -18,8 +18,8 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
 from allaboard.formats.cli_flags import every, read_flags
 
-_IDENTITY = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
-_DERIVED = """valueFrom:
+_IDENTITY_VARIABLES = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
+_FROM_POD_INDEX = """valueFrom:
   fieldRef:
     fieldPath: metadata.annotations['batch.kubernetes.io/job-completion-index']"""
 
@@ -30,17 +30,17 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
             count = role.replicas.integer
             if count is None or count < 2:
                 continue
-            for name in _IDENTITY:
+            for name in _IDENTITY_VARIABLES:
                 value = role.env.get(name)
                 if value is None or (name == "TF_CONFIG" and '"task"' not in value.text):
                     continue
                 yield _claim(workload, role, value, count)
-            node = _node_rank(role)
+            node = _literal_node_rank(role)
             if node is not None:
                 yield _claim(workload, role, node, count)
 
 
-def _node_rank(role: Role) -> Value | None:
+def _literal_node_rank(role: Role) -> Value | None:
     """The number that torchrun is told literally, where nothing else numbers the nodes."""
     for command in every(role.commands, ("torchrun",), ("torch.distributed.run",)):
         values = read_flags(command, frozenset(["standalone", "module", "m", "no_python"])).values
@@ -61,7 +61,7 @@ def _claim(workload: Workload, role: Role, value: Value, count: int) -> Claim:
         evidence=(value.evidence, role.replicas.evidence),
         fix=f"remove {name}: the operator sets it"
         if operator
-        else _DERIVED
+        else _FROM_POD_INDEX
         if value.origin.variable
         else f"{name}=$JOB_COMPLETION_INDEX   # a StatefulSet: ${{HOSTNAME##*-}}",
         where=value.origin.place,
@@ -74,7 +74,7 @@ def _facts(replicas: str, name: str = "RANK", text: str = "0") -> ManifestFacts:
     return ManifestFacts(workloads=(Workload(kind="PyTorchJob", name="mnist", roles=(role,)),))
 
 
-def _told(*flags: str) -> ManifestFacts:
+def _torchrun_pods(*flags: str) -> ManifestFacts:
     command = tuple(
         Value(w, Origin(file="job.yaml", line=20)) for w in ("torchrun", *flags, "t.py")
     )
@@ -92,15 +92,19 @@ RULE = Rule(
             "all 3 pods of PyTorchJob mnist Worker get RANK=0: they are one and the same member",
         ),
         "a node rank": (
-            _told("--nnodes=4", "--node-rank=0", "--master-addr=train-0.train"),
+            _torchrun_pods("--nnodes=4", "--node-rank=0", "--master-addr=train-0.train"),
             "all 4 pods of StatefulSet train get --node-rank=0: they are one and the same member",
         ),
     },
     silent_on={
         "one pod": _facts("1"),
-        "c10d gives the numbers": _told("--nnodes=4", "--node-rank=0", "--rdzv-backend=c10d"),
-        "each pod alone": _told("--nnodes=1", "--node-rank=0"),
-        "by the pod's name": _told("--nnodes=4", "--node-rank=\0", "--master-addr=train-0.train"),
+        "c10d gives the numbers": _torchrun_pods(
+            "--nnodes=4", "--node-rank=0", "--rdzv-backend=c10d"
+        ),
+        "each pod alone": _torchrun_pods("--nnodes=1", "--node-rank=0"),
+        "by the pod's name": _torchrun_pods(
+            "--nnodes=4", "--node-rank=\0", "--master-addr=train-0.train"
+        ),
         "the same by right": _facts("3", "WORLD_SIZE", "4"),
     },
     since="0.1",

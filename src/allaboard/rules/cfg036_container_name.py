@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
 
-_NAMES = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}
+_CONTAINER_NAMES = {"TFJob": "tensorflow", "PyTorchJob": "pytorch"}
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     for workload in facts.workloads:
-        expected_name = _NAMES.get(workload.kind)
+        expected_name = _CONTAINER_NAMES.get(workload.kind)
         if expected_name is None:
             continue
         for role in workload.roles:

@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     for job, index, value in facts.spec.tasks():
         address = parse(value.text)
-        if _low(address.port):
+        if _is_privileged(address.port):
             yield _claim(
                 f"{job} {index} has port {address.port}, which only root may bind",
                 (Who(job=job, index=index),),
@@ -42,7 +42,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             )
             return
     port = facts.spec.values.get("master_port")
-    if port is not None and _low(port.text.strip()):
+    if port is not None and _is_privileged(port.text.strip()):
         name = port.origin.variable or port.origin.flag or "the port"
         yield _claim(
             f"{name} is {port.text}, which only root may bind",
@@ -52,7 +52,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
-def _low(port: str) -> bool:
+def _is_privileged(port: str) -> bool:
     return 0 < (whole(port) or 0) < 1024
 
 

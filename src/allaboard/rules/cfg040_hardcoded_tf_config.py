@@ -32,19 +32,19 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
     script = read_script(facts)
-    literals = _literals(script)
+    literals = _literal_variables(script)
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
             continue
-        if "'TF_CONFIG'" not in ast.unparse(node.targets[0]) or _guarded(script, node):
+        if "'TF_CONFIG'" not in ast.unparse(node.targets[0]) or _is_guarded(script, node):
             continue
-        spec = _spec(node.value, literals)
+        spec = _literal_tf_config(node.value, literals)
         if spec is None:
             continue
         task, cluster = spec.get("task"), spec.get("cluster")
         if not isinstance(task, dict) or type(task.get("index")) is not int:
             continue
-        if not isinstance(cluster, dict) or not _several(cluster):
+        if not isinstance(cluster, dict) or not _has_several_hosts(cluster):
             continue
         yield Claim(
             summary=f"the script sets TF_CONFIG itself: whoever runs it is "
@@ -57,7 +57,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         )
 
 
-def _literals(script: Script) -> dict[str, object]:
+def _literal_variables(script: Script) -> dict[str, object]:
     """Names that are assigned one literal, once."""
     literals: dict[str, object] = {}
     assignments: dict[str, int] = {}
@@ -75,14 +75,14 @@ def _literals(script: Script) -> dict[str, object]:
     return {name: value for name, value in literals.items() if assignments.get(name) == 1}
 
 
-def _spec(value: ast.expr, literals: dict[str, object]) -> dict[str, object] | None:
+def _literal_tf_config(value: ast.expr, literals: dict[str, object]) -> dict[str, object] | None:
     import json
 
     if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("dumps") and value.args:
         argument = value.args[0]
         if isinstance(argument, ast.Name):
-            known = literals.get(argument.id)
-            return known if isinstance(known, dict) else None
+            value_of_name = literals.get(argument.id)
+            return value_of_name if isinstance(value_of_name, dict) else None
         try:
             literal = ast.literal_eval(argument)
         except (ValueError, TypeError, RecursionError):
@@ -97,7 +97,7 @@ def _spec(value: ast.expr, literals: dict[str, object]) -> dict[str, object] | N
     return None
 
 
-def _guarded(script: Script, node: ast.AST) -> bool:
+def _is_guarded(script: Script, node: ast.AST) -> bool:
     """Whether it happens only where the environment says nothing."""
     return any(
         isinstance(above, ast.If) and "TF_CONFIG" in ast.unparse(above.test)
@@ -105,7 +105,7 @@ def _guarded(script: Script, node: ast.AST) -> bool:
     )
 
 
-def _several(cluster: dict[object, object]) -> bool:
+def _has_several_hosts(cluster: dict[object, object]) -> bool:
     hosts = {
         parse(address).host
         for tasks in cluster.values()

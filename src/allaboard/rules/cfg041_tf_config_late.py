@@ -16,7 +16,11 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 
-_READS = ("MultiWorkerMirroredStrategy", "ParameterServerStrategy", "TFConfigClusterResolver")
+_TF_CONFIG_READERS = (
+    "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
+    "TFConfigClusterResolver",
+)
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -27,7 +31,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
     script = read_script(facts)
-    readers = [n for name, n in script.calls if name.rpartition(".")[2] in _READS]
+    readers = [n for name, n in script.calls if name.rpartition(".")[2] in _TF_CONFIG_READERS]
     if not readers:
         return
     first_reader = readers[0]

@@ -37,10 +37,10 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from told(facts.problems, "launch", Certainty.LIKELY)
     step, allocation = facts.part("srun"), facts.part("slurm")
-    allocated = _nodes(allocation, most=True)
+    allocated = _node_count(allocation, most=True)
     if step is not None and allocated is not None:
-        yield from _step(step, allocated)
-    step_nodes = _nodes(step) if step is not None and "nnodes" in step.values else allocated
+        yield from _check_step(step, allocated)
+    step_nodes = _node_count(step) if step is not None and "nnodes" in step.values else allocated
     by_srun = step.values.get("launcher") if step is not None else None
     for name in _LAUNCHERS:
         launcher = facts.part(name)
@@ -52,13 +52,13 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             and step_nodes is not None
             and step_nodes[0] > 1
         ):
-            yield from _on_each(name, launcher, step_nodes)
+            yield from _check_each_node(name, launcher, step_nodes)
         available = step_nodes or allocated
         if available is not None:
-            yield from _too_many(name, launcher, available)
+            yield from _check_launcher(name, launcher, available)
 
 
-def _nodes(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | None:
+def _node_count(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | None:
     """How many nodes a part has, the upper end of a range where ``most`` is set."""
     value = part.values.get("nnodes") if part is not None else None
     if value is None:
@@ -68,8 +68,8 @@ def _nodes(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | 
     return (number, value) if number else None
 
 
-def _step(step: PartialSpec, allocated: tuple[int, Value]) -> Iterator[Claim]:
-    requested = _nodes(step)
+def _check_step(step: PartialSpec, allocated: tuple[int, Value]) -> Iterator[Claim]:
+    requested = _node_count(step)
     if requested is not None and requested[0] > allocated[0]:
         name = requested[1].origin.flag
         yield likely(
@@ -79,8 +79,10 @@ def _step(step: PartialSpec, allocated: tuple[int, Value]) -> Iterator[Claim]:
         )
 
 
-def _too_many(name: str, launcher: PartialSpec, available: tuple[int, Value]) -> Iterator[Claim]:
-    requested = _nodes(launcher)
+def _check_launcher(
+    name: str, launcher: PartialSpec, available: tuple[int, Value]
+) -> Iterator[Claim]:
+    requested = _node_count(launcher)
     if requested is not None and requested[0] > available[0]:
         flag = requested[1].origin.flag or name
         yield likely(
@@ -91,7 +93,9 @@ def _too_many(name: str, launcher: PartialSpec, available: tuple[int, Value]) ->
         )
 
 
-def _on_each(name: str, launcher: PartialSpec, step_nodes: tuple[int, Value]) -> Iterator[Claim]:
+def _check_each_node(
+    name: str, launcher: PartialSpec, step_nodes: tuple[int, Value]
+) -> Iterator[Claim]:
     """One command, which srun starts on each of several nodes."""
     count, nodes_value = step_nodes
     value, node = launcher.values.get("nnodes"), launcher.values.get("node_rank")
@@ -109,7 +113,7 @@ def _on_each(name: str, launcher: PartialSpec, step_nodes: tuple[int, Value]) ->
         flag = value.origin.flag or name
         yield likely(
             f"{name} is started on {count} nodes, and {flag} is {value.text}: "
-            f"{_others(count - max_nodes)} no place in the job",
+            f"{_clause_without_place(count - max_nodes)} no place in the job",
             (value, nodes_value),
             f"{flag}=$SLURM_NNODES   # or srun -N {max_nodes} {name} …",
         )
@@ -124,7 +128,7 @@ def _on_each(name: str, launcher: PartialSpec, step_nodes: tuple[int, Value]) ->
         )
 
 
-def _others(number: int) -> str:
+def _clause_without_place(number: int) -> str:
     return "one of them has" if number == 1 else f"{number} of them have"
 
 
@@ -141,7 +145,7 @@ def _facts(allocation: str, step: dict[str, str] | None = None, **launcher: str)
     return ConfigFacts(kind="shell", spec=facts.spec, parts=tuple(parts))
 
 
-_SLOTS = Problem(
+_TOO_FEW_SLOTS = Problem(
     kind="launch",
     said="-np 8 asks for 8 processes, and -H has 4 slots",
     observed="-H a:2,b:2",
@@ -154,7 +158,7 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "slots": (facts_of("shell", problems=(_SLOTS,)), _SLOTS.said),
+        "slots": (facts_of("shell", problems=(_TOO_FEW_SLOTS,)), _TOO_FEW_SLOTS.said),
         "a larger step": (
             _facts("2", {"nnodes": "4"}, nnodes="2"),
             "srun asks for 4 nodes, and the allocation has 2: srun refuses",

@@ -26,15 +26,15 @@ from allaboard.facts import (
 )
 from allaboard.facts.address import join, parse
 
-_RANKS = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")
-_PLACES = ("MASTER_ADDR", "PET_MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
+_RANK_VARIABLES = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")
+_ADDRESS_VARIABLES = ("MASTER_ADDR", "PET_MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
 _ORDINAL = r"\$\{\w+##\*-\}|\$\(hostname *\| *[^)|]+\)|\$\{?JOB_COMPLETION_INDEX\}?"
-_SET = re.compile(
+_RANK_FROM_ORDINAL = re.compile(
     rf"\b(?:RANK|NODE_RANK|JAX_PROCESS_ID)=[\"']?(?:{_ORDINAL})[\"']?(?=[\s;&]|\Z)"
     rf"|--(?:node[-_])?rank[= ][\"']?(?:{_ORDINAL})[\"']?(?=[\s;&]|\Z)"
 )
 """A rank that is the pod's own number as it stands, and no sum or difference."""
-_FLAG = re.compile(r"--master[-_]addr[= ]([\w.-]+)|\bMASTER_ADDR=[\"']?([\w.-]+)")
+_MASTER_ADDRESS = re.compile(r"--master[-_]addr[= ]([\w.-]+)|\bMASTER_ADDR=[\"']?([\w.-]+)")
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
@@ -42,30 +42,33 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
         if workload.kind not in ("StatefulSet", "Job") or not workload.name or workload.first:
             continue
         for role in workload.roles:
-            if not _by_ordinal(role):
+            if not _ranks_by_ordinal(role):
                 continue
-            for value in _places(role):
-                yield from _other(workload, value)
+            for value in _master_addresses(role):
+                yield from _check_address(workload, value)
 
 
-def _by_ordinal(role: Role) -> bool:
+def _ranks_by_ordinal(role: Role) -> bool:
     text = " ".join(w.text for w in role.command)
     if "c10d" in text:
         return False  # any pod may be the one where it meets
-    return any(name in role.computed for name in _RANKS) or _SET.search(text) is not None
+    return (
+        any(name in role.computed for name in _RANK_VARIABLES)
+        or _RANK_FROM_ORDINAL.search(text) is not None
+    )
 
 
-def _places(role: Role) -> Iterator[Value]:
-    yield from (role.env[name] for name in _PLACES if name in role.env)
+def _master_addresses(role: Role) -> Iterator[Value]:
+    yield from (role.env[name] for name in _ADDRESS_VARIABLES if name in role.env)
     for argument in role.command:
-        for match in _FLAG.finditer(argument.text):
+        for match in _MASTER_ADDRESS.finditer(argument.text):
             at = argument.origin
             name = "--master-addr" if match[1] else "MASTER_ADDR"
             origin = Origin(flag=name, file=at.file, line=at.line, column=at.column)
             yield Value(match[1] or match[2], origin)
 
 
-def _other(workload: Workload, value: Value) -> Iterator[Claim]:
+def _check_address(workload: Workload, value: Value) -> Iterator[Claim]:
     parsed = parse(value.text)
     pod, _, domain = parsed.host.partition(".")
     match = re.fullmatch(re.escape(workload.name) + r"-(\d+)", pod)

@@ -29,12 +29,12 @@ from allaboard.facts import (
     Workload,
 )
 
-_NODES = re.compile(r"--nnodes[= ]([0-9]+)(?![:0-9])")
-_PORT = re.compile(
+_NNODES_FLAG = re.compile(r"--nnodes[= ]([0-9]+)(?![:0-9])")
+_MEETING_PORT = re.compile(
     r"--(?:master[-_]port[= ]|rdzv[-_]endpoint[= ]\S+?:)([0-9]+)|\bMASTER_PORT=([0-9]+)"
 )
-_ASKS = re.compile(r"(?:\btest|\[)\s+-[efs]\s+\S|\b(?:cat|ls|stat|grep|head|tail|find)\s")
-_TRAINS = re.compile(
+_ASKS_FOR_FILE = re.compile(r"(?:\btest|\[)\s+-[efs]\s+\S|\b(?:cat|ls|stat|grep|head|tail|find)\s")
+_NAMES_TRAINING = re.compile(
     r"(?<![a-z])(?:steps?|epochs?|loss(?:es)?|checkpoints?|ckpts?|progress|iterations?"
     r"|train(?:ing)?[-_.]?(?:started|began|begun|running))(?![a-z])",
     re.IGNORECASE,
@@ -48,22 +48,22 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
             continue
         for role in workload.roles:
             pod_count = role.replicas.integer
-            if pod_count is not None and pod_count > 1 and _wait_for_all(role, pod_count):
-                yield from _claims(workload, role, pod_count)
+            if pod_count is not None and pod_count > 1 and _is_one_job(role, pod_count):
+                yield from _check_probe(workload, role, pod_count)
 
 
-def _wait_for_all(role: Role, pod_count: int) -> bool:
+def _is_one_job(role: Role, pod_count: int) -> bool:
     """Whether the pods are the members of one job, which begins when the last of them is there."""
     size = role.env.get("WORLD_SIZE")
     if size is not None and size.integer is not None and size.integer >= pod_count:
         return True
-    node_count = _NODES.search(_text(role.command))
+    node_count = _NNODES_FLAG.search(_join_arguments(role.command))
     return node_count is not None and int(node_count[1][:6]) == pod_count
 
 
-def _claims(workload: Workload, role: Role, pod_count: int) -> Iterator[Claim]:
+def _check_probe(workload: Workload, role: Role, pod_count: int) -> Iterator[Claim]:
     ready_port = role.ready_port
-    if ready_port is not None and ready_port.text in _ports(role) and pod_count > 2:
+    if ready_port is not None and ready_port.text in _meeting_ports(role) and pod_count > 2:
         yield _claim(
             workload,
             ready_port,
@@ -71,8 +71,8 @@ def _claims(workload: Workload, role: Role, pod_count: int) -> Iterator[Claim]:
             "started",
             Severity.ERROR,
         )
-    text = _text(role.ready_command)
-    if _ASKS.search(text) and _TRAINS.search(text):
+    text = _join_arguments(role.ready_command)
+    if _ASKS_FOR_FILE.search(text) and _NAMES_TRAINING.search(text):
         probe_value = Value(text[:100], role.ready_command[0].origin)
         yield _claim(
             workload,
@@ -96,14 +96,14 @@ def _claim(workload: Workload, probe_value: Value, consequence: str, severity: S
     )
 
 
-def _ports(role: Role) -> set[str]:
+def _meeting_ports(role: Role) -> set[str]:
     """Where the members meet, as far as it is literal."""
-    ports = {a or b for a, b in _PORT.findall(_text(role.command))}
+    ports = {a or b for a, b in _MEETING_PORT.findall(_join_arguments(role.command))}
     master_port = role.env.get("MASTER_PORT")
     return ports | ({master_port.text} if master_port is not None else set())
 
 
-def _text(arguments: tuple[Value, ...]) -> str:
+def _join_arguments(arguments: tuple[Value, ...]) -> str:
     return " ".join(w.text for w in arguments)
 
 
@@ -123,14 +123,14 @@ def _facts(
     return ManifestFacts(workloads=(workload,))
 
 
-_FILE = "test -f /tmp/step"
+_STEP_FILE_PROBE = "test -f /tmp/step"
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ManifestFacts,
     check=check,
     fires_on={
         "a file of the first step": (
-            _facts(_FILE),
+            _facts(_STEP_FILE_PROBE),
             "StatefulSet train starts its pods in turn, and a pod of it seems to be ready only once it "
             "trains, and then pod 1 is never started",
         ),
@@ -141,14 +141,14 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "all at once": _facts(_FILE, "29500", at_once=True),
+        "all at once": _facts(_STEP_FILE_PROBE, "29500", at_once=True),
         "no probe": _facts(),
         "ready before it trains": _facts("test -f /tmp/ready"),
         "a process that is there": _facts("pgrep -f train.py"),
         "another port": _facts(port="8080"),
         "the second is the last": _facts(port="29500", pod_count="2", size="2"),
-        "one pod": _facts(_FILE, "29500", pod_count="1", size="1"),
-        "each pod for itself": _facts(_FILE, "29500", size="1"),
+        "one pod": _facts(_STEP_FILE_PROBE, "29500", pod_count="1", size="1"),
+        "each pod for itself": _facts(_STEP_FILE_PROBE, "29500", size="1"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -18,12 +18,12 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.script_ast import Script, read_script
 
-_MODELS = frozenset(
+_MODEL_CLASSES = frozenset(
     f"{keras}.{name}"
     for keras in ("tensorflow.keras", "keras", "tensorflow.keras.models", "keras.models")
     for name in ("Sequential", "Model")
 )
-_DEPTH = 8
+_MAX_DEPTH = 8
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -32,8 +32,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for name, call in script.calls:
         ready_made = ".applications." in name and "keras" in name and "()" not in name
-        is_model = name in _MODELS or (ready_made and name.rpartition(".")[2][:1].isupper())
-        if not is_model or _covered(script, call, 0):
+        is_model = name in _MODEL_CLASSES or (ready_made and name.rpartition(".")[2][:1].isupper())
+        if not is_model or _runs_in_scope(script, call, 0):
             continue
         outer = script.function(call)
         if outer is not None and not script.callers(outer):
@@ -47,9 +47,9 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         )
 
 
-def _covered(script: Script, node: ast.AST, depth: int) -> bool:
+def _runs_in_scope(script: Script, node: ast.AST, depth: int) -> bool:
     """Whether the node runs inside a scope, as far as the script itself shows."""
-    if depth > _DEPTH or script.in_scope(node):
+    if depth > _MAX_DEPTH or script.in_scope(node):
         return True
     outer: ast.AST | None = script.function(node)
     holder = next((a for a in script.ancestors(node) if isinstance(a, ast.ClassDef)), None)
@@ -59,7 +59,7 @@ def _covered(script: Script, node: ast.AST, depth: int) -> bool:
         uses = [n for n in script.callers(outer) if isinstance(n, ast.Name)]
     else:
         return False
-    return any(_covered(script, use, depth + 1) for use in uses if use is not node)
+    return any(_runs_in_scope(script, use, depth + 1) for use in uses if use is not node)
 
 
 _HEAD = """import tensorflow as tf

@@ -17,7 +17,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.script_ast import read_script
 
-_RUNS = (
+_RUN_METHODS = (
     "run",
     "experimental_run_v2",
     "schedule",
@@ -31,7 +31,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     tapes = script.called("tensorflow.GradientTape")
     makers = [s for s in script.strategies if "OneDevice" not in script.name(s.func)]
-    if not makers or not tapes or script.methods(*_RUNS):
+    if not makers or not tapes or script.methods(*_RUN_METHODS):
         return
     step = script.function(tapes[0])
     name = step.name if step is not None else "step"

@@ -17,7 +17,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.script_ast import read_script
 
-_WORK = (
+_RUNTIME_STARTERS = (
     "tensorflow.constant",
     "tensorflow.Variable",
     "tensorflow.convert_to_tensor",
@@ -38,7 +38,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     strategy_call = makers[0]
     strategy_function = script.function(strategy_call)
     for name, call in script.calls:
-        starts_runtime = name in _WORK or name.startswith("tensorflow.data.Dataset.")
+        starts_runtime = name in _RUNTIME_STARTERS or name.startswith("tensorflow.data.Dataset.")
         if (
             not starts_runtime
             or call.lineno >= strategy_call.lineno

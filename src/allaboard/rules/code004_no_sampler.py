@@ -25,11 +25,18 @@ from allaboard.formats.python.script_ast import Script, argument, read_script
 
 _LOADER = "torch.utils.data.DataLoader"
 _DDP = "torch.nn.parallel.DistributedDataParallel"
-_SHARDS = ("shard", "split_dataset_by_node", "Subset", "random_split", "split_by_node")
-_SEEDS = ("seed", "manual_seed", "manual_seed_all", "default_rng", "RandomState", "seed_everything")
-_DRAWN = re.compile(r"\brand|\brandom\b|\brng\b|\bnormal\b")
+_SHARDING_NAMES = ("shard", "split_dataset_by_node", "Subset", "random_split", "split_by_node")
+_SEEDING_FUNCTIONS = (
+    "seed",
+    "manual_seed",
+    "manual_seed_all",
+    "default_rng",
+    "RandomState",
+    "seed_everything",
+)
+_RANDOM_DATA = re.compile(r"\brand|\brandom\b|\brng\b|\bnormal\b")
 """Data that is made up by drawing it, as in benchmarks."""
-_DIVIDES = re.compile(r"rank|world|replica|shard|islice|process_index|num_process", re.I)
+_DIVIDES_BY_RANK = re.compile(r"rank|world|replica|shard|islice|process_index|num_process", re.I)
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -38,10 +45,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     group = script.called("torch.distributed.init_process_group") or script.called(_DDP)
     if not loaders or not group or script.launched_by_library:
         return
-    yield from _unused(script, loaders)
+    yield from _check_unused_samplers(script, loaders)
     dataset = argument(loaders[0], "dataset", 0)
-    stream_class = _stream(script, dataset)
-    if _sharded(script, stream_class) or (dataset is not None and _differs(script, dataset)):
+    stream_class = _stream_class(script, dataset)
+    if _is_sharded(script, stream_class) or (
+        dataset is not None and _differs_by_rank(script, dataset)
+    ):
         return
     for call in loaders:
         keywords = {k.arg for k in call.keywords}
@@ -74,7 +83,7 @@ def _fix(dataset: ast.expr | None, stream_class: ast.ClassDef | None) -> str:
     return f"DataLoader({name}, sampler=DistributedSampler({name}), …)"
 
 
-def _made(script: Script, dataset: ast.expr | None) -> list[ast.expr]:
+def _origin_expressions(script: Script, dataset: ast.expr | None) -> list[ast.expr]:
     """The expression, and what its variables were assigned from, a few steps back."""
     expressions = [dataset] if dataset is not None else []
     names: set[str] = set()
@@ -87,49 +96,50 @@ def _made(script: Script, dataset: ast.expr | None) -> list[ast.expr]:
     return expressions
 
 
-def _classes(script: Script, expressions: list[ast.expr]) -> list[ast.ClassDef]:
+def _own_classes(script: Script, expressions: list[ast.expr]) -> list[ast.ClassDef]:
     """The script's own classes that the expressions name."""
     names = {n.id for e in expressions for n in ast.walk(e) if isinstance(n, ast.Name)}
     nodes = ast.walk(script.tree)
     return [n for n in nodes if isinstance(n, ast.ClassDef) and n.name in names]
 
 
-def _stream(script: Script, dataset: ast.expr | None) -> ast.ClassDef | None:
+def _stream_class(script: Script, dataset: ast.expr | None) -> ast.ClassDef | None:
     """The script's own IterableDataset that the loader reads."""
-    for dataset_class in _classes(script, _made(script, dataset)):
+    for dataset_class in _own_classes(script, _origin_expressions(script, dataset)):
         if any(ast.unparse(b).endswith("IterableDataset") for b in dataset_class.bases):
             return dataset_class
     return None
 
 
-def _differs(script: Script, dataset: ast.expr) -> bool:
+def _differs_by_rank(script: Script, dataset: ast.expr) -> bool:
     """Whether each rank has data of its own: made by its rank, or drawn with a seed from it."""
-    expressions = _made(script, dataset)
-    parts: list[ast.AST] = [*expressions, *_classes(script, expressions)]
+    expressions = _origin_expressions(script, dataset)
+    parts: list[ast.AST] = [*expressions, *_own_classes(script, expressions)]
     nodes = [n for part in parts for n in ast.walk(part)]
     if any(isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and script.of_rank(n) for n in nodes):
         return True
     seeded = any(
-        name.rpartition(".")[2] in _SEEDS and any(_by_rank(script, a) for a in call.args)
+        name.rpartition(".")[2] in _SEEDING_FUNCTIONS
+        and any(_contains_rank(script, a) for a in call.args)
         for name, call in script.calls
     )
-    return seeded and any(_DRAWN.search(ast.unparse(part)) for part in parts)
+    return seeded and any(_RANDOM_DATA.search(ast.unparse(part)) for part in parts)
 
 
-def _by_rank(script: Script, value: ast.expr) -> bool:
+def _contains_rank(script: Script, value: ast.expr) -> bool:
     return any(isinstance(n, ast.expr) and script.of_rank(n) for n in ast.walk(value))
 
 
-def _unused(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
+def _check_unused_samplers(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
     """A sampler that is made and handed to nobody, beside a loader that shuffles by itself."""
-    shuffles = [c for c in loaders if _true(argument(c, "shuffle", 2)) and len(c.args) < 4]
+    shuffles = [c for c in loaders if _is_true(argument(c, "shuffle", 2)) and len(c.args) < 4]
     plain = [c for c in shuffles if not {"sampler", None} & {k.arg for k in c.keywords}]
     sampler_assignments = [
-        n for n in ast.walk(script.tree) if isinstance(n, ast.Assign) and _sampler(n.value)
+        n for n in ast.walk(script.tree) if isinstance(n, ast.Assign) and _is_sampler(n.value)
     ]
     for assign in sampler_assignments:
         target = assign.targets[0]
-        if not isinstance(target, ast.Name) or not plain or _used(script, target.id):
+        if not isinstance(target, ast.Name) or not plain or _is_used(script, target.id):
             continue
         yield Claim(
             summary=f"{target.id} is not passed to any DataLoader: every rank reads the whole dataset",
@@ -141,17 +151,17 @@ def _unused(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
         )
 
 
-def _true(node: ast.expr | None) -> bool:
+def _is_true(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
 
-def _sampler(node: ast.expr) -> bool:
+def _is_sampler(node: ast.expr) -> bool:
     name = node.func if isinstance(node, ast.Call) else None
     text = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
     return text == "DistributedSampler"
 
 
-def _used(script: Script, name: str) -> bool:
+def _is_used(script: Script, name: str) -> bool:
     """Whether the variable is read for more than to be told the epoch."""
     for node in ast.walk(script.tree):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
@@ -161,16 +171,18 @@ def _used(script: Script, name: str) -> bool:
     return False
 
 
-def _sharded(script: Script, stream_class: ast.ClassDef | None) -> bool:
+def _is_sharded(script: Script, stream_class: ast.ClassDef | None) -> bool:
     """Whether anything in the script divides the data in another way.
 
     An IterableDataset from elsewhere may; of the script's own (``own``) it can be seen.
     """
     for node in ast.walk(script.tree):
-        if isinstance(node, ast.Name) and (node.id.endswith("Sampler") or node.id in _SHARDS):
+        if isinstance(node, ast.Name) and (
+            node.id.endswith("Sampler") or node.id in _SHARDING_NAMES
+        ):
             return True
         if isinstance(node, ast.Attribute) and (
-            node.attr.endswith("Sampler") or node.attr in _SHARDS
+            node.attr.endswith("Sampler") or node.attr in _SHARDING_NAMES
         ):
             return True
         if isinstance(node, ast.ClassDef) and node is not stream_class and any(
@@ -180,7 +192,7 @@ def _sharded(script: Script, stream_class: ast.ClassDef | None) -> bool:
         if isinstance(node, ast.Slice) and node.step is not None:
             return True  # data[rank::world_size]
     if stream_class is not None:
-        return bool(_DIVIDES.search(ast.unparse(stream_class)))
+        return bool(_DIVIDES_BY_RANK.search(ast.unparse(stream_class)))
     return any("IterableDataset" in full for full in script.names.values())
 
 

@@ -25,9 +25,9 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     samplers = [
         call
         for call in script.called("torch.utils.data.DistributedSampler")
-        if not _unshuffled(argument(call, "shuffle", 3))
+        if not _is_false(argument(call, "shuffle", 3))
     ]
-    epochs = _epochs(script)
+    epochs = _epoch_loop(script)
     if not samplers or epochs is None:
         return
     variable = ast.unparse(epochs.target)
@@ -43,11 +43,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
 
-def _unshuffled(node: ast.expr | None) -> bool:
+def _is_false(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 
-def _epochs(script: Script) -> ast.For | None:
+def _epoch_loop(script: Script) -> ast.For | None:
     """A loop over epochs by its variable's name."""
     for node in ast.walk(script.tree):
         if isinstance(node, ast.For) and "epoch" in ast.unparse(node.target).lower():

@@ -23,10 +23,10 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     if script.launched_by_library:
         return
-    inits = [c for c in script.called("torch.distributed.init_process_group") if _nccl(c)]
-    if not inits or _chosen(script, facts.source):
+    inits = [c for c in script.called("torch.distributed.init_process_group") if _uses_nccl(c)]
+    if not inits or _chooses_device(script, facts.source):
         return
-    default_use = _default_device(script)
+    default_use = _default_device_use(script)
     if default_use is None:
         return
     yield Claim(
@@ -40,20 +40,20 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
 
-def _nccl(call: ast.Call) -> bool:
+def _uses_nccl(call: ast.Call) -> bool:
     backend = argument(call, "backend", 0)
     device = argument(call, "device_id")
     return isinstance(backend, ast.Constant) and backend.value == "nccl" and device is None
 
 
-def _chosen(script: Script, source: str) -> bool:
+def _chooses_device(script: Script, source: str) -> bool:
     """Whether a device is chosen in any way."""
     if "CUDA_VISIBLE_DEVICES" in source or "set_device" in source or "device_ids" in source:
         return True
     return bool(script.called("torch.cuda.device")) or "cuda:" in source
 
 
-def _default_device(script: Script) -> ast.AST | None:
+def _default_device_use(script: Script) -> ast.AST | None:
     """Where the default GPU is used."""
     for call in script.methods("cuda"):
         if not call.args and not call.keywords:

@@ -19,25 +19,25 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.script_ast import Script, read_script
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
-_OTHER_INIT = re.compile(r"init|setup|launch|prepare|spawn|main_worker", re.I)
-_JOINS = ("tensorflow.distribute.", "tensorflow.estimator.", "tensorflow.train.Server",
+_OWN_INIT = re.compile(r"init|setup|launch|prepare|spawn|main_worker", re.I)
+_JOINING_CALLS = ("tensorflow.distribute.", "tensorflow.estimator.", "tensorflow.train.Server",
           "tensorflow.train.ClusterSpec", "tensorflow.tpu.")  # fmt: skip
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    yield from _torch(script)
-    yield from _tensorflow(script, facts.source)
+    yield from _check_torch(script)
+    yield from _check_tensorflow(script, facts.source)
 
 
-def _torch(script: Script) -> Iterator[Claim]:
+def _check_torch(script: Script) -> Iterator[Claim]:
     wraps = script.called(_DDP)
     if not wraps or script.launched_by_library:
         return
     if script.called("torch.distributed.init_process_group"):
         return
     # A helper of the script's own, or of a module of its author, may be what joins.
-    if any(_OTHER_INIT.search(name.rpartition(".")[2]) and "__init__" not in name
+    if any(_OWN_INIT.search(name.rpartition(".")[2]) and "__init__" not in name
            for name, _ in script.calls):  # fmt: skip
         return
     yield Claim(
@@ -50,7 +50,7 @@ def _torch(script: Script) -> Iterator[Claim]:
     )
 
 
-def _tensorflow(script: Script, source: str) -> Iterator[Claim]:
+def _check_tensorflow(script: Script, source: str) -> Iterator[Claim]:
     if "TF_CONFIG" not in source or "tensorflow" not in script.names.values():
         return
     setting = next(
@@ -60,7 +60,7 @@ def _tensorflow(script: Script, source: str) -> Iterator[Claim]:
     )  # fmt: skip
     if not setting or re.search(r"Strategy|estimator|Popen|subprocess|multiprocess", source):
         return
-    if any(name.startswith(_JOINS) for name, _ in script.calls):
+    if any(name.startswith(_JOINING_CALLS) for name, _ in script.calls):
         return
     text = script.lines[setting - 1].strip()[:120]
     from allaboard.facts import Evidence, Place

@@ -17,7 +17,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.script_ast import Script, read_script
 
-_INITS = (
+_INIT_FUNCTIONS = (
     "torch.distributed.init_process_group",
     "tensorflow.distribute.MultiWorkerMirroredStrategy",
     "jax.distributed.initialize",
@@ -26,9 +26,13 @@ _INITS = (
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    for call in script.called(*_INITS):
+    for call in script.called(*_INIT_FUNCTIONS):
         condition = script.rank_condition(call)
-        if condition is None or not _singles_out(condition.test) or _both(script, condition, call):
+        if (
+            condition is None
+            or not _singles_out_ranks(condition.test)
+            or _is_in_both_branches(script, condition, call)
+        ):
             continue
         if any(k.arg == "world_size" and isinstance(k.value, ast.Constant) for k in call.keywords):
             continue  # a world of its own size, of those that it is reached by
@@ -43,7 +47,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         )
 
 
-def _singles_out(test: ast.expr) -> bool:
+def _singles_out_ranks(test: ast.expr) -> bool:
     """Whether it compares with a number: ``rank == 0``, ``local_rank != 0``."""
     for node in ast.walk(test):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
@@ -57,7 +61,7 @@ def _singles_out(test: ast.expr) -> bool:
     return False
 
 
-def _both(script: Script, condition: ast.If, call: ast.Call) -> bool:
+def _is_in_both_branches(script: Script, condition: ast.If, call: ast.Call) -> bool:
     """Whether the other branch calls it too."""
     name = script.name(call.func)
     counts = [

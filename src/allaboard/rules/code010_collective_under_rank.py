@@ -24,7 +24,7 @@ from allaboard.formats.python.collective_calls import ALL, MADE_BY_ALL, TOPS, ga
 from allaboard.formats.python.script_ast import Script, leaves, read_script
 
 
-class _Guarded(NamedTuple):
+class _GuardedCall(NamedTuple):
     """A call that only some ranks reach, and the collective that it enters: itself, or one inside of a
     function of the script."""
 
@@ -39,35 +39,35 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     reach = Reach(script)
-    guarded = list(_guarded(script, reach))
+    guarded = list(_find_guarded_calls(script, reach))
     under: dict[str, set[ast.If]] = {}
     for guarded_call in guarded:
         under.setdefault(guarded_call.name, set()).add(guarded_call.condition)
     for guarded_call in guarded:
         # The pair that lets one rank go first: both halves call it, in branches of their own.
-        if len(under[guarded_call.name]) == 1 and not _other_branch(script, reach, guarded_call):
+        if len(under[guarded_call.name]) == 1 and not _is_on_both_ways(script, reach, guarded_call):
             yield _claim(script, guarded_call)
 
 
-def _guarded(script: Script, reach: Reach) -> Iterator[_Guarded]:
+def _find_guarded_calls(script: Script, reach: Reach) -> Iterator[_GuardedCall]:
     source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in script.calls:
         direct = name in ALL
         if not direct and reach.function(call) is None:
             continue
         condition = script.rank_condition(call)
-        if condition is None or not _about_this_rank(script, reach, condition.test):
+        if condition is None or not _differs_between_ranks(script, reach, condition.test):
             continue
         entered = [(name, call)] if direct else reach.surely(call, ALL)
         if not direct or name not in MADE_BY_ALL:
             entered = [(n, c) for n, c in entered if n not in MADE_BY_ALL]
         for entered_name, inner in entered:
             if gathers(entered_name, source, called) and not of_a_group(entered_name, inner):
-                yield _Guarded(entered_name, call, condition, inner)
+                yield _GuardedCall(entered_name, call, condition, inner)
                 break
 
 
-def _claim(script: Script, guarded_call: _Guarded) -> Claim:
+def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
     short, called_by_all = guarded_call.name.rpartition(".")[2], guarded_call.name in MADE_BY_ALL
     evidence = [script.evidence(guarded_call.call)]
     if guarded_call.condition.lineno != guarded_call.call.lineno:
@@ -82,13 +82,13 @@ def _claim(script: Script, guarded_call: _Guarded) -> Claim:
         f"{script.only_where(guarded_call.call, guarded_call.condition)}: "
         + ("all ranks must call it" if called_by_all else "it waits for all ranks"),
         evidence=tuple(evidence),
-        fix=f"{_alone(script, guarded_call.call)}   # {_where_to(script, guarded_call.call, guarded_call.condition)}",
+        fix=f"{_statement_text(script, guarded_call.call)}   # {_where_to_move(script, guarded_call.call, guarded_call.condition)}",
         certainty=Certainty.LIKELY,
         where=script.place(guarded_call.call),
     )
 
 
-def _alone(script: Script, call: ast.Call) -> str:
+def _statement_text(script: Script, call: ast.Call) -> str:
     """What is to stand elsewhere: its line, if nothing but its statement is in that."""
     statement = script.parents.get(call)
     line = script.text(call)
@@ -98,7 +98,7 @@ def _alone(script: Script, call: ast.Call) -> str:
     return line if alone or call.end_lineno != call.lineno else ast.unparse(call)
 
 
-def _where_to(script: Script, call: ast.Call, condition: ast.If) -> str:
+def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
     if not script.after(call, condition):
         return f"outside of the if of line {condition.lineno}"
     leaving_statement = condition.body[-1]
@@ -111,7 +111,7 @@ def _where_to(script: Script, call: ast.Call, condition: ast.If) -> str:
     return f"move it above the if of line {condition.lineno}: the other ranks {leaving_verb}{line_note}"
 
 
-def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
+def _differs_between_ranks(script: Script, reach: Reach, test: ast.expr) -> bool:
     """Whether the condition can differ between ranks of one group; sizes and flags cannot."""
     if script.ranks.are_set(test):
         return False
@@ -126,7 +126,7 @@ def _about_this_rank(script: Script, reach: Reach, test: ast.expr) -> bool:
     return not any(marker in text for marker in ("group", "_ranks", "ranks", "stage", "pp_", "tp_"))
 
 
-def _other_branch(script: Script, reach: Reach, guarded_call: _Guarded) -> bool:
+def _is_on_both_ways(script: Script, reach: Reach, guarded_call: _GuardedCall) -> bool:
     """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
     # Where the collective is a function's, any other on the other way may be its partner.
     collectives = frozenset([guarded_call.name]) if guarded_call.inner is guarded_call.call else ALL

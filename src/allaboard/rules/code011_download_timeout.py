@@ -17,10 +17,16 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.script_ast import Script, argument, read_script
 
-SHORT = 300.0
+SHORT_TIMEOUT_S = 300.0
 """Seconds below which a timeout counts as short for a download."""
 
-_UNITS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0, "days": 86400.0, "milliseconds": 1e-3}
+_UNIT_SECONDS = {
+    "seconds": 1.0,
+    "minutes": 60.0,
+    "hours": 3600.0,
+    "days": 86400.0,
+    "milliseconds": 1e-3,
+}
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -28,8 +34,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     inits = script.called("torch.distributed.init_process_group")
     if not inits or not script.called("torch.distributed.barrier"):
         return
-    seconds = _seconds(script, argument(inits[0], "timeout"))
-    if seconds is None or seconds >= SHORT:
+    seconds = _timedelta_seconds(script, argument(inits[0], "timeout"))
+    if seconds is None or seconds >= SHORT_TIMEOUT_S:
         return
     for name, call in script.calls:
         fetches = "download" in name.lower() or any(
@@ -48,18 +54,18 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             return
 
 
-def _seconds(script: Script, node: ast.expr | None) -> float | None:
+def _timedelta_seconds(script: Script, node: ast.expr | None) -> float | None:
     """The length of a literal timedelta."""
     if not isinstance(node, ast.Call) or not script.name(node.func).endswith("timedelta"):
         return None
     total = 0.0
     for keyword in node.keywords:
         value = keyword.value
-        if keyword.arg not in _UNITS or not isinstance(value, ast.Constant):
+        if keyword.arg not in _UNIT_SECONDS or not isinstance(value, ast.Constant):
             return None
         if not isinstance(value.value, (int, float)):
             return None
-        total += value.value * _UNITS[keyword.arg]
+        total += value.value * _UNIT_SECONDS[keyword.arg]
     return total if node.keywords else None
 
 

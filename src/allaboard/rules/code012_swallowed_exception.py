@@ -18,9 +18,19 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.script_ast import Script, read_script
 
-_STEPS = ("backward", "all_reduce", "barrier", "experimental_run_v2", "apply_gradients")
-_TELLS = ("print", "warn", "warning", "info", "error", "exception", "debug", "write", "print_exc")
-_BROAD = ("Exception", "BaseException", "RuntimeError")
+_STEP_CALLS = ("backward", "all_reduce", "barrier", "experimental_run_v2", "apply_gradients")
+_LOGGING_CALLS = (
+    "print",
+    "warn",
+    "warning",
+    "info",
+    "error",
+    "exception",
+    "debug",
+    "write",
+    "print_exc",
+)
+_BROAD_EXCEPTIONS = ("Exception", "BaseException", "RuntimeError")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -28,12 +38,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not script.distributed:
         return
     for node in ast.walk(script.tree):
-        if not isinstance(node, ast.Try) or not _trains(script, node):
+        if not isinstance(node, ast.Try) or not _is_training_step(script, node):
             continue
         if not any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(node)):
             continue
         for handler in node.handlers:
-            if _broad(handler) and _goes_on(handler):
+            if _is_broad(handler) and _only_logs(handler):
                 yield Claim(
                     summary="an exception in the training step is swallowed, and this rank goes on "
                     "without its peers",
@@ -45,23 +55,23 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 )
 
 
-def _trains(script: Script, node: ast.Try) -> bool:
+def _is_training_step(script: Script, node: ast.Try) -> bool:
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
-        and (n.func.attr in _STEPS or script.name(n.func).endswith("Strategy().run"))
+        and (n.func.attr in _STEP_CALLS or script.name(n.func).endswith("Strategy().run"))
         for statement in node.body
         for n in ast.walk(statement)
     )
 
 
-def _broad(handler: ast.ExceptHandler) -> bool:
+def _is_broad(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
-    return any(name in ast.unparse(handler.type) for name in _BROAD)
+    return any(name in ast.unparse(handler.type) for name in _BROAD_EXCEPTIONS)
 
 
-def _goes_on(handler: ast.ExceptHandler) -> bool:
+def _only_logs(handler: ast.ExceptHandler) -> bool:
     """Whether the handler surely does nothing more than to tell of it and to count."""
     for statement in handler.body:
         if isinstance(statement, (ast.Pass, ast.Continue, ast.AugAssign)):
@@ -69,7 +79,7 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         function_name = ast.unparse(statement.value.func).rpartition(".")[2]
-        if function_name not in _TELLS:
+        if function_name not in _LOGGING_CALLS:
             return False
     return True
 

@@ -21,11 +21,13 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.facts.address import only_here
 from allaboard.formats.python.script_ast import Function, Script, argument, read_script
 
-_CHOICE = re.compile(r"random|randint|free_port|find_port|open_port|getpid|gethostname|time\.time")
-_RANK = re.compile(
+_CHOSEN_BY_PROCESS = re.compile(
+    r"random|randint|free_port|find_port|open_port|getpid|gethostname|time\.time"
+)
+_RANK_NAME = re.compile(
     r"(?:global_|local_|proc_|process_|worker_)?rank|(?:process|proc|worker)_id|RANK|LOCAL_RANK"
 )
-_JOIN = "torch.distributed.init_process_group"
+_INIT = "torch.distributed.init_process_group"
 
 Setting = tuple[ast.Assign, str]
 """An assignment to os.environ, and which of the two variables it sets."""
@@ -33,15 +35,15 @@ Setting = tuple[ast.Assign, str]
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    inits = script.called(_JOIN)
+    inits = script.called(_INIT)
     if not inits:
         return
-    settings = list(_settings(script))
-    yield from _chosen(script, settings, inits, facts.source)
-    yield from _written_twice(script, settings, inits)
+    settings = list(_find_settings(script))
+    yield from _check_own_choice(script, settings, inits, facts.source)
+    yield from _check_two_functions(script, settings, inits)
 
 
-def _settings(script: Script) -> Iterator[Setting]:
+def _find_settings(script: Script) -> Iterator[Setting]:
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
             continue
@@ -51,15 +53,15 @@ def _settings(script: Script) -> Iterator[Setting]:
             yield node, name
 
 
-def _chosen(
+def _check_own_choice(
     script: Script, settings: list[Setting], inits: list[ast.Call], source: str
 ) -> Iterator[Claim]:
     """A value that is another one in each process, by chance or by its rank."""
     homes = {script.function(call) for call in inits}
     spawned = bool(script.methods("spawn", "Process")) or "spawn(" in source
     for node, name in settings:
-        by_rank = _from_rank(node.value)
-        if not by_rank and not _CHOICE.search(ast.unparse(node.value)):
+        by_rank = _is_computed_from_rank(node.value)
+        if not by_rank and not _CHOSEN_BY_PROCESS.search(ast.unparse(node.value)):
             continue
         home = script.function(node)
         if home not in homes or script.rank_condition(node) is not None:
@@ -76,7 +78,7 @@ def _chosen(
         )
 
 
-def _from_rank(value: ast.expr) -> bool:
+def _is_computed_from_rank(value: ast.expr) -> bool:
     """Whether the rank is added to, or put into, the value; a choice by it (`a if rank == 0 else b`,
     `hosts[rank]`) may be right."""
     for node in ast.walk(value):
@@ -89,19 +91,19 @@ def _from_rank(value: ast.expr) -> bool:
         for part in ast.iter_child_nodes(node)
     ]
     return any(
-        _RANK.fullmatch(p.id if isinstance(p, ast.Name) else p.attr)
+        _RANK_NAME.fullmatch(p.id if isinstance(p, ast.Name) else p.attr)
         for part in parts
         for p in ast.walk(part)
         if isinstance(p, (ast.Name, ast.Attribute))
     )
 
 
-def _written_twice(
+def _check_two_functions(
     script: Script, settings: list[Setting], inits: list[ast.Call]
 ) -> Iterator[Claim]:
     """Two functions that each join as another rank, and meet elsewhere."""
     first_settings: dict[str, tuple[ast.Assign, str, Function]] = {}
-    ranks = {script.function(call): _rank(call) for call in inits}
+    ranks = {script.function(call): _literal_rank(call) for call in inits}
     for node, name in settings:
         home, value = script.function(node), node.value
         if home is None or ranks.get(home) is None or not isinstance(value, ast.Constant):
@@ -122,7 +124,7 @@ def _written_twice(
         )
 
 
-def _rank(call: ast.Call) -> int | None:
+def _literal_rank(call: ast.Call) -> int | None:
     rank_argument = argument(call, "rank", 4)
     value = rank_argument.value if isinstance(rank_argument, ast.Constant) else None
     return value if isinstance(value, int) else None
@@ -135,8 +137,8 @@ def setup(rank):
     INSIDE
     dist.init_process_group("gloo", rank=rank, world_size=2)
 """
-_RANDOM = "os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))"
-_TWO = """import os
+_RANDOM_PORT = "os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))"
+_TWO_FUNCTIONS = """import os
 import torch.distributed as dist
 def first():
     os.environ["MASTER_PORT"] = "29500"
@@ -152,7 +154,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "in each process": (
-            ScriptFacts(source=_SETUP.replace("INSIDE", _RANDOM)),
+            ScriptFacts(source=_SETUP.replace("INSIDE", _RANDOM_PORT)),
             "each process chooses MASTER_PORT by itself before it joins: no two will agree",
         ),
         "from the rank": (
@@ -163,14 +165,14 @@ RULE = Rule(
             "agree",
         ),
         "two functions": (
-            ScriptFacts(source=_TWO),
+            ScriptFacts(source=_TWO_FUNCTIONS),
             "second sets MASTER_PORT to 29501, first to 29500: ranks 0 and 1 will not meet",
         ),
     },
     silent_on={
         "in the parent": ScriptFacts(
             source=_SETUP.replace("INSIDE", "pass")
-            + f"def main():\n    {_RANDOM}\n    mp.spawn(setup, nprocs=2)\n"
+            + f"def main():\n    {_RANDOM_PORT}\n    mp.spawn(setup, nprocs=2)\n"
         ),
         "a constant": ScriptFacts(
             source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = '29500'")
@@ -189,7 +191,7 @@ RULE = Rule(
                 "os.environ['MASTER_PORT'] = str(10000 + int(os.environ['SLURM_JOB_ID']) % 9000)",
             )
         ),
-        "the same in two functions": ScriptFacts(source=_TWO.replace("29501", "29500")),
+        "the same in two functions": ScriptFacts(source=_TWO_FUNCTIONS.replace("29501", "29500")),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

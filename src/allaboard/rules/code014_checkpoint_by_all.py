@@ -25,7 +25,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for call in script.called("torch.save"):
         path = argument(call, "f", 1)
-        if path is None or not _one_path(script, path) or _alone(script, call, 0):
+        if (
+            path is None
+            or not _is_same_on_all_ranks(script, path)
+            or _is_reached_by_one_rank(script, call, 0)
+        ):
             continue
         yield Claim(
             summary=f"every rank saves to {ast.unparse(path)[:60]}",
@@ -37,7 +41,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         )
 
 
-def _one_path(script: Script, path: ast.expr) -> bool:
+def _is_same_on_all_ranks(script: Script, path: ast.expr) -> bool:
     """Whether the text of the path surely is the same on all ranks."""
     for node in ast.walk(path):
         if isinstance(node, ast.Name):
@@ -49,7 +53,7 @@ def _one_path(script: Script, path: ast.expr) -> bool:
     return True
 
 
-def _alone(script: Script, node: ast.AST, depth: int) -> bool:
+def _is_reached_by_one_rank(script: Script, node: ast.AST, depth: int) -> bool:
     """Whether one rank alone gets here, in this function or at all places that call it."""
     if script.rank_condition(node) is not None:
         return True
@@ -60,7 +64,7 @@ def _alone(script: Script, node: ast.AST, depth: int) -> bool:
     # Called by nobody here, or as a method of an object: who calls it cannot be seen.
     if not uses or isinstance(script.parents.get(outer), ast.ClassDef):
         return True
-    return any(_alone(script, use, depth + 1) for use in uses)
+    return any(_is_reached_by_one_rank(script, use, depth + 1) for use in uses)
 
 
 _HEAD = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("gloo")\n'

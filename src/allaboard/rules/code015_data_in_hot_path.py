@@ -21,13 +21,13 @@ from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.script_ast import Script, read_script
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_TRAINS = ("backward", "apply_gradients", "train_on_batch")
-_DEEP = 3
+_TRAINING_CALLS = ("backward", "apply_gradients", "train_on_batch")
+_MAX_CALL_DEPTH = 3
 """Functions that call one another until the one that trains."""
-_NO_DATA = ("parameters", "buffers", "modules", "children", "values", "keys", "items",
+_METHODS_WITHOUT_DATA = ("parameters", "buffers", "modules", "children", "values", "keys", "items",
             "named_parameters", "named_buffers", "named_modules")  # fmt: skip
 """Methods whose first element is taken to look at a device or a gradient."""
-_DISTRIBUTES = ("experimental_distribute_dataset", "distribute_datasets_from_function")
+_DISTRIBUTING_METHODS = ("experimental_distribute_dataset", "distribute_datasets_from_function")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -35,10 +35,15 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not script.distributed:
         return
     for name, call in script.calls:
-        loop = _loop(script, call)
+        loop = _innermost_loop(script, call)
         if loop is None:
             continue
-        if name == "next" and call.args and _fresh(script, call.args[0]) and _steps(script, loop):
+        if (
+            name == "next"
+            and call.args
+            and _is_new_iterator(script, call.args[0])
+            and _is_training_loop(script, loop)
+        ):
             yield _claim(
                 script,
                 call,
@@ -48,9 +53,9 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             )
         elif (
             isinstance(call.func, ast.Attribute)
-            and call.func.attr in _DISTRIBUTES
-            and _steps(script, loop)
-            and not _consumed_inside(loop)
+            and call.func.attr in _DISTRIBUTING_METHODS
+            and _is_training_loop(script, loop)
+            and not _has_inner_loop(loop)
         ):
             yield _claim(
                 script,
@@ -60,7 +65,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             )
 
 
-def _loop(script: Script, node: ast.AST) -> ast.AST | None:
+def _innermost_loop(script: Script, node: ast.AST) -> ast.AST | None:
     """The innermost loop around a node, within its function."""
     child = node
     for above in script.ancestors(node):
@@ -72,7 +77,7 @@ def _loop(script: Script, node: ast.AST) -> ast.AST | None:
     return None
 
 
-def _fresh(script: Script, node: ast.expr) -> bool:
+def _is_new_iterator(script: Script, node: ast.expr) -> bool:
     """Whether it is a new iterator over data; one over a model's parameters or a mapping is none."""
     if not isinstance(node, ast.Call) or script.name(node.func) != "iter" or not node.args:
         return False
@@ -82,26 +87,26 @@ def _fresh(script: Script, node: ast.expr) -> bool:
         if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute)
         else ""
     )
-    return called not in _NO_DATA
+    return called not in _METHODS_WITHOUT_DATA
 
 
-def _steps(script: Script, loop: ast.AST) -> bool:
+def _is_training_loop(script: Script, loop: ast.AST) -> bool:
     """Whether the loop trains: itself, or by functions of the script's that it calls or hands on
     (`strategy.run(step, …)`)."""
     functions = [
         n for n in ast.walk(script.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     train: set[str] = set()
-    for _ in range(_DEEP):
-        train |= {f.name for f in functions if _trains(f, train)}
-    return _trains(loop, train)
+    for _ in range(_MAX_CALL_DEPTH):
+        train |= {f.name for f in functions if _calls_training(f, train)}
+    return _calls_training(loop, train)
 
 
-def _trains(node: ast.AST, functions: set[str]) -> bool:
+def _calls_training(node: ast.AST, functions: set[str]) -> bool:
     for call in ast.walk(node):
         if not isinstance(call, ast.Call):
             continue
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _TRAINS:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _TRAINING_CALLS:
             return True
         used = [call.func, *call.args]
         if any(isinstance(n, ast.Name) and n.id in functions for n in used):
@@ -109,7 +114,7 @@ def _trains(node: ast.AST, functions: set[str]) -> bool:
     return False
 
 
-def _consumed_inside(loop: ast.AST) -> bool:
+def _has_inner_loop(loop: ast.AST) -> bool:
     """An inner loop runs through the data: then the outer one counts epochs."""
     return any(isinstance(n, _LOOPS) for n in ast.walk(loop) if n is not loop)
 

@@ -25,7 +25,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     if not script.called("torch.distributed.init_process_group"):
         return
-    set_here = dict(_literals(script))
+    set_here = dict(_top_level_numbers(script))
     rank, size = set_here.get("RANK"), set_here.get("WORLD_SIZE")
     if rank is None or size is None or size[1] < 2:
         return
@@ -40,7 +40,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     )
 
 
-def _literals(script: Script) -> Iterator[tuple[str, tuple[ast.Assign, int]]]:
+def _top_level_numbers(script: Script) -> Iterator[tuple[str, tuple[ast.Assign, int]]]:
     """Variables that the script's own top level sets to a number, under no condition."""
     for node in script.tree.body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):

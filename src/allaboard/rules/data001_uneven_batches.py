@@ -34,13 +34,13 @@ from allaboard.facts.samples import REDUCE, USER, job, stack, stalled
 
 def check(view: JobView) -> Iterator[Claim]:
     uneven_pass = uneven(view)
-    if uneven_pass is not None and _harms(view, uneven_pass):
+    if uneven_pass is not None and _does_harm(view, uneven_pass):
         yield _claim(uneven_pass)
 
 
-def _harms(view: JobView, uneven_pass: Uneven) -> bool:
+def _does_harm(view: JobView, uneven_pass: Uneven) -> bool:
     """Somebody who had more waits in vain, lost its peer, or calls what the others do not."""
-    more = {m.called for m, _ in uneven_pass.more if _in_it(m, uneven_pass)}
+    more = {m.called for m, _ in uneven_pass.more if _is_in_pass(m, uneven_pass)}
     if any(m.called in more and has_failed(m) and has_lost_peer(m) for m in view.members):
         return True
     fewer = {m.called for m in uneven_pass.fewer}
@@ -54,7 +54,7 @@ def _harms(view: JobView, uneven_pass: Uneven) -> bool:
     return any(m.called in fewer for d in find_differences(view) for m, _ in d.calls)
 
 
-def _in_it(member: Member, uneven_pass: Uneven) -> bool:
+def _is_in_pass(member: Member, uneven_pass: Uneven) -> bool:
     """Whether it is still in that pass: who is past it has missed nobody there."""
     return any(
         p.place == uneven_pass.place and p.pass_ == uneven_pass.pass_ != p.ended
@@ -83,20 +83,20 @@ def _claim(uneven_pass: Uneven) -> Claim:
     )
 
 
-def _at(rank: int, batches: int, whole: int = 0) -> Member:
+def _reader(rank: int, batches: int, whole: int = 0) -> Member:
     loop = Loop(PLACE, 1, batches, 1 if whole else 0, whole)
     return reading(rank, loops=(loop,))
 
 
-def _waits(rank: int, batches: int) -> Member:
-    return msgspec.structs.replace(_at(rank, batches), stack=stack(REDUCE, USER))
+def _waiting_reader(rank: int, batches: int) -> Member:
+    return msgspec.structs.replace(_reader(rank, batches), stack=stack(REDUCE, USER))
 
 
-_DONE = (Loop(PLACE, 1, 12, 1, 12),)
+_FINISHED_PASS = (Loop(PLACE, 1, 12, 1, 12),)
 
 
-def _waits_past(rank: int) -> Member:
-    return msgspec.structs.replace(_waits(rank, 13), loops=(Loop(PLACE, 1, 13, 1, 13),))
+def _waiting_past_pass(rank: int) -> Member:
+    return msgspec.structs.replace(_waiting_reader(rank, 13), loops=(Loop(PLACE, 1, 13, 1, 13),))
 
 
 RULE = Rule(
@@ -106,24 +106,30 @@ RULE = Rule(
     needs=("loops",),
     fires_on={
         "the others wait": (
-            stalled(_waits(0, 13), _at(1, 12, 12), _waits(2, 13)),
+            stalled(_waiting_reader(0, 13), _reader(1, 12, 12), _waiting_reader(2, 13)),
             "worker 1 had 12 batches in pass 1 at train.py:30 in train, others 13 and perhaps more: they "
             "wait for it in the next step",
         ),
     },
     silent_on={
-        "nobody waits": job(_at(0, 13), _at(1, 12, 12), _at(2, 13)),
-        "all had the same": stalled(_waits(0, 12), _at(1, 12, 12), _waits(2, 12)),
+        "nobody waits": job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
+        "all had the same": stalled(
+            _waiting_reader(0, 12), _reader(1, 12, 12), _waiting_reader(2, 12)
+        ),
         "all are past it, and one saves": stalled(
-            _at(0, 13, 13), msgspec.structs.replace(_waits(1, 12), loops=_DONE), _waits_past(2)
+            _reader(0, 13, 13),
+            msgspec.structs.replace(_waiting_reader(1, 12), loops=_FINISHED_PASS),
+            _waiting_past_pass(2),
         ),
         "who had fewer waits with them, for a third": stalled(
-            _waits(0, 13),
-            msgspec.structs.replace(_at(1, 12, 12), stack=stack(REDUCE, USER)),
-            _at(2, 13),
+            _waiting_reader(0, 13),
+            msgspec.structs.replace(_reader(1, 12, 12), stack=stack(REDUCE, USER)),
+            _reader(2, 13),
         ),
         "one evaluates alone": stalled(
-            _waits(0, 13), reading(1, loops=(Loop(USER, 1, 12, 1, 12),)), _waits(2, 13)
+            _waiting_reader(0, 13),
+            reading(1, loops=(Loop(USER, 1, 12, 1, 12),)),
+            _waiting_reader(2, 13),
         ),
     },
     since="0.1",

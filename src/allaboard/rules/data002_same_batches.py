@@ -57,12 +57,12 @@ def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
     )
 
 
-_SAME = tuple(reading(r, 11, 12, 13, 14) for r in range(3))
+_SAME_BATCHES = tuple(reading(r, 11, 12, 13, 14) for r in range(3))
 
 
-def _by_hand(rank_count: int) -> JobView:
+def _without_ddp(rank_count: int) -> JobView:
     """The same data by right: a model that is shared out calls other collectives."""
-    members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME[:rank_count])
+    members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME_BATCHES[:rank_count])
     return job(*members)
 
 
@@ -72,13 +72,16 @@ RULE = Rule(
     check=check,
     needs=("loops",),
     fires_on={
-        "no sampler": (job(*_SAME), "all 3 ranks read the same batches at train.py:30 in train"),
+        "no sampler": (
+            job(*_SAME_BATCHES),
+            "all 3 ranks read the same batches at train.py:30 in train",
+        ),
     },
     silent_on={
         "each its own": job(*(reading(r, 11 + r, 21 + r, 31 + r) for r in range(3))),
-        "one of three differs": job(*_SAME[:2], reading(2, 21, 22, 23, 24)),
+        "one of three differs": job(*_SAME_BATCHES[:2], reading(2, 21, 22, 23, 24)),
         "a benchmark on zeros": job(*(reading(r, 7, 7, 7, 7) for r in range(3))),
-        "ranks share one model": _by_hand(3),
+        "ranks share one model": _without_ddp(3),
         "on a device": job(*(reading(r, 0, 0, 0, 0) for r in range(3))),
         "two batches only": job(*(reading(r, 11, 12) for r in range(3))),
     },

@@ -33,10 +33,12 @@ def check(view: JobView) -> Iterator[Claim]:
         if len(comparable) >= SEEN and len(rows) == 1:
             sizes = next(iter(rows))
             if len(set(sizes)) > 1:
-                yield _claim([m for m, p in _members(view, comparable[0])], sizes, comparable)
+                yield _claim(
+                    [m for m, p in _members_at_loader(view, comparable[0])], sizes, comparable
+                )
 
 
-def _members(view: JobView, side: Side) -> list[tuple[Member, object]]:
+def _members_at_loader(view: JobView, side: Side) -> list[tuple[Member, object]]:
     return [(m, p) for m in view.members for p in m.loops if p.place == side.place]
 
 

@@ -22,17 +22,17 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import job, member
 
-NOTE = "replica rows"
-LEAST = 8
+REPLICA_ROWS_NOTE = "replica rows"
+MIN_BATCHES = 8
 """Batches that must have been looked at: the last of a pass may be smaller."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for member in view.members:
-        if NOTE not in member.notes:
+        if REPLICA_ROWS_NOTE not in member.notes:
             continue
-        counts = member.notes[NOTE].split(";")
-        if len(counts) == 4 and counts[0].isdigit() and int(counts[0]) >= LEAST:
+        counts = member.notes[REPLICA_ROWS_NOTE].split(";")
+        if len(counts) == 4 and counts[0].isdigit() and int(counts[0]) >= MIN_BATCHES:
             batches, uneven = int(counts[0]), counts[1] == counts[0]
             rows, empty = counts[2].split(), counts[3].split()
             idle = [str(i) for i, count in enumerate(empty) if count == counts[0]]
@@ -62,8 +62,8 @@ def _claim(member: Member, batches: int, rows: list[str], idle: list[str]) -> Cl
     )
 
 
-def _noted(text: str) -> JobView:
-    return job(member(0, notes={NOTE: text}))
+def _with_note(text: str) -> JobView:
+    return job(member(0, notes={REPLICA_ROWS_NOTE: text}))
 
 
 RULE = Rule(
@@ -72,19 +72,19 @@ RULE = Rule(
     check=check,
     fires_on={
         "fewer rows than replicas": (
-            _noted("8;8;1 1 0 0;0 0 8 8"),
+            _with_note("8;8;1 1 0 0;0 0 8 8"),
             "worker 0: replicas 2, 3 of 4 get no rows of any batch",
         ),
         "no multiple": (
-            _noted("16;16;3 3 1;0 0 0"),
+            _with_note("16;16;3 3 1;0 0 0"),
             "worker 0: its 3 replicas get different numbers of rows of every batch",
         ),
     },
     silent_on={
-        "even": _noted("8;0;8 8;0 0"),
-        "the last of a pass is smaller": _noted("8;1;8 2;0 0"),
-        "too few looked at": _noted("4;4;1 0;0 4"),
-        "something else": _noted("many"),
+        "even": _with_note("8;0;8 8;0 0"),
+        "the last of a pass is smaller": _with_note("8;1;8 2;0 0"),
+        "too few looked at": _with_note("4;4;1 0;0 4"),
+        "something else": _with_note("many"),
     },
     since="0.1",
     drill=("empty-replicas", "uneven-replicas"),

@@ -25,7 +25,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
 from allaboard.facts.samples import REDUCE, USER, stack
 
-PLACES = 3
+MAX_SHOWN_PLACES = 3
 """Places of the odd ones out that the sentence tells."""
 
 
@@ -40,43 +40,46 @@ def check(dumps: Dumps) -> Iterator[Claim]:
     unranked = [dumps.unnamed.get(n, Who(index=-1)) for n in numbers if n >= FIRST_UNRANKED_NUMBER]
     outlier_numbers = sorted(n for g in outlier_groups.outliers for n in g.ranks)
     evidence = [
-        Evidence(f"{describe_processes(g.ranks, dumps.unnamed)}: {g.frames[0]}{_user(g)}", "stacks")
+        Evidence(
+            f"{describe_processes(g.ranks, dumps.unnamed)}: {g.frames[0]}{_caller_clause(g)}",
+            "stacks",
+        )
         for g in (*outlier_groups.outliers[:2], outlier_groups.waiting[0])
     ]
     if unranked:
         which = "these processes have" if len(unranked) > 1 else "this process has"
         evidence[2:2] = [Evidence(f"which rank {which}, and of how many, no dump tells", "stacks")]
     yield Claim(
-        summary=_summary(outlier_groups, dumps),
+        summary=_summarize(outlier_groups, dumps),
         who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in outlier_numbers[:64]),
         evidence=tuple(evidence),
-        fix=_again(unranked, len(unranked) < len(numbers)),
+        fix=_next_step(unranked, len(unranked) < len(numbers)),
         severity=Severity.WARNING,
         certainty=Certainty.UNKNOWN if unranked else Certainty.LIKELY,
     )
 
 
-def _summary(outlier_groups: Outliers, dumps: Dumps) -> str:
+def _summarize(outlier_groups: Outliers, dumps: Dumps) -> str:
     waiting = [n for g in outlier_groups.waiting for n in g.ranks]
     first_group, *other_groups = outlier_groups.outliers
     where = "somewhere else" if outlier_groups.are_elsewhere else "in another place"
     parts = [
         f"{describe_processes(waiting, dumps.unnamed)} {'wait' if len(waiting) > 1 else 'waits'} "
-        f"{_what(outlier_groups.waiting[0])}",
+        f"{_describe_wait(outlier_groups.waiting[0])}",
         f"{describe_processes(first_group.ranks, dumps.unnamed)} {'are' if len(first_group.ranks) > 1 else 'is'} "
-        f"{where}: {_at(first_group)}",
+        f"{where}: {_describe_place(first_group)}",
         *(
-            f"{describe_processes(g.ranks, dumps.unnamed)}: {_at(g)}"
-            for g in other_groups[: PLACES - 1]
+            f"{describe_processes(g.ranks, dumps.unnamed)}: {_describe_place(g)}"
+            for g in other_groups[: MAX_SHOWN_PLACES - 1]
         ),
     ]
-    places_left = len(other_groups[PLACES - 1 :])
+    places_left = len(other_groups[MAX_SHOWN_PLACES - 1 :])
     return "; ".join(
         [*parts, *([f"and others at {places_left} more places"] if places_left else [])]
     )
 
 
-def _again(unranked: Sequence[Who], some_ranked: bool) -> str:
+def _next_step(unranked: Sequence[Who], some_ranked: bool) -> str:
     """What to do next: whose rank is not known can say it while it lives."""
     if not unranked:
         return "take the dumps again: a rank that is still at the same place is stuck there"
@@ -89,19 +92,19 @@ def _again(unranked: Sequence[Who], some_ranked: bool) -> str:
     return "take the dumps again, in files that are called rank0.txt, rank1.txt: who is still there is stuck"
 
 
-def _at(group: StackGroup) -> str:
+def _describe_place(group: StackGroup) -> str:
     return f"{group.spot} at {group.user}" if group.user is not None else str(group.spot)
 
 
-def _what(group: StackGroup) -> str:
+def _describe_wait(group: StackGroup) -> str:
     return f"{group.spot} ({group.frames[0].function})"
 
 
-def _user(group: StackGroup) -> str:
+def _caller_clause(group: StackGroup) -> str:
     return f", called at {group.user}" if group.user not in (None, group.frames[0]) else ""
 
 
-_WAITS, _OWN = stack(REDUCE, USER), stack(USER)
+_IN_COLLECTIVE, _IN_OWN_CODE = stack(REDUCE, USER), stack(USER)
 _PIDS = {FIRST_UNRANKED_NUMBER + n: Who(job="process", index=-1, pid=4242 + n) for n in range(3)}
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -109,20 +112,25 @@ RULE = Rule(
     check=check,
     fires_on={
         "one is in its own code": (
-            Dumps(stacks={0: _WAITS, 1: _OWN, 2: _WAITS}),
+            Dumps(stacks={0: _IN_COLLECTIVE, 1: _IN_OWN_CODE, 2: _IN_COLLECTIVE}),
             "ranks 0,2 wait in a collective (all_reduce); rank 1 is somewhere else: "
             "in its own code at train.py:41 in train",
         ),
         "of processes, whose ranks no dump tells": (
-            Dumps(stacks=dict(zip(_PIDS, (_OWN, _WAITS, _WAITS), strict=True)), unnamed=_PIDS),
+            Dumps(
+                stacks=dict(
+                    zip(_PIDS, (_IN_OWN_CODE, _IN_COLLECTIVE, _IN_COLLECTIVE), strict=True)
+                ),
+                unnamed=_PIDS,
+            ),
             "pids 4243, 4244 (ranks unknown) wait in a collective (all_reduce); pid 4242 (rank unknown) is "
             "somewhere else: in its own code at train.py:41 in train",
         ),
     },
     silent_on={
-        "all wait": Dumps(stacks=dict.fromkeys(range(3), _WAITS)),
-        "all compute": Dumps(stacks=dict.fromkeys(range(3), _OWN)),
-        "one process alone": Dumps(stacks={0: _OWN}),
+        "all wait": Dumps(stacks=dict.fromkeys(range(3), _IN_COLLECTIVE)),
+        "all compute": Dumps(stacks=dict.fromkeys(range(3), _IN_OWN_CODE)),
+        "one process alone": Dumps(stacks={0: _IN_OWN_CODE}),
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",

@@ -53,22 +53,22 @@ def check(recording: Recording) -> Iterator[Claim]:
         )
 
 
-_TWO = [recorded(r, n) for r in range(3) for n in (1, 2)]
+_TWO_COLLECTIVES = [recorded(r, n) for r in range(3) for n in (1, 2)]
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Recording,
     check=check,
     fires_on={
         "one did not come": (
-            recording(*_TWO, recorded(0, 3), recorded(2, 3)),
+            recording(*_TWO_COLLECTIVES, recorded(0, 3), recorded(2, 3)),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
         ),
         "one entered none": (
-            recording(*(e for e in _TWO if e.rank != 1)),
+            recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
             "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; rank 0,2 did",
         ),
         "who is ahead of it is not accused, though others are further": (
-            recording(*_TWO, recorded(0, 3), recorded(2, 3), recorded(2, 4)),
+            recording(*_TWO_COLLECTIVES, recorded(0, 3), recorded(2, 3), recorded(2, 4)),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
         ),
         "what it missed was overwritten": (
@@ -76,7 +76,7 @@ RULE = Rule(
             "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; rank 0,2 did",
         ),
     },
-    silent_on={"all are at one number": recording(*_TWO)},
+    silent_on={"all are at one number": recording(*_TWO_COLLECTIVES)},
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

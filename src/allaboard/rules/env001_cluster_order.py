@@ -21,7 +21,7 @@ from allaboard.facts.address import canonical
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    compared = usual(facts, _list)
+    compared = usual(facts, _listed_tasks)
     if compared is None:
         return
     lists, model, usual_list = compared
@@ -47,7 +47,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         )
 
 
-def _list(spec: ClusterSpec) -> tuple[tuple[str, str], ...]:
+def _listed_tasks(spec: ClusterSpec) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(
         ((job, canonical(v.text)) for job, _, v in spec.tasks()), key=lambda t: t[0]
     ))  # fmt: skip

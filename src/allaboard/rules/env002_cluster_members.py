@@ -22,7 +22,7 @@ from allaboard.facts.address import canonical
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    compared = usual(facts, _set)
+    compared = usual(facts, _task_set)
     if compared is None:
         return
     sets, model, usual_set = compared
@@ -53,7 +53,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         )
 
 
-def _set(spec: ClusterSpec) -> frozenset[tuple[str, str]]:
+def _task_set(spec: ClusterSpec) -> frozenset[tuple[str, str]]:
     return frozenset((job, canonical(v.text)) for job, _, v in spec.tasks())
 
 

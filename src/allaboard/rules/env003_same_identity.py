@@ -24,7 +24,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
     first_claims: dict[tuple[str, int], tuple[str, Value]] = {}
     identities = {_identity(spec) for _, spec in facts.specs}
     for name, spec in facts.specs:
-        identity, value = _identity(spec), _value(spec)
+        identity, value = _identity(spec), _identity_value(spec)
         if identity is None or value is None:
             continue
         if identity not in first_claims:
@@ -33,7 +33,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         other_name, other_value = first_claims[identity]
         if identity[0] == "node" and other_value.origin.file != value.origin.file:
             continue  # two files may be two jobs; one script starts them at one time
-        free = _free(spec, identity[0], identities)
+        free = _free_index(spec, identity[0], identities)
         yield Claim(
             summary=f"{other_name} and {name} are both {identity[0]} {identity[1]}",
             who=(Who(job=identity[0], index=identity[1]),),
@@ -43,20 +43,22 @@ def check(facts: Pasted) -> Iterator[Claim]:
         )
 
 
-def _value(spec: ClusterSpec) -> Value | None:
+def _identity_value(spec: ClusterSpec) -> Value | None:
     if spec.index is not None:
         return spec.index
-    return spec.values.get("rank") or (spec.values.get("node_rank") if _numbered(spec) else None)
+    return spec.values.get("rank") or (
+        spec.values.get("node_rank") if _is_numbered_by_hand(spec) else None
+    )
 
 
-def _numbered(spec: ClusterSpec) -> bool:
+def _is_numbered_by_hand(spec: ClusterSpec) -> bool:
     """Whether torchrun's nodes are told apart by the numbers that they are given."""
     backend = spec.values.get("rdzv_backend")
     return spec.sources == ("torchrun",) and (backend is None or backend.text == "static")
 
 
 def _identity(spec: ClusterSpec) -> tuple[str, int] | None:
-    value = _value(spec)
+    value = _identity_value(spec)
     if value is None or value.integer is None:
         return None
     if spec.index is not None:
@@ -64,7 +66,7 @@ def _identity(spec: ClusterSpec) -> tuple[str, int] | None:
     return "rank" if "rank" in spec.values else "node", value.integer
 
 
-def _free(spec: ClusterSpec, job: str, identities: set[tuple[str, int] | None]) -> int:
+def _free_index(spec: ClusterSpec, job: str, identities: set[tuple[str, int] | None]) -> int:
     size = "nnodes" if job == "node" else "world_size"
     count = len(spec.cluster.get(job, ())) or spec.number(size) or 0
     return next((i for i in range(min(count, 10_000)) if (job, i) not in identities), -1)
@@ -73,7 +75,7 @@ def _free(spec: ClusterSpec, job: str, identities: set[tuple[str, int] | None]) 
 _WORKERS = ["a:1", "b:1", "c:1"]
 
 
-def _nodes(*ranks: str, **values: str) -> Pasted:
+def _torchrun_nodes(*ranks: str, **values: str) -> Pasted:
     spec_values = {"nnodes": "2", "master_addr": "127.0.0.1", **values}
     return Pasted(
         specs=tuple(
@@ -98,12 +100,15 @@ RULE = Rule(
             pasted([_WORKERS] * 3, (0, 1, 1)),
             "node1.json and node2.json are both worker 1",
         ),
-        "two torchruns of node 0": (_nodes("0", "0"), "run.sh:2 and run.sh:3 are both node 0"),
+        "two torchruns of node 0": (
+            _torchrun_nodes("0", "0"),
+            "run.sh:2 and run.sh:3 are both node 0",
+        ),
     },
     silent_on={
         "one each": pasted([_WORKERS] * 3, (0, 1, 2)),
-        "two nodes": _nodes("0", "1"),
-        "c10d gives the numbers": _nodes("0", "0", rdzv_backend="c10d"),
+        "two nodes": _torchrun_nodes("0", "1"),
+        "c10d gives the numbers": _torchrun_nodes("0", "0", rdzv_backend="c10d"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

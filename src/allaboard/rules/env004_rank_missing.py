@@ -26,7 +26,7 @@ from allaboard.facts import (
     Who,
 )
 
-_MOST = 10_000
+_MAX_COMPARED = 10_000
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -36,11 +36,11 @@ def check(facts: Pasted) -> Iterator[Claim]:
         index = spec.index.integer if spec.index is not None else None
         if spec.job is not None and index is not None:
             given_members.add((spec.job.text, index))
-            for job, number, _ in list(spec.tasks())[:_MOST]:
+            for job, number, _ in list(spec.tasks())[:_MAX_COMPARED]:
                 awaited.setdefault((job, number), name)
         elif spec.number("rank") is not None and spec.number("world_size") is not None:
             given_members.add(("rank", spec.number("rank") or 0))
-            for number in range(min(spec.number("world_size") or 0, _MOST)):
+            for number in range(min(spec.number("world_size") or 0, _MAX_COMPARED)):
                 awaited.setdefault(("rank", number), name)
     missing = sorted(awaited.keys() - given_members)
     if not missing or 2 * len(missing) >= len(awaited):

@@ -57,7 +57,7 @@ def _fix(value: Value, variable: str, text: str) -> str:
     return value.origin.written(text) if value.origin.flag else f"export {variable}={text}"
 
 
-def _pasted(*sizes: str) -> Pasted:
+def _pasted_sizes(*sizes: str) -> Pasted:
     return Pasted(
         specs=tuple(
             (f"node{i}.env", facts_of(rank=str(i), world_size=size, source="torch_env").spec)
@@ -71,9 +71,9 @@ RULE = Rule(
     reads=Pasted,
     check=check,
     fires_on={
-        "world sizes": (_pasted("3", "3", "2"), "node2.env has WORLD_SIZE=2, node0.env 3"),
+        "world sizes": (_pasted_sizes("3", "3", "2"), "node2.env has WORLD_SIZE=2, node0.env 3"),
     },
-    silent_on={"the same": _pasted("2", "2")},
+    silent_on={"the same": _pasted_sizes("2", "2")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -23,28 +23,28 @@ from allaboard.analysis.configuration.environment_drift import (
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
-BREAK = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
+BREAKING_PACKAGES = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
 """Those whose mixture is known to break jobs; the others usually only matter for results."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     version_differences = differences(view, lambda name: name.startswith("version "))
-    for package_differences in of_the_same(version_differences, _weight):
+    for package_differences in of_the_same(version_differences, _importance):
         yield _claim(package_differences)
 
 
-def _weight(name: str) -> int:
+def _importance(name: str) -> int:
     """Another Python brings its own of everything; then what breaks jobs."""
     package = name.partition(" ")[2]
-    return 0 if package == "python" else 1 if package in BREAK else 2
+    return 0 if package == "python" else 1 if package in BREAKING_PACKAGES else 2
 
 
 def _claim(package_differences: tuple[Difference, ...]) -> Claim:
     main = package_differences[0]
-    package = _package(main)
-    other_packages = ", ".join(map(_package, package_differences[1:]))
+    package = _package_name(main)
+    other_packages = ", ".join(map(_package_name, package_differences[1:]))
     also = f"; and {other_packages}" if other_packages else ""
-    breaking = any(_package(d) in BREAK for d in package_differences)
+    breaking = any(_package_name(d) in BREAKING_PACKAGES for d in package_differences)
     breaks = "this is known to break jobs" if breaking else "this may change results"
     hosts = ", ".join(sorted({m.who.host for m in main.members})[:4])
     return Claim(
@@ -52,13 +52,13 @@ def _claim(package_differences: tuple[Difference, ...]) -> Claim:
         who=tuple(m.who for m in main.members),
         evidence=(
             *(
-                Evidence(f"{_package(d)} {value or 'not imported'}", m.who.host)
+                Evidence(f"{_package_name(d)} {value or 'not imported'}", m.who.host)
                 for d in package_differences
                 for value, members in d.others
                 for m in members[:3]
             ),
             *(
-                Evidence(f"{_package(d)} {d.usual or 'not imported'}", "the others")
+                Evidence(f"{_package_name(d)} {d.usual or 'not imported'}", "the others")
                 for d in package_differences
             ),
         ),
@@ -72,7 +72,7 @@ def _claim(package_differences: tuple[Difference, ...]) -> Claim:
     )
 
 
-def _package(difference: Difference) -> str:
+def _package_name(difference: Difference) -> str:
     return difference.name.partition(" ")[2]
 
 

@@ -20,25 +20,25 @@ from allaboard.analysis.configuration.environment_drift import (
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 
-OWN = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
+HOST_SPECIFIC_ENDINGS = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
        "_LOG_LEVEL", "_VERBOSITY", "_DEBUG", "_DEBUG_SUBSYS", "_LOGS")  # fmt: skip
 """Endings of names whose value may differ between hosts by right: what is each host's own, where its
 files are, and how much it says. Under mpirun and ssh the first host has its login's."""
-ALIKE = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK",
+HARMLESS_NAMES = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK",
          "KMP_INIT_AT_FORK")  # fmt: skip
 """Names whose values change nothing that ranks could notice of each other; the last two are set by
 scikit-learn for itself and what it starts."""
-SLOWS = ("OMP_", "MKL_", "KMP_")
+THREAD_PREFIXES = ("OMP_", "MKL_", "KMP_")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for variable_differences in of_the_same(differences(view, _matters), _weight):
+    for variable_differences in of_the_same(differences(view, _matters), _importance):
         main = variable_differences[0]
         name = main.name.partition(" ")[2]
         other_names = ", ".join(d.name.partition(" ")[2] for d in variable_differences[1:])
         also = f"; and {other_names}" if other_names else ""
         effect = "ranks may not understand each other"
-        if name.startswith(SLOWS):
+        if name.startswith(THREAD_PREFIXES):
             effect = "it slows its host"
         elif name.endswith("_proxy"):
             effect = (
@@ -62,11 +62,19 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _matters(fact: str) -> bool:
     kind, _, name = fact.partition(" ")
-    return kind == "variable" and not (name.endswith(OWN) or name in ALIKE)
+    return kind == "variable" and not (
+        name.endswith(HOST_SPECIFIC_ENDINGS) or name in HARMLESS_NAMES
+    )
 
 
-def _weight(fact: str) -> int:
-    return 0 if fact.endswith("_proxy") else 2 if fact.partition(" ")[2].startswith(SLOWS) else 1
+def _importance(fact: str) -> int:
+    return (
+        0
+        if fact.endswith("_proxy")
+        else 2
+        if fact.partition(" ")[2].startswith(THREAD_PREFIXES)
+        else 1
+    )
 
 
 RULE = Rule(

@@ -17,7 +17,7 @@ from allaboard.analysis.network.link_faults import four, heard_by_all
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
-APART = 2.0
+MIN_CLOCK_DIFFERENCE_S = 2.0
 """Seconds; hosts with time synchronisation are within milliseconds."""
 
 
@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
     here = next((m.who.host for m in view.members if m.key >> 32 == 0), "")
     for host, seconds in {here: 0.0, **ahead}.items():
         apart = seconds - middle
-        if abs(apart) < APART:
+        if abs(apart) < MIN_CLOCK_DIFFERENCE_S:
             continue
         members = tuple(m.who for _, m in heard_by_all(view) if m.who.host == host)
         if members:
@@ -43,7 +43,7 @@ def check(view: JobView) -> Iterator[Claim]:
             )
 
 
-def _view(**clocks: float) -> JobView:
+def _view_with_clocks(**clocks: float) -> JobView:
     import msgspec
 
     return msgspec.structs.replace(four(), clocks=clocks)
@@ -55,15 +55,15 @@ RULE = Rule(
     check=check,
     fires_on={
         "five minutes": (
-            _view(h1=0.1, h2=300.0, h3=-0.1),
+            _view_with_clocks(h1=0.1, h2=300.0, h3=-0.1),
             "the clock of h2 is 300 s ahead of the others'",
         ),
         "our own": (
-            _view(h1=299.0, h2=300.0, h3=301.0),
+            _view_with_clocks(h1=299.0, h2=300.0, h3=301.0),
             "the clock of h0 is 300 s behind the others'",
         ),
     },
-    silent_on={"milliseconds": _view(h1=0.01, h2=-0.02, h3=0.005)},
+    silent_on={"milliseconds": _view_with_clocks(h1=0.01, h2=-0.02, h3=0.005)},
     since="0.1",
     drill=("clock-off",),
 )

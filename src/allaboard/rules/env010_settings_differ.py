@@ -28,21 +28,23 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         declarations = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
         for setting in ("framework", "backend"):
-            values = Counter(_value(d, setting) for d in declarations.values())
+            values = Counter(_setting_of(d, setting) for d in declarations.values())
             if len(values) < 2 or not roll.is_complete:
                 continue
             usual_value = values.most_common(1)[0][0]
             differing = [
-                m for m in roll.held if m.declared and _value(m.declared, setting) != usual_value
+                m
+                for m in roll.held
+                if m.declared and _setting_of(m.declared, setting) != usual_value
             ]
             names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in differing[:4])
             yield Claim(
-                summary=f"{names} {agrees('use', differing)} the {setting} {_value(declarations[differing[0].who.rank], setting)}, "
+                summary=f"{names} {agrees('use', differing)} the {setting} {_setting_of(declarations[differing[0].who.rank], setting)}, "
                 f"the others {usual_value}",
                 who=tuple(m.who for m in differing),
                 evidence=tuple(
                     Evidence(
-                        f"{setting} {_value(declarations[m.who.rank], setting)}",
+                        f"{setting} {_setting_of(declarations[m.who.rank], setting)}",
                         declarations[m.who.rank].call,
                     )
                     for m in differing[:4]
@@ -52,11 +54,11 @@ def check(view: JobView) -> Iterator[Claim]:
             )
 
 
-def _value(declaration: Declared, setting: str) -> str:
+def _setting_of(declaration: Declared, setting: str) -> str:
     return str(getattr(declaration, setting)) or "of its default"
 
 
-def _view(backend: str) -> JobView:
+def _view_with_backend(backend: str) -> JobView:
     wrong = on_host(2)
     assert wrong.declared is not None
     wrong = msgspec.structs.replace(
@@ -76,11 +78,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host has no GPU": (
-            _view("nccl"),
+            _view_with_backend("nccl"),
             "rank 2 (h2) uses the backend nccl, the others gloo",
         ),
     },
-    silent_on={"the same": _view("gloo")},
+    silent_on={"the same": _view_with_backend("gloo")},
     since="0.1",
     drill=("other-backend",),
 )

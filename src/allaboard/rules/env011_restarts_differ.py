@@ -17,20 +17,22 @@ from allaboard.analysis.configuration.environment_drift import differences, side
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
-RESTARTS = "restarts"
-STOP = "--on-failure stop"
+RESTARTS_FACT = "restarts"
+STOP_OPTION = "--on-failure stop"
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, difference in differences(view, lambda name: name == RESTARTS):
+    for _, difference in differences(view, lambda name: name == RESTARTS_FACT):
         options = {difference.usual, *(value for value, _ in difference.others)}
-        restart_option = next((t for t in sorted(options) if t not in (STOP, "")), STOP)
+        restart_option = next(
+            (t for t in sorted(options) if t not in (STOP_OPTION, "")), STOP_OPTION
+        )
         yield Claim(
             summary=f"the hosts' restart options differ: {difference.told}"
-            + ("; nothing is started again" if STOP in options else ""),
+            + ("; nothing is started again" if STOP_OPTION in options else ""),
             who=tuple(m.who for m in difference.members),
             evidence=tuple(
-                Evidence(m.facts.get(RESTARTS, "") or "no option", m.who.host)
+                Evidence(m.facts.get(RESTARTS_FACT, "") or "no option", m.who.host)
                 for m in difference.members[:4]
             ),
             fix=f"give every host the same: allaboard run {restart_option} ...",
@@ -38,7 +40,7 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
-_AGAIN = "--on-failure restart --max-restarts 3 --backoff 1"
+_RESTART_OPTIONS = "--on-failure restart --max-restarts 3 --backoff 1"
 
 RULE = Rule(
     stage=Stage.CLUSTER,
@@ -46,19 +48,31 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host without": (
-            side_by_side(RESTARTS, _AGAIN, _AGAIN, STOP, _AGAIN),
-            f"the hosts' restart options differ: h2 (rank 2) has {STOP}, the others {_AGAIN}; nothing is "
+            side_by_side(
+                RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, STOP_OPTION, _RESTART_OPTIONS
+            ),
+            f"the hosts' restart options differ: h2 (rank 2) has {STOP_OPTION}, the others {_RESTART_OPTIONS}; nothing is "
             "started again",
         ),
         "other numbers": (
-            side_by_side(RESTARTS, _AGAIN, _AGAIN, _AGAIN, _AGAIN.replace("3", "9")),
+            side_by_side(
+                RESTARTS_FACT,
+                _RESTART_OPTIONS,
+                _RESTART_OPTIONS,
+                _RESTART_OPTIONS,
+                _RESTART_OPTIONS.replace("3", "9"),
+            ),
             "the hosts' restart options differ: h3 (rank 3) has --on-failure restart --max-restarts 9 "
-            f"--backoff 1, the others {_AGAIN}",
+            f"--backoff 1, the others {_RESTART_OPTIONS}",
         ),
     },
     silent_on={
-        "the same": side_by_side(RESTARTS, _AGAIN, _AGAIN, _AGAIN, _AGAIN),
-        "nothing is started again anywhere": side_by_side(RESTARTS, STOP, STOP, STOP, STOP),
+        "the same": side_by_side(
+            RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS
+        ),
+        "nothing is started again anywhere": side_by_side(
+            RESTARTS_FACT, STOP_OPTION, STOP_OPTION, STOP_OPTION, STOP_OPTION
+        ),
     },
     since="0.1",
     drill=("restarts-differ",),

@@ -18,7 +18,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import BOX, Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
 from allaboard.facts.samples import coming, gathering, held
 
-PATIENCE = 5.0
+PROBE_START_GRACE_S = 5.0
 """Seconds that an interpreter gets to start on a busy machine."""
 
 
@@ -27,34 +27,34 @@ def check(view: JobView) -> Iterator[Claim]:
     for member in view.alive if view.launched > 0 else ():
         if member.probed or member.launcher or member.candidate or BOX in member.notes:
             continue
-        if view.now - max(view.launched_at, member.started_at) >= PATIENCE:
+        if view.now - max(view.launched_at, member.started_at) >= PROBE_START_GRACE_S:
             yield Claim(
                 summary=f"probe absent in {member.who.name}: evidence from outside only",
                 who=(member.who,),
-                evidence=(Evidence(f"no black box after {PATIENCE:g} s", "agent"),),
+                evidence=(Evidence(f"no black box after {PROBE_START_GRACE_S:g} s", "agent"),),
                 fix="start it without -I, -S or -E, and let PYTHONPATH through",
                 severity=Severity.INFO,
                 certainty=Certainty.CERTAIN,
             )
 
 
-_ABSENT = coming(1, probed=False, phase=Phase.LAUNCHED)
+_WITHOUT_PROBE = coming(1, probed=False, phase=Phase.LAUNCHED)
 RULE = Rule(
     stage=Stage.HOST,
     reads=JobView,
     check=check,
     fires_on={
         "python -I": (
-            gathering(held(0), _ABSENT),
+            gathering(held(0), _WITHOUT_PROBE),
             "probe absent in worker 1: evidence from outside only",
         ),
     },
     silent_on={
-        "it has just started": gathering(held(0), _ABSENT, now=3.0),
+        "it has just started": gathering(held(0), _WITHOUT_PROBE, now=3.0),
         "it was started again just now": gathering(
             held(0), coming(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0), now=100.0
         ),
-        "another launcher": gathering(_ABSENT, launched=0),
+        "another launcher": gathering(_WITHOUT_PROBE, launched=0),
         "its black box cannot be read": gathering(
             held(0), coming(1, probed=False, phase=Phase.LAUNCHED, notes={BOX: "it is torn"})
         ),

@@ -1,4 +1,4 @@
-"""One copy of what thousands of hosts say alike."""
+"""One copy of the values that thousands of hosts report alike."""
 
 from __future__ import annotations
 
@@ -11,55 +11,66 @@ from allaboard.facts import EACH_OWN, Declared
 
 
 class InternPool:
-    """Texts and clusters by their content. What came over a stream is a copy of its own each time."""
+    """Texts and clusters by their content: whatever came over a stream is a copy of its own each time."""
 
     def __init__(self) -> None:
         self._clusters: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
-        self._kinds: dict[frozenset[tuple[str, str]], tuple[int, dict[str, str]]] = {}
+        self._environments: dict[frozenset[tuple[str, str]], tuple[int, dict[str, str]]] = {}
+        """Facts that members have in common, to their number and their one copy."""
 
     def intern_facts(self, facts: dict[str, str]) -> tuple[dict[str, str], int]:
-        """What a member runs with, and the number that all have who run with the same: most do, and what they
-        differ in by right is little."""
-        own = {name: facts[name] for name in EACH_OWN if name in facts}
-        what = frozenset(facts.items() - own.items())
-        known = self._kinds.get(what)
-        if known is None:
-            common = {intern(name): intern(value) for name, value in what}
-            known = self._kinds[what] = len(self._kinds) + 1, common
-        return known[1] | own, known[0]
+        """Return what a member runs with, and a number that is the same for all members that run with the same.
 
-    def intern_box(self, new: BoxReading | None, before: BoxReading | None) -> BoxReading | None:
-        """A look into a box; who declared nothing new keeps what was declared."""
-        if new is None or new.declared is None:
-            return new
-        told, known = new.declared, before.declared if before is not None else None
-        if told is known:
-            return new
-        told = known if known is not None and told == known else self.intern_declared(told)
-        return msgspec.structs.replace(new, declared=told)
+        Most do: facts that differ by nature (`EACH_OWN`) are few, and do not count.
+        """
+        own_facts = {name: facts[name] for name in EACH_OWN if name in facts}
+        shared_items = frozenset(facts.items() - own_facts.items())
+        environment = self._environments.get(shared_items)
+        if environment is None:
+            shared_facts = {intern(name): intern(value) for name, value in shared_items}
+            environment = len(self._environments) + 1, shared_facts
+            self._environments[shared_items] = environment
+        return environment[1] | own_facts, environment[0]
 
-    def intern_declared(self, told: Declared) -> Declared:
-        """Of a cluster with N tasks N members tell N addresses each."""
-        cluster = told.cluster
+    def intern_box(
+        self, reading: BoxReading | None, previous: BoxReading | None
+    ) -> BoxReading | None:
+        """Return the reading of a black box; if it declares what the previous one did, with that very object."""
+        if reading is None or reading.declared is None:
+            return reading
+        declared = reading.declared
+        previously_declared = previous.declared if previous is not None else None
+        if declared is previously_declared:
+            return reading
+        if previously_declared is not None and declared == previously_declared:
+            declared = previously_declared
+        else:
+            declared = self.intern_declared(declared)
+        return msgspec.structs.replace(reading, declared=declared)
+
+    def intern_declared(self, declared: Declared) -> Declared:
+        """Return what a member declared with shared texts: in a cluster of N tasks N members report N addresses
+        each."""
+        cluster = declared.cluster
         if cluster:
             cluster = self._clusters.setdefault(tuple(cluster.items()), cluster)
         return Declared(
-            framework=intern(told.framework),
-            call=intern(told.call),
-            rank=told.rank,
-            world_size=told.world_size,
-            job=intern(told.job),
-            index=told.index,
-            place=intern(told.place),
-            cluster=cluster or NONE,
-            backend=intern(told.backend),
-            origin=intern(told.origin),
-            local=told.local,
-            hold=told.hold,
-            bind=intern(told.bind),
-            interface=told.interface,
-            again=told.again,
+            framework=intern(declared.framework),
+            call=intern(declared.call),
+            rank=declared.rank,
+            world_size=declared.world_size,
+            job=intern(declared.job),
+            index=declared.index,
+            place=intern(declared.place),
+            cluster=cluster or NO_CLUSTER,
+            backend=intern(declared.backend),
+            origin=intern(declared.origin),
+            local=declared.local,
+            hold=declared.hold,
+            bind=intern(declared.bind),
+            interface=declared.interface,
+            again=declared.again,
         )
 
 
-NONE: dict[str, str] = {}
+NO_CLUSTER: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What is measured every few seconds of processes and hosts, and the line through the last minute of it."""
+"""Readings of what processes and hosts use, taken every few seconds, and the line through the last minute."""
 
 from __future__ import annotations
 
@@ -8,75 +8,82 @@ from itertools import islice
 
 from allaboard.facts import Reading, Trend, Use
 
-SPAN = 60.0
-"""Seconds that are looked back on, ..."""
-RECENT = 4.2
-"""... and those that show what has just begun, or is over: five looks, one each second."""
-SAMPLES = 4
-"""Fewer make no line: so many last ones are taken, where looks come less often."""
+WINDOW_S = 60.0
+"""Age up to which readings count for a trend."""
+RECENT_WINDOW_S = 4.2
+"""Age up to which readings count for the recent trend: five readings, one each second."""
+MIN_READINGS = 4
+"""Fewer readings make no line. If they come rarely, the recent trend takes so many of the last ones."""
+
+ReadingKey = tuple[str, int]
+"""Host and pid; pid 0 is the host itself."""
 
 
 class ResourceTrends:
     """The last readings, by host, process and name."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, int], dict[str, deque[tuple[float, float]]]] = {}
-        self._uses: dict[tuple[str, int], dict[str, Use]] = {}
+        self._points: dict[ReadingKey, dict[str, deque[tuple[float, float]]]] = {}
+        self._uses: dict[ReadingKey, dict[str, Use]] = {}
 
     def add_readings(self, at: float, host: str, readings: Iterable[Reading]) -> None:
-        """Readings of one host, all taken at ``at`` (s)."""
-        for one in readings:
-            key = host, one.pid
-            seen = self._seen.setdefault(key, {}).setdefault(one.name, deque())
-            before = self._uses.get(key, {}).get(one.name)
-            if before is not None and before.limit != one.limit:
-                seen.clear()  # cores that were taken away count no more: it is another line
-            seen.append((at, one.value))
-            while seen[0][0] < at - SPAN:
-                seen.popleft()
-            trend = _trend(seen)
-            self._uses.setdefault(key, {})[one.name] = Use(
+        """Take in the readings of one host, all taken at ``at`` (s)."""
+        for reading in readings:
+            key = host, reading.pid
+            points = self._points.setdefault(key, {}).setdefault(reading.name, deque())
+            previous_use = self._uses.get(key, {}).get(reading.name)
+            if previous_use is not None and previous_use.limit != reading.limit:
+                points.clear()  # after a change of the limit (cores taken away) another line begins
+            points.append((at, reading.value))
+            while points[0][0] < at - WINDOW_S:
+                points.popleft()
+            trend = _trend(points)
+            self._uses.setdefault(key, {})[reading.name] = Use(
                 host=host,
-                pid=one.pid,
-                name=one.name,
-                value=one.value,
-                limit=one.limit,
+                pid=reading.pid,
+                name=reading.name,
+                value=reading.value,
+                limit=reading.limit,
                 rate=trend.rate,
                 fit=trend.fit,
                 span=trend.span,
-                origin=one.origin,
-                recent=_trend(
-                    [
-                        point
-                        for n, point in enumerate(islice(reversed(seen), 8))
-                        if n < SAMPLES or point[0] >= at - RECENT
-                    ]
-                ),
+                origin=reading.origin,
+                recent=_trend(_recent_points(points, at)),
             )
 
     def forget_process(self, host: str, pid: int) -> None:
-        """The process has ended."""
+        """Forget a process that has exited."""
         self._uses.pop((host, pid), None)
-        self._seen.pop((host, pid), None)
+        self._points.pop((host, pid), None)
 
     def restart_window(self) -> None:
-        """Forgets what was measured while the observer was not scheduled."""
-        self._seen.clear()
+        """Forget all readings, since the agent was not scheduled for a while."""
+        self._points.clear()
         self._uses.clear()
 
     @property
     def uses(self) -> tuple[Use, ...]:
+        """The newest reading of everything that is measured, with its trends."""
         return tuple(use for uses in self._uses.values() for use in uses.values())
 
 
+def _recent_points(points: deque[tuple[float, float]], at: float) -> list[tuple[float, float]]:
+    """Return the readings of the recent window, newest first, and at least the last MIN_READINGS."""
+    return [
+        point
+        for n, point in enumerate(islice(reversed(points), 8))
+        if n < MIN_READINGS or point[0] >= at - RECENT_WINDOW_S
+    ]
+
+
 def _trend(points: Sequence[tuple[float, float]]) -> Trend:
-    """The line through them, newest or oldest first; of few, only how long they were looked at."""
-    rate, fit = line(points) if len(points) >= SAMPLES else (0.0, 0.0)
+    """Return the line through the points, newest or oldest first; of few points only the time that they span."""
+    rate, fit = fit_line(points) if len(points) >= MIN_READINGS else (0.0, 0.0)
     return Trend(rate, fit, abs(points[-1][0] - points[0][0]))
 
 
-def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Slope of the least-squares line through (time, value), and its coefficient of determination."""
+def fit_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the slope of the least-squares line through (time, value), and its coefficient of determination."""
     n = len(points)
     mean_x = sum(x for x, _ in points) / n
     mean_y = sum(y for _, y in points) / n

@@ -1,4 +1,4 @@
-"""How fast a process steps, and where the time of its steps goes: looks of some seconds."""
+"""How fast a process steps, and where the time of its steps goes, over a window of some seconds."""
 
 from __future__ import annotations
 
@@ -10,71 +10,80 @@ from statistics import median
 from allaboard.analysis.performance.recent_window import RECENT
 from allaboard.facts import Pace
 
-SPAN = 20.0
-"""Seconds that are looked back on; those of ``recent`` show what has changed, where it is much."""
-THIRD = 2
-"""The place of the look that tells how little or how much its steps took for a while: one look or two may
-show a hiccup."""
+WINDOW_S = 20.0
+"""Age up to which samples count. Those of the recent window show what has just changed, if it is much."""
+TYPICAL_EXTREME = 2
+"""Index of the sample, counted from the least or the greatest, that stands for how little or how much a step
+took for a while: one or two samples may show a hiccup."""
 
 
 class StepTimes:
-    """Medians of steps, as they were every second of the last SPAN s."""
+    """Medians of step times, one sample a second, over the last WINDOW_S seconds."""
 
-    __slots__ = ("_looks", "_recent", "_sorted", "_told")
+    __slots__ = ("_pace", "_recent_pace", "_samples", "_sorted_parts")
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, int, Pace]] = deque()
-        self._sorted: tuple[list[float], ...] = ([], [], [], [])
-        self._told = self._recent = Pace()
+        self._samples: deque[tuple[float, int, Pace]] = deque()
+        """Time, steps made so far, and the pace."""
+        self._sorted_parts: tuple[list[float], ...] = ([], [], [], [])
+        """Sorted values of each part of a pace: kept sorted, since medians are asked for at every sample."""
+        self._pace = self._recent_pace = Pace()
 
-    def add_step_times(self, at: float, pace: Pace, done: int) -> None:
-        """Takes in one look (s), after ``done`` steps; the same one again is none."""
-        if self._looks and self._looks[-1][2] == pace:
+    def add_step_times(self, at: float, pace: Pace, steps: int) -> None:
+        """Take in one sample at ``at`` (s), after ``steps`` steps. A pace that has not changed is no new one."""
+        if self._samples and self._samples[-1][2] == pace:
             return
-        self._looks.append((at, done, pace))
-        for known, value in zip(self._sorted, _parts(pace), strict=True):
-            insort(known, value)
-        while self._looks[0][0] < at - SPAN:
-            *_, old = self._looks.popleft()
-            for known, value in zip(self._sorted, _parts(old), strict=True):
-                del known[bisect_left(known, value)]
-        step, input_, sync = map(_middle, self._sorted[:3])
-        own = self._sorted[3]
-        third = min(THIRD, len(own) - 1)
-        begin, before, first = self._looks[0]
-        self._told = Pace(
-            done - before + first.steps, step, input_, sync, at - begin, own[third], own[-1 - third]
+        self._samples.append((at, steps, pace))
+        for values, value in zip(self._sorted_parts, _parts(pace), strict=True):
+            insort(values, value)
+        while self._samples[0][0] < at - WINDOW_S:
+            *_, expired = self._samples.popleft()
+            for values, value in zip(self._sorted_parts, _parts(expired), strict=True):
+                del values[bisect_left(values, value)]
+        step, input_, sync = map(_sorted_median, self._sorted_parts[:3])
+        own_times = self._sorted_parts[3]
+        extreme = min(TYPICAL_EXTREME, len(own_times) - 1)
+        begin, steps_at_begin, oldest = self._samples[0]
+        self._pace = Pace(
+            steps - steps_at_begin + oldest.steps,
+            step,
+            input_,
+            sync,
+            at - begin,
+            own_times[extreme],
+            own_times[-1 - extreme],
         )
-        self._recent = self._last()
+        self._recent_pace = self._pace_of_recent_window()
 
     def restart_window(self) -> None:
-        """Forgets what was measured while the observer was not scheduled."""
-        self._looks.clear()
-        for known in self._sorted:
-            known.clear()
-        self._told = self._recent = Pace()
+        """Forget all samples, since the agent was not scheduled for a while."""
+        self._samples.clear()
+        for values in self._sorted_parts:
+            values.clear()
+        self._pace = self._recent_pace = Pace()
 
     @property
     def pace(self) -> Pace:
-        return self._told
+        """The pace over the whole window."""
+        return self._pace
 
     @property
     def recent_pace(self) -> Pace:
-        """As ``pace``, of the last RECENT s."""
-        return self._recent
+        """The pace over the recent window."""
+        return self._recent_pace
 
-    def _last(self) -> Pace:
-        until, done, _ = self._looks[-1]
-        looks = list(takewhile(lambda k: k[0] >= until - RECENT, reversed(self._looks)))
-        begin, before, first = looks[-1]
+    def _pace_of_recent_window(self) -> Pace:
+        end, steps, _ = self._samples[-1]
+        recent = list(takewhile(lambda sample: sample[0] >= end - RECENT, reversed(self._samples)))
+        begin, steps_at_begin, oldest = recent[-1]
         return Pace(
-            done - before + first.steps,
-            median(p.step for *_, p in looks),
-            median(p.input for *_, p in looks),
-            median(p.sync for *_, p in looks),
-            until - begin,
-            self._told.low,
-            self._told.high,
+            steps - steps_at_begin + oldest.steps,
+            median(p.step for *_, p in recent),
+            median(p.input for *_, p in recent),
+            median(p.sync for *_, p in recent),
+            end - begin,
+            self._pace.low,
+            self._pace.high,
         )
 
 
@@ -82,7 +91,7 @@ def _parts(pace: Pace) -> tuple[float, float, float, float]:
     return pace.step, pace.input, pace.sync, pace.own
 
 
-def _middle(known: list[float]) -> float:
-    """The median of what is sorted already."""
-    half = len(known) // 2
-    return known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
+def _sorted_median(values: list[float]) -> float:
+    """Return the median of values that are sorted already."""
+    half = len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2

@@ -1,4 +1,4 @@
-"""Where a process spends its time: from looks of some seconds, each of which costs nothing more."""
+"""Where a process spends its time, from samples over some seconds that are taken anyway."""
 
 from __future__ import annotations
 
@@ -7,89 +7,95 @@ from bisect import bisect_left
 from allaboard.analysis.performance.recent_window import RECENT
 from allaboard.facts import Load
 
-SPAN = 10.0
-"""Seconds that are looked back on; those of ``recent`` show what has changed, where it is much."""
+WINDOW_S = 10.0
+"""Age up to which samples count. Those of the recent window show what has just changed, if it is much."""
 
-NONE = Load()
+NO_LOAD = Load()
 
-Mark = tuple[float, float, float, float, float]
-"""When, CPU time so far (s), time inside operations so far (s), of it waiting for the chief (s), and time
-stopped so far (s)."""
+Totals = tuple[float, float, float, float, float]
+"""Time of the sample, and totals until then (s): CPU time, time inside operations, of it time waiting for the
+chief, and time stopped."""
 
 
 class TimeShares:
-    """Looks of the last SPAN s, and the first one of its work."""
+    """Samples of the last WINDOW_S seconds, and the first one since the process works."""
 
     __slots__ = (
-        "_allowed", "_begin", "_chief", "_for_chief", "_halted", "_last", "_looks", "_stopped",
+        "_allowed_cores", "_chief_time", "_is_stopped", "_last", "_samples", "_stopped_time",
+        "_waits_for_chief", "_work_began",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._looks: list[Mark] = []  # a deque takes ten times as much while there are few
-        self._begin: Mark | None = None
-        self._last: Mark | None = None
-        self._allowed = 0.0
-        self._chief = 0.0
-        self._for_chief = False
-        self._halted = 0.0
-        self._stopped = False
+        self._samples: list[Totals] = []  # a deque takes ten times as much while there are few
+        self._work_began: Totals | None = None
+        self._last: Totals | None = None
+        self._allowed_cores = 0.0
+        self._chief_time = 0.0
+        self._waits_for_chief = False
+        self._stopped_time = 0.0
+        self._is_stopped = False
 
     def add_times(
         self, at: float, cpu: float, inside: float, allowed: float, works: bool,
         for_chief: bool = False, stopped: bool = False,
     ) -> None:  # fmt: skip
-        """Takes in one look. ``works``: it trains or serves, and does not start up any more;
-        ``for_chief``: it waits for the chief to initialise; ``stopped`` by a signal."""
+        """Take in one sample: totals of CPU time and of time inside operations (s), and the ``allowed`` cores.
+
+        ``works``: it trains or serves, and does not start up any more; ``for_chief``: it waits for the chief to
+        initialise the variables; ``stopped``: a signal has stopped it.
+        """
         passed = max(0.0, at - self._last[0]) if self._last is not None else 0.0
-        self._chief += passed if self._for_chief else 0.0
-        self._halted += passed if self._stopped else 0.0
-        self._for_chief, self._stopped = for_chief, stopped
-        self._last = at, cpu, inside, self._chief, self._halted
-        if allowed != self._allowed:
-            self._looks.clear()  # what was used before says nothing of what may be used now
-        self._allowed = allowed
-        if works and self._begin is None:
-            self._begin = self._last
-            self._looks.clear()  # a start has a pace of its own
-        self._looks.append(self._last)
-        while self._looks[0][0] < at - SPAN:
-            self._looks.pop(0)
+        self._chief_time += passed if self._waits_for_chief else 0.0
+        self._stopped_time += passed if self._is_stopped else 0.0
+        self._waits_for_chief, self._is_stopped = for_chief, stopped
+        self._last = at, cpu, inside, self._chief_time, self._stopped_time
+        if allowed != self._allowed_cores:
+            self._samples.clear()  # with other cores, earlier use says nothing of use now
+        self._allowed_cores = allowed
+        if works and self._work_began is None:
+            self._work_began = self._last
+            self._samples.clear()  # a start has a pace of its own
+        self._samples.append(self._last)
+        while self._samples[0][0] < at - WINDOW_S:
+            self._samples.pop(0)
 
     def restart_window(self) -> None:
-        """Forgets what was measured while the observer was not scheduled."""
-        self._looks.clear()
+        """Forget all samples, since the agent was not scheduled for a while."""
+        self._samples.clear()
 
     @property
     def load(self) -> Load:
-        """Of the last seconds."""
-        return self._between(self._looks[0], self._looks[-1]) if self._looks else NONE
+        """The load over the whole window."""
+        return self._load_between(self._samples[0], self._samples[-1]) if self._samples else NO_LOAD
 
     @property
     def recent_load(self) -> Load:
-        """Of the last RECENT s."""
-        if not self._looks:
-            return NONE
-        last = self._looks[-1]
-        first = bisect_left(self._looks, last[0] - RECENT, key=lambda look: look[0])
-        return self._between(self._looks[first], last)
+        """The load over the recent window."""
+        if not self._samples:
+            return NO_LOAD
+        newest = self._samples[-1]
+        index = bisect_left(self._samples, newest[0] - RECENT, key=lambda sample: sample[0])
+        return self._load_between(self._samples[index], newest)
 
     @property
     def run_load(self) -> Load:
-        """Since its work began."""
-        return self._between(self._begin, self._last) if self._begin and self._last else NONE
+        """The load since its work began."""
+        if self._work_began is None or self._last is None:
+            return NO_LOAD
+        return self._load_between(self._work_began, self._last)
 
-    def _between(self, first: Mark, last: Mark) -> Load:
-        span = last[0] - first[0]
+    def _load_between(self, earlier: Totals, later: Totals) -> Load:
+        span = later[0] - earlier[0]
         if span <= 0:
-            return NONE
-        cpu, inside = (last[1] - first[1]) / span, (last[2] - first[2]) / span
+            return NO_LOAD
+        cpu, inside = (later[1] - earlier[1]) / span, (later[2] - earlier[2]) / span
         inside = 0.0 if inside < 0.0 else 1.0 if inside > 1.0 else inside
-        chief = (last[3] - first[3]) / span
-        stopped = (last[4] - first[4]) / span
+        chief = (later[3] - earlier[3]) / span
+        stopped = (later[4] - earlier[4]) / span
         return Load(
             span=span,
             cpu=cpu if cpu > 0.0 else 0.0,
-            allowed=self._allowed,
+            allowed=self._allowed_cores,
             inside=inside,
             chief=chief if chief < inside else inside,
             stopped=stopped if stopped < 1.0 else 1.0,

@@ -1,1 +1,1 @@
-"""One file a witness: what frameworks, launchers and debuggers leave behind, and what it means."""
+"""One file a reader: what frameworks, launchers and debuggers leave behind, and what it means."""

@@ -1,6 +1,6 @@
-"""The coordination service of TensorFlow and JAX: who it lost, who came twice, who did not come to a barrier.
+"""Messages of the coordination service of TensorFlow and JAX about tasks that are lost, doubled or late.
 
-TensorFlow and JAX before 0.8 write a task's whole name; JAX since then its number alone.
+TensorFlow, and JAX before 0.8, write a task's whole name; JAX since then writes its number only.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _join_lines(heard: Heard) -> Heard:
-    """Several tasks are listed a line each."""
+    """Return the message in one line: several tasks are listed one a line."""
     says, fix = heard.says.replace("\n", ", "), heard.fix.replace("\n", ", ")
     return msgspec.structs.replace(heard, says=says, fix=fix)
 

@@ -1,4 +1,4 @@
-"""What DeepSpeed's launcher says of a process that a signal ended."""
+"""Messages of DeepSpeed's launcher about a process that a signal ended."""
 
 from __future__ import annotations
 

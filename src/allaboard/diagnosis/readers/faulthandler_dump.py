@@ -1,4 +1,4 @@
-"""What Python's faulthandler wrote: at a signal, after a time, or when native code crashed."""
+"""Dumps of Python's faulthandler: at a signal, after a time, or when native code crashed."""
 
 from __future__ import annotations
 
@@ -23,65 +23,75 @@ _SIGNALS = {
     "Floating-point exception": signal.SIGFPE,
     "Floating point exception": signal.SIGFPE,
 }
-NEAR = 400
-"""Characters above a dump in which a variable is of its process."""
-WHOLE = 1 << 20
-"""Characters of the last dump: a hundred threads of a hundred frames."""
+MAX_VARIABLE_DISTANCE = 400
+"""Characters above a dump within which a printed variable belongs to its process."""
+MAX_DUMP_LENGTH = 1 << 20
+"""Characters of the last dump that are read: a hundred threads of a hundred frames."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     fatal = _FATAL.search(text)
-    glimpses = tuple(_asked_for(exhibit, text)) if fatal is None else _crashed(exhibit, text, fatal)
+    glimpses = (
+        tuple(_requested_dumps(exhibit, text))
+        if fatal is None
+        else _fatal_error_glimpse(exhibit, text, fatal)
+    )
     if not glimpses and fatal is None and any(True for _ in dumps(text)):
         torn = "a stack dump that is torn, or that another process wrote over: give each a file of its own"
         return Testimony(notes=(f"{exhibit.name}: {torn}",))
     return Testimony(glimpses=glimpses) if glimpses else None
 
 
-def _crashed(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:
+def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:
     place = exhibit.place(text.count("\n", 0, fatal.start()))
     rank = speaker(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
     number = _SIGNALS.get(fatal[1].strip())
     if number is not None:
-        said = f"Fatal Python error: {fatal[1]}"
-        ended = Exit(at=0.0, signal=int(number), last_line=said)
-        return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, exit=ended),)
-    frames = _current(text[fatal.end() : fatal.end() + WHOLE])
+        last_line = f"Fatal Python error: {fatal[1]}"
+        process_end = Exit(at=0.0, signal=int(number), last_line=last_line)
+        return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, exit=process_end),)
+    frames = _current_thread_frames(text[fatal.end() : fatal.end() + MAX_DUMP_LENGTH])
     if not frames:
         return ()
     stack = Stack(frames=frames, taken_at=0.0, by="faulthandler")
     return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, stack=stack),)
 
 
-def _asked_for(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
-    """One of each process that wrote into this file. Of several in the file of one rank, the last is it: who
-    was started anew writes on in the same file."""
-    found = last_dumps(text)
-    roles = [role("", one.frames) for one in found]
+def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
+    """Yield a glimpse of each process that dumped its stacks into this file on request.
+
+    Of several dumps in the file of one rank the last one counts: a process that was started again goes on
+    writing to the same file.
+    """
+    all_dumps = last_dumps(text)
+    roles = [role("", dump.frames) for dump in all_dumps]
     # Just above it alone: in the log of several, one may have printed it long before.
-    told = [by_variables(text[max(0, d.begin - NEAR) : d.begin], [0])[0] for d in found]
-    chosen = [n for n, what in enumerate(roles) if not what]
-    for number, (one, what, rank) in enumerate(zip(found, roles, told, strict=True)):
-        alone = chosen[-1:] == [number] if exhibit.rank >= 0 else len(chosen) == 1
-        if not what and not alone and exhibit.rank >= 0:
+    ranks = [
+        by_variables(text[max(0, d.begin - MAX_VARIABLE_DISTANCE) : d.begin], [0])[0]
+        for d in all_dumps
+    ]
+    candidates = [n for n, process_role in enumerate(roles) if not process_role]
+    for number, (dump, process_role, rank) in enumerate(zip(all_dumps, roles, ranks, strict=True)):
+        is_own_dump = candidates[-1:] == [number] if exhibit.rank >= 0 else len(candidates) == 1
+        if not process_role and not is_own_dump and exhibit.rank >= 0:
             continue
-        end = text.find("\n", one.begin)
-        named = speaker(text[one.begin : end], exhibit.rank) if not what else -1
+        end = text.find("\n", dump.begin)
+        fallback_rank = speaker(text[dump.begin : end], exhibit.rank) if not process_role else -1
         yield Glimpse(
-            origin=exhibit.place(text.count("\n", 0, one.begin)),
-            rank=rank if rank >= 0 and not what else named,
-            pid=exhibit.pid if len(found) == 1 else 0,
+            origin=exhibit.place(text.count("\n", 0, dump.begin)),
+            rank=rank if rank >= 0 and not process_role else fallback_rank,
+            pid=exhibit.pid if len(all_dumps) == 1 else 0,
             host=exhibit.host,
-            guess=exhibit.local if not what else -1,
-            stack=Stack(frames=one.frames, taken_at=0.0, by="faulthandler"),
-            role=what,
+            guess=exhibit.local if not process_role else -1,
+            stack=Stack(frames=dump.frames, taken_at=0.0, by="faulthandler"),
+            role=process_role,
         )
 
 
-def _current(part: str) -> tuple[Frame, ...]:
-    found = re.search(r"^Current thread 0x([0-9a-f]+)", part, re.MULTILINE)
-    return parse_faulthandler(part, int(found[1], 16)) if found is not None else ()
+def _current_thread_frames(part: str) -> tuple[Frame, ...]:
+    thread = re.search(r"^Current thread 0x([0-9a-f]+)", part, re.MULTILINE)
+    return parse_faulthandler(part, int(thread[1], 16)) if thread is not None else ()
 
 
 READER = LogReader(read=read_log)

@@ -16,12 +16,12 @@ from allaboard.formats.safe_pickle import UnsafePickleError, read
 
 _LAST_NUMBER = re.compile(r"(\d+)(?:\.\w+)?$")
 _RANK_WORD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
-"""Where a date stands behind it."""
+"""Finds the rank where a date stands behind it."""
 
 _DUMP_NAME = re.compile(
     r"(?:^|[^a-z])(?:trace|flight|recorder|fr|dump)(?=[^a-z]).*\d|\.(?:pkl|pickle)$", re.I
 )
-"""How dumps are called: ``nccl_trace_rank_0`` where nobody names them."""
+"""Usual names of dumps; ``nccl_trace_rank_0`` is the default."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:

@@ -1,4 +1,4 @@
-"""Gloo's words, as PyTorch and JAX pass them on."""
+"""Messages of gloo, as PyTorch and JAX pass them on."""
 
 from __future__ import annotations
 

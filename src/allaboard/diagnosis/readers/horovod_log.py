@@ -1,5 +1,8 @@
-"""Horovod's stall inspector. Its samples are from Horovod's documents and source: its last release does not
-build against the frameworks of today."""
+"""Messages of Horovod's stall inspector.
+
+The samples are from Horovod's documents and source: its last release does not build against the frameworks of
+today.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from allaboard.facts import Exhibit, Heard, Testimony, Who
 _DOCUMENT = "from Horovod's documents (Troubleshooting, Stalled Ranks), not recorded"
 _HEAD = re.compile(r"^(?:\[\d+,\d+\]<std\w+>:)?(?:Missing|Stalled) ranks: *$", re.MULTILINE)
 _RANK = re.compile(r"\n(?:\[\d+,\d+\]<std\w+>:)?(\d{1,7}): \[([^,\]\n]{1,200})[^\n]*")
-"""One line for each rank, with the tensors that it did not submit; long lists end in ``...``."""
+"""Matches one line for each rank, with the tensors that it did not submit; long lists end in ``...``."""
 
 
 def _missing_ranks_message(head: str) -> Message:
@@ -63,7 +66,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _with_all_ranks(text: str, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
-    """One message with all ranks of its list, for the first of them that was heard."""
+    """Return one message that names all ranks of the list; ``heard`` has only the first of them."""
     if not heard:
         return ()
     missing: dict[int, str] = {}

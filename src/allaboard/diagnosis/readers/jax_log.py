@@ -1,4 +1,4 @@
-"""JAX's own words: its coordination service, which ends a process by SIGABRT rather than raise."""
+"""Messages of JAX about its coordination service, which ends a process by SIGABRT rather than raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's words, and its GPU driver's, as dmesg, journald and CUDA show them."""
+"""Messages of the kernel and of the GPU driver, as dmesg, journald and CUDA show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How Open MPI's mpirun (and its prterun) saw the first of its processes fail; MPICH tells no rank."""
+"""The first failed process, as Open MPI's mpirun (and its prterun) reports it; MPICH names no rank."""
 
 from __future__ import annotations
 

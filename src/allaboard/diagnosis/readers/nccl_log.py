@@ -1,4 +1,4 @@
-"""NCCL's own words: its WARN lines, and INFO lines under NCCL_DEBUG=INFO.
+"""Messages of NCCL: its WARN lines, and INFO lines under NCCL_DEBUG=INFO.
 
 There was no GPU where this was written: every sample is from NCCL's documents and source.
 """
@@ -20,11 +20,11 @@ _COVERED_ELSEWHERE = (
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
     r"Call to recv|no socket interface|No interface found"
 )
-"""What other messages here tell."""
+"""Errors that other messages of this file recognise."""
 
 
 def _failed(kind: str) -> Message:
-    """What PyTorch adds of NCCL's own last error to one of its kinds."""
+    """Return the message for what PyTorch adds of NCCL's last error to an error of this ``kind``."""
     return Message(
         key=f"nccl{kind}Error: ",
         pattern=rf"nccl{kind}Error: [^\n]*\n(?:\[rank\d+\]: *)?Last error:\s*(?:\[rank\d+\]: *)?"

@@ -1,8 +1,8 @@
-"""The watchdog of PyTorch's ProcessGroupNCCL: which collective was over its time on each rank, and how far
-the rank had come. It speaks on the victims, then aborts them (SIGABRT).
+"""The watchdog of PyTorch's ProcessGroupNCCL: which collective timed out on each rank, and how far the rank
+had come.
 
-Its wording is from the source of PyTorch 2.2 to 2.9 and from logs that users have published; it was not
-recorded here, since it needs GPUs.
+It speaks on the victims, then aborts them (SIGABRT). The wording is from the source of PyTorch 2.2 to 2.9 and
+from logs that users have published; it was not recorded here, since it needs GPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Place, Testimony
 
 MAX_LINES = 100_000
-"""Lines of it that are read of one exhibit."""
+"""Lines of the watchdog that are read in one exhibit."""
 MAX_SHOWN_LINE = 300
 """Characters of a line that are shown."""
 _LINE = re.compile(
@@ -37,7 +37,7 @@ _FRAME = re.compile(r"\n#\d+ ([^\n]{1,200}?) from ([^\n]{1,500}?):(\d{1,7})(?=\n
 _STACK_HEAD = "Stack trace of the failed collective: "
 _ABORT_MESSAGE = "Process group watchdog thread terminated with exception"
 _SIGABRT = 6
-"""SIGABRT: what std::terminate() raises."""
+"""Number of the signal that std::terminate() raises."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -75,7 +75,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _speaking_rank(line: str, log_rank: int) -> int:
-    """As the prefix tells; a group's own numbers are no ranks, but in the default group."""
+    """Return the rank that the prefix names, or ``log_rank``.
+
+    The numbers within a group are no ranks, except in the default group.
+    """
     prefix = _GLOBAL_RANK.search(line)
     if prefix is not None:
         return int(prefix[1])
@@ -86,7 +89,7 @@ def _speaking_rank(line: str, log_rank: int) -> int:
 
 
 def _group_status(place: Place, line: str, rank: int) -> Overdue | None:
-    """What this line says of one group on this rank; None where it says nothing of it."""
+    """Return what this line says of one group on this rank, or None."""
     group, status = _GROUP.search(line), _STATUS.search(line)
     if group is None or status is None:
         return None
@@ -104,7 +107,7 @@ def _group_status(place: Place, line: str, rank: int) -> Overdue | None:
 
 
 def _merge_statuses(earlier: Overdue, later: Overdue) -> Overdue:
-    """The first collective that was over its time, and the furthest that was reached."""
+    """Return the first collective that timed out, with the furthest numbers that were reached."""
     base = earlier if earlier.number or not later.number else later
     return msgspec.structs.replace(
         base,
@@ -116,7 +119,7 @@ def _merge_statuses(earlier: Overdue, later: Overdue) -> Overdue:
 def _with_operation(
     status: Overdue, timeouts: dict[tuple[int, int], re.Match[str]], user_frames: dict[int, Frame]
 ) -> Overdue:
-    """With the operation and its size, which another line tells."""
+    """Return the status with the operation and its size, which another line has."""
     timeout = timeouts.get((status.rank, status.number))
     if timeout is None:
         return status
@@ -127,13 +130,13 @@ def _with_operation(
 
 
 def _abort_glimpse(place: Place, line: str, rank: int) -> Glimpse:
-    """The process ends by this; it is a victim, as its last line tells."""
+    """Return the end of a process that the watchdog aborts; as its last line tells, it is a victim."""
     last_line = line[line.find(_ABORT_MESSAGE) :][:MAX_SHOWN_LINE]
     return Glimpse(origin=place, rank=rank, exit=Exit(at=0.0, signal=_SIGABRT, last_line=last_line))
 
 
 def _user_frame(text: str, begin: int) -> Frame | None:
-    """The user's own line in the stack that follows."""
+    """Return the user's own line in the stack that follows, or None."""
     position = begin
     while (match := _FRAME.match(text, position)) is not None:
         frame = Frame(match[2], int(match[3]), match[1])

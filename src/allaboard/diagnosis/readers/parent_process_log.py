@@ -1,4 +1,5 @@
-"""How docker compose, horovodrun, Lightning and torch's spawn saw the processes end that they started."""
+"""Ends of processes, as docker compose, horovodrun, Lightning and torch's spawn report those that they
+started."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ _END = re.compile(
 _TEARDOWN = re.compile(
     r"^(?:Aborting on container exit|Gracefully stopping|Terminating remaining workers)", re.M
 )
-"""From here on, they end what is left."""
+"""From this message on, the parent ends the processes that are left."""
 _VALID_SIGNALS = {int(s) for s in signal.Signals}
 _SHELL_SIGNAL_OFFSET = 128
-"""What a container's and a shell's exit code is of a process that a signal ended, and the signal's number."""
+"""Containers and shells report a process that a signal ended by this exit code plus the signal's number."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -63,7 +64,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
 
 
 def _exit_code(match: re.Match[str]) -> int:
-    """Negative where a signal ended it; 0 for a name that is no signal here."""
+    """Return the exit code, negative for a signal; 0 for a name that is no signal on this system."""
     if match["name"]:
         return -getattr(signal, match["name"], 0)
     return int(match["code"] or match["status"] or match["child"] or match["spawned"])

@@ -1,4 +1,4 @@
-"""What `py-spy dump` printed, as text or with `--json`: of one process a file, or of several in a row."""
+"""Output of `py-spy dump`, as text or with `--json`: of one process a file, or of several in a row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allaboard.formats.dumps.pyspy import Dumped, of_json, of_text
 from allaboard.formats.dumps.rank_hints import by_command, by_variables
 
 MAX_AMBIGUOUS_RANK = 1000
-"""Below it, a number may be a rank and a pid."""
+"""Numbers below this may be a rank or a pid."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -45,8 +45,11 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _rank_from_name(exhibit: Exhibit, candidates: list[Dumped]) -> dict[int, int]:
-    """The name of a file is that of the one rank in it, by pid: of the one that started the others. A number
-    that is a pid is no rank, but where the file is called a rank: the pids of containers are as low."""
+    """Return the rank in a file's name for the one process of it that is the rank, by pid.
+
+    That process is the one that started the others. A number that is a pid is no rank, unless the file is
+    called ``rank``: containers have pids as low as ranks.
+    """
     pids = {one.pid for one in candidates}
     roots = {one.pid for one in candidates if one.parent not in pids}
     names_a_rank = re.search(rf"rank[-_.]?0*{exhibit.rank}(?!\d)", exhibit.name, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Python's tracebacks in logs: who raised what, and in which line of the user's code."""
+"""Python's tracebacks in logs: which rank raised what, and in which line of the user's code."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from allaboard.formats.dumps.python_tracebacks import HEAD, Traceback, traceback
 
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
 _HOOK = re.compile(r"\[rank\d+\]: ")
-"""What torch's own excepthook begins each line with: it is asked only for what nobody caught."""
+"""Begins each line that torch's own excepthook writes; it is called only for exceptions that nothing caught.
+"""
 MAX_LINES_TO_END = 400
-"""Lines before the end of a log in which a traceback counts as how its process ended: an earlier one
-was caught and logged. The one that torch's own hook writes (``[rank1]:``) always does."""
+"""Lines before the end of a log within which a traceback counts as how its process ended.
+
+An earlier one was caught and logged. Tracebacks of torch's own hook (``[rank1]:``) always count.
+"""
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on|from|while)\b|Error in atexit\._run_exitfuncs"
     r"|Task exception was never retrieved"
 )
-"""What Python writes before a traceback that ends nothing; asyncio's has a line between."""
+"""Precedes tracebacks that end nothing; asyncio's has a line between."""
 _THREAD = re.compile(r"Exception in thread ")
 _LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
@@ -71,7 +74,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _strip_label(line: str) -> str:
-    """Without the label of a launcher."""
+    """Return the line without the label of a launcher."""
     label = _PREFIX.match(line)
     return line[label.end() :] if label is not None else line
 
@@ -79,7 +82,7 @@ def _strip_label(line: str) -> str:
 def _reason_to_doubt(
     lines: Sequence[str], traceback: Traceback, later: Sequence[Traceback]
 ) -> str | None:
-    """Why it may have been caught, "" where nothing speaks for it; None where its process went on."""
+    """Return why the exception may have been caught, "" if nothing suggests it, None if its process went on."""
     head = lines[traceback.begin - 1] if traceback.begin else ""
     if _IGNORED.match(head) or (traceback.begin > 1 and _IGNORED.match(lines[traceback.begin - 2])):
         return None

@@ -1,4 +1,4 @@
-"""Ray's words of workers that it lost or ended."""
+"""Messages of Ray about workers that it lost or ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm's words: how srun saw its tasks end, and why slurmstepd ended a job."""
+"""Messages of Slurm: how srun's tasks ended, and why slurmstepd ended a job."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _EXIT_CODE = re.compile(r"Exited with exit code (\d{1,3})$")
 _TEARDOWN = re.compile(
     r"Terminating (?:StepId|job step)|Job step aborted|Node failure on |\*\*\* (?:STEP|JOB) "
 )
-"""From here on, srun and slurmstepd end what is left."""
+"""From this message on, srun and slurmstepd end the tasks that are left."""
 _SIGNALS = {signal.strsignal(s): int(s) for s in signal.Signals}
 _NESTED_LAUNCHER = re.compile(r"torch[./]distributed[./](?:elastic|run)|torchrun|accelerate launch")
-"""Where each task is a launcher, its number is no rank."""
+"""Shows that each task is a launcher, so that its number is no rank."""
 MAX_TASKS = 10_000
+"""Tasks that are read of one list."""
 
 
 def _cancellation(reason: str, says: str, fix: str) -> Message:
@@ -154,7 +155,10 @@ def _task_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
 
 
 def _task_end(match: re.Match[str], after_failure: bool) -> Exit | None:
-    """How it ended; ``late``: after another, so that SIGTERM and SIGKILL are srun's own."""
+    """Return how the task ended, or None if the text is not known.
+
+    ``after_failure``: another task ended before, so SIGTERM and SIGKILL come from srun itself.
+    """
     line = match[0]
     if match["how"] == "Out Of Memory":
         return Exit(at=0.0, signal=int(signal.SIGKILL), oom=True, last_line=line)
@@ -169,7 +173,7 @@ def _task_end(match: re.Match[str], after_failure: bool) -> Exit | None:
 
 
 def _task_numbers(text: str) -> list[int]:
-    """``0-2,5`` as numbers, no more than a bounded many."""
+    """Return ``0-2,5`` as numbers, at most `MAX_TASKS`."""
     numbers: list[int] = []
     for part in text.split(","):
         begin, _, end_text = part.partition("-")

@@ -1,4 +1,4 @@
-"""TensorFlow's own words: its coordination service, gRPC servers, collectives, TF1 sessions."""
+"""Messages of TensorFlow: its coordination service, gRPC servers, collectives, TF1 sessions."""
 
 from __future__ import annotations
 
@@ -153,7 +153,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:
-    """A healthy start counts down too: only what its last count leaves is awaited."""
+    """Return the tasks that the last count of the leader left.
+
+    A healthy start counts down too.
+    """
     text = exhibit.text
     counts = list(_WAITING.finditer(text))
     if not counts or counts[-1][1] == "0":

@@ -1,5 +1,8 @@
-"""torchrun's summary of the workers that failed. What it calls the root cause is the first that it
-saw: where a rank left with exit code 0, it names an innocent one."""
+"""torchrun's summary of the workers that failed.
+
+What it calls the root cause is the first failure that it saw: where a rank left with exit code 0, it names an
+innocent one.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ _FAILURE = re.compile(
 )
 _CLOSING_SIGNAL = re.compile(r"Sending process (\d+) closing signal (SIG[A-Z]+)")
 MAX_FAILURES = 100_000
+"""Failures that are read of one summary."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:

@@ -1,4 +1,4 @@
-"""What torchrun raises where its own rendezvous of hosts does not come about."""
+"""Exceptions that torchrun raises when its own rendezvous of hosts fails."""
 
 from __future__ import annotations
 

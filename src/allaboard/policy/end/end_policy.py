@@ -6,11 +6,11 @@ import msgspec
 
 from allaboard.facts import Certainty, Claim, Outcome, Severity, Stage
 
-BEFORE = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
+START_STAGES = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
 """Stages whose errors keep a job from starting."""
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class EndPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
     finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
     launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
@@ -43,6 +43,6 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str
 
 
-def proven(claim: Claim) -> bool:
+def is_proven_error(claim: Claim) -> bool:
     """An error that the evidence leaves no doubt of."""
     return claim.severity is Severity.ERROR and claim.certainty is Certainty.CERTAIN

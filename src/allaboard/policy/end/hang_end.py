@@ -8,16 +8,16 @@ from allaboard.analysis.stalls.checkpoint_pauses import is_pause_progressing
 from allaboard.analysis.stalls.stall import find_stall, is_transferring
 from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
 from allaboard.facts import Claim, JobView, Outcome, Phase, Stage
-from allaboard.policy.end.end_policy import Policy, Verdict, proven
-from allaboard.policy.end.failure_end import returns
-from allaboard.policy.end.startup_end import waits
+from allaboard.policy.end.end_policy import EndPolicy, Verdict, is_proven_error
+from allaboard.policy.end.failure_end import is_restarted_alone
+from allaboard.policy.end.startup_end import is_waiting_idle
 
-LOOKED = 5.0
+DIAGNOSIS_TIME_S = 5.0
 """Seconds after a job counts as standing still in which its stacks are taken, and it is told who waits for
 whom: a job that is ended before has no finding."""
 
 
-def stopped(view: JobView, policy: Policy) -> Verdict | None:
+def stopped_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
     """Somebody is stopped by a signal, not dead, for longer than the user wants to wait for it. Who is
     held by a debugger is left alone."""
     if (
@@ -28,7 +28,7 @@ def stopped(view: JobView, policy: Policy) -> Verdict | None:
         return None
     for member in view.alive:
         since = view.now - member.os_state_since
-        alone = returns(view, member, policy)
+        alone = is_restarted_alone(view, member, policy)
         stopped = member.os_state == "T" and not beside(member)
         if stopped and since >= policy.stopped_after and not alone:
             who = member.who.name
@@ -40,11 +40,13 @@ def stopped(view: JobView, policy: Policy) -> Verdict | None:
     return None
 
 
-def hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+def hang_verdict(
+    view: JobView, claims: list[tuple[Stage, Claim]], policy: EndPolicy
+) -> Verdict | None:
     """It computes wrong values, or makes no progress: at once where proven, else after ``hang_after``."""
     if not policy.stop_on_hang:
         return None
-    wrong = [c for stage, c in claims if stage is Stage.RUNTIME and proven(c)]
+    wrong = [c for stage, c in claims if stage is Stage.RUNTIME and is_proven_error(c)]
     corrupt = [c for c in wrong if c.corrupts]
     if corrupt:
         return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
@@ -64,7 +66,7 @@ def hang(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Ve
     silent = view.now - stalled_since(view)
     if silent >= policy.hang_after and policy.stop_on_error:
         return Verdict(Outcome.HANG, f"the rehearsal made no progress for {silent:.0f} s (--bound)")
-    if silent >= max(policy.hang_after, view.stall_after + LOOKED):
+    if silent >= max(policy.hang_after, view.stall_after + DIAGNOSIS_TIME_S):
         return Verdict(
             Outcome.HANG,
             f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})"
@@ -97,8 +99,8 @@ def _gathers(view: JobView) -> bool:
     return bool(arrived or coming) and view.now - since < view.timeout
 
 
-def _rehearsal_waits(view: JobView, policy: Policy) -> bool:
+def _rehearsal_waits(view: JobView, policy: EndPolicy) -> bool:
     """Whether somebody waits idly inside the framework's init, where nothing tells how long a step takes."""
     return policy.stop_on_error and any(
-        m.phase is Phase.JOINING and waits(view, m) for m in view.alive
+        m.phase is Phase.JOINING and is_waiting_idle(view, m) for m in view.alive
     )

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Member, Outcome, Phase, Severity, Stage
-from allaboard.policy.end.end_policy import BEFORE, Policy, Verdict, proven
+from allaboard.policy.end.end_policy import START_STAGES, EndPolicy, Verdict, is_proven_error
 
-STILL, BUSY = 3.0, 0.5
+MIN_WAIT_S, BUSY_CORES = 3.0, 0.5
 """Seconds inside one call of the framework, and the cores in use, that tell waiting from work."""
-KNOWN = 8.0
+REHEARSAL_FAULT_S = 8.0
 """Seconds that a fault lasted before a rehearsal is ended for it."""
 
 
-def roll_call(
-    view: JobView, rolls: Iterable[RollCall], claims: list[tuple[Stage, Claim]], policy: Policy
+def roll_call_verdict(
+    view: JobView, rolls: Iterable[RollCall], claims: list[tuple[Stage, Claim]], policy: EndPolicy
 ) -> Verdict | None:
     """Somebody stands at the door, and it is proven that the others cannot come."""
     arrived = [roll.last_arrival for roll in rolls if roll.held]
@@ -23,14 +23,16 @@ def roll_call(
         return None
     patient = view.now - max(view.launched_at, *arrived) < policy.patience
     wrong = [
-        c for stage, c in claims if stage in BEFORE and proven(c) and not (c.awaits and patient)
+        c
+        for stage, c in claims
+        if stage in START_STAGES and is_proven_error(c) and not (c.awaits and patient)
     ]
     if not wrong:
         return None
     return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")
 
 
-def inside(view: JobView, policy: Policy) -> Verdict | None:
+def init_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
     """The framework's own init does not come back, and its caller gave it a bound."""
     if policy.init_within is None:
         return None
@@ -43,35 +45,39 @@ def inside(view: JobView, policy: Policy) -> Verdict | None:
     return None
 
 
-def held_up(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+def network_verdict(
+    view: JobView, claims: list[tuple[Stage, Claim]], policy: EndPolicy
+) -> Verdict | None:
     """The roll call passed, over a link that may not be needed; now the framework stands still, nobody
     has done a step, and the user set a bound. Which links it needs is seen by what it does."""
     if policy.bound is None or view.rolled_at is None:
         return None
     if view.now - view.rolled_at < policy.bound or any(m.step for m in view.alive):
         return None
-    wrong = [c for stage, c in claims if stage in BEFORE and c.severity is Severity.ERROR]
-    if not wrong or not any(waits(view, m) for m in view.alive):
+    wrong = [c for stage, c in claims if stage in START_STAGES and c.severity is Severity.ERROR]
+    if not wrong or not any(is_waiting_idle(view, m) for m in view.alive):
         return None
     return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {wrong[0].summary}")
 
 
-def waits(view: JobView, member: Member) -> bool:
+def is_waiting_idle(view: JobView, member: Member) -> bool:
     """Whether it is inside the framework's init or a collective, gets no answer on a connection, or has
     failed and does not end; and is idle."""
     inside = member.op.since if member.op is not None else view.now
     failed = member.raised.at if member.raised is not None else view.now
     joins = member.phase_since if member.phase is Phase.JOINING else view.now
-    still = view.now - min(inside, failed, joins) >= STILL
-    return (still or bool(member.unanswered)) and member.cpu < BUSY
+    still = view.now - min(inside, failed, joins) >= MIN_WAIT_S
+    return (still or bool(member.unanswered)) and member.cpu < BUSY_CORES
 
 
-def known(view: JobView, claims: list[tuple[Stage, Claim]], policy: Policy) -> Verdict | None:
+def rehearsal_verdict(
+    view: JobView, claims: list[tuple[Stage, Claim]], policy: EndPolicy
+) -> Verdict | None:
     """A rehearsal has begun and does not come to its end; others had their time to find the same."""
     if not policy.stop_on_error or view.rolled_at is None:
         return None
     for stage, claim in claims:
-        lasting = claim.since is not None and view.now - claim.since >= KNOWN
-        if stage in BEFORE and claim.severity is Severity.ERROR and lasting:
+        lasting = claim.since is not None and view.now - claim.since >= REHEARSAL_FAULT_S
+        if stage in START_STAGES and claim.severity is Severity.ERROR and lasting:
             return Verdict(Outcome.HANG, f"ended, the cause is known: {claim.summary}")
     return None

@@ -8,14 +8,14 @@ from allaboard.analysis.parameter_servers.parameter_servers import goes_on_witho
 from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Outcome, Stage
 from allaboard.policy.end import failure_end, hang_end, startup_end
-from allaboard.policy.end.end_policy import Policy, Verdict
+from allaboard.policy.end.end_policy import EndPolicy, Verdict
 
 
-def verdict(
+def end_verdict(
     view: JobView,
     rolls: Iterable[RollCall],
     claims: Iterable[tuple[Stage, Claim]],
-    policy: Policy,
+    policy: EndPolicy,
 ) -> Verdict | None:
     """Whether the job is to be ended now, and why; None to let it be."""
     if policy.observe or not view.alive:
@@ -23,18 +23,18 @@ def verdict(
     claims, rolls = list(claims), list(rolls)
     return (
         _interrupted(view, rolls, policy)
-        or startup_end.roll_call(view, rolls, claims, policy)
-        or startup_end.inside(view, policy)
-        or startup_end.held_up(view, claims, policy)
-        or startup_end.known(view, claims, policy)
-        or failure_end.failure(view, policy)
-        or failure_end.done(view, policy)
-        or hang_end.stopped(view, policy)
-        or hang_end.hang(view, claims, policy)
+        or startup_end.roll_call_verdict(view, rolls, claims, policy)
+        or startup_end.init_verdict(view, policy)
+        or startup_end.network_verdict(view, claims, policy)
+        or startup_end.rehearsal_verdict(view, claims, policy)
+        or failure_end.failure_verdict(view, policy)
+        or failure_end.servers_done_verdict(view, policy)
+        or hang_end.stopped_verdict(view, policy)
+        or hang_end.hang_verdict(view, claims, policy)
     )
 
 
-def _interrupted(view: JobView, rolls: Iterable[RollCall], policy: Policy) -> Verdict | None:
+def _interrupted(view: JobView, rolls: Iterable[RollCall], policy: EndPolicy) -> Verdict | None:
     """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
     if not view.interruptions:
         return None
@@ -45,6 +45,8 @@ def _interrupted(view: JobView, rolls: Iterable[RollCall], policy: Policy) -> Ve
     if not (policy.restarts and policy.ends_survivors):
         return None
     gone = [m for m in view.members if m.interrupted is not None and not m.alive]
-    if all(goes_on_without(view, m) or failure_end.returns(view, m, policy) for m in gone):
+    if all(
+        goes_on_without(view, m) or failure_end.is_restarted_alone(view, m, policy) for m in gone
+    ):
         return None  # others may go on; who stands still for it is ended by its own agent's bond
     return Verdict(Outcome.INTERRUPTED, said)

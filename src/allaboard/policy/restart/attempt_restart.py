@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from allaboard.facts import Outcome, RoundEnd
 from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Again, Restarts, Stop, pause
 
-FUTILE = 3
+MAX_FUTILE_ROUNDS = 3
 """Rounds in a row without progress after which no further one is worth its time."""
 
 
-def after_round(
+def decide_after_round(
     rounds: Sequence[RoundEnd], policy: Restarts, alone: int = 0, hindrance: str = ""
 ) -> Again | Stop:
     """What is done now that the last of ``rounds`` has ended; ``alone`` tasks were started again by
@@ -24,7 +24,7 @@ def after_round(
     if used >= policy.most:
         times = f"{used} restart{'s' if used != 1 else ''}"
         return Stop(f"{times} used up (--max-restarts {policy.most})")
-    futile = fruitless(rounds)
+    futile = count_futile_rounds(rounds)
     delay = pause(policy.backoff, futile)
     why = str(last.cause) if last.cause is not None else last.reason
     return Again(f"{why}; restart {used + 1} of {policy.most}", delay)
@@ -75,20 +75,20 @@ def _same_step(one: RoundEnd, other: RoundEnd) -> bool:
 
 
 def _no_progress(rounds: Sequence[RoundEnd]) -> str:
-    futile = fruitless(rounds)
-    if futile < FUTILE:
+    futile = count_futile_rounds(rounds)
+    if futile < MAX_FUTILE_ROUNDS:
         return ""
-    reached = furthest(rounds)
+    reached = furthest_step(rounds)
     where = f"beyond step {reached}" if reached else "to a step"
     return f"a loop without progress: none of the last {futile} rounds got {where}"
 
 
-def fruitless(rounds: Sequence[RoundEnd]) -> int:
+def count_futile_rounds(rounds: Sequence[RoundEnd]) -> int:
     """How many rounds in a row, up to the last, got no further than those before them. Where the
     framework does not number its steps, a round that did any is progress."""
     count = 0
     for at in range(len(rounds) - 1, -1, -1):
-        if _got_on(rounds[at], furthest(rounds[:at])):
+        if _got_on(rounds[at], furthest_step(rounds[:at])):
             break
         count += 1
     return count
@@ -100,18 +100,18 @@ def _got_on(now: RoundEnd, before: int | None) -> bool:
     return now.reached > before
 
 
-def furthest(rounds: Sequence[RoundEnd]) -> int | None:
+def furthest_step(rounds: Sequence[RoundEnd]) -> int | None:
     """The last step that any of them reached; None where that is not known."""
     return max((r.reached for r in rounds if r.reached is not None), default=None)
 
 
-def repeated(rounds: Sequence[RoundEnd]) -> int | None:
+def count_repeated_steps(rounds: Sequence[RoundEnd]) -> int | None:
     """How many of the steps of the rounds before the last of them had to do again: they were made
     after the checkpoint from which it went on. Where the framework does not number its steps, those that the
     round before had begun after it wrote its last checkpoint; None where it is not seen that one was read."""
     if rounds[-1].first is None:
         return _after_the_last_checkpoint(rounds)
-    last, before = rounds[-1], furthest(rounds[:-1])
+    last, before = rounds[-1], furthest_step(rounds[:-1])
     if before is None or last.first is None or not last.steps:
         return None
     return max(0, before - (last.first - 1))

@@ -14,7 +14,7 @@ FIRST_STEP = "first step"
 """The note in which the probe leaves the number that the framework gave to a member's first step."""
 
 
-def round_end(
+def summarize_round(
     number: int,
     view: JobView,
     outcome: Outcome,
@@ -34,7 +34,9 @@ def round_end(
         first=_first(people),
         saved=_kept(people, lambda k: k.saved),
         restored=_kept(people, lambda k: k.restored),
-        cause=None if outcome is Outcome.COMPLETED or _asked(view, outcome) else cause(view),
+        cause=None
+        if outcome is Outcome.COMPLETED or _asked(view, outcome)
+        else find_root_cause(view),
         findings=findings,
         final=final,
     )
@@ -45,7 +47,7 @@ def _asked(view: JobView, outcome: Outcome) -> bool:
     return outcome is Outcome.INTERRUPTED and not order_failures(view).root_failures
 
 
-def cause(view: JobView) -> Cause | None:
+def find_root_cause(view: JobView) -> Cause | None:
     """Who began it; None where nobody failed by itself (it was ended for a hang, or by the user)."""
     found = order_failures(view)
     gone = (

@@ -13,7 +13,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
     has_servers,
 )
 from allaboard.facts import Cause, JobView, Member
-from allaboard.policy.restart.attempt_restart import FUTILE
+from allaboard.policy.restart.attempt_restart import MAX_FUTILE_ROUNDS
 from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Again, Restarts, Stop, pause
 
 RESTARTS = "restarts"
@@ -53,8 +53,10 @@ def after_task(ends: Sequence[TaskEnd], used: int, policy: Restarts) -> Again | 
         return Stop(NOT_ALLOWED)
     if _same_again(ends):
         return Stop(f"{last}, as the time before: it would come every time")
-    if futile(ends) >= FUTILE:
-        return Stop(f"{last}; it came back {FUTILE - 1} times, and nobody got a step further")
+    if futile(ends) >= MAX_FUTILE_ROUNDS:
+        return Stop(
+            f"{last}; it came back {MAX_FUTILE_ROUNDS - 1} times, and nobody got a step further"
+        )
     if used >= policy.most:
         times = f"{used} restart{'s' if used != 1 else ''}"
         return Stop(f"{last}; {times} used up (--max-restarts {policy.most})")

@@ -82,11 +82,11 @@ def load_rule(name: str) -> RuleEntry:
     Raises LookupError if there is none, or if its file cannot be loaded.
     """
     suffix = "_" + name.replace("-", "_")
-    found = _load_rules(lambda stem: stem.endswith(suffix), lambda family: True)
-    entry = found.find_rule(name)
+    matching = _load_rules(lambda stem: stem.endswith(suffix), lambda family: True)
+    entry = matching.find_rule(name)
     if entry is None:
         raise LookupError(
-            f"no rule is named {name!r}" + "".join(f": {b.why}" for b in found.broken)
+            f"no rule is named {name!r}" + "".join(f": {b.why}" for b in matching.broken)
         )
     return entry
 

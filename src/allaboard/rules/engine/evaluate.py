@@ -53,10 +53,10 @@ def make_finding(
 def _crash(error: Exception) -> Claim:
     import traceback
 
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     return Claim(
         summary=f"this rule itself failed and could not judge: {type(error).__name__}: {error}",
-        evidence=(Evidence(f"{place.filename.rpartition('/')[2]}:{place.lineno}", "traceback"),),
+        evidence=(Evidence(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}", "traceback"),),
         fix="report this line with the run folder; the other rules are not affected",
         severity=Severity.INFO,
         certainty=Certainty.UNKNOWN,

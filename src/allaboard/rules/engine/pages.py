@@ -15,8 +15,8 @@ from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
 def render_page(entry: RuleEntry) -> str:
     """Return the page of a rule as Markdown: its title, its text, and what it reports on its examples."""
     rule = entry.rule
-    said = "\n".join(f"- {name}: “{summary}”" for name, (_, summary) in rule.fires_on.items())
-    quiet = "\n".join(f"- {name}" for name in rule.silent_on)
+    examples = "\n".join(f"- {name}: “{summary}”" for name, (_, summary) in rule.fires_on.items())
+    near_misses = "\n".join(f"- {name}" for name in rule.silent_on)
     staged = (
         f"Staged on a real framework by: {', '.join(f'`{d}`' for d in rule.drill)}."
         if rule.drill
@@ -25,7 +25,7 @@ def render_page(entry: RuleEntry) -> str:
     return (
         f"# {entry.code} {entry.name}\n\n"
         f"*Stage {rule.stage}, since {rule.since}.*\n\n{entry.page}\n\n"
-        f"## What it says\n\n{said}\n\n## Where it stays silent\n\n{quiet}\n\n{staged}\n"
+        f"## What it says\n\n{examples}\n\n## Where it stays silent\n\n{near_misses}\n\n{staged}\n"
     )
 
 
@@ -47,17 +47,17 @@ def main(arguments: list[str]) -> int:
     """Write or check the folder of pages; return the exit code, 0 if nothing is stale."""
     check = "--check" in arguments
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/rules"))
-    wanted = render_pages()
-    have = {p.name: p.read_text() for p in folder.glob("*.md")}
-    stale = sorted(n for n in wanted.keys() | have.keys() if wanted.get(n) != have.get(n))
+    texts = render_pages()
+    written = {p.name: p.read_text() for p in folder.glob("*.md")}
+    stale = sorted(n for n in texts.keys() | written.keys() if texts.get(n) != written.get(n))
     if check:
         if stale:
             print(f"stale in {folder}: {', '.join(stale)}; run: make docs", file=sys.stderr)
         return 1 if stale else 0
     folder.mkdir(parents=True, exist_ok=True)
-    for name in have.keys() - wanted.keys():
+    for name in written.keys() - texts.keys():
         (folder / name).unlink()
-    for name, text in wanted.items():
+    for name, text in texts.items():
         (folder / name).write_text(text)
     return 0
 

@@ -119,7 +119,7 @@ def _merge_exceptions(
     Such a message takes over the exception's members, and as evidence the line where it was raised: that line
     is not what needs a fix.
     """
-    kept, explained = [], list(messages)
+    unexplained, explained = [], list(messages)
     for end in ends:
         raised = ""
         if end.evidence and relations_of(end.rule).reports_exception:
@@ -133,14 +133,14 @@ def _merge_exceptions(
             None,
         )
         if number is None:
-            kept.append(end)
+            unexplained.append(end)
             continue
         raised_here = Evidence("raised here", end.evidence[0].origin)
-        first, *more = explained[number].evidence
+        message_evidence, *more = explained[number].evidence
         explained[number] = msgspec.structs.replace(
-            explained[number], who=end.who, evidence=(first, raised_here, *more)
+            explained[number], who=end.who, evidence=(message_evidence, raised_here, *more)
         )
-    return kept, explained
+    return unexplained, explained
 
 
 def _quotes(message: Finding, raised: str) -> bool:
@@ -172,16 +172,16 @@ def _without_losses_after_interruption(
     A peer that was lost before it may be the reason for the interruption.
     """
     interrupted_at = dict(
-        place
+        position
         for f in messages
-        if relations_of(f.rule).interruption and (place := _file_and_line(f)) is not None
+        if relations_of(f.rule).interruption and (position := _file_and_line(f)) is not None
     )
-    kept = []
+    remaining = []
     for message in messages:
-        place = _file_and_line(message) if relations_of(message.rule).consequence_only else None
-        if place is None or place[1] < interrupted_at.get(place[0], place[1] + 1):
-            kept.append(message)
-    return kept
+        position = _file_and_line(message) if relations_of(message.rule).consequence_only else None
+        if position is None or position[1] < interrupted_at.get(position[0], position[1] + 1):
+            remaining.append(message)
+    return remaining
 
 
 def _file_and_line(finding: Finding) -> tuple[str, int] | None:
