@@ -84,7 +84,7 @@ def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() 
         found = end_verdict(view, roll_calls(view), staged, policy)
         return found.outcome if found is not None else None
 
-    policy = EndPolicy(bound=10.0)
+    policy = EndPolicy(start_bound=10.0)
     assert after(9.0, policy, likely) is None
     assert after(11.0, policy, likely) is Outcome.ROLL_CALL_FAILED
     assert after(11.0, EndPolicy(), likely) is None

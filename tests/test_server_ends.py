@@ -52,7 +52,7 @@ def test_a_chief_that_failed_is_no_end_of_the_work() -> None:
 
 def test_who_only_watches_ends_no_server() -> None:
     view = job(task("worker", 0, 101, exit=done()), PS)
-    assert end_verdict(view, (), (), EndPolicy(observe=True)) is None
+    assert end_verdict(view, (), (), EndPolicy(only_observes=True)) is None
 
 
 def test_an_evaluator_gets_time_for_the_last_checkpoint() -> None:

@@ -13,7 +13,7 @@ from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Interruption, Outcome, Phase, Raised
 from allaboard.facts.samples import USER, declared
 from allaboard.policy.end.end_policy import EndPolicy
-from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.restart_policy import RestartPolicy
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
@@ -55,7 +55,7 @@ class Hosts:
             joined=True,
             rank=0,
             policy=EndPolicy(ends_survivors=restarts, restarts=restarts, **policy),  # type: ignore[arg-type]
-            restarts=Restarts(allowed=restarts),
+            restarts=RestartPolicy(allowed=restarts),
         )
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.said: list[Command] = []

@@ -14,7 +14,7 @@ from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Frame, Outcome, Phase, Raised, Reading
 from allaboard.policy.end.end_policy import EndPolicy
-from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.restart_policy import RestartPolicy
 from allaboard.protocol.commands import Command, EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import (
     GateOpened,
@@ -41,7 +41,7 @@ class World:
                 host="a",
                 tasks=tasks,
                 policy=EndPolicy(restarts=True, stopped_after=30.0),
-                restarts=Restarts(allowed=True, most=most),
+                restarts=RestartPolicy(allowed=True, max_restarts=most),
             ),
             self.clock.now,
             load_catalogue().entries,

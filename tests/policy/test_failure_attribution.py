@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.facts import Exit, Member, Raised, Who
 from allaboard.facts.samples import task
-from allaboard.policy.restart.failure_attribution import Gone, fell_with
+from allaboard.policy.restart.failure_attribution import EndedTask, find_lost_task
 
 PS0, PS1 = Who(job="ps", index=0), Who(job="ps", index=1)
 RESET = (
@@ -24,15 +24,15 @@ def fallen(message: str, kind: str = "UnavailableError", at: float = 80.0) -> Me
 @pytest.mark.parametrize(
     ("member", "gone", "who"),
     [
-        (fallen(RESET), [Gone(PS0, 78.0), Gone(PS1, 79.0)], PS0),
-        (fallen(RESET), [Gone(PS1, 79.0)], None),  # the one that it names is there
-        (fallen(RESET), [Gone(PS0, 10.0)], None),  # that was before its time
-        (fallen("Socket closed"), [Gone(PS1, 60.0), Gone(PS0, 78.0)], PS0),
-        (fallen("Socket closed"), [Gone(Who(job="worker", index=0), 78.0)], None),
-        (fallen(EMPTY, "FailedPreconditionError"), [Gone(PS0, 78.0)], PS0),
-        (fallen("no such file", "FileNotFoundError"), [Gone(PS0, 78.0)], None),
-        (task("worker", 1, exit=Exit(at=80.0, signal=9)), [Gone(PS0, 78.0)], None),
+        (fallen(RESET), [EndedTask(PS0, 78.0), EndedTask(PS1, 79.0)], PS0),
+        (fallen(RESET), [EndedTask(PS1, 79.0)], None),  # the one that it names is there
+        (fallen(RESET), [EndedTask(PS0, 10.0)], None),  # that was before its time
+        (fallen("Socket closed"), [EndedTask(PS1, 60.0), EndedTask(PS0, 78.0)], PS0),
+        (fallen("Socket closed"), [EndedTask(Who(job="worker", index=0), 78.0)], None),
+        (fallen(EMPTY, "FailedPreconditionError"), [EndedTask(PS0, 78.0)], PS0),
+        (fallen("no such file", "FileNotFoundError"), [EndedTask(PS0, 78.0)], None),
+        (task("worker", 1, exit=Exit(at=80.0, signal=9)), [EndedTask(PS0, 78.0)], None),
     ],
 )
-def test_whom_it_fell_with(member: Member, gone: list[Gone], who: Who | None) -> None:
-    assert fell_with(member, gone) == who
+def test_whom_it_fell_with(member: Member, gone: list[EndedTask], who: Who | None) -> None:
+    assert find_lost_task(member, gone) == who

@@ -7,10 +7,10 @@ import pytest
 
 from allaboard.facts import Cause, Outcome, RoundEnd
 from allaboard.policy.restart.attempt_restart import decide_after_round
-from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
-from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
+from allaboard.policy.restart.multi_host import RoundHosts, lost_leader_reason, restart_hindrance
+from allaboard.policy.restart.restart_policy import NoRestart, Restart, RestartPolicy
 
-ALL = Hosts(expected=4, here=4)
+ALL = RoundHosts(expected_agents=4, connected_agents=4)
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ ALL = Hosts(expected=4, here=4)
     ],
 )
 def test_what_is_in_the_way(changes: dict[str, object], says: str) -> None:
-    said = hindrance(msgspec.structs.replace(ALL, **changes))
+    said = restart_hindrance(msgspec.structs.replace(ALL, **changes))
     assert said.startswith(says) and bool(said) == bool(says)
 
 
-@pytest.mark.parametrize("why", ["", orphaned("h0:29500")])
+@pytest.mark.parametrize("why", ["", lost_leader_reason("h0:29500")])
 def test_a_round_follows_only_where_all_can_take_part(why: str) -> None:
     ended = RoundEnd(
         number=0,
@@ -48,5 +48,5 @@ def test_a_round_follows_only_where_all_can_take_part(why: str) -> None:
         steps=60,
         cause=Cause(who="worker 1", what="was killed by SIGKILL", steps=60),
     )
-    answer = decide_after_round([ended], Restarts(allowed=True), hindrance=why)
-    assert answer == Stop(why) if why else isinstance(answer, Again)
+    answer = decide_after_round([ended], RestartPolicy(allowed=True), hindrance=why)
+    assert answer == NoRestart(why) if why else isinstance(answer, Restart)

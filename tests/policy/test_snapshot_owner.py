@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.facts import JobView, Member
 from allaboard.facts.samples import job, task
-from allaboard.policy.restart.snapshot_owner import is_kept_here, is_kept_here_too
+from allaboard.policy.restart.snapshot_owner import keeps_snapshot_copies, keeps_snapshots
 
 
 def far(member: Member) -> Member:
@@ -15,16 +15,16 @@ def far(member: Member) -> Member:
 
 
 def test_it_is_the_agent_of_the_chief_once_that_trains() -> None:
-    assert is_kept_here(job(task("worker", 0, step=5), far(task("ps", 0))))
-    assert not is_kept_here(job(task("worker", 0, step=0), far(task("ps", 0))))
-    assert not is_kept_here(job(far(task("worker", 0, step=5)), task("ps", 0)))
-    assert not is_kept_here(job(far(task("worker", 0, step=5)), task("worker", 1, step=5)))
+    assert keeps_snapshots(job(task("worker", 0, step=5), far(task("ps", 0))))
+    assert not keeps_snapshots(job(task("worker", 0, step=0), far(task("ps", 0))))
+    assert not keeps_snapshots(job(far(task("worker", 0, step=5)), task("ps", 0)))
+    assert not keeps_snapshots(job(far(task("worker", 0, step=5)), task("worker", 1, step=5)))
 
 
 def test_a_host_that_hears_of_nobody_else_knows_the_chief_by_the_cluster() -> None:
-    assert is_kept_here(job(task("worker", 0, step=5)))
-    assert not is_kept_here(job(task("worker", 1, step=5)))
-    assert not is_kept_here(job(task("ps", 0)))
+    assert keeps_snapshots(job(task("worker", 0, step=5)))
+    assert not keeps_snapshots(job(task("worker", 1, step=5)))
+    assert not keeps_snapshots(job(task("ps", 0)))
 
 
 APART = {"worker:0": "h0:1", "worker:1": "h1:1", "ps:0": "h2:1"}
@@ -40,19 +40,19 @@ def one(cluster: dict[str, str], index: int = 1, step: int = 5) -> JobView:
 
 
 def test_the_second_is_the_first_worker_on_another_host() -> None:
-    assert is_kept_here_too(one(APART))
-    assert not is_kept_here(one(APART))
-    assert not is_kept_here_too(one(APART, step=0))
-    assert not is_kept_here_too(one(APART, index=0))
-    assert not is_kept_here_too(one(TOGETHER))
+    assert keeps_snapshot_copies(one(APART))
+    assert not keeps_snapshots(one(APART))
+    assert not keeps_snapshot_copies(one(APART, step=0))
+    assert not keeps_snapshot_copies(one(APART, index=0))
+    assert not keeps_snapshot_copies(one(TOGETHER))
 
 
 def test_where_there_is_a_chief_it_is_worker_0() -> None:
     cluster = {"chief:0": "h0:1", "worker:0": "h1:1", "worker:1": "h2:1", "ps:0": "h3:1"}
-    assert is_kept_here_too(one(cluster, index=0))
-    assert not is_kept_here_too(one(cluster, index=1))
+    assert keeps_snapshot_copies(one(cluster, index=0))
+    assert not keeps_snapshot_copies(one(cluster, index=1))
 
 
 def test_on_one_host_there_is_no_second() -> None:
     view = msgspec.structs.replace(one(APART), joined=False)
-    assert not is_kept_here_too(view)
+    assert not keeps_snapshot_copies(view)

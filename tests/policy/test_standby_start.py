@@ -4,36 +4,40 @@ from __future__ import annotations
 
 from allaboard.facts import Phase
 from allaboard.facts.samples import NOW, job, task
-from allaboard.policy.restart.restart_policy import Restarts
-from allaboard.policy.restart.standby_start import FAILED, SETTLED, is_due
+from allaboard.policy.restart.restart_policy import RestartPolicy
+from allaboard.policy.restart.standby_start import (
+    MAX_FAILED_STANDBYS,
+    SERVING_SETTLED_S,
+    is_standby_due,
+)
 
-POLICY = Restarts(allowed=True, most=3)
+POLICY = RestartPolicy(allowed=True, max_restarts=3)
 TRAINS = job(task("worker", 0, step=5, step_at=50.0), task("ps", 0))
 
 
 def test_it_waits_once_somebody_trains() -> None:
-    assert is_due(TRAINS, POLICY, used=0, since=0.0, failed=0)
-    assert not is_due(
+    assert is_standby_due(TRAINS, POLICY, used=0, since=0.0, failed=0)
+    assert not is_standby_due(
         job(task("worker", 0, step=0), task("ps", 0)), POLICY, used=0, since=0.0, failed=0
     )
 
 
 def test_the_next_one_comes_when_the_recovery_is_over() -> None:
-    assert not is_due(TRAINS, POLICY, used=1, since=60.0, failed=0)
-    assert is_due(TRAINS, POLICY, used=1, since=40.0, failed=0)
+    assert not is_standby_due(TRAINS, POLICY, used=1, since=60.0, failed=0)
+    assert is_standby_due(TRAINS, POLICY, used=1, since=40.0, failed=0)
 
 
 def test_none_waits_where_nothing_would_be_started_again() -> None:
-    assert not is_due(TRAINS, Restarts(), used=0, since=0.0, failed=0)
-    assert not is_due(TRAINS, POLICY, used=3, since=0.0, failed=0)
-    assert not is_due(TRAINS, POLICY, used=0, since=0.0, failed=FAILED)
+    assert not is_standby_due(TRAINS, RestartPolicy(), used=0, since=0.0, failed=0)
+    assert not is_standby_due(TRAINS, POLICY, used=3, since=0.0, failed=0)
+    assert not is_standby_due(TRAINS, POLICY, used=0, since=0.0, failed=MAX_FAILED_STANDBYS)
 
 
 def test_the_host_of_a_server_hears_of_nobody_who_trains() -> None:
-    serves = task("ps", 0, phase=Phase.JOINED, phase_since=NOW - SETTLED)
-    assert is_due(job(serves, joined=True), POLICY, used=0, since=0.0, failed=0)
-    assert not is_due(job(serves), POLICY, used=0, since=0.0, failed=0)
+    serves = task("ps", 0, phase=Phase.JOINED, phase_since=NOW - SERVING_SETTLED_S)
+    assert is_standby_due(job(serves, joined=True), POLICY, used=0, since=0.0, failed=0)
+    assert not is_standby_due(job(serves), POLICY, used=0, since=0.0, failed=0)
     fresh = task("ps", 0, phase=Phase.JOINED, phase_since=NOW - 1)
-    assert not is_due(job(fresh, joined=True), POLICY, used=0, since=0.0, failed=0)
+    assert not is_standby_due(job(fresh, joined=True), POLICY, used=0, since=0.0, failed=0)
     comes = task("ps", 0, phase=Phase.IMPORTING, phase_since=NOW - 60)
-    assert not is_due(job(comes, joined=True), POLICY, used=0, since=0.0, failed=0)
+    assert not is_standby_due(job(comes, joined=True), POLICY, used=0, since=0.0, failed=0)

@@ -11,7 +11,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from allaboard.cli.preflight import of_rank
 from allaboard.facts import (
     Answer,
     Certainty,
@@ -23,6 +22,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
+from allaboard.preflight.run_preflight import output_file_of
 from allaboard.preflight.summary import exit_code
 from allaboard.report.preflight import as_json, as_text, format_rate, link_matrix, preflight_schema
 from allaboard.report.preflight_page import render_page
@@ -123,8 +123,8 @@ def test_codes() -> None:
 
 
 def test_every_rank_has_its_file() -> None:
-    assert of_rank(Path("a/found.json"), 0) == Path("a/found.json")
-    assert of_rank(Path("a/found.json"), 2) == Path("a/found.rank2.json")
+    assert output_file_of(Path("a/found.json"), 0) == Path("a/found.json")
+    assert output_file_of(Path("a/found.json"), 2) == Path("a/found.rank2.json")
 
 
 @pytest.mark.parametrize(

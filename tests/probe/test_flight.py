@@ -8,7 +8,11 @@ import time
 import pytest
 
 from allaboard.facts import Recorded
-from allaboard.sampling.flight_recorder_client import EVERY, Recorders, read
+from allaboard.sampling.flight_recorder_client import (
+    ASK_INTERVAL_S,
+    FlightRecorderClient,
+    parse_answer,
+)
 from probed import LIMIT, RENDEZVOUS, Ended, Program, fake_torch
 
 START = """
@@ -40,7 +44,9 @@ def started(program: Program, code: str) -> int:
     return process.pid
 
 
-def asked(program: Program, pid: int, recorders: Recorders, now: float) -> tuple[Recorded, ...]:
+def asked(
+    program: Program, pid: int, recorders: FlightRecorderClient, now: float
+) -> tuple[Recorded, ...]:
     return asyncio.run(recorders.look(program.box(pid), now))
 
 
@@ -52,9 +58,9 @@ def ended(program: Program) -> Ended:
 
 def answered(program: Program, pid: int) -> tuple[Recorded, ...]:
     """Also on a machine that has no time for the answer at the first question."""
-    until, now, recorders = time.monotonic() + LIMIT, 0.0, Recorders()
+    until, now, recorders = time.monotonic() + LIMIT, 0.0, FlightRecorderClient()
     while time.monotonic() < until:
-        now += EVERY
+        now += ASK_INTERVAL_S
         if found := asked(program, pid, recorders, now):
             return found
     raise TimeoutError
@@ -92,9 +98,9 @@ def test_the_numbers_of_two_recorders_are_kept_apart(program: Program) -> None:
 def test_it_is_asked_now_and_then(program: Program) -> None:
     pid = started(program, WAITS)
     assert answered(program, pid)
-    recorders = Recorders()
+    recorders = FlightRecorderClient()
     asked(program, pid, recorders, 100.0)
-    assert asked(program, pid, recorders, 100.0 + EVERY / 2) == ()
+    assert asked(program, pid, recorders, 100.0 + ASK_INTERVAL_S / 2) == ()
 
 
 CLOSES = LISTENS + "os.closerange(3, 300)\nprint('closed', flush=True)\nsys.stdin.readline()\n"
@@ -118,9 +124,9 @@ def test_where_it_cannot_answer_nothing_comes_and_nothing_breaks(
         stdout = program.started[-1].stdout
         assert stdout is not None and stdout.readline() == "closed\n"
     asked(
-        program, pid, Recorders(), 10.0
+        program, pid, FlightRecorderClient(), 10.0
     )  # whoever stands in a read of a closed file comes back once
-    assert asked(program, pid, Recorders(), 10.0) == ()
+    assert asked(program, pid, FlightRecorderClient(), 10.0) == ()
     done = ended(program)
     assert (done.code, done.err) == (0, "")
 
@@ -144,7 +150,7 @@ def test_what_it_writes_for_us_is_no_io_of_its_own(program: Program) -> None:
     pid = started(program, WAITS)
     box, until = program.box(pid), time.monotonic() + LIMIT
     while not box.dumped and time.monotonic() < until:
-        asyncio.run(Recorders().look(box, 10.0))
+        asyncio.run(FlightRecorderClient().look(box, 10.0))
     assert box.dumped > 5000 and not list(program.boxes.glob("*.recorded"))
 
 
@@ -152,4 +158,4 @@ def test_what_it_writes_for_us_is_no_io_of_its_own(program: Program) -> None:
     "data", [b"", b"{", b"\xff", b"[]", b'{"entries": 7}', b'{"entries": [7, {}, null]}']
 )
 def test_what_is_no_answer_is_read_as_none(data: bytes) -> None:
-    assert read(data) == ()
+    assert parse_answer(data) == ()

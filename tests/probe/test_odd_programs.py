@@ -60,7 +60,7 @@ def test_a_worker_that_renames_itself(program: Program) -> None:
     assert (box.read().step, box.started) == (2, seen.start_ticks)
     until = time.monotonic() + LIMIT
     while not any(
-        f.function == "wait" for f in asyncio.run(stack_sampler.look(pid, box, 1.0)).frames
+        f.function == "wait" for f in asyncio.run(stack_sampler.sample_stack(pid, box, 1.0)).frames
     ):
         assert time.monotonic() < until
 
@@ -130,7 +130,7 @@ def test_a_wakeup_descriptor_hears_the_users_signals_alone(program: Program) -> 
     )
     box = program.box(pid)
     until = time.monotonic() + LIMIT
-    while asyncio.run(stack_sampler.look(pid, box, 1.0)).by != "faulthandler":
+    while asyncio.run(stack_sampler.sample_stack(pid, box, 1.0)).by != "faulthandler":
         assert time.monotonic() < until
     out, _ = program.started[0].communicate("\n", timeout=LIMIT)
     assert out == f"[{int(signal.SIGUSR1)}]\n"
@@ -149,7 +149,7 @@ def test_who_handles_all_signals_is_sent_none(program: Program, which: str) -> N
     )
     box = program.box(pid)
     assert proc.has_handler(pid, box.signum), "its own handler by now"
-    assert asyncio.run(stack_sampler.look(pid, box, 1.0)).by == "py-spy"
+    assert asyncio.run(stack_sampler.sample_stack(pid, box, 1.0)).by == "py-spy"
     out, _ = program.started[0].communicate("\n", timeout=LIMIT)
     assert out == ""
 
@@ -162,6 +162,6 @@ def test_a_program_that_blocks_all_signals(program: Program) -> None:
     )
     box = program.box(pid)
     for _ in range(2):
-        assert asyncio.run(stack_sampler.look(pid, box, 1.0)).frames
+        assert asyncio.run(stack_sampler.sample_stack(pid, box, 1.0)).frames
     program.started[0].communicate("\n", timeout=LIMIT)
     assert program.started[0].returncode == 0

@@ -6,7 +6,12 @@ import linecache
 from pathlib import Path
 
 from allaboard.facts import Frame, Holds
-from allaboard.sampling.lock_owners import asks, feeds, others, threads
+from allaboard.sampling.lock_owners import (
+    awaits_external_answer,
+    is_feeding_generator,
+    lock_holds,
+    other_user_frames,
+)
 
 CODE = """
 def flush(log, cache):
@@ -32,32 +37,32 @@ def test_a_thread_holds_the_blocks_that_it_is_inside_of(tmp_path: Path) -> None:
         return Frame(str(file), line, function, text)
 
     main, other = at(5, "flush"), at(11, "fill")
-    assert threads([(main,), (other,)]) == (
+    assert lock_holds([(main,), (other,)]) == (
         Holds(main, "cache", ("log",)),
         Holds(other, "", ("self.lock", "open('x')")),
     )
     acquires = at(7, "flush")
-    assert threads([(acquires,)]) == (Holds(acquires, "cache"),)
-    assert threads([(at(12, "fill"),), (main,)]) == (), "the main thread wants none"
-    assert threads([]) == () and threads([()]) == ()
+    assert lock_holds([(acquires,)]) == (Holds(acquires, "cache"),)
+    assert lock_holds([(at(12, "fill"),), (main,)]) == (), "the main thread wants none"
+    assert lock_holds([]) == () and lock_holds([()]) == ()
 
 
 def test_a_file_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("with a:\n  def (\n")
     for name in ("bad.py", "none.py"):
         frame = Frame(str(tmp_path / name), 1, "f", "with a:")
-        assert threads([(frame,)]) == (Holds(frame, "a"),)
+        assert lock_holds([(frame,)]) == (Holds(frame, "a"),)
 
 
 def test_a_generator_in_a_thread_of_the_framework() -> None:
     rows = Frame("/home/u/train.py", 29, "rows")
     calls = Frame("/v/site-packages/tensorflow/python/ops/script_ops.py", 150, "__call__")
     library = Frame("/v/site-packages/tensorflow/python/data/ops/from_generator_op.py", 196, "f")
-    assert feeds((rows, library, calls))
-    assert not feeds((library, calls)), "TensorFlow's own Python"
-    assert not feeds((rows,)), "a thread of the user's own"
-    assert not feeds((calls, rows)), "who made the call, and not what was called"
-    assert not feeds(())
+    assert is_feeding_generator((rows, library, calls))
+    assert not is_feeding_generator((library, calls)), "TensorFlow's own Python"
+    assert not is_feeding_generator((rows,)), "a thread of the user's own"
+    assert not is_feeding_generator((calls, rows)), "who made the call, and not what was called"
+    assert not is_feeding_generator(())
 
 
 def test_a_thread_of_the_program_asks_another_process() -> None:
@@ -65,12 +70,12 @@ def test_a_thread_of_the_program_asks_another_process() -> None:
     reads = Frame(std + "socket.py", 720, "readinto")
     pool = Frame(std + "concurrent/futures/thread.py", 58, "run")
     own = Frame("/home/u/train.py", 9, "reward", "urlopen(url)")
-    assert asks((reads, own))
-    assert asks((reads, pool))
-    assert not asks(
+    assert awaits_external_answer((reads, own))
+    assert awaits_external_answer((reads, pool))
+    assert not awaits_external_answer(
         (reads, Frame(std + "threading.py", 982, "run"))
     )  # a library keeps it for itself
-    assert not asks((pool,))
+    assert not awaits_external_answer((pool,))
 
 
 def test_where_the_others_are_while_the_main_one_waits_for_one_of_them() -> None:
@@ -79,6 +84,6 @@ def test_where_the_others_are_while_the_main_one_waits_for_one_of_them() -> None
     item = Frame("/usr/lib/python3.11/queue.py", 171, "get")
     step = Frame("/home/u/train.py", 17, "steps", "rows = queue.get()")
     library = Frame("/v/lib/python3.11/site-packages/tqdm/_monitor.py", 60, "run")
-    assert others([(wait, main), (item, step), (library,), (step,)]) == (step,)
+    assert other_user_frames([(wait, main), (item, step), (library,), (step,)]) == (step,)
     named = Frame("/home/u/train.py", 51, "<module>", "with lock:")
-    assert others([(named,), (item, step)]) == ()
+    assert other_user_frames([(named,), (item, step)]) == ()

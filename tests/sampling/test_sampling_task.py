@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from allaboard.sampling.sampling_task import Looking
+from allaboard.sampling.sampling_task import SamplingTask
 
 
 def test_its_process_is_reaped_before_the_loop_closes(caplog: pytest.LogCaptureFixture) -> None:
@@ -23,7 +23,7 @@ def test_its_process_is_reaped_before_the_loop_closes(caplog: pytest.LogCaptureF
             reaped.append(await process.wait())
 
     async def job() -> None:
-        looking = Looking()
+        looking = SamplingTask()
         looking.begin(look())
         await asyncio.sleep(0.05)
         assert looking.under_way
@@ -37,7 +37,7 @@ def test_its_process_is_reaped_before_the_loop_closes(caplog: pytest.LogCaptureF
 
 
 def test_nothing_was_under_way() -> None:
-    looking = Looking()
+    looking = SamplingTask()
     looking.cancel()
     asyncio.run(looking.over())
     assert not looking.under_way

@@ -43,14 +43,14 @@ def ready(program: Program, code: str) -> OpenBox:
     said = next(n for n, line in enumerate(code.splitlines(), 1) if '"ready"' in line)
     until = time.monotonic() + LIMIT
     while time.monotonic() < until:
-        frames, _ = asyncio.run(stack_sampler.spy(process.pid))
+        frames, _ = asyncio.run(stack_sampler.spy_main_thread(process.pid))
         if any(f.function == "wait" and f.line > said for f in frames):
             return program.box(process.pid)
     raise TimeoutError
 
 
 def look(box: OpenBox, known: bool = True) -> StackSampled:
-    return asyncio.run(stack_sampler.look(box.pid, box if known else None, 5.0))
+    return asyncio.run(stack_sampler.sample_stack(box.pid, box if known else None, 5.0))
 
 
 def waits_here(frames: tuple[Frame, ...]) -> Frame:
@@ -98,7 +98,7 @@ def test_a_process_that_holds_the_gil_answers(program: Program) -> None:
         program,
         'def wait():\n    print("ready", flush=True)\n    return sum(range(10**13))\nwait()\n',
     )
-    asked = asyncio.run(stack_sampler._ask(box))
+    asked = asyncio.run(stack_sampler._ask_faulthandler(box))
     assert waits_here(asked[0]).line == 3
     seen = look(box)  # it runs: faulthandler would walk frames that may change under it
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 3)
@@ -110,7 +110,7 @@ def test_a_program_that_closed_all_its_files_is_looked_at_from_outside(program: 
     )
     assert proc.has_handler(box.pid, box.signum)
     assert not proc.points_to(box.pid, box.stack_fd, box.stacks)
-    assert asyncio.run(stack_sampler._ask(box)) == []
+    assert asyncio.run(stack_sampler._ask_faulthandler(box)) == []
     seen = look(box)
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 8)
     assert alive(box)
@@ -165,7 +165,7 @@ def test_a_child_never_gets_the_signal(program: Program) -> None:
     box = program.box(process.pid)
     assert proc.has_handler(process.pid, box.signum)
     assert not proc.has_handler(child, box.signum)
-    assert asyncio.run(stack_sampler.look(child, None, 0.0)).by == "py-spy"
+    assert asyncio.run(stack_sampler.sample_stack(child, None, 0.0)).by == "py-spy"
 
 
 def test_a_dead_process_has_no_stack(program: Program) -> None:
@@ -178,13 +178,13 @@ def test_a_dead_process_has_no_stack(program: Program) -> None:
 def test_another_process_with_the_pid_is_not_asked(program: Program) -> None:
     box = ready(program, WAITING)
     box.started -= 1
-    assert asyncio.run(stack_sampler._ask(box)) == []
+    assert asyncio.run(stack_sampler._ask_faulthandler(box)) == []
 
 
 def test_a_folder_that_is_gone_is_no_answer(tmp_path: Path) -> None:
-    assert asyncio.run(stack_sampler.spy(2**22 + 1))[0] == ()
+    assert asyncio.run(stack_sampler.spy_main_thread(2**22 + 1))[0] == ()
     with pytest.raises(OSError):
-        asyncio.run(stack_sampler._answer(tmp_path / "gone.stacks"))
+        asyncio.run(stack_sampler._read_finished_dump(tmp_path / "gone.stacks"))
 
 
 def test_a_dump_without_the_main_thread_is_no_answer(program: Program) -> None:
@@ -207,7 +207,7 @@ def test_py_spy_prints_what_is_read(program: Program) -> None:
     command = [spy, "dump", "--json", "--nonblocking", "--pid", str(box.pid)]
     text = subprocess.run(command, capture_output=True, check=True).stdout
     assert b'"MainThread"' in text
-    frame = waits_here(asyncio.run(stack_sampler.spy(box.pid))[0])
+    frame = waits_here(asyncio.run(stack_sampler.spy_main_thread(box.pid))[0])
     assert (frame.line, frame.is_user) == (8, True)
 
 
@@ -261,7 +261,7 @@ def test_of_who_waits_for_an_answer_the_children_that_have_ended_are_known(
     program: Program,
 ) -> None:
     seen = look(ready(program, ASKS))
-    assert [what for _, what in seen.children] == [stack_sampler.ENDED]
+    assert [what for _, what in seen.children] == [stack_sampler.ENDED_UNREAPED]
 
 
 def test_a_look_that_is_called_off_leaves_no_child_and_no_word(
@@ -270,7 +270,7 @@ def test_a_look_that_is_called_off_leaves_no_child_and_no_word(
     """The job ends while py-spy looks: whoever waited for it must be the only one to reap it."""
 
     async def called_off(after: float) -> None:
-        task = asyncio.create_task(stack_sampler.spy(NOBODY))
+        task = asyncio.create_task(stack_sampler.spy_main_thread(NOBODY))
         await asyncio.wait({task}, timeout=after)
         task.cancel()
         await asyncio.wait({task})

@@ -1,7 +1,8 @@
-"""What an agent says aloud of the job, where several agents tell the same of it.
+"""Which notes and findings an agent prints when several agents of one host would print the same.
 
-A launcher that starts several tasks on a host mixes their output: each finding would be read as often as the
-host has tasks. So the first of them speaks; the others do where no other agent decides for them.
+A launcher that starts several tasks on a host mixes their output, so each finding would be read as often as the
+host has tasks. Therefore the agent of the first task prints; the others do only while no other agent decides
+for them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from allaboard.facts import Finding
 
 
 class AnnouncementPolicy:
-    """Where ``quiet``, another agent's state decides for all, and what it tells comes here too."""
+    """Decides what this agent prints; the journal gets everything in any case.
+
+    ``decided_elsewhere`` in its methods: another agent's coordinator decides for all hosts, and this agent receives
+    what that one announces.
+    """
 
     def __init__(self, options: Options, environment: Mapping[str, str]) -> None:
         joined = options.joined
@@ -24,17 +29,20 @@ class AnnouncementPolicy:
         self._is_secondary_local_task = joined is not None and not is_first_on_host(environment)
         self._host_dedup = HostDedup() if attached else None
         self._rules_from_elsewhere: set[str] = set()
-        """Rules of what another agent told."""
+        """Rules of the findings that another agent has announced."""
 
     def shows_notes(self, decided_elsewhere: bool) -> bool:
-        """Whether the course of things is told in the terminal, too."""
+        """Return True if progress notes are printed in the terminal, too."""
         return not self._is_attached_follower and not (
             self._is_secondary_local_task and decided_elsewhere
         )
 
     def shows_finding(self, finding: Finding, decided_elsewhere: bool) -> bool:
-        """Whether this finding is told in the terminal, too. An agent beside a process ends with it: who is
-        left without the one that decided sees less of the job, and does not tell again what was told."""
+        """Return True if this finding is printed in the terminal, too.
+
+        An agent that is attached to a process ends with it. An agent that loses the deciding one sees less of the
+        job, so it does not repeat findings that were announced before.
+        """
         if decided_elsewhere:
             self._rules_from_elsewhere.add(finding.rule)
         elif self._host_dedup is not None and finding.rule in self._rules_from_elsewhere:

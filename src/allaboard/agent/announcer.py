@@ -1,4 +1,4 @@
-"""What is told to people: in the terminal, and the same in the journal with its time."""
+"""Prints notes and findings in the terminal, and writes the same to the journal with their time."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ STDERR = 2
 
 
 class Announcer:
-    """``notes`` are the lines of a run about its course; ``read`` the findings in the script's text."""
+    """The one place through which allaboard speaks to people during a run."""
 
     def __init__(self, journal: Journal, terminal: Terminal, verbose: bool, script: str) -> None:
         self.clock = SystemClock()
         self.journal = journal
         self.terminal = terminal
         self.notes: list[str] = []
+        """All notes of this run in order, for the report."""
         self.script_findings: tuple[Finding, ...] = ()
+        """Findings from the text of the script and from the environment."""
         self._verbose = verbose
         self._script = script
         self._colour = terminal.is_tty and "NO_COLOR" not in os.environ
 
     def write_line(self, text: str, to_terminal: bool = True) -> None:
-        """One line about the course of things; ``aloud``: in the terminal too."""
+        """Write one note to the journal and, with ``to_terminal``, print it."""
         self.notes.append(text)
         self.journal.write_event(self.clock.utc(self.clock.monotonic()), text)
         if to_terminal:
@@ -45,8 +47,10 @@ class Announcer:
     def announce_finding(
         self, finding: Finding, view: JobView | None = None, to_terminal: bool = True
     ) -> None:
-        """A finding; with ``view``, where everybody is too if the user wants everything. ``aloud``: in the
-        terminal too."""
+        """Write a finding to the journal and, with ``to_terminal``, print it.
+
+        With ``--verbose`` and a ``view``, the stacks of all workers follow.
+        """
         self.journal.write_finding(finding)
         if not to_terminal:
             return
@@ -58,7 +62,7 @@ class Announcer:
                 self.terminal.write_line(line)
 
     def announce_script_findings(self, now: float, findings: Iterable[Finding]) -> None:
-        """Tells what the text of the script or the environment lets expect."""
+        """Announce what the text of the script or the environment gives reason to expect; ``now`` in seconds."""
         stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in findings]
         self.script_findings += tuple(stamped)
         for finding in stamped[:MAX_SHOWN_NOTES]:
@@ -68,5 +72,5 @@ class Announcer:
         if len(stamped) > MAX_SHOWN_NOTES:
             hidden_count = len(stamped) - MAX_SHOWN_NOTES
             self.write_line(
-                f"{hidden_count} more notes on the text: allaboard check {self._script}".rstrip()
+                f"{hidden_count} more notes on the script. To see them all: allaboard check {self._script}".rstrip()
             )

@@ -1,4 +1,4 @@
-"""By which members tell their agent that they stand at a door: it need not look all the time."""
+"""A named pipe by which members tell their agent that they have reached the gate, so that it need not poll."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _READ_BYTES = 4096
 
 
 class ArrivalFifo:
-    """A pipe with a name beside the black boxes of this folder; ``rung`` is called when somebody has rung.
+    """A named pipe beside the black boxes of ``folder``; ``on_arrival`` is called when a member has written to it.
 
-    Where none can be made (a disk without pipes), the next look finds who has come.
+    Where no pipe can be made (a file system without pipes), the next poll finds who has arrived.
     """
 
     def __init__(self, folder: Path, on_arrival: Callable[[], None]) -> None:
@@ -24,14 +24,16 @@ class ArrivalFifo:
         self._fd = -1
 
     def start_listening(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Create the pipe and call ``on_arrival`` from this loop."""
         try:
             os.mkfifo(self._path, 0o600)
         except FileExistsError:
-            pass  # of the round before
+            pass  # left by the attempt before
         except OSError:
             return
         try:
-            # For writing, too: a pipe without a writer would be ready, and empty, for ever.
+            # Opened for writing, too: a pipe whose last writer has gone stays readable at end of file for ever,
+            # and the loop would spin.
             self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return

@@ -35,46 +35,48 @@ from allaboard.rules.engine.catalogue import load_job_rules
 
 SPINNER_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FAST_POLL_S, START_POLL_S, TRAINING_POLL_S = 0.05, 0.25, 1.0
-"""Seconds between two looks: while the job ends; while it starts, nobody has made a step for a moment, or a
-part of it that stands is looked at; while it trains. (That a worker ended is not looked for: the kernel
-tells.) While it starts a glance at the workers' phases every QUICK seconds tells whether to look at once."""
+"""Seconds between two looks at all processes: while the job ends; while it starts, has made no step for a moment, or
+a stalled part of it is examined; while it trains. (The kernel reports that a worker exited, so that needs no poll.)
+During the start, a cheap glance at the workers' phases every `FAST_POLL_S` decides whether to look at once."""
 QUIET_AFTER_START_S = 5.0
-"""Seconds after the roll call in which the workers have the machine to themselves: nothing is read then that
-can be read later."""
+"""Seconds after the roll call during which nothing is read that can wait: the workers have the machine to themselves."""
 NO_STEP_S = 1.0
-"""Seconds without a step after which it is looked more often."""
+"""Seconds without a step after which the agent polls as often as during the start."""
 RARE_POLL_S = 1.0
-"""Seconds between two looks at what changes rarely."""
+"""Seconds between two looks at things that change rarely (control groups, new child processes)."""
 MAX_LATENESS_S = 2.0
-"""An agent that comes this many seconds late was not scheduled; its windows mean nothing."""
+"""An agent that wakes up this many seconds late was not scheduled; all time windows start again."""
 PULSE_INTERVAL_S = 60.0
-"""Seconds between two signs of life in the journal."""
+"""Seconds between two progress entries in the journal of a healthy job."""
 LEFTOVER_GRACE_S = 2.0
-"""Seconds between SIGTERM and SIGKILL for what the workers left behind."""
+"""Seconds between SIGTERM and SIGKILL for processes that the workers left behind."""
 MAX_SHOWN_PROCESSES, MAX_COMMAND_CHARS = 4, 80
-"""Processes that are left running and said, and characters of their commands."""
+"""Bounds of the note about processes that are left running: their number, and characters of each command."""
 DRAIN_TIMEOUT_S = 5.0
-"""Seconds for the last lines, where something that was left behind holds a pipe."""
+"""Seconds to wait for the workers' last lines if a process that they left behind holds a pipe open."""
 
 
 class Attempt:
-    """The loop around the state of the job. It decides nothing."""
+    """The loop around the state of the job: collects events, hands them over, executes the answers. It decides nothing.
+
+    ``restarted`` counts the starts before this attempt.
+    """
 
     def __init__(
         self,
         launch: Launch,
         options: Options,
-        voice: Announcer,
-        reading: BackgroundCheck,
+        announcer: Announcer,
+        background_check: BackgroundCheck,
         restarted: int = 0,
     ) -> None:
         plan = launch.plan
         self.launch = launch
         self.options = options
-        self.announcer = voice
-        self.clock = voice.clock
-        self.journal = voice.journal
-        self.background_check = reading
+        self.announcer = announcer
+        self.clock = announcer.clock
+        self.journal = announcer.journal
+        self.background_check = background_check
         self.wake = asyncio.Event()
         self.process_watcher = ProcessWatcher(
             launch.boxes,
@@ -86,26 +88,28 @@ class Attempt:
         self.arrival_fifo = ArrivalFifo(launch.boxes, self.wake.set)
         self.traffic_sampler = TrafficSampler(self.clock.monotonic)
         self.port_conflicts = PortConflicts()
-        # Under a launcher of one process a rank, what is printed is that rank's.
+        # A launcher that starts one agent per rank: the output of the only worker is labelled with that rank.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
         logs = plan.run_dir / "logs"
-        self.worker_output = WorkerOutput(launch.workers, logs, voice.terminal, plan.tasks, rank)
+        self.worker_output = WorkerOutput(
+            launch.workers, logs, announcer.terminal, announcer.write_line, plan.tasks, rank
+        )
         self.workers = WorkerProcesses(
             launch.reaper,
             self.worker_output,
             self.process_watcher,
-            voice.write_line,
+            announcer.write_line,
             self.wake.set,
             lambda worker, pid: self.journal.write_worker(worker, pid, launch.boxes),
         )
-        self.shutdown = Shutdown(self.workers, options.grace, voice.write_line)
+        self.shutdown = Shutdown(self.workers, options.grace, announcer.write_line)
         state = build_settings(launch, options, restarted)
         self.job: JobStatePort = JobState(
             state, launch.at, load_job_rules().entries, self.clock.utc
         )
         self.standby = StandbyProcess(launch, self.workers, options.restarts)
-        self.snapshot_process = SnapshotProcess(launch, self.workers, voice, self.wake.set)
+        self.snapshot_process = SnapshotProcess(launch, self.workers, announcer, self.wake.set)
         self.command_executor = CommandExecutor(
             launch,
             options,
@@ -114,7 +118,7 @@ class Attempt:
             self.shutdown,
             self.workers,
             self.worker_output,
-            voice,
+            announcer,
             self.wake.set,
             self.standby,
         )
@@ -128,6 +132,8 @@ class Attempt:
         )
         self.events: list[Event] = []
         self.interrupt_signal = 0
+        """Signal with which the user ended the job on this host, or 0."""
+        self.glance_timer: asyncio.TimerHandle | None = None
         self.next_slow = 0.0
         self.next_pulse = 0.0
         self.has_faulted = False
@@ -136,10 +142,8 @@ class Attempt:
         self.restarts_before = restarted
 
     async def run(self) -> None:
-        """Returns when every worker has ended."""
+        """Watch the workers; return when all have ended and no other host needs this agent."""
         loop = asyncio.get_running_loop()
-        for log in self.worker_output.logs:
-            log.trouble = self.announcer.write_line
         if self.launch.plan.round:
             self.worker_output.write_marker(f"--- allaboard: round {self.launch.plan.round} ---")
         self.workers.start_listening(loop)
@@ -160,20 +164,21 @@ class Attempt:
             ):
                 return
             self.wake.clear()
-            # Not wait_for: its task and its cancelling cost as much as a look at two workers.
+            # Not asyncio.wait_for: making and cancelling its task costs as much as a look at two workers.
             pause = self._poll_interval(now)
             first_glance = FAST_POLL_S if self.job.status.opened_at is None else pause
             self.glance_timer = loop.call_later(first_glance, self._glance, now + pause)
             await self.wake.wait()
+            # _glance may have replaced the timer meanwhile: the newest one is cancelled.
             self.glance_timer.cancel()
 
     def _on_process_ended(self) -> None:
-        """Below a launcher, which is about to wait for it."""
+        """Note the exits of processes that another launcher started, before that launcher reaps them."""
         self.process_watcher.exit_watcher.collect_exits()
         self.wake.set()
 
     def _glance(self, deadline: float) -> None:
-        """Wakes the loop where there is something to look at, or the time (s) has come anyway."""
+        """Wake the loop if something has changed or ``deadline`` (s, monotonic) has passed; else look again soon."""
         if self.clock.monotonic() >= deadline or self.process_watcher.has_changed():
             self.wake.set()
         else:
@@ -182,26 +187,29 @@ class Attempt:
             )
 
     def _waits_for_others(self, now: float) -> bool:
-        """Whether this host has to stay for others' sake, though its own workers have ended."""
+        """Return True if the agent has to stay although its own workers have ended.
+
+        Parameter servers on other hosts are told to end only by the host where the last worker ends.
+        """
         if self.interrupt_signal or self.job.status.ending is not None:
             return False
         awaited = self.control_plane.awaited_members(now)
         if awaited and not self.has_explained_waiting:
             self.has_explained_waiting = True
             self.announcer.write_line(
-                f"done here; ends what serves elsewhere when {awaited} ended too"
+                f"all workers here are done; the parameter servers end when {awaited} has finished too"
             )
         return bool(awaited)
 
     async def close(self) -> None:
-        """Ends what the workers left behind, reads their last lines, and says the last findings."""
+        """End what the workers left behind, read their last lines, and announce the last findings."""
         self.shutdown.cancel()
         loop = asyncio.get_running_loop()
         self.arrival_fifo.close(loop)
         loop.remove_reader(self.process_watcher.exit_watcher.fileno())
         self.process_watcher.exit_watcher.close()
         restart = self.control_plane.multi_host_restart
-        # Where another host decides for all, it has told what was found.
+        # If another host decides for all, it has announced the findings already.
         is_local = restart is None or restart.leader_decision is None
         self.command_executor.cancel_sampling()
         self.standby.close()
@@ -225,60 +233,62 @@ class Attempt:
         self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
 
     def _ended_well(self) -> bool:
-        """Whether all came to their end by themselves: what they meant to outlive them may."""
+        """Return True if all workers ended by themselves; only then may processes that they detached go on."""
         if (
             self.interrupt_signal
             or self.workers.failed_to_start
             or self.job.status.ending is not None
         ):
             return False
-        elsewhere = (
+        is_completed_elsewhere = (
             self.leader_decision is None or self.leader_decision.report.outcome is Outcome.COMPLETED
         )
-        return elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
+        return is_completed_elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
 
     async def _report_left_running(self) -> None:
-        """Where something is ended first, that may take longer than there is to say."""
+        """Print which detached processes go on. Wait for the reaper's list, but no longer than `DRAIN_TIMEOUT_S`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN_TIMEOUT_S)
         for pid in self.workers.left_running[:MAX_SHOWN_PROCESSES]:
             command = " ".join(proc.command_line(pid))[:MAX_COMMAND_CHARS]
-            text = f"left running, since it has a session and streams of its own: process {pid} ({command})"
+            text = f"left running because it has its own session and streams: pid {pid} ({command})"
             self.announcer.write_line(text)
 
     @property
     def leader_decision(self) -> ConcludeRound | None:
-        """What the host that decides for all has told of this round; None where this one decides."""
-        bond = self.control_plane.multi_host_restart
-        return bond.leader_decision if bond is not None and not self.interrupt_signal else None
+        """How the host that decides for all concluded this round; None if this host decides."""
+        restart = self.control_plane.multi_host_restart
+        if restart is None or self.interrupt_signal:
+            return None
+        return restart.leader_decision
 
     @property
     def ending_signal(self) -> int:
-        """By which the user ended the job, on this host or another one; 0 where nobody did."""
-        elsewhere = self.remote_interruption
-        return self.interrupt_signal if elsewhere is None else elsewhere.signal
+        """Signal with which the user ended the job, on this host or another one; 0 if nobody did."""
+        interruption = self.remote_interruption
+        return self.interrupt_signal if interruption is None else interruption.signal
 
     @property
     def remote_interruption(self) -> Interruption | None:
-        """The interruption of another host with which the job has ended here."""
+        """The interruption on another host that ended the job here, or None."""
         return None if self.interrupt_signal else self.job.status.interruption_behind_end
 
     @property
     def restart_hindrance(self) -> str:
-        """Why another host cannot take part in a further round; "" where nothing is in its way."""
-        bond = self.control_plane.multi_host_restart
-        return bond.restart_hindrance() if bond is not None else ""
+        """Why a host cannot take part in a further round; "" if nothing prevents it."""
+        restart = self.control_plane.multi_host_restart
+        return restart.restart_hindrance() if restart is not None else ""
 
     @property
     def is_orphaned(self) -> bool:
-        """Whether the host that decides for all has gone without a word of how the job ended."""
+        """True if the host that decides for all was lost before it reported how the job ended."""
         return (
             self.control_plane.multi_host_restart is not None
             and self.control_plane.multi_host_restart.is_orphaned
         )
 
     def leave_other_hosts(self, report: RoundReport) -> None:
-        """Tells the other hosts what was decided, and leaves them."""
+        """Send the decision about this round to the other hosts, and close the connections to them."""
         if self.control_plane.multi_host_restart is not None:
             self.control_plane.multi_host_restart.send_decision(
                 report, self.job.status.task_returns
@@ -286,13 +296,13 @@ class Attempt:
         self.control_plane.close()
 
     async def wait_until_clear(self) -> None:
-        """Returns when nothing of this round is left: no process, no port. It was closed before."""
+        """Return when no process and no port of this round is left. To be called after `close`."""
         await self.workers.all_ended.wait()
         self.workers.stop_listening(asyncio.get_running_loop())
         self.launch.release_ports()
 
     async def interrupted_within(self, seconds: float) -> bool:
-        """Whether the user ended the job after its workers had ended, or does so in this time (s)."""
+        """Wait up to ``seconds``; return True if the user has ended the job meanwhile or before."""
         deadline = self.clock.monotonic() + seconds
         while not self.interrupt_signal and (remaining_s := deadline - self.clock.monotonic()) > 0:
             self.wake.clear()
@@ -301,7 +311,7 @@ class Attempt:
         return self.interrupt_signal != 0
 
     def summarize_end(self) -> RoundEnd:
-        """How it went, once it is closed."""
+        """Return how this round ended. To be called after `close`."""
         outcome, reason = self.job.status.outcome
         if self.interrupt_signal:
             outcome, reason = Outcome.INTERRUPTED, "interrupted"
@@ -314,7 +324,7 @@ class Attempt:
         return summarize_round(self.launch.plan.round, view, outcome, reason, codes, final)
 
     def _guarded_tick(self, now: float) -> None:
-        """A fault of ours must not end somebody's training: it is told once, and watching goes on."""
+        """Run one tick. An internal error must not end somebody's training: it is reported once, and watching goes on."""
         try:
             self._tick(now)
         except Exception as error:
@@ -322,19 +332,19 @@ class Attempt:
                 self.has_faulted = True
                 self.journal.write_event(self.clock.utc(now), traceback.format_exc())
                 self.announcer.write_line(
-                    f"a fault of allaboard's own, training goes on: {error!r}"
+                    f"internal error in allaboard, training continues: {error!r}"
                 )
 
     def _tick(self, now: float) -> None:
         sources = (self, self.workers, self.command_executor, self.snapshot_process)
         events = [e for source in sources for e in source.events]
         for source in sources:
-            source.events = []
+            source.events.clear()
         is_rare_tick = now >= self.next_slow
         if is_rare_tick:
             self.next_slow = now + RARE_POLL_S
             self.workers.watch_oom_counters()
-        # Of a process that runs by itself the only Python child that is known is this agent.
+        # An attached process is no child of ours; its only Python child that we know is this agent itself.
         may_be_child = self.job.status.opened_at is None and self.launch.plan.size == 1
         may_be_child = may_be_child and not self.options.attached
         events += self.process_watcher.sample_processes(
@@ -389,11 +399,11 @@ class Attempt:
         return commands + following
 
     def _follower_status(self) -> str:
-        """The line of a host whose members another host counts."""
+        """The status line of a host whose members are counted by another host."""
         return self.command_executor.waiting_note if self.job.status.opened_at is None else ""
 
     def _write_journal(self, now: float, commands: list[Command]) -> None:
-        """Leaves in the journal what someone needs who was not there."""
+        """Write the state of all members where something was announced, and a progress entry once a minute."""
         if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
             self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
         elif now >= self.next_pulse:

@@ -6,26 +6,27 @@ import msgspec
 
 from allaboard.facts import Finding, Interruption, Outcome, RoundEnd, RoundReport, TaskReturn
 from allaboard.policy.restart.attempt_restart import count_repeated_steps, decide_after_round
-from allaboard.policy.restart.restart_policy import Again, Restarts, Stop
+from allaboard.policy.restart.restart_policy import NoRestart, Restart, RestartPolicy
 
 
 class AttemptHistory:
-    """``signal`` is the user's, on whichever host, 0 where there was none; ``findings`` are those of all
-    rounds."""
+    """What happened in all rounds so far; the outcome, reason and signal are those of the newest one."""
 
-    def __init__(self, policy: Restarts) -> None:
+    def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
         self._rounds: list[RoundEnd] = []
         self.reports: list[RoundReport] = []
         self.findings: tuple[Finding, ...] = ()
+        """Findings of all rounds."""
         self.task_returns: tuple[TaskReturn, ...] = ()
         self.interrupt_signal = 0
+        """Signal of the user that ended the newest round, on whichever host; 0 if there was none."""
         self.outcome = Outcome.COMPLETED
         self.reason = ""
 
     @property
     def restart_count(self) -> int:
-        """How often all, or a task alone, were started again."""
+        """How often the whole job or a single task was started again."""
         return len(self._rounds) + len(self.task_returns)
 
     def decide_next(
@@ -34,9 +35,11 @@ class AttemptHistory:
         findings: tuple[Finding, ...],
         signal: int = 0,
         hindrance: str = "",
-    ) -> Again | Stop:
-        """Takes in how a round went; says what is done now. ``hindrance``: why another host cannot
-        take part in a further round."""
+    ) -> Restart | NoRestart:
+        """Record how a round ended, and decide whether there is another one.
+
+        ``hindrance``: why another host cannot take part in a further round; "" if nothing prevents it.
+        """
         self._rounds.append(attempt_end)
         self.findings += findings
         self.outcome, self.reason, self.interrupt_signal = (
@@ -49,8 +52,8 @@ class AttemptHistory:
             RoundReport(
                 **msgspec.structs.asdict(attempt_end),
                 decision=decision.reason,
-                again=isinstance(decision, Again),
-                delay=decision.delay if isinstance(decision, Again) else 0.0,
+                again=isinstance(decision, Restart),
+                delay=decision.delay if isinstance(decision, Restart) else 0.0,
                 repeated=count_repeated_steps(self._rounds),
             )
         )
@@ -61,9 +64,12 @@ class AttemptHistory:
         report: RoundReport,
         findings: tuple[Finding, ...],
         remote_interruption: Interruption | None = None,
-    ) -> Again | Stop:
-        """Takes in how a round went as the host that decides for all has told it. Should this host decide
-        after the next one, it knows all rounds. ``elsewhere``: the interruption with which it ended here."""
+    ) -> Restart | NoRestart:
+        """Record how a round ended according to the host that decides for all, and return its decision.
+
+        All rounds are kept, since this host may be the one that decides after the next round.
+        ``remote_interruption``: the interruption on another host that ended the round here.
+        """
         if report.outcome is Outcome.INTERRUPTED and remote_interruption is not None:
             report = msgspec.structs.replace(report, reason=str(remote_interruption))
         self._rounds.append(report)
@@ -72,10 +78,12 @@ class AttemptHistory:
         if remote_interruption is not None:
             self.interrupt_signal = remote_interruption.signal
         self.reports.append(report)
-        return Again(report.decision, report.delay) if report.again else Stop(report.decision)
+        return (
+            Restart(report.decision, report.delay) if report.again else NoRestart(report.decision)
+        )
 
     def cut_short(self, outcome: Outcome, reason: str, signal: int = 0) -> None:
-        """The next round was decided, and did not come to be."""
+        """Record that the round that was decided on did not start after all."""
         self.outcome, self.reason, self.interrupt_signal = outcome, reason, signal
         self.reports[-1] = msgspec.structs.replace(
             self.reports[-1], decision=reason, again=False, delay=0.0

@@ -1,7 +1,7 @@
-"""What the script's text and the environment alone let expect, told while the job trains.
+"""Checks the text of the script and the environment while the job trains.
 
-Read in a thread of its own, and only when the workers are well under way: a note never delays the
-start, and a fault in here never reaches the job.
+The check runs in a thread of its own, and only once the workers are well under way: a note never delays the
+start, and an internal error in here never reaches the job.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from allaboard.check.runtime_notes import environment_errors, script_notes
 from allaboard.facts import Certainty, Finding, Severity
 
 READ_AFTER_S, READ_WHILE_STARTING_AFTER_S = 1.0, 10.0
-"""Seconds after the launch before anything is read: the first line of the script goes first; and the start of
-all workers, unless it takes so long that a note may help."""
+"""Seconds after the launch before anything is read: once the job trains, and while it still starts. The workers'
+start goes first, unless it takes so long that a note may help."""
 MAX_SCRIPT_BYTES = 512 * 1024
-"""Bytes of a script that is still read beside a running job."""
+"""Largest script in bytes that is read beside a running job."""
 MAX_SHOWN_NOTES = 5
-"""Notes that are told; the rest is in `allaboard check`."""
+"""Largest number of notes that are printed; `allaboard check` shows the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSubject:
-    """What there is to read: the script, "" where the command names none, and the environment that
-    describes the cluster which the job joins, empty where allaboard describes it itself."""
+    """What the background check reads."""
 
     script: str = ""
+    """Path of the script; "" if the command names none."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment that describes the cluster that the job joins; empty if allaboard itself describes the cluster."""
 
 
 class BackgroundCheck:
-    """Read once; `take` gives what was found, once; ``trouble`` says what was not read."""
+    """One check in a thread; its findings are handed out once."""
 
     def __init__(self, subject: CheckSubject, launched: float) -> None:
         self._subject = subject
@@ -44,10 +45,13 @@ class BackgroundCheck:
         self._thread: threading.Thread | None = None
         self._is_taken = False
         self.read_error = ""
+        """Why something could not be read; "" if all went well."""
 
     def take_findings(self, now: float, starting: bool = False) -> list[Finding]:
-        """The notes as soon as they are read, with nothing before and after; later while the job is
-        ``starting``."""
+        """Return the findings once, as soon as they are complete; an empty list before and after.
+
+        While the job is ``starting`` the check begins later.
+        """
         if self._is_taken or now < self._launched + (
             READ_WHILE_STARTING_AFTER_S if starting else READ_AFTER_S
         ):
@@ -57,7 +61,7 @@ class BackgroundCheck:
         return [] if self._thread is None or self._thread.is_alive() else self._take_all()
 
     def wait_for_findings(self, timeout_s: float) -> list[Finding]:
-        """The notes at the end of the job, waited for no longer than ``patience`` s."""
+        """Return the findings at the end of the job, waiting up to ``timeout_s`` for them; empty if handed out before."""
         if self._is_taken:
             return []
         if self._thread is None:
@@ -86,7 +90,7 @@ class BackgroundCheck:
 
 
 def soften_finding(finding: Finding) -> Finding:
-    """As a note: a warning at most, and no more than likely, since nothing was run."""
+    """Return the finding as at most a warning and at most likely, since nothing was run."""
     return msgspec.structs.replace(
         finding,
         severity=Severity.WARNING if finding.severity is Severity.ERROR else finding.severity,

@@ -1,4 +1,4 @@
-"""Carries out what the state of the job commands, one method a command."""
+"""Carries out the commands of the job state, one method per command."""
 
 from __future__ import annotations
 
@@ -44,21 +44,20 @@ from allaboard.protocol.events import (
 )
 from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.sampling import stack_sampler
-from allaboard.sampling.flight_recorder_client import Recorders
-from allaboard.sampling.gil_sampler import Grips
-from allaboard.sampling.sampling_task import Looking
+from allaboard.sampling.flight_recorder_client import FlightRecorderClient
+from allaboard.sampling.gil_sampler import GilSampler
+from allaboard.sampling.sampling_task import SamplingTask
 
 GATE_EXIT_GRACE_S = 1.0
-"""Seconds that members at the gate get to read the verdict and leave by themselves."""
+"""Seconds that members at the gate get to read the verdict and exit by themselves before SIGTERM."""
 STANDBY_POLL_S = 0.05
-"""Seconds between two looks whether the process that waits has imported what it imports."""
+"""Seconds between two checks whether the standby process has finished its imports."""
 SERVER_GRACE_S = 5.0
-"""Seconds between SIGTERM and SIGKILL for servers whose job is done."""
+"""Seconds between SIGTERM and SIGKILL for parameter servers whose job is done."""
 
 
 class CommandExecutor:
-    """``events`` collects what was learned on the way, until it is taken; ``wake`` is called when
-    there is something new."""
+    """Executes commands on the workers of this host; ``wake`` is called when a result has arrived."""
 
     def __init__(
         self,
@@ -87,23 +86,25 @@ class CommandExecutor:
         self._gate_rounds: dict[int, int] = {}
         self._verdict = 0
         self._restart_timers: dict[int, asyncio.TimerHandle] = {}
-        self._sampling = Looking()
-        self._grips = Grips(stack_sampler.spy_threads)
-        self._recorders = Recorders()
+        self._sampling = SamplingTask()
+        self._grips = GilSampler(stack_sampler.spy_threads)
+        self._recorders = FlightRecorderClient()
         self.events: list[Event] = []
+        """Results for the job state, until the loop takes them."""
         self.decisions: list[Event] = []
         """What was carried out here that this host's own state did not decide, until it is told of it."""
         self._first_fault = ""
-        """The first fault of our own in a look, as it was noted."""
+        """The first internal error while sampling stacks, as it stands in the journal; "" if there was none."""
         self.waiting_note = ""
-        """Whom all wait for, as it was last told."""
+        """The newest note about the members that all wait for."""
 
     def write_heartbeats(self, now: float) -> None:
-        """Tells every member that it is watched, and what was decided of it."""
+        """Write the time, the open gate and the verdict into every black box: members see that they are watched."""
         for box in self._watcher.boxes.values():
             box.beat(now, self._gate_rounds.get(box.pid, 0), self._verdict)
 
     def execute(self, now: float, command: Command) -> None:
+        """Carry out one command; ``now`` is in seconds (CLOCK_MONOTONIC)."""
         match command:
             case OpenGate():
                 if not command.beside:
@@ -114,7 +115,7 @@ class CommandExecutor:
                     box.beat(now, command.round)
             case ShowNote() if command.waits:
                 self.waiting_note = command.text
-                # Where there is a line for it, that is enough.
+                # A terminal has a status line that shows it already.
                 to_terminal = self._policy.shows_notes(self._job.status.leader_decides)
                 self._announcer.write_line(
                     command.text, to_terminal and not self._announcer.terminal.is_tty
@@ -139,15 +140,15 @@ class CommandExecutor:
             case ReportInterruption():
                 self._report_interruption(now, command)
             case KillForReplacement():
-                self._announcer.write_line(f"{command.text}; it is ended, to be replaced")
+                self._announcer.write_line(f"{command.text}; ending it so that it can be replaced")
                 self._workers.kill_process(command.pid)
             case RestartWorker():
                 self._restart_worker(command)
             case ProbeLinks():
-                pass  # the party's
+                pass  # done by the membership
 
     def _report_interruption(self, now: float, command: ReportInterruption) -> None:
-        """Where this one is interrupted too, that is all that there is to say."""
+        """Report an interruption on another host, unless the user has interrupted this one, too."""
         if not self._job.status.interrupted_by:
             if command.signal not in ASKING:
                 return
@@ -163,9 +164,9 @@ class CommandExecutor:
             self.decisions.append(GateOpened(at=now))
 
     def announce_finding(self, now: float, finding: Finding) -> None:
-        """Tells a finding, made here or elsewhere."""
+        """Announce a finding, made here or on another host."""
         if self._options.attached and self._verdict:
-            return  # what it raises has been told; who catches it goes on without us
+            return  # the exception in the script has shown it; a script that catches it goes on without us
         quiet = self._job.status.leader_decides
         if quiet:
             self.decisions.append(FindingReported(finding=finding))
@@ -176,7 +177,7 @@ class CommandExecutor:
     def _restart_worker(self, command: RestartWorker) -> None:
         worker = command.worker
         wait = f" in {command.delay:g} s" if command.delay else ""
-        # On several hosts its number here says nothing; the reason names it.
+        # The local index means nothing to a reader on several hosts; there the reason names the task.
         name = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
         self._announcer.write_line(f"{name}starts again{wait}: {command.reason}")
         self._workers.expect_restart(worker)
@@ -202,36 +203,36 @@ class CommandExecutor:
             self._wake()
 
     def cancel_restarts(self) -> None:
-        """The job ends: who was to come again does not."""
+        """Cancel all pending restarts, because the job ends."""
         for worker, timer in self._restart_timers.items():
             timer.cancel()
             self._workers.give_up(worker)
         self._restart_timers.clear()
 
     def cancel_sampling(self) -> None:
-        """Looks no more."""
+        """Stop sampling stacks."""
         self._sampling.cancel()
 
     async def wait_for_sampling(self) -> None:
-        """Comes back when the look that was cancelled has ended its processes."""
+        """Return when the cancelled sampling has ended its helper processes."""
         await self._sampling.over()
 
     async def _sample_stacks(self, pids: tuple[int, ...]) -> None:
         now = self._announcer.clock.monotonic
         results = await asyncio.gather(
             *(
-                stack_sampler.look(
+                stack_sampler.sample_stack(
                     p, self._watcher.boxes.get(p), now(), self._grips, self._recorders
                 )
                 for p in pids
             ),
             return_exceptions=True,
         )
-        # Only now: while it was waited for, what there was has been taken.
-        self.events += [one for one in results if isinstance(one, StackSampled)]
+        # Appended only now: the loop may have taken and cleared the list while this waited.
+        self.events += [result for result in results if isinstance(result, StackSampled)]
         for fault in results:
             if isinstance(fault, Exception) and not self._first_fault:
-                self._first_fault = f"a look at a stack failed: {fault!r}"
+                self._first_fault = f"sampling a stack failed: {fault!r}"
                 self._announcer.journal.write_event(
                     self._announcer.clock.utc(now()), self._first_fault
                 )
@@ -257,7 +258,7 @@ class CommandExecutor:
         self._wake()
 
     def _end_job(self, now: float, command: EndJob) -> None:
-        # At the gate it becomes an exception, which says it.
+        # A script that waits at the gate gets an exception with this reason: printing it as well would repeat it.
         is_raised_at_gate = self._options.attached and self._is_anyone_at_gate()
         self._announcer.write_line(command.reason, to_terminal=not is_raised_at_gate)
         if self._job.status.ending is None:
@@ -270,5 +271,5 @@ class CommandExecutor:
         self.write_heartbeats(now)
         delay_s = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
-            self._shutdown.grace = min(self._shutdown.grace, SERVER_GRACE_S)
+            self._shutdown.shorten_grace(SERVER_GRACE_S)
         self._shutdown.begin_shutdown(delay_s, signal.SIGTERM, group=False)

@@ -18,7 +18,7 @@ from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import runtime_fingerprint
 from allaboard.launch.local_workers import Launch
 from allaboard.policy.end.failure_end import LAST_EVALUATION_GRACE_S
-from allaboard.policy.restart.task_restart import RESTARTS
+from allaboard.policy.restart.task_restart import RESTARTS_FACT
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
@@ -55,7 +55,7 @@ class ControlPlane:
         self._reported_pids: set[int] = set()
         self._membership: Membership | None = None
         self._linger: Linger | None = None
-        self._restart_policy_text = options.restarts.text
+        self._restart_policy_text = options.restarts.as_options
         self.multi_host_restart: MultiHostRestart | None = None
         self._file_check = FileRendezvousCheck(launch.at, wake)
         self._observes = options.observe
@@ -169,7 +169,7 @@ class ControlPlane:
                 facts = runtime_fingerprint(event.pid, box.identity.argv, event.box.notes)
                 if self._membership is not None:
                     facts |= self._membership.facts_for(declared) | {
-                        RESTARTS: self._restart_policy_text
+                        RESTARTS_FACT: self._restart_policy_text
                     }
                 reports.append(MemberFactsReported(pid=event.pid, facts=facts))
         return reports

@@ -17,7 +17,7 @@ from allaboard.agent.terminal import Terminal
 from allaboard.facts import Outcome, Report
 from allaboard.launch.local_workers import Launch, WorkerStartError, again
 from allaboard.launch.signals import die_of
-from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Stop
+from allaboard.policy.restart.restart_policy import RESTART_NOT_ALLOWED, NoRestart
 from allaboard.report.run_summary import summary_lines
 
 GC_THRESHOLDS = (10_000, 20, 20)
@@ -86,7 +86,7 @@ class Agent:
         self.announcer.journal.write_round(
             self.clock.utc(self.clock.monotonic()), course.reports[-1]
         )
-        if isinstance(decision, Stop):
+        if isinstance(decision, NoRestart):
             return False
         delay = f" in {decision.delay:g} s" if decision.delay else ""
         write_line(f"round {ended.number + 1} starts{delay}: {decision.reason}")
@@ -116,7 +116,7 @@ class Agent:
             self._export_snapshot()
         report = self._build_report(now, attempt)
         journal.write_report(report, self.options.report_path)
-        for line in summary_lines(report, NOT_ALLOWED) if not self.options.attached else ():
+        for line in summary_lines(report, RESTART_NOT_ALLOWED) if not self.options.attached else ():
             terminal.write_line(f"allaboard: {line}")
         if journal.write_error:
             terminal.write_line(f"allaboard: not all of the run folder: {journal.write_error}")

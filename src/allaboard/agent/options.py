@@ -11,7 +11,7 @@ from allaboard.agent.final_report import exit_code
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Finding, JobView, Outcome
-from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.restart_policy import RestartPolicy
 
 ExitCodePolicy = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 
@@ -56,6 +56,6 @@ class Options:
         outcome, signal
     )
     passes_through: bool = False
-    restarts: Restarts = field(default_factory=Restarts)
+    restarts: RestartPolicy = field(default_factory=RestartPolicy)
     stopped_after: float = 30.0
     check_subject: CheckSubject = field(default_factory=CheckSubject)

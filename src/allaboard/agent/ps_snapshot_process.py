@@ -15,7 +15,7 @@ from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts import JobView
 from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
-from allaboard.policy.restart.snapshot_owner import is_kept_here, is_kept_here_too
+from allaboard.policy.restart.snapshot_owner import keeps_snapshot_copies, keeps_snapshots
 from allaboard.protocol.events import Event, SnapshotTaken
 from allaboard.report.servers import format_bytes
 
@@ -56,9 +56,9 @@ class SnapshotProcess:
             or self._starts >= MAX_STARTS
         ):
             return
-        if is_kept_here(view):
+        if keeps_snapshots(view):
             self._start_process()
-        elif is_kept_here_too(view):
+        elif keeps_snapshot_copies(view):
             self._is_second_keeper = True
             self._start_process()
 

@@ -11,8 +11,8 @@ from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts import JobView
 from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
-from allaboard.policy.restart.restart_policy import Restarts
-from allaboard.policy.restart.standby_start import is_due
+from allaboard.policy.restart.restart_policy import RestartPolicy
+from allaboard.policy.restart.standby_start import is_standby_due
 
 STANDBY_PROCESS_NUMBER = -1
 """What the reaper calls it."""
@@ -23,7 +23,7 @@ MAX_STARTUP_S = 60.0
 class StandbyProcess:
     """``waiting``: whether a process of it lives that nobody has taken."""
 
-    def __init__(self, launch: Launch, workers: WorkerProcesses, policy: Restarts) -> None:
+    def __init__(self, launch: Launch, workers: WorkerProcesses, policy: RestartPolicy) -> None:
         self._launch = launch
         self._workers = workers
         self._policy = policy
@@ -44,7 +44,7 @@ class StandbyProcess:
         """Starts one where it is time for it; ``used`` starts were made again before."""
         if not self._launch.plan.standby or self.is_waiting:
             return
-        if is_due(view, self._policy, restarts_before, self._taken_at, self._failures):
+        if is_standby_due(view, self._policy, restarts_before, self._taken_at, self._failures):
             self._start_process(view.now)
 
     def is_worth_waiting_for(self, index: int, now: float) -> bool:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allaboard.options.option_values import add_tls, coordinator, secret, tls
-from allaboard.options.run_folder import run_dir
-from allaboard.options.usage_error import UsageError
+from allaboard.options.option_values import add_tls
 from allaboard.options.value_types import Seconds
 
 if TYPE_CHECKING:
-    import argparse
-
     from allaboard.options.command_parser import CommandParser
 
 FORMATS = ("text", "json", "html")
 COLLECTIVE_STALL_S = 30.0
-"""Time without progress after which the collective counts as stuck, unless --bound says another."""
+"""How long the collective may stand still before it counts as stuck, unless --bound says another time."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -101,97 +95,6 @@ def main(words: Sequence[str]) -> int:
         from allaboard.preflight.ssh_launch import over_ssh
 
         return over_ssh(options)
-    return _run(options)
+    from allaboard.preflight.run_preflight import run_preflight
 
-
-def _run(given: argparse.Namespace) -> int:
-    from allaboard.cluster.transport.etcd_url import is_etcd_url
-    from allaboard.configuration.launcher_context import described
-    from allaboard.launch.launch_plan import Plan
-    from allaboard.launch.local_workers import WorkerStartError, launch, new_job_id
-    from allaboard.launch.script_interpreter import python
-    from allaboard.preflight import remote_lifetime, stand_in
-    from allaboard.preflight.task import variables_of, words
-    from allaboard.preflight.task_selection import asked, mode
-
-    if given.leashed:
-        remote_lifetime.say_host()
-    sealed = remote_lifetime.secret() if given.leashed else secret(given.secret_file)
-    certificates = tls(given)
-    meeting = coordinator(given.coordinator, certificates)
-    elects = is_etcd_url(meeting)
-    one = asked(given, meeting, elects)
-    depth = mode(given, one)
-    job = new_job_id()
-    variables = {
-        **{k: v for k, v in variables_of(one).items() if k not in os.environ},
-        "ALLABOARD_PREFLIGHT": words(one, depth, given.bound),
-    }
-    joined = described({**os.environ, **variables})
-    assert joined is not None
-    # Where the launcher's own store has the port, the way to the meeting is posted in it.
-    place = "" if joined.kept else joined.address or one.place
-    joined = joined._replace(rank=one.rank, address=place)
-    plan = Plan(
-        command=[python(), str(Path(stand_in.__file__))],
-        size=1,
-        given=False,
-        gate="cluster",
-        run_dir=run_dir(given.run_dir, job),
-        job=job,
-        extra=variables,
-    )
-    try:
-        started = launch(plan)
-    except WorkerStartError as error:
-        raise UsageError(str(error)) from None
-    if given.leashed:
-        remote_lifetime.end_with()
-    from allaboard.agent.background_check import CheckSubject
-    from allaboard.agent.main import run_agent
-    from allaboard.agent.options import Options
-    from allaboard.preflight.summary import exit_code_of
-
-    options = Options(
-        timeout=given.timeout,
-        timeout_hard=given.timeout,
-        grace=2.0,
-        stop_on_hang=True,
-        hang_after=given.bound,
-        stop_on_error=True,
-        verbose=given.verbose,
-        joined=joined,
-        secret=sealed,
-        tls=certificates,
-        coordinator=meeting,
-        # What we add ourselves repeats it under other names.
-        check_subject=CheckSubject(variables=dict(os.environ)),
-        exit_code_of=exit_code_of(one.size),
-    )
-    code = run_agent(started, options)
-    _show(given, plan.run_dir, one._replace(place=meeting) if elects else one, depth)
-    return code
-
-
-def of_rank(file: Path, rank: int) -> Path:
-    """Rank 0, where all meet, writes to the file itself, the others beside it: found.rank2.json."""
-    return file if rank <= 0 else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
-
-
-def _show(given: argparse.Namespace, folder: Path, one: object, mode: str) -> None:
-    from allaboard.diagnosis.logs.run_folder import read
-    from allaboard.preflight.summary import summary
-    from allaboard.preflight.task import Task
-    from allaboard.report.preflight import as_json, as_text
-    from allaboard.report.preflight_page import render_page
-
-    assert isinstance(one, Task)
-    faces = {"text": as_text, "json": as_json, "html": render_page}
-    shown = faces[given.format](summary(read(folder), one, mode, os.uname().nodename))
-    if given.output is not None:
-        of_rank(given.output, one.rank).write_text(shown)
-        return
-    if one.rank > 0 and given.format != "text":
-        return  # under srun all would write one document into the other
-    sys.stdout.write(shown)
-    sys.stdout.flush()
+    return run_preflight(options)

@@ -13,9 +13,9 @@ from allaboard.analysis.parameter_servers.parameter_servers import in_use, only_
 from allaboard.cluster.membership import Membership
 from allaboard.coordinator.job_state import RECONNECT_GRACE_S
 from allaboard.facts import Outcome, RoundReport, TaskReturn
-from allaboard.policy.restart.multi_host import Hosts, hindrance, orphaned
-from allaboard.policy.restart.restart_policy import NOT_ALLOWED
-from allaboard.policy.restart.task_restart import RESTARTS
+from allaboard.policy.restart.multi_host import RoundHosts, lost_leader_reason, restart_hindrance
+from allaboard.policy.restart.restart_policy import RESTART_NOT_ALLOWED
+from allaboard.policy.restart.task_restart import RESTARTS_FACT
 from allaboard.protocol.commands import Command, ConcludeRound, EndJob, ShowNote
 from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.protocol.process_keys import split_process_key
@@ -153,17 +153,19 @@ class MultiHostRestart:
         """Why this host cannot take part in a further round; "" where nothing is in its way."""
         membership, job = self._membership, self._job
         if membership.leader is None:
-            return orphaned(membership.leader_place)
+            return lost_leader_reason(membership.leader_place)
         view = job.status.view(job.status.progress_at)
-        answers = ((m.facts.get(RESTARTS), m.who.host) for m in view.members)
-        return hindrance(
-            Hosts(
-                expected=membership.expected_agents if job.status.opened_at is None else 0,
-                here=membership.leader.connected_count + 1,
-                gone=membership.leader.lost_hosts,
-                others=tuple(sorted({host for answer, host in answers if answer == NOT_ALLOWED})),
-                plain=job.status.early_open_reason,
-                place=membership.declared.place if membership.declared is not None else "",
+        answers = ((m.facts.get(RESTARTS_FACT), m.who.host) for m in view.members)
+        return restart_hindrance(
+            RoundHosts(
+                expected_agents=membership.expected_agents if job.status.opened_at is None else 0,
+                connected_agents=membership.leader.connected_count + 1,
+                lost_hosts=membership.leader.lost_hosts,
+                hosts_without_restart=tuple(
+                    sorted({host for answer, host in answers if answer == RESTART_NOT_ALLOWED})
+                ),
+                unwatched_host=job.status.early_open_reason,
+                meeting_place=membership.declared.place if membership.declared is not None else "",
             )
         )
 

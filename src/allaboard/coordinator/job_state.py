@@ -146,7 +146,7 @@ class JobState:
     def _samples(self, view: JobView) -> Iterator[Command]:
         """Ask for the stacks and calls that the analysis lacks."""
         pids = self._memory.stall_detector.pids_to_sample(view)
-        if pids and not self._memory.settings.policy.observe:
+        if pids and not self._memory.settings.policy.only_observes:
             yield SampleStacks(pids=pids)
         for (group, round_), pids in members_to_trace(view) + members_to_trace_for_swaps(view):
             yield TraceCalls(pids=pids, group=group_name_in_process(group), round=round_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.policy.end.end_policy import EndPolicy
-from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.restart_policy import RestartPolicy
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,5 +24,5 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     joined: bool = False
     rank: int = -1
     tasks: tuple[tuple[str, int], ...] = ()
-    restarts: Restarts = Restarts()
+    restarts: RestartPolicy = RestartPolicy()
     restarts_used: int = 0

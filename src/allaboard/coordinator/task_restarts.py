@@ -20,10 +20,10 @@ from allaboard.coordinator.trackers.server_downtime import (
 )
 from allaboard.coordinator.trackers.step_history import StepHistory
 from allaboard.facts import Cause, Exit, JobView, Member, Outcome, Phase, Setback, TaskReturn
-from allaboard.policy.restart.attempt_summary import cause_of
-from allaboard.policy.restart.failure_attribution import Gone, fell_with
-from allaboard.policy.restart.restart_policy import Again, Restarts
-from allaboard.policy.restart.task_restart import TaskEnd, after_task, comes_back_alone
+from allaboard.policy.restart.attempt_summary import describe_end
+from allaboard.policy.restart.failure_attribution import EndedTask, find_lost_task
+from allaboard.policy.restart.restart_policy import Restart, RestartPolicy
+from allaboard.policy.restart.task_restart import TaskEnd, can_restart_alone, decide_after_task
 from allaboard.protocol.commands import EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import SnapshotTaken
 
@@ -39,7 +39,7 @@ class TaskRestarts:
     """``used`` restarts were made in the rounds before; a task that is stopped is replaced after
     ``stopped_after`` s."""
 
-    def __init__(self, policy: Restarts, stopped_after: float, used: int) -> None:
+    def __init__(self, policy: RestartPolicy, stopped_after: float, used: int) -> None:
         self._policy = policy
         self._stopped_after = stopped_after
         self._before = used
@@ -49,7 +49,7 @@ class TaskRestarts:
         self._out: dict[int, ServerDowntime] = {}
         self._tally = StepHistory()
         self._kept: dict[int, SnapshotTaken] = {}
-        self._gone: list[Gone] = []
+        self._gone: list[EndedTask] = []
         self.task_returns: list[TaskReturn] = []
         self.awaited_workers: set[int] = set()
         """Workers of which another process is to be seen next."""
@@ -61,7 +61,10 @@ class TaskRestarts:
     @property
     def restore_source(self) -> str:
         """From what a server comes back that is lost now; "" where it does not."""
-        if not self._policy.allowed or self._before + len(self.task_returns) >= self._policy.most:
+        if (
+            not self._policy.allowed
+            or self._before + len(self.task_returns) >= self._policy.max_restarts
+        ):
             return ""
         return "snapshot" if self._kept else "checkpoint"
 
@@ -83,7 +86,7 @@ class TaskRestarts:
         self._tally.add_total(view.now, steps)
         # Who fell with another is asked about after that other one.
         for member in sorted(view.members, key=lambda m: m.raised is not None):
-            if member.called in self._seen or not comes_back_alone(view, member):
+            if member.called in self._seen or not can_restart_alone(view, member):
                 continue
             if member.exit is not None and (has_failed(member) or self.kill_reason(member.called)):
                 self._seen.add(member.called)
@@ -105,17 +108,17 @@ class TaskRestarts:
     def _ended(
         self, view: JobView, member: Member, end: Exit, steps: int
     ) -> RestartWorker | EndJob:
-        why, other = cause_of(member), None
+        why, other = describe_end(member), None
         if self.kill_reason(member.called):
             why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
-        elif (other := fell_with(member, self._gone)) is not None:
+        elif (other := find_lost_task(member, self._gone)) is not None:
             # No place: the line is not to blame, and may be met again when that other one is lost again.
             why = Cause(who=why.who, what=f"fell with {other.name}: {why.what}", steps=why.steps)
-        self._gone.append(Gone(member.who, end.at))
+        self._gone.append(EndedTask(member.who, end.at))
         ends = self._ends.setdefault(member.worker, [])
-        ends.append(TaskEnd(cause=why, done=steps))
-        answer = after_task(ends, self._before + len(self.task_returns), self._policy)
-        if not isinstance(answer, Again):
+        ends.append(TaskEnd(cause=why, total_steps=steps))
+        answer = decide_after_task(ends, self._before + len(self.task_returns), self._policy)
+        if not isinstance(answer, Restart):
             return EndJob(outcome=Outcome.FAILED, reason=answer.reason, final=True)
         self._out[member.worker] = ServerDowntime(
             ended_at=end.at,

@@ -8,39 +8,51 @@ from allaboard.facts.outcome import Outcome
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """What a round ended of: ``who`` and ``what`` as a person says it ("worker 1", "was killed by
-    SIGKILL"); ``error`` and ``place`` (``file:line``) where it was an exception, else "".
-    ``steps`` are those that this member had done in this round."""
+    """The reason why a round ended."""
 
     who: str
+    """The member or host that ended it, as a person says it ("worker 1")."""
     what: str
+    """What happened to it ("was killed by SIGKILL")."""
     error: str = ""
+    """Type and message of the exception; "" if there was none."""
     place: str = ""
+    """``file:line`` of the exception; "" if there was none."""
     steps: int = 0
+    """Steps that this member had done in this round."""
 
     def __str__(self) -> str:
         return f"{self.who} {self.what}"
 
 
 class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a round went. ``steps`` is how many its fastest member has done in it; ``first`` the number
-    that the framework itself gave to the first of them (an optimizer that was loaded from a
-    checkpoint counts on), None where it does not tell; ``saved`` how many of the steps it had done when it
-    last wrote a checkpoint, and ``restored`` when it read one, -1 where it did not, None where that is not
-    seen; ``findings`` are codes; ``final``: it was ended because one of its tasks is not to be started
-    again."""
+    """One round of a job and how it ended."""
 
     number: int
+    """Number of the round, from 0."""
     outcome: Outcome
+    """How it ended."""
     reason: str
+    """Why, as a sentence."""
     seconds: float
+    """Duration of the round."""
     steps: int = 0
+    """Steps that its fastest member did in it."""
     first: int | None = None
+    """Number that the framework itself gave to the first of these steps, which counts on if an optimizer
+    was loaded from a checkpoint; None if it does not tell."""
     saved: int | None = None
+    """Steps of this round that were done when it last wrote a checkpoint; -1 if it wrote none, None if
+    that is not seen."""
     restored: int | None = None
+    """Steps of this round that were done when it read a checkpoint; -1 if it read none, None if that is
+    not seen."""
     cause: Cause | None = None
+    """What it ended of; None if it ended well or that is not known."""
     findings: tuple[str, ...] = ()
+    """Codes of the rules that spoke in it."""
     final: bool = False
+    """True if it was ended because one of its tasks is not to be started again."""
 
     @property
     def reached(self) -> int | None:
@@ -51,23 +63,27 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
-    """A task of a job with parameter servers that was started again alone ("ps-0"): what it ended of, why
-    it was started again, and the ``seconds`` from its end until it had joined the cluster again, None
-    where it did not. ``fell_with`` is the task whose end made it end too ("ps-0"), "" where it ended by
-    itself, was killed or stopped. Of a server also: ``out``, the seconds from its end until somebody who
-    trains did a step again; ``snapshot``, how old (s) at its end the snapshot was from which its values came
-    back, None where they came from none. ``lost`` are the steps by which the training went back for it, by
-    the framework's own count, else those of all who train since the snapshot; None where neither is
-    known."""
+    """A task of a job with parameter servers that was started again alone."""
 
     task: str
+    """The task, as "ps-0"."""
     cause: str
+    """What it ended of."""
     decision: str
+    """Why it was started again."""
     fell_with: str = ""
+    """The task whose end made it end too ("ps-0"); "" if it ended by itself, was killed or stopped."""
     seconds: float | None = None
+    """Seconds from its end until it had joined the cluster again; None if it did not."""
     out: float | None = None
+    """Of a server: seconds from its end until somebody who trains did a step again; None if that is not
+    known."""
     snapshot: float | None = None
+    """Of a server: age (s) at its end of the snapshot from which its values came back; None if they came
+    from none."""
     lost: int | None = None
+    """Steps by which the training went back for it, by the framework's own count, else those that all
+    workers did since the snapshot; None if neither is known."""
 
     @property
     def recovery(self) -> str:
@@ -85,12 +101,14 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoundReport(RoundEnd, frozen=True, kw_only=True):
-    """A round, and what was decided after it: ``decision`` says it with its reason; ``again`` whether
-    another round was started, ``delay`` s later. ``repeated`` are the steps that this round had to do
-    again, since its checkpoint was older than the end of the round before (at most so many, where
-    the framework does not number its steps); None where that is not known."""
+    """A round, and what was decided after it."""
 
     decision: str
+    """What was decided, with its reason."""
     again: bool
+    """True if another round was started."""
     delay: float = 0.0
+    """Seconds until that round."""
     repeated: int | None = None
+    """Steps that this round had to do again, since its checkpoint was older than the end of the round
+    before; at most so many if the framework does not number its steps; None if that is not known."""

@@ -12,17 +12,24 @@ TORCH_DIST_INIT_BARRIER is 1 nobody waits in it for the others. Its ``dtype`` is
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """One call as a rank made it. ``required`` is a hash of what all ranks of the group must share;
-    ``root`` is -1 and ``reduce`` "" where the operation has none or they may differ."""
+    """One call of a collective as a rank made it."""
 
     op: str
+    """The operation."""
     required: int
+    """Hash of what all ranks of the group must share."""
     elements: int = 1
+    """How many elements went in."""
     root: int = -1
+    """Rank that it is from or to; -1 if the operation has none or it may differ."""
     reduce: str = ""
+    """How values are reduced; "" if the operation does not reduce or it may differ."""
     dtype: str = ""
+    """Type of the elements."""
     shape: str = ""
+    """Shape of the tensor."""
     site: Frame | None = None
+    """The user's line that called it; None if not known."""
 
     def __str__(self) -> str:
         if self.op == NEW_GROUP:
@@ -34,23 +41,28 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """How far a member is in one group, the ``number``-th call since ``since`` (s).
-
-    ``ranks`` are the group's, () where they are too many to be told; ``round`` the round of init that
-    it was made in; ``marks`` are (number, digest) of some of its last calls, the newest first, ``paths``
-    the same of the places of the calls; ``unordered`` the first call whose order proves nothing, 0 for none.
-    """
+    """How far a member is in one group."""
 
     name: str
+    """The group's name."""
     round: int
+    """The round of init in which the group was made."""
     number: int
+    """Number of its last call there."""
     since: float
+    """When that call began (s)."""
     size: int
+    """How many ranks the group has."""
     ranks: tuple[int, ...] = ()
+    """The ranks; () if they are too many to be listed."""
     marks: tuple[tuple[int, int], ...] = ()
+    """(number, digest) of some of its last calls, the newest first."""
     paths: tuple[tuple[int, int], ...] = ()
+    """The same of the places of the calls."""
     unordered: int = 0
+    """Number of the first call whose order proves nothing; 0 for none."""
     last: Signature | None = None
+    """The last call; None if it is not known."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -59,13 +71,16 @@ class GroupState(msgspec.Struct, frozen=True):
 
 
 class Unused(msgspec.Struct, frozen=True):
-    """A group in which a member has made no call for ``steps`` of its steps, as far as was seen; ``most``:
-    the most that it made before its first call there, or between two."""
+    """A group in which a member has made no call for some of its steps."""
 
     group: str
+    """The group's name."""
     round: int
+    """The round of init in which the group was made."""
     steps: int
+    """Steps without a call, as far as was seen."""
     most: int
+    """Most steps that it made before its first call there, or between two."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -74,13 +89,16 @@ class Unused(msgspec.Struct, frozen=True):
 
 
 class Traced(msgspec.Struct, frozen=True):
-    """One member's last calls in one group: ``calls`` are (digest up to it, signature) from number
-    ``first`` on; a signature is None where it is not known any more."""
+    """One member's last calls in one group."""
 
     group: str
+    """The group's name."""
     round: int
+    """The round of init in which the group was made."""
     first: int
+    """Number of the first call in ``calls``."""
     calls: tuple[tuple[int, Signature | None], ...] = ()
+    """(digest up to the call, signature) of each call; a signature is None if it is not known any more."""
 
     @property
     def last(self) -> int:

@@ -11,13 +11,16 @@ from allaboard.facts.stack import Frame
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """Calls that the same ranks are in, outermost first, and what they part into below.
-    ``ranks`` are ranges, first and last; ``others`` processes of which no rank is known."""
+    """Calls that the same ranks are in, outermost first."""
 
     ranks: tuple[tuple[int, int], ...]
+    """Ranges of the ranks, first and last."""
     calls: tuple[Frame, ...]
+    """The calls."""
     below: tuple[Branch, ...]
+    """What they part into below these calls."""
     others: tuple[str, ...] = ()
+    """Processes of which no rank is known."""
 
     @property
     def count(self) -> int:
@@ -34,35 +37,50 @@ def walk_branches(branches: Iterable[Branch]) -> Iterator[tuple[int, Branch]]:
 
 
 class Crowd(msgspec.Struct, frozen=True, kw_only=True):
-    """Ranks (``0-2,5``) that are at one place, and ``others``: processes of which no rank is known (``pid
-    4242``). What they do there, the user's own line, whether they are the odd ones out, and the calls,
-    innermost first; ``why`` there are none."""
+    """Ranks that are at one place."""
 
     ranks: str
+    """The ranks (``0-2,5``)."""
     count: int
+    """How many there are."""
     doing: str
+    """What they do there."""
     at: str = ""
+    """The place in the user's own code; "" for none."""
     inside: str = ""
+    """The operation that they are inside of; "" for none."""
     odd: bool = False
+    """True if they are the odd ones out."""
     calls: tuple[str, ...] = ()
+    """The calls, innermost first."""
     why: str = ""
+    """Why there are no calls."""
     others: tuple[str, ...] = ()
+    """Processes of which no rank is known (``pid 4242``)."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """``read``: what was looked at; ``told``: the course of things, a line each; ``crowds`` and
-    ``tree``: where everybody is; ``beside``: the processes that were seen and are no ranks, with what they
-    are; ``missing``: what is not there and what it could have told;
-    ``notes``: what could not be read; ``conclusion``: the last word where there is no finding."""
+    """The whole answer of `allaboard diagnose`."""
 
     schema: int = 1
+    """Version of this format."""
     allaboard: str = ""
+    """Version of allaboard."""
     read: tuple[str, ...] = ()
+    """What was looked at."""
     told: tuple[str, ...] = ()
+    """The course of events, a line each."""
     crowds: tuple[Crowd, ...] = ()
+    """Where everybody is, grouped by place."""
     tree: tuple[Branch, ...] = ()
+    """Where everybody is, as one tree of calls."""
     findings: tuple[Finding, ...] = ()
+    """What the rules found."""
     missing: tuple[str, ...] = ()
+    """What is not there, and what it could have told."""
     notes: tuple[str, ...] = ()
+    """What could not be read."""
     conclusion: str = ""
+    """The last word if there is no finding."""
     beside: tuple[str, ...] = ()
+    """Processes that were seen and are no ranks, with what they are."""

@@ -42,19 +42,20 @@ class Stage(StrEnum):
 
 
 class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One member of a job, as a person would point at it.
-
-    ``index`` is the task index within ``job`` (TensorFlow's words), ``rank`` the global rank
-    (PyTorch's words), both -1 where not known; ``pid`` is 0 where no process was ever seen; ``file`` is
-    what shows a process of which neither rank nor pid is known.
-    """
+    """One member of a job, as a person would point at it."""
 
     job: str = "worker"
+    """Job of the task, in TensorFlow's words: worker, ps, chief, evaluator."""
     index: int = 0
+    """Index of the task within its job; -1 if not known."""
     rank: int = -1
+    """Global rank, in PyTorch's words; -1 if not known."""
     host: str = ""
+    """Its host; "" if not known."""
     pid: int = 0
+    """Its pid; 0 if no process was ever seen."""
     file: str = ""
+    """What shows a process of which neither rank nor pid is known; else ""."""
 
     @property
     def name(self) -> str:
@@ -77,63 +78,81 @@ class Evidence(msgspec.Struct, frozen=True):
     """One observed value and where it came from."""
 
     observed: str
+    """The value."""
     origin: str = ""
+    """Where it was read."""
 
     def __str__(self) -> str:
         return f"{self.observed} [{self.origin}]" if self.origin else self.observed
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in a file; line and column count from 1, 0 means not known."""
+    """A place in a file."""
 
     file: str
+    """The file."""
     line: int = 0
+    """The line, from 1; 0 if not known."""
     column: int = 0
+    """The column, from 1; 0 if not known."""
 
     def __str__(self) -> str:
         return ":".join([self.file] + [str(n) for n in (self.line, self.column) if n])
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rule says about the facts it was given. The catalogue adds the rule's own name.
-
-    ``since`` is the monotonic time (s) at which the fault began, where that is known.
-    ``fix`` is the next thing to do, a command to paste where there is one. ``corrupts``: what the job
-    computes from here on is wrong, also where it does not stand still. ``awaits``: who is absent may still
-    come.
-    """
+    """What one rule states about its facts. The catalogue adds the rule's own name."""
 
     summary: str
+    """One sentence: what happened, to whom."""
     who: tuple[Who, ...] = ()
+    """The members that it is about."""
     evidence: tuple[Evidence, ...] = ()
+    """The values that prove it."""
     fix: str = ""
+    """The next thing to do, a command to paste if there is one."""
     severity: Severity = Severity.ERROR
+    """How much it matters."""
     certainty: Certainty = Certainty.CERTAIN
+    """How well the evidence carries it."""
     since: float | None = None
+    """When the fault began (s, CLOCK_MONOTONIC); None if that is not known."""
     where: Place | None = None
+    """The place in a file; None if there is none."""
     corrupts: bool = False
+    """True if what the job computes from here on is wrong, also if it does not stand still."""
     awaits: bool = False
+    """True if the absent member may still come."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A claim with its rule and its times; what every face prints.
-
-    ``at`` and ``since`` are ISO 8601 UTC times; ``seconds_to_find`` is the time between them,
-    absent where the beginning of the fault is not known. ``over``: when it was no longer so; absent while
-    it is, and where that cannot be told.
-    """
+    """A claim with its rule and its times. Times of day are ISO 8601 in UTC."""
 
     rule: str
+    """The rule's code."""
     name: str
+    """The rule's slug."""
     severity: Severity
+    """How much it matters."""
     certainty: Certainty
+    """How well the evidence carries it."""
     stage: Stage
+    """The stage of the rule."""
     who: tuple[Who, ...]
+    """The members that it is about."""
     summary: str
+    """One sentence: what happened, to whom."""
     evidence: tuple[Evidence, ...]
+    """The values that prove it."""
     fix: str
+    """The next thing to do, a command to paste if there is one."""
     at: str = ""
+    """When it was found."""
     since: str | None = None
+    """When the fault began; absent if that is not known."""
     seconds_to_find: float | None = None
+    """Seconds between the two; absent if the beginning is not known."""
     over: str | None = None
+    """When it was no longer so; absent while it is, and if that cannot be told."""
     where: Place | None = None
+    """The place in a file; absent if there is none."""

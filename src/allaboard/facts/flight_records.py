@@ -8,23 +8,32 @@ from allaboard.facts.stack import Frame
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """One collective in a recorder's ring: the ``number``-th of its ``group`` on this rank, entered
-    in the order of ``order``. ``sizes`` are those of the inputs."""
+    """One collective in a recorder's ring."""
 
     rank: int
+    """The rank."""
     group: str
+    """The process group."""
     number: int
+    """Number of the call in its group on this rank."""
     op: str
+    """The operation."""
     order: int = 0
+    """Place in the order in which this rank entered its calls."""
     sizes: tuple[tuple[int, ...], ...] = ()
+    """Sizes of the inputs."""
     dtypes: tuple[str, ...] = ()
+    """Types of the inputs."""
     frames: tuple[Frame, ...] = ()
+    """The calls that led to it, innermost first."""
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
-    """The collectives of all ranks whose recorder was found; ``members`` are each group's ranks where
-    a dump tells them."""
+    """The collectives of all ranks whose recorder was found."""
 
     entries: tuple[Recorded, ...]
+    """The collectives."""
     ranks: tuple[int, ...]
+    """The ranks."""
     members: dict[str, tuple[int, ...]] = {}
+    """Ranks of each group, if a dump tells them."""

@@ -13,13 +13,16 @@ ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent of ``host`` was asked for the end by ``signal`` at ``at`` (s); ``who``: its members, by name,
-    "" where none was known."""
+    """A host whose agent was asked to end."""
 
     host: str
+    """The host."""
     signal: int
+    """Number of the signal."""
     at: float
+    """When it came (s)."""
     who: str = ""
+    """Its members by name; "" if none was known."""
 
     def __str__(self) -> str:
         with_it = f", and {self.who} with it" if self.who else ""

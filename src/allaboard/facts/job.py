@@ -15,65 +15,74 @@ from allaboard.facts.usage import Use
 
 
 class LockWait(msgspec.Struct, frozen=True):
-    """One process that waits for a file lock, as /proc/locks shows it; ``holders`` are pids on its host.
-
-    ``waiter`` is its pid; in a JobView what `Member.called` is."""
+    """One process that waits for a file lock, as /proc/locks shows it."""
 
     waiter: int
+    """Its pid; in a JobView the key by which events call the member."""
     holders: tuple[int, ...]
+    """Pids on its host that hold the lock."""
     path: str
+    """The file."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that is known of a job at ``now`` (s, CLOCK_MONOTONIC).
-
-    ``launched`` workers were started by us, 0 where another launcher starts them. ``rolled_at`` is
-    when the roll call was complete; ``progress_at`` when any member last did anything new;
-    ``stall_after`` the silence (s) after which the job counts as standing still, from its own
-    median step. ``timeout`` bounds the wait for a member that was never heard of, ``timeout_hard``
-    that for one that is alive and does not come.
-    ``ending``: allaboard is ending the job, since ``ending_since`` (s) where that is known.
-
-    ``joined``: this host takes part in a job that somebody else starts on several; ``leads`` where
-    all meet here, so that this view shows every host's members; ``place``: as the user named it, where the
-    user did. ``call`` is how our attempts to reach the meeting place stand, ``links`` who reached whom (none
-    where they are thousands and all work well, which is told in ``usual``), ``knocks`` who came and is no
-    member, ``holder`` who has the port that is needed here, ``clocks`` how far each host's wall clock is
-    ahead of ours (s).
-
-    ``uses`` are what processes and hosts use of what is limited, and how that went in the last minute;
-    ``setbacks`` are the times that the training went back to an earlier step. ``comes_back``: from what the
-    values of a lost server come back when it is started again here ("checkpoint", "snapshot"); "" where
-    nothing is started again. ``interruptions``: the other hosts that were interrupted since all were aboard.
-    """
+    """All facts about a job at one time. Times are in seconds of CLOCK_MONOTONIC."""
 
     now: float
+    """The time of this view."""
     launched: int
+    """Workers that we started; 0 if another launcher starts them."""
     members: tuple[Member, ...]
+    """The processes of the job."""
     launched_at: float = 0.0
+    """When the workers were started."""
     timeout: float = 60.0
+    """Bound of the wait for a member that was never heard of (s)."""
     timeout_hard: float | None = None
+    """Bound of the wait for a member that is alive and does not come (s); None for no bound."""
     rolled_at: float | None = None
+    """When the roll call was complete; None if it is not."""
     progress_at: float = 0.0
+    """When any member last did anything new."""
     median_step: float | None = None
+    """Median duration of a step (s); None if not known."""
     stall_after: float = 5.0
+    """Silence (s) after which the job counts as standing still, from its own median step."""
     lock_waits: tuple[LockWait, ...] = ()
+    """Processes that wait for file locks."""
     ending: bool = False
+    """True if allaboard is ending the job."""
     ending_since: float | None = None
+    """Since when; None if that is not known."""
     ended: bool = False
+    """True if all members have ended."""
     joined: bool = False
+    """True if this host takes part in a job that somebody else starts on several hosts."""
     leads: bool = False
+    """True if all meet here, so that this view shows every host's members."""
     place: str = ""
+    """The meeting place as the user named it; "" if the user did not."""
     call: Call | None = None
+    """How our attempts to reach the meeting place stand; None if this host leads."""
     links: tuple[Link, ...] = ()
+    """Which host reached which; () if they are thousands and all work well, which ``usual`` tells."""
     usual: Usual | None = None
+    """All links together, if they are not listed."""
     knocks: tuple[Knock, ...] = ()
+    """Connections from processes that are no members."""
     holder: Holder | None = None
+    """The process that has the port which is needed here; None for none."""
     clocks: dict[str, float] = {}
+    """How far each host's wall clock is ahead of ours (s)."""
     uses: tuple[Use, ...] = ()
+    """What processes and hosts use of what is limited, and how that went in the last minute."""
     setbacks: tuple[Setback, ...] = ()
+    """The times that the training went back to an earlier step."""
     comes_back: str = ""
+    """From what the values of a lost server come back when it is started again here ("checkpoint",
+    "snapshot"); "" if nothing is started again."""
     interruptions: tuple[Interruption, ...] = ()
+    """The other hosts that were interrupted since all were aboard."""
 
     @property
     @cached_per_view

@@ -46,43 +46,50 @@ class Answer(StrEnum):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """This host's attempts to reach the meeting place.
-
-    ``address`` is ``host:port`` as it was given and ``met`` the numeric one that was tried;
-    ``since`` (s, CLOCK_MONOTONIC) when this answer came first, ``tries`` how often; ``said`` the
-    system's own words, or those of who turns this host away, and ``kind`` why: one of KNOCKS, "tls", or
-    what etcd lacks ("auth", "full"); ``joined`` how many clients a TCPStore says have joined, -1 if unknown;
-    ``shook`` once the roll call there had taken this host in; ``given`` where the user named the place, and
-    it was not read where the first host posts it (a launcher's store, a folder).
-    """
+    """This host's attempts to reach the meeting place."""
 
     address: str
+    """``host:port`` as it was given."""
     answer: Answer
+    """How the last attempt ended."""
     since: float
+    """When this answer came first (s, CLOCK_MONOTONIC)."""
     tries: int = 1
+    """How often it came."""
     met: str = ""
+    """The numeric address that was tried."""
     said: str = ""
+    """The system's own words, or those of the leader that turns this host away."""
     kind: str = ""
+    """Why this host is turned away: one of KNOCKS, "tls", or what etcd lacks ("auth", "full")."""
     joined: int = -1
+    """How many clients a TCPStore says have joined; -1 if unknown."""
     shook: bool = False
+    """True once the roll call there had taken this host in."""
     given: bool = False
+    """True if the user named the place, and it was not read where the first host posts it (a launcher's
+    store, a folder)."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One direction between two hosts: ``source`` tried ``address`` of ``target``.
-
-    ``seconds`` is the round trip of a few bytes, ``rate`` what a larger block took (bytes/s); both
-    0 where it did not get so far. ``tries``: trials, one after the other, that failed alike.
-    """
+    """One direction between two hosts."""
 
     source: str
+    """The host that tried."""
     target: str
+    """The host that it tried to reach."""
     address: str
+    """The address of ``target`` that was tried."""
     answer: Answer
+    """How the trial ended."""
     seconds: float = 0.0
+    """Round trip of a few bytes (s); 0 if it did not get so far."""
     rate: float = 0.0
+    """Bytes per second of a larger block; 0 if it did not get so far."""
     said: str = ""
+    """The system's own words."""
     tries: int = 1
+    """Trials, one after the other, that ended alike."""
 
     @property
     def works(self) -> bool:
@@ -100,22 +107,25 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Usual(msgspec.Struct, frozen=True):
-    """Links that work, where not all are listed one by one: how many, the median round trip (s) and
-    rate (bytes/s)."""
+    """Links that work, if not all are listed one by one."""
 
     count: int
+    """How many there are."""
     seconds: float
+    """Median round trip (s)."""
     rate: float
+    """Median rate (bytes per second)."""
 
 
 class Silence(msgspec.Struct, frozen=True):
-    """A connection of a process to another host, on which what it sends is not acknowledged: ``kind`` is
-    "connect" or "send", ``address`` the other end. ``heard``: packets of the other side came in meanwhile
-    all the same; None where that is not known yet."""
+    """A connection of a process to another host on which what it sends is not acknowledged."""
 
     kind: str
+    """"connect" or "send"."""
     address: str
+    """The other end."""
     heard: bool | None = None
+    """True if packets of the other side came in meanwhile all the same; None if that is not known yet."""
 
 
 LACKING = ("no-secret", "no-tls", "version", "other-job")
@@ -123,19 +133,22 @@ LACKING = ("no-secret", "no-tls", "version", "other-job")
 
 
 class Knock(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody came to the meeting place who is not of this roll call.
-
-    ``kind`` is one of KNOCKS; ``said`` are the words for people; ``times`` how often from there. ``host`` and
-    ``rank`` are what it says to be; "" and -1 where it does not say it.
-    """
+    """A connection to the meeting place from a process that is not of this roll call."""
 
     peer: str
+    """Address that it came from."""
     kind: str
+    """One of KNOCKS."""
     said: str = ""
+    """What it is, in words for people."""
     host: str = ""
+    """The host that it says to be on; "" if it does not say."""
     rank: int = -1
+    """The rank that it says to be; -1 if it does not say."""
     times: int = 1
+    """How often it came from there."""
     at: float = 0.0
+    """When it came last (s)."""
 
     @property
     def named(self) -> bool:
@@ -165,15 +178,22 @@ KNOCKS = (
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that holds a port of this host that the job needs; pid 0 where it is not known. Or nobody
-    does, and the system does not let us listen there for another reason: ``said``.
-    ``job``: what its launcher calls its job, "" where that is not known; ``ours``: as ours is called."""
+    """The process that holds a port of this host which the job needs, or what else keeps us from
+    listening there."""
 
     address: str
+    """``host:port``."""
     pid: int = 0
+    """Its pid; 0 if it is not known."""
     command: str = ""
+    """Its command line."""
     job: str = ""
+    """Its launcher's id of its job; "" if that is not known."""
     ours: bool = False
+    """True if its job has the id of ours."""
     answer: Answer = Answer.OTHER
+    """What answers at the port."""
     said: str = ""
+    """The system's words, if nobody holds the port and it refuses us for another reason."""
     at: float = 0.0
+    """When it was looked at (s)."""

@@ -11,22 +11,26 @@ from allaboard.facts.stack import Frame, Stack
 
 
 class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
-    """One file, or what one process wrote into it: its ``name`` as given, its ``data`` (bounded by who read
-    it), the ``rank`` that its name, its folder or the prefix of its lines tells, -1 where none does;
-    ``host`` and ``pid`` likewise; ``local`` its number on its node, where
-    that alone is told. ``cut`` is how many bytes were left out before
-    the last part, 0 for a whole file. ``numbers`` are those of its lines in the file, from 1, where it is
-    a part of one. ``labelled``: a launcher put the prefix before every line of its process."""
+    """One file that was left behind, or what one process wrote into it."""
 
     name: str
+    """The file's name, as given."""
     data: bytes
+    """Its content, bounded by who read it."""
     rank: int = -1
+    """Rank that its name, its folder or the prefix of its lines tells; -1 if none does."""
     cut: int = 0
+    """Bytes that were left out before the last part; 0 for a whole file."""
     host: str = ""
+    """Host that is told likewise; "" for none."""
     pid: int = 0
+    """Pid that is told likewise; 0 for none."""
     numbers: tuple[int, ...] = ()
+    """Numbers of its lines in the file, from 1, if it is a part of one."""
     labelled: bool = False
+    """True if a launcher put a prefix before every line of its process."""
     local: int = -1
+    """Number of the process on its node, if that alone is told; else -1."""
 
     @property
     def text(self) -> str:
@@ -41,100 +45,129 @@ class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """One line that was heard: ``rank`` of who wrote it (-1 unknown), the line, and its place."""
+    """One line that says a known message."""
 
     rank: int
+    """Rank that wrote it; -1 if unknown."""
     line: str
+    """The line."""
     place: Place
+    """Its place."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """A known message, as all who wrote it together said it.
-
-    ``rule`` is what it means; ``says`` the sentence, filled in; ``about`` those that the message itself
-    names; ``silent`` the ranks whose logs are here and that did not write it, where that tells
-    something (``awaits``); ``size`` how many members it speaks of, 0 where of none; ``proves_not`` what
-    must not be read into it.
-    """
+    """A known message, with all who wrote it."""
 
     rule: str
+    """The rule that it means."""
     says: str
+    """Its sentence, filled in."""
     speakers: tuple[Speaker, ...]
+    """The lines that say it."""
     fix: str
+    """What to do."""
     about: tuple[Who, ...] = ()
+    """The members that the message itself names."""
     silent: tuple[int, ...] = ()
+    """Ranks whose logs are here and that did not write it, if that tells something."""
     awaits: bool = False
+    """True if the silence of the others tells something."""
     size: int = 0
+    """How many members it speaks of; 0 if of none."""
     proves_not: str = ""
+    """What must not be read into it."""
     severity: Severity = Severity.ERROR
+    """How much it matters."""
     certainty: Certainty = Certainty.LIKELY
+    """How well it carries the claim."""
 
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
-    """What one exhibit shows of one process. ``doubt``: why what it ``raised`` may not have ended it, ""
-    where that is proven. ``guess``: the rank that its arguments, its variables or its number on its node
-    make likely, -1 for none; ``command`` is its command line, ``parent`` the pid of who started it; ``role``
-    what it is where its code shows that it is no rank, as a DataLoader's worker."""
+    """What one exhibit shows of one process."""
 
     origin: Place
+    """Where it stands."""
     rank: int = -1
+    """Its rank; -1 if not told."""
     pid: int = 0
+    """Its pid; 0 if not told."""
     host: str = ""
+    """Its host; "" if not told."""
     stack: Stack | None = None
+    """Its stack; None if there is none."""
     raised: Raised | None = None
+    """The exception at its top; None for none."""
     exit: Exit | None = None
+    """How it ended; None if that is not told."""
     doubt: str = ""
+    """Why what it ``raised`` may not have ended it; "" if that is proven."""
     guess: int = -1
+    """Rank that its arguments, its variables or its number on its node make likely; -1 for none."""
     command: str = ""
+    """Its command line."""
     parent: int = 0
+    """Pid of its parent; 0 if not told."""
     role: str = ""
+    """What it is if its code shows that it is no rank, as a DataLoader's worker; else ""."""
 
 
 class Overdue(msgspec.Struct, frozen=True, kw_only=True):
-    """What the watchdog of NCCL's process group wrote on one rank about one ``group``.
-
-    ``number`` is that of the collective that was not over in time there, 0 where none was, with its ``op``
-    and how many ``elements`` went in and out; ``enqueued`` and ``completed`` are the last numbers of which
-    that is known, -1 where none is. ``member``: the rank within the group, -1 where it is not told.
-    ``where``: the user's line that called it, where a recorder kept it. ``line`` as it was written, at
-    ``place``.
-    """
+    """The words of NCCL's watchdog on one rank about one group."""
 
     rank: int
+    """The rank."""
     group: str
+    """The process group."""
     number: int = 0
+    """Number of the collective that was not over in time; 0 if none was."""
     op: str = ""
+    """Its operation."""
     elements: tuple[int, int] = (0, 0)
+    """How many elements went in and out."""
     enqueued: int = -1
+    """Last number that was enqueued; -1 if not known."""
     completed: int = -1
+    """Last number that was completed; -1 if not known."""
     member: int = -1
+    """Rank within the group; -1 if not told."""
     where: Frame | None = None
+    """The user's line that called it, if a recorder kept it."""
     line: str = ""
+    """The line as it was written."""
     place: Place
+    """Its place."""
 
 
 class Watchdogs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The words of all ranks' watchdogs, one entry of each rank and group; ``known`` are all ranks of which
-    anything is here."""
+    """The words of all ranks' watchdogs."""
 
     words: tuple[Overdue, ...]
+    """One entry for each rank and group."""
     known: tuple[int, ...] = ()
+    """All ranks of which anything is here."""
 
 
 class Dumps(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at the stacks of several processes, by rank. Those of which no rank is known have a number
-    that is none, and are in ``unnamed`` by it."""
+    """One sample of the stacks of several processes."""
 
     stacks: dict[int, Stack]
+    """Stack by rank; a process of unknown rank has a number that is none."""
     unnamed: dict[int, Who] = {}
+    """Processes of unknown rank, by that number."""
 
 
 class Testimony(msgspec.Struct, frozen=True, kw_only=True):
-    """What one exhibit gives; ``notes`` tell what of it could not be read."""
+    """All that one exhibit gives."""
 
     heard: tuple[Heard, ...] = ()
+    """Known messages."""
     glimpses: tuple[Glimpse, ...] = ()
+    """Processes that it shows."""
     recorded: tuple[Recorded, ...] = ()
+    """Collectives of a recorder."""
     groups: dict[str, tuple[int, ...]] = {}
+    """Ranks of each group."""
     overdue: tuple[Overdue, ...] = ()
+    """Words of NCCL's watchdogs."""
     notes: tuple[str, ...] = ()
+    """What of it could not be read."""

@@ -56,77 +56,94 @@ EACH_OWN = frozenset(
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a member told its framework at init.
-
-    ``place`` is where it means to meet the others (``tcp://127.0.0.1:20001``); ``cluster`` maps
-    ``"worker:0"`` to an address where the framework has a cluster spec; ``origin`` says where the
-    values were read (the call's arguments, the environment); ``local`` is False where members may run on
-    other hosts, of which nothing is known here; ``hold`` is False for who does not wait for all others by
-    right, and is let through at once; ``bind`` is where the first was told to listen, where it was told so;
-    ``interface`` is the one that gloo is told to use then, "" for none, None where that is not known;
-    ``again``: an earlier init of this same process met at this same place.
-    """
+    """The arguments that a member gave its framework's init, and what goes with them."""
 
     framework: str
+    """torch, tensorflow or jax."""
     call: str
+    """The call, by its name."""
     rank: int
+    """Rank of the member."""
     world_size: int
+    """How many ranks there are."""
     job: str = "worker"
+    """Job of the task, in TensorFlow's words."""
     index: int = -1
+    """Index of the task within its job; -1 if the framework has no tasks."""
     place: str = ""
+    """Where it means to meet the others (``tcp://127.0.0.1:20001``); "" with a cluster."""
     cluster: dict[str, str] = {}
+    """``worker:0`` to its address, if the framework has a cluster spec."""
     backend: str = ""
+    """The backend that was asked for; "" for the default."""
     origin: str = ""
+    """Where the values were read: the call's arguments, the environment."""
     local: bool = True
+    """False if members may run on other hosts, of which nothing is known here."""
     hold: bool = True
+    """False if the member rightly does not wait for all others, and is let through at once."""
     bind: str = ""
+    """Where the first rank was told to listen; "" if it was not told."""
     interface: str | None = None
+    """The interface that gloo is told to use then; "" for none, None if that is not known."""
     again: bool = False
+    """True if an earlier init of this same process met at this same place."""
 
 
 class Op(msgspec.Struct, frozen=True):
-    """A collective that a member is inside of now, the ``number``-th that its thread entered, and the
-    ``position``-th of the group of this name where that is known (else 0); ``beside``: in another thread
-    than the main one, whose stack is another matter; ``also``: the call of this same group that
-    a second thread is inside of at the same time, "" for none."""
+    """A collective that a member is inside of now."""
 
     name: str
+    """Its name."""
     number: int
+    """Number of the call among all that its thread entered."""
     since: float
+    """When it was entered (s)."""
     group: str = ""
+    """The group; "" if not known."""
     position: int = 0
+    """Number of the call in its group; 0 if not known."""
     beside: bool = False
+    """True if it is in another thread than the main one, whose stack is another matter."""
     also: str = ""
+    """Call of this same group that a second thread is inside of at the same time; "" for none."""
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True):
-    """An exception that reached the top of a member's main thread; ``where`` in the user's code, ``frames``
-    all of them, innermost first; ``limit`` is the process's own where the message says that one is
-    reached (of open files, of threads), else 0."""
+    """An exception that reached the top of a member's main thread."""
 
     type: str
+    """Its type."""
     message: str
+    """Its message."""
     at: float
+    """When (s)."""
     where: Frame | None = None
+    """The place in the user's code; None if there is none."""
     frames: tuple[Frame, ...] = ()
+    """All frames, innermost first."""
     limit: int = 0
+    """The process's own limit, of open files or of threads, if the message says that one is reached; else
+    0."""
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended: a ``code``, or the ``signal`` that killed it.
-
-    ``oom`` when the kernel's out-of-memory killer took it (a counter of its cgroup rose);
-    ``ours`` when allaboard sent the signal; ``lost`` when its agent is no longer heard from, so that
-    what became of the process is not known.
-    """
+    """The end of a process."""
 
     at: float
+    """When (s)."""
     code: int | None = None
+    """Its exit code; None if a signal killed it or the end is not known."""
     signal: int | None = None
+    """Number of the signal that killed it; None for none."""
     oom: bool = False
+    """True if the kernel's out-of-memory killer took it: a counter of its cgroup rose."""
     ours: bool = False
+    """True if allaboard sent the signal."""
     lost: bool = False
+    """True if its agent is no longer heard from, so that what became of the process is not known."""
     last_line: str = ""
+    """The last line that it wrote."""
 
 
 STOPPED = ("T", "t")
@@ -134,79 +151,110 @@ STOPPED = ("T", "t")
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """All that is known of one process now.
-
-    ``worker`` is the launched worker that it is or descends from; ``candidate`` marks a child process
-    that has not declared itself and may be the one that is awaited; ``started_at`` is when it was first
-    seen; ``after`` when the process before it in its place ended, None where it is the first there;
-    ``moved_at`` is when it last did anything new, ``heard_at`` when it was last looked at;
-    ``os_state`` is the kernel's letter (R, S, D, T,
-    t, Z); ``cpu`` is in cores over the last window; ``io`` and ``traffic`` (through its TCP sockets) in
-    bytes per second; ``op`` the collective it is in. ``key`` is what events and commands call it (its pid
-    on this host); ``facts`` what it runs with, by name: versions, variables, limits; members with the
-    same number ``alike`` (but 0) run with the same, EACH_OWN left aside; ``groups`` how far
-    it is in each of its groups of ranks, ``unused`` those that it has not called for many steps; ``traces``
-    its last calls in those where ranks were found to differ; ``recorded`` those that PyTorch's own recorder
-    has, where they were asked for since it moved last.
-    ``task`` is what it was started as where the job has roles ("ps-0"); ``notes`` are what its
-    hooks noted of the framework; ``load`` how it spent the last ten seconds, ``run`` how its whole training
-    (or serving) so far; ``pace`` its steps of the last 20 s; ``recent_load`` and ``recent_pace`` the same of
-    the last four; ``pairs`` what it exchanged with other tasks in the last seconds; ``interrupted`` is when
-    the agent of its host, another one than ours, was asked for the end; ``serving``: others say that it
-    serves, whatever it shows itself.
-    """
+    """All that is known of one process now. Times are in seconds of CLOCK_MONOTONIC."""
 
     who: Who
+    """Name, rank, host and pid."""
     worker: int
+    """Number of the launched worker that it is or descends from."""
     phase: Phase
+    """How far it got."""
     task: str = ""
+    """What it was started as if the job has roles ("ps-0"); else ""."""
     load: Load = Load()
+    """How it spent the last ten seconds."""
     recent_load: Load = Load()
+    """How it spent the last four seconds."""
     run: Load = Load()
+    """How it spent its whole training, or serving, so far."""
     pairs: tuple[Pair, ...] = ()
+    """What it exchanged with other tasks in the last seconds."""
     pace: Pace = Pace()
+    """Its steps of the last 20 s."""
     recent_pace: Pace = Pace()
+    """Its steps of the last four seconds."""
     spent: Spent = Spent()
+    """Where the time of its main thread went so far."""
     loops: tuple[Loop, ...] = ()
+    """The places that take batches."""
     loss: Loss | None = None
+    """Its last losses, if they are not finite."""
     numbered: Numbered | None = None
+    """The framework's own numbers of its steps; None if there are none."""
     kept: Saves | None = None
+    """Its checkpoints; None if not known."""
     checks: tuple[Check, ...] = ()
+    """Samples of its parameters."""
     notes: dict[str, str] = {}
+    """What its hooks noted of the framework, by name."""
     started_at: float = 0.0
+    """When it was first seen."""
     after: float | None = None
+    """When the process before it in its place ended; None if it is the first there."""
     phase_since: float = 0.0
+    """When it reached its phase."""
     moved_at: float = 0.0
+    """When it last did anything new."""
     heard_at: float = 0.0
+    """When a sample of it was last taken."""
     detail: str = ""
+    """What the phase is about: the module that it imports."""
     framework: str = ""
+    """The framework that it has imported; "" for none yet."""
     probed: bool = True
+    """True if it has a probe."""
     candidate: bool = False
+    """True for a child process that has not declared itself and may be the one that others wait for."""
     launcher: bool = False
+    """True if it only starts others."""
     round: int = 0
+    """How many inits it has been through."""
     declared: Declared | None = None
+    """What it told its framework at init; None before."""
     step: int = 0
+    """Steps that it did."""
     step_at: float = 0.0
+    """When it did the last one."""
     op: Op | None = None
+    """The collective that it is in; None for none."""
     ops: int = 0
+    """Collectives that it entered."""
     groups: tuple[GroupState, ...] = ()
+    """How far it is in each of its groups."""
     unused: tuple[Unused, ...] = ()
+    """Groups that it has not called for many steps."""
     traces: tuple[Traced, ...] = ()
+    """Its last calls in the groups where ranks were found to differ."""
     recorded: tuple[Recorded, ...] = ()
+    """Collectives that PyTorch's own recorder has, if they were asked for since it moved last."""
     os_state: str = "S"
+    """The kernel's letter (R, S, D, T, t, Z)."""
     os_state_since: float = 0.0
+    """Since when it is in that state."""
     cpu: float = 0.0
+    """Cores over the last window."""
     io: float = 0.0
+    """Bytes per second that it reads and writes."""
     traffic: float = 0.0
+    """Bytes per second through its TCP sockets."""
     stack: Stack | None = None
+    """Its stack; None if no sample was taken."""
     raised: Raised | None = None
+    """The exception that reached its top; None for none."""
     exit: Exit | None = None
+    """How it ended; None while it lives."""
     interrupted: float | None = None
+    """When the agent of its host, another one than ours, was asked to end; None if it was not."""
     key: int = 0
+    """By what events and commands call it; 0 for its pid on this host."""
     facts: dict[str, str] = {}
+    """What it runs with, by name: versions, variables, limits."""
     alike: int = 0
+    """Members with the same number, unless it is 0, have the same facts, EACH_OWN left aside."""
     unanswered: tuple[Silence, ...] = ()
+    """Connections on which what it sends is not acknowledged."""
     serving: bool = False
+    """True if others say that it serves, whatever it shows itself."""
 
     @property
     def called(self) -> int:

@@ -14,68 +14,98 @@ SCHEMA_VERSION = 1
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of one that trains with parameter servers went, in shares that make 1 of ``seconds``
-    of training: in its ``own`` code, ``computing`` at the most, waiting for ``servers`` and for other
-    ``workers`` at the least, and for the ``chief`` to initialise the variables again. ``server`` is the one
-    that the evidence points at (``ps:0``)."""
+    """Where the time of a member went that trains with parameter servers, in shares that make 1."""
 
     seconds: float
+    """Duration of its training."""
     own: float
+    """Share in its own code."""
     computing: float
+    """Share in which it computed, at the most."""
     servers: float
+    """Share in which it waited for servers, at the least."""
     workers: float
+    """Share in which it waited for other workers, at the least."""
     chief: float = 0.0
+    """Share in which it waited for the chief to initialise the variables again."""
     server: str = ""
+    """The server that the evidence points at (``ps:0``); "" if none."""
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How one member ended: ``exit_code`` or ``signal`` (a name such as SIGKILL), or neither while
-    it lives; ``phase`` is the last one that it reached by itself. ``spent`` is where its time went in the
-    ``trained`` seconds of its training; the rest is computing and its own code. In a job with parameter
-    servers instead: ``times``; ``cpu`` in cores since its work began, ``allowed`` the cores that it may use;
-    ``pairs`` what it exchanged with the other tasks; ``variables`` and ``bytes`` that are placed on it."""
+    """One member and how it ended."""
 
     job: str
+    """Job of the task: worker, ps, chief, evaluator."""
     index: int
+    """Index of the task within its job; -1 if not known."""
     rank: int
+    """Its rank; -1 if not known."""
     host: str
+    """Its host."""
     pid: int
+    """Its pid; 0 if no process was ever seen."""
     exit_code: int | None
+    """Its exit code; None if a signal killed it or it lives."""
     signal: str | None
+    """Name of the signal that killed it (SIGKILL); None if it ended by itself or lives."""
     phase: str
+    """The last phase that it reached by itself."""
     step: int
+    """Steps that it did."""
     trained: float = 0.0
+    """Seconds of its training."""
     spent: Spent | None = None
+    """Where its main thread's time went during ``trained``; the rest is computing and its own code. None
+    in a job with parameter servers."""
     times: Times | None = None
+    """The same in a job with parameter servers."""
     cpu: float = 0.0
+    """With parameter servers: cores since its work began."""
     allowed: float = 0.0
+    """With parameter servers: cores that it may use."""
     pairs: tuple[Pair, ...] = ()
+    """With parameter servers: what it exchanged with the other tasks."""
     variables: int = 0
+    """With parameter servers: variables that are placed on it."""
     bytes: int = 0
+    """With parameter servers: bytes of these variables."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """One run from command to end. Times are ISO 8601 UTC, ``seconds`` the whole duration.
-
-    ``workers`` are those of the last round, ``findings`` those of all; ``restarts`` is how often
-    all workers were started again, ``rounds`` how each of their launches went; ``returns`` are the
-    tasks that came back alone. ``unseen`` is what could not be watched, and why: a hook that fits no
-    version of the framework."""
+    """One run from command to end. Times of day are ISO 8601 in UTC."""
 
     schema: int = SCHEMA_VERSION
+    """Version of this format."""
     allaboard: str
+    """Version of allaboard."""
     job: str
+    """The job's id."""
     command: tuple[str, ...]
+    """The command of the workers."""
     outcome: Outcome
+    """How the run ended."""
     reason: str
+    """Why, as a sentence."""
     exit_code: int
+    """Exit code of allaboard."""
     started: str
+    """When the run began."""
     seconds: float
+    """Its whole duration."""
     run_dir: str
+    """The folder of its logs, journal and report."""
     workers: tuple[WorkerReport, ...]
+    """The members of the last round."""
     findings: tuple[Finding, ...]
+    """The findings of all rounds."""
     notes: tuple[str, ...] = ()
+    """What is worth knowing besides."""
     unseen: tuple[str, ...] = ()
+    """What could not be watched, and why: a hook that fits no version of the framework."""
     restarts: int = 0
+    """How often all workers were started again."""
     rounds: tuple[RoundReport, ...] = ()
+    """How each of their launches went."""
     returns: tuple[TaskReturn, ...] = ()
+    """Tasks that came back alone."""

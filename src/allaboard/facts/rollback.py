@@ -8,15 +8,19 @@ from allaboard.facts.finding import Who
 
 
 class Setback(msgspec.Struct, frozen=True, kw_only=True):
-    """At ``at`` (s) the framework's own number of steps went back from ``high``, the last that any member
-    had seen, to ``low``; ``who`` ended since the time before, in whose memory the variables or the
-    session that restores them had been, and ``how``."""
+    """One time that the framework's own number of steps went back."""
 
     at: float
+    """When (s)."""
     high: int
+    """The last number that any member had seen before."""
     low: int
+    """The number after."""
     who: tuple[Who, ...] = ()
+    """Members that ended since the time before, in whose memory the variables or the session that
+    restores them had been."""
     how: str = ""
+    """How they ended."""
 
     @property
     def lost(self) -> int:

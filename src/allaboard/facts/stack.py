@@ -14,12 +14,16 @@ _COMPILED = ("<eval_with_key>", "torchinductor_")
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One Python frame; ``text`` is its source line where it could be read."""
+    """One Python frame."""
 
     file: str
+    """Path of the source file."""
     line: int
+    """Line number, from 1."""
     function: str
+    """Name of the function."""
     text: str = ""
+    """The source line; "" if it could not be read."""
 
     @property
     def is_user(self) -> bool:
@@ -54,74 +58,91 @@ def _own(file: str) -> bool:
 
 
 class Holds(msgspec.Struct, frozen=True):
-    """One thread of a process that stands at a lock: ``at`` its place in the user's code, the lock that it
-    ``wants`` ("" for none) and those that it ``holds``, in the words of the code."""
+    """One thread of a process that stands at a lock."""
 
     at: Frame
+    """Its place in the user's code."""
     wants: str = ""
+    """The lock that it wants, in the words of the code; "" for none."""
     holds: tuple[str, ...] = ()
+    """The locks that it holds."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One thread as the kernel counts it, proc(5): its ``name``, its CPU time (s), how often it went to
-    sleep by itself (``voluntary_ctxt_switches``), and its state letter."""
+    """One thread as the kernel counts it, proc(5)."""
 
     name: str
+    """Its name."""
     cpu: float
+    """Its CPU time (s)."""
     sleeps: int
+    """How often it went to sleep by itself (``voluntary_ctxt_switches``)."""
     state: str = "S"
+    """Its state letter."""
 
 
 class Grip(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread that keeps the interpreter to itself: at two looks, ``span`` s apart, it had the GIL, and
-    somebody asked for it all the time. ``thread`` is its name, ``main`` if it is the main one; ``frames``
-    are innermost first, ``cpu`` is in cores, ``busy`` where it ran or wanted a core both times; ``waiting``
-    are the threads that want to run, the fastest of which woke ``wakes`` times a second to ask for it;
-    ``stops_main``: the main one is among them."""
+    """A thread that keeps the interpreter to itself: at two samples it had the GIL, and others asked for
+    it all the time."""
 
     thread: str
+    """Its name."""
     frames: tuple[Frame, ...]
+    """Its frames, innermost first."""
     span: float
+    """Seconds between the two samples."""
     cpu: float
+    """Cores that it used."""
     waiting: tuple[str, ...]
+    """Threads that want to run."""
     wakes: float = 0.0
+    """How often per second the fastest of these woke to ask for the GIL."""
     busy: bool = False
+    """True if it ran or wanted a core at both samples."""
     main: bool = False
+    """True if it is the main thread."""
     stops_main: bool = False
+    """True if the main thread is among those that wait."""
 
 
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
-    """The main thread's frames, innermost first, and what several looks at it showed.
-
-    ``samples`` looks over ``span`` seconds; ``moving`` when they differ in more than the line within one
-    function, or that is now here, now there; ``stays``: seconds for which the functions and the lines of
-    the callers have been the same, whatever the innermost line; ``by`` names how it was taken
-    (faulthandler, py-spy). ``children`` are the processes that it waits for, ``stopped`` those of all below
-    it that are stopped (SIGSTOP), with the seconds for which that has been seen; ``blocked`` the system
-    call from which no signal wakes it, and its file; ``threads`` are known where it stands at a lock, the
-    main one first; ``others`` where the program's other threads have been at all looks, in its own code,
-    while the main one waits for what one of them does; ``grip`` where one of its threads lets no other run.
-    ``fed_by`` is the thread in which the framework runs the user's Python for its input (a generator),
-    ``flows`` where that was not at one place at all looks. ``asks`` where it stands at a lock, and another
-    thread of the program waits for the answer of another process.
-    """
+    """The main thread's frames, and what several samples of it showed."""
 
     frames: tuple[Frame, ...]
+    """The frames, innermost first."""
     taken_at: float
+    """When the last sample was taken (s)."""
     samples: int = 1
+    """How many samples were taken."""
     span: float = 0.0
+    """Seconds over which they were taken."""
     moving: bool = False
+    """True if they differ in more than the line within one function, or than what is now here, now there."""
     stays: float = 0.0
+    """Seconds for which the functions and the lines of the callers have been the same, whatever the
+    innermost line."""
     by: str = "faulthandler"
+    """How it was taken: faulthandler, py-spy."""
     children: tuple[tuple[int, str], ...] = ()
+    """Processes that it waits for: pid and command."""
     stopped: tuple[tuple[int, float], ...] = ()
+    """Processes below it that are stopped (SIGSTOP), with the seconds for which that has been seen."""
     threads: tuple[Holds, ...] = ()
+    """Threads of a process that stands at a lock, the main one first; () if it stands at none."""
     blocked: str = ""
+    """The system call from which no signal wakes it, and its file; "" for none."""
     grip: Grip | None = None
+    """The thread that lets no other run; None for none."""
     others: tuple[Frame, ...] = ()
+    """Where the program's other threads were at all samples, in its own code, while the main one waits
+    for what one of them does."""
     fed_by: tuple[Frame, ...] = ()
+    """Frames of the thread in which the framework runs the user's Python for its input (a generator)."""
     flows: bool = False
+    """True if that thread was not at one place at all samples."""
     asks: bool = False
+    """True if it stands at a lock, and another thread of the program waits for the answer of another
+    process."""
 
     @property
     def user(self) -> Frame | None:

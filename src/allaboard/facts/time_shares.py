@@ -8,33 +8,41 @@ from allaboard.facts.stack import Frame
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """Over ``span`` s: ``cpu`` in cores of the process with all its threads, ``allowed`` the cores that
-    it may use (sched_getaffinity(2) and the quota of its control groups, 0 where not known), ``inside``
-    the share of the time in which it was inside an operation (Session.run, a collective), ``chief`` the
-    part of it in which that was the wait for the chief to initialise; ``stopped`` the share in which it was
-    stopped by a signal."""
+    """What a process did over some time."""
 
     span: float = 0.0
+    """Seconds over which it was measured."""
     cpu: float = 0.0
+    """Cores that the process used, with all its threads."""
     allowed: float = 0.0
+    """Cores that it may use, by sched_getaffinity(2) and the quota of its control groups; 0 if not known."""
     inside: float = 0.0
+    """Share of the time in which it was inside an operation (Session.run, a collective)."""
     chief: float = 0.0
+    """Share of the time in which that operation was the wait for the chief to initialise."""
     stopped: float = 0.0
+    """Share of the time in which a signal had stopped it."""
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """Medians of its last ``steps`` steps (s): the whole ``step``, and of it the time in which the main
-    thread waited for data (``input``) and for other members (``sync``). ``span``: seconds over which such
-    looks were taken, of which these are the medians again. ``low`` and ``high``: what a step took without the
-    waiting for others in the third of its looks of the last 20 s, from below and from above."""
+    """Medians of the last steps of a process, all times in seconds."""
 
     steps: int = 0
+    """How many steps these are."""
     step: float = 0.0
+    """Duration of a whole step."""
     input: float = 0.0
+    """Time of a step in which the main thread waited for data."""
     sync: float = 0.0
+    """Time of a step in which the main thread waited for other members."""
     span: float = 0.0
+    """Seconds over which samples were taken, of whose medians these are the medians; 0 for a single
+    sample."""
     low: float = 0.0
+    """What a step took without the waiting for others in the third of its samples of the last 20 s, from
+    below."""
     high: float = 0.0
+    """The same from above."""
 
     @property
     def seen(self) -> float:
@@ -48,75 +56,98 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """Of its main thread's time so far (s): waiting for data (``input``) and for other members (``sync``) in
-    its steps; in ``checkpoints`` and ``evaluations``, of which it began ``saved`` and ``evaluated``. ``now``
-    is the one that it is in ("checkpoint", "evaluation"), "" for none."""
+    """How the main thread of a process spent its time so far, all times in seconds."""
 
     input: float = 0.0
+    """Waiting for data, in its steps."""
     sync: float = 0.0
+    """Waiting for other members, in its steps."""
     checkpoints: float = 0.0
+    """In checkpoints."""
     evaluations: float = 0.0
+    """In evaluations."""
     saved: int = 0
+    """Checkpoints that it began to write."""
     evaluated: int = 0
+    """Evaluations that it began."""
     now: str = ""
+    """What it is in now: "checkpoint", "evaluation"; "" for neither."""
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """One batch that was looked at: the ``number``-th of this pass through a loader; ``rows`` its first
-    dimension, -1 where not known; ``digest`` of some of its elements, 0 for none; ``steps`` that were done
-    before it."""
+    """One batch of data of which a sample was taken."""
 
     pass_: int
+    """Number of the pass through the loader."""
     number: int
+    """Number of the batch in this pass."""
     rows: int = -1
+    """Its first dimension; -1 if not known."""
     digest: int = 0
+    """Hash of some of its elements; 0 for none."""
     steps: int = 0
+    """Steps that were done before it."""
 
 
 class Loop(msgspec.Struct, frozen=True):
-    """A place that takes batches. Now in pass ``pass_``, ``batches`` so far; pass ``ended`` was the last
-    that is over, with ``whole`` batches (0: broken off). ``samples`` are the last that were looked at."""
+    """A place in the user's code that takes batches from a loader."""
 
     place: Frame
+    """The place."""
     pass_: int
+    """Number of the pass that it is in."""
     batches: int
+    """Batches that it has taken in this pass so far."""
     ended: int = 0
+    """Number of the last pass that is over."""
     whole: int = 0
+    """Batches of that pass; 0 if it was broken off."""
     samples: tuple[Batch, ...] = ()
+    """The last batches of which samples were taken."""
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """The values that backward began from: the last ``bad`` of them were not finite, the first of these
-    in ``step``; ``value`` is that one in words ("nan", "inf", "-inf")."""
+    """The values that backward began from, if the last of them are not finite."""
 
     bad: int
+    """How many of the last ones are not finite."""
     step: int
+    """Step of the first of these."""
     value: str
+    """That value in words ("nan", "inf", "-inf")."""
 
 
 class Numbered(msgspec.Struct, frozen=True):
-    """The numbers that the framework itself gave to steps (TensorFlow 1's global step, as its hooks were
-    told it): the ``first`` of this process and the ``last``; they went back ``falls`` times, the last time
-    from ``high`` to ``low``."""
+    """The numbers that the framework itself gave to steps: TensorFlow 1's global step, as its hooks
+    receive it."""
 
     first: int
+    """The first one of this process."""
     last: int
+    """The last one."""
     falls: int = 0
+    """How often they went back."""
     high: int = -1
+    """The number before they last went back; -1 if they never did."""
     low: int = -1
+    """The number after that; -1 if they never went back."""
 
 
 class Saves(msgspec.Struct, frozen=True):
-    """Checkpoints: the steps that were done when this process last wrote one (``saved``), and when it last
-    read one (``restored``); -1 where it never did."""
+    """The checkpoints of a process."""
 
     saved: int = -1
+    """Steps that were done when it last wrote one; -1 if it never did."""
     restored: int = -1
+    """Steps that were done when it last read one; -1 if it never did."""
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A look at some elements of one parameter of the optimizer (by its place there) after a step."""
+    """A sample of some elements of one parameter, taken after a step."""
 
     step: int
+    """The step."""
     parameter: int
+    """Place of the parameter in the optimizer."""
     digest: int
+    """Hash of the elements."""

@@ -6,47 +6,64 @@ import msgspec
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """One connection of a process. ``received`` and ``sent`` are bytes since it was opened, sent ones
-    counted once they are acknowledged; ``unread`` and ``unsent`` bytes stand in its queues now; ``rtt``
-    is the smoothed round trip (s), ``least`` the shortest one seen; ``busy`` the time (s) in which
-    something sent was not acknowledged yet; ``delivers`` the bytes per second that the way last took, as the
-    kernel saw it by the acknowledgements (0.0: it does not say)."""
+    """One connection of a process."""
 
     local: str
+    """Its own end, ``host:port``."""
     remote: str
+    """The other end, ``host:port``."""
     received: int = 0
+    """Bytes received since it was opened."""
     sent: int = 0
+    """Bytes sent since it was opened, counted once they are acknowledged."""
     unread: int = 0
+    """Bytes in its receive queue now."""
     unsent: int = 0
+    """Bytes in its send queue now."""
     rtt: float = 0.0
+    """Smoothed round trip (s)."""
     least: float = 0.0
+    """Shortest round trip seen (s)."""
     busy: float = 0.0
+    """Time (s) in which something sent was not acknowledged yet."""
     delivers: float = 0.0
+    """Bytes per second that the way last took, as the kernel saw it by the acknowledgements; 0.0 if it
+    does not say."""
 
 
 class Flows(msgspec.Struct, frozen=True):
-    """The connections of a process with one other ``task`` of its job (``ps:0``), in a job without servers
-    with one other host (its address): ``flows`` are the same as they are, by their two ends."""
+    """The connections of a process with one other task of its job."""
 
     task: str
+    """The other task (``ps:0``); in a job without servers the address of the other host."""
     flows: tuple[Flow, ...]
+    """The connections, each by its two ends."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task exchanged with another one over the last seconds. ``received`` and ``sent`` are bytes
-    per second; ``busy`` is the share of the time in which something that it sent was not acknowledged
-    yet; ``delivers`` the median of the connection on which it sent the most; the rest is as it is now.
-    ``received_all`` and ``sent_all`` are bytes since it was first seen."""
+    """What a task exchanged with another one over the last seconds."""
 
     task: str
+    """The other task."""
     connections: int = 0
+    """How many connections they have."""
     received: float = 0.0
+    """Bytes received per second."""
     sent: float = 0.0
+    """Bytes sent per second."""
     received_all: int = 0
+    """Bytes received since it was first seen."""
     sent_all: int = 0
+    """Bytes sent since it was first seen."""
     unread: int = 0
+    """Bytes in the receive queues now."""
     unsent: int = 0
+    """Bytes in the send queues now."""
     rtt: float = 0.0
+    """Smoothed round trip (s) now."""
     least: float = 0.0
+    """Shortest round trip seen (s)."""
     busy: float = 0.0
+    """Share of the time in which something that it sent was not acknowledged yet."""
     delivers: float = 0.0
+    """Median rate of the connection on which it sent the most (bytes per second)."""

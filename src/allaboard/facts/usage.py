@@ -6,39 +6,54 @@ import msgspec
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """One measurement of ``name`` ("open files", "memory", "throttled", ...): ``value`` of ``limit`` (0
-    where there is none), in its own unit; ``pid`` 0 where it is the host's. ``origin``: where it was read."""
+    """One measurement of something that is limited."""
 
     name: str
+    """What is measured: "open files", "memory", "throttled", …."""
     value: float
+    """How much is used, in its own unit."""
     limit: float = 0.0
+    """The limit in the same unit; 0 if there is none."""
     pid: int = 0
+    """The process; 0 if the measurement is the host's."""
     origin: str = ""
+    """Where it was read."""
 
 
 class Trend(msgspec.Struct, frozen=True):
-    """The line through what was measured in ``span`` s: its slope (a second), and how well it fits."""
+    """The line through several measurements."""
 
     rate: float = 0.0
+    """Slope per second."""
     fit: float = 0.0
+    """Coefficient of determination of the line, from 0 to 1."""
     span: float = 0.0
+    """Seconds over which was measured."""
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """How one reading went over the last ``span`` s: its last ``value`` of ``limit``, its ``rate`` (a second,
-    least squares), and how well that line fits (``fit``, the coefficient of determination, 0 to 1);
-    ``recent`` is the line of the last four seconds."""
+    """How one reading went over some time."""
 
     host: str
+    """The host."""
     pid: int
+    """The process; 0 if the reading is the host's."""
     name: str
+    """What is measured."""
     value: float
+    """The last value."""
     limit: float
+    """Its limit; 0 if there is none."""
     rate: float
+    """Slope per second of the least-squares line."""
     fit: float
+    """Coefficient of determination of that line, from 0 to 1."""
     span: float
+    """Seconds over which was measured."""
     origin: str
+    """Where it was read."""
     recent: Trend = Trend()
+    """The line of the last four seconds."""
 
     @property
     def lately(self) -> Use:

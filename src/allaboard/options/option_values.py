@@ -1,4 +1,4 @@
-"""What the values of options may be; each refusal says what to type instead."""
+"""Values of options that are more than a word or a number: secrets, certificates, addresses, variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allaboard.facts import Address
 from allaboard.options.usage_error import usage
 
 if TYPE_CHECKING:
@@ -125,6 +124,8 @@ def coordinator(address: str, tls: TlsFiles | None = None, named: str = "--coord
         named, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
     if "://" in address:
         return _etcd(address, tls, named)
+    from allaboard.facts import Address
+
     if address and not Address.from_endpoint(address).is_complete:
         usage(f"{named}{address}: wants HOST:PORT, e.g. {named}node0:29400")
     return address

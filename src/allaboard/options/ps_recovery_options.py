@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from allaboard.options.usage_error import usage
-from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.restart_policy import RestartPolicy
 
 LEAST, MOST = 0.1, 86400.0
 """Seconds between two snapshots."""
@@ -24,7 +24,7 @@ class ComingBack(NamedTuple):
 
 def coming_back(
     given: argparse.Namespace,
-    policy: Restarts,
+    policy: RestartPolicy,
     words: list[str],
     joined: Mapping[str, str] | None,
 ) -> ComingBack:

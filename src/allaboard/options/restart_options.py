@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from allaboard.options.usage_error import usage
-from allaboard.policy.restart.restart_policy import Restarts
+from allaboard.policy.restart.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
     from allaboard.configuration.launcher_context import Described
@@ -15,7 +15,7 @@ STOPPED_AFTER = 30.0
 """Seconds that a stopped worker is waited for, where the user names no other time."""
 
 
-def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool) -> Restarts:
+def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool) -> RestartPolicy:
     """The policy; refuses what contradicts itself. ``joined``: others start the other hosts' members;
     ``trusted``: the agents of all hosts know each other by a secret or by certificates."""
     if given.on_failure == "stop":
@@ -26,14 +26,14 @@ def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool)
         ):
             if value is not None:
                 usage(f"{option} goes with --on-failure restart, which is not given")
-        return Restarts()
+        return RestartPolicy()
     if given.observe:
         usage("--observe ends and starts nothing; leave it out, or --on-failure restart")
     if joined is not None:
         _together(joined, trusted)
-    backoff = Restarts().backoff if given.backoff is None else given.backoff
-    most = Restarts().most if given.max_restarts is None else given.max_restarts
-    return Restarts(allowed=True, most=most, backoff=backoff)
+    backoff = RestartPolicy().backoff if given.backoff is None else given.backoff
+    most = RestartPolicy().max_restarts if given.max_restarts is None else given.max_restarts
+    return RestartPolicy(allowed=True, max_restarts=most, backoff=backoff)
 
 
 def _together(joined: Described, trusted: bool) -> None:

@@ -40,13 +40,13 @@ from allaboard.facts import (
     Who,
 )
 
-SETTLED = 1.0
+MIN_STOPPED_S = 1.0
 """Seconds in the stopped state before it is reported: shells and samplers stop a process briefly."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for member in view.alive:
-        if member.stopped and view.now - member.os_state_since >= SETTLED:
+        if member.stopped and view.now - member.os_state_since >= MIN_STOPPED_S:
             yield _claim(view, member)
 
 
@@ -62,9 +62,9 @@ def _claim(view: JobView, member: Member) -> Claim:
         )
     ]
     if waiting and not aside:
-        evidence.append(Evidence(_waiting(view, waiting), "black box"))
+        evidence.append(Evidence(_describe_waiting(view, waiting), "black box"))
     return Claim(
-        summary=f"{_called(member)} is "
+        summary=f"{_full_name(member)} is "
         + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z)")
         + ("; the training goes on without it" if member.who.job in AROUND else ""),
         who=(member.who,),
@@ -78,21 +78,21 @@ def _claim(view: JobView, member: Member) -> Claim:
     )
 
 
-def _called(one: Member) -> str:
+def _full_name(member: Member) -> str:
     """Return its name; a launcher and a child process are named after the worker that they belong to."""
-    if one.candidate:
-        return f"a child of {one.who.name}"
-    return f"the launcher of {one.who.name}" if one.launcher else one.who.name
+    if member.candidate:
+        return f"a child of {member.who.name}"
+    return f"the launcher of {member.who.name}" if member.launcher else member.who.name
 
 
-def _waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
+def _describe_waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
     """Return which members wait, by the names under which the user started them."""
-    what = waiting[0][1].name
-    wait = agrees("wait", waiting)
+    call = waiting[0][1].name
+    verb = agrees("wait", waiting)
     if has_servers(view):
         names = ", ".join(m.who.name for m, _ in waiting)
-        return f"{names} {wait} in {what} for {view.now - min(o.since for _, o in waiting):.0f} s"
-    return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} {wait} in {what}"
+        return f"{names} {verb} in {call} for {view.now - min(o.since for _, o in waiting):.0f} s"
+    return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} {verb} in {call}"
 
 
 def _view(state: str, since: float = 8.0, job: str = "worker", candidate: bool = False) -> JobView:

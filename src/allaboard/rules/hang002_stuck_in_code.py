@@ -51,35 +51,35 @@ from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, 
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in find_stuck_members(view):
-        if one.reason is StuckReason.CODE:
-            yield _claim(view, one.member, one.waiting)
+    for stuck in find_stuck_members(view):
+        if stuck.reason is StuckReason.CODE:
+            yield _claim(view, stuck.member, stuck.waiting)
 
 
-def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
-    assert one.stack is not None
-    place = one.stack.place
+def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
+    assert member.stack is not None
+    frame = member.stack.place
     # From outside, a long call into native code looks like an endless loop.
-    working = not is_idle(one)
-    busy = f"{one.cpu * 100:.0f} % of a core" if one.cpu > 0.05 else "no CPU"
-    child = f"waiting for {describe_child(one)} " if awaits_child(one) else ""
-    look = f"{one.stack.samples} stack samples over {one.stack.span:.1f} s, {busy}"
+    working = not is_idle(member)
+    busy = f"{member.cpu * 100:.0f} % of a core" if member.cpu > 0.05 else "no CPU"
+    child = f"waiting for {describe_child(member)} " if awaits_child(member) else ""
+    samples = f"{member.stack.samples} stack samples over {member.stack.span:.1f} s, {busy}"
     return Claim(
-        summary=f"{one.who.name} {'stays' if working else 'is stuck'} at {place} "
+        summary=f"{member.who.name} {'stays' if working else 'is stuck'} at {frame} "
         f"{'with its CPU busy ' if working else ''}{child}while the others wait for it",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
-            Evidence(f"at the same place in {look}", one.stack.by),
-            *child_evidence(one),
-            *autograph_evidence(one),
-            *dead_thread_evidence(one),
-            others,
-            Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
+            Evidence(f"at the same place in {samples}", member.stack.by),
+            *child_evidence(member),
+            *autograph_evidence(member),
+            *dead_thread_evidence(member),
+            peers_evidence,
+            Evidence(frame.text or "source not readable", f"{frame.file}:{frame.line}"),
         ),
-        fix=child_command(view, one)
-        or (is_idle(one) and dead_thread_advice(one, place))
-        or f"see what {place.function} {'does' if working else 'waits for'} at {place.file}:{place.line}; "
-        + on_host(view, one, f"py-spy dump --locals --pid {one.who.pid}"),
+        fix=child_command(view, member)
+        or (is_idle(member) and dead_thread_advice(member, frame))
+        or f"see what {frame.function} {'does' if working else 'waits for'} at {frame.file}:{frame.line}; "
+        + on_host(view, member, f"py-spy dump --locals --pid {member.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),

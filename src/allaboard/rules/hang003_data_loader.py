@@ -35,79 +35,91 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-LONG = 60.0
+MIN_ALL_STARVED_S = 60.0
 """Seconds without data and without any activity before it is reported if no member waits for a peer: slow
 storage is slow for all of them."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None:
+    stall = find_stall(view)
+    if stall is None:
         return
-    starved = [m for m in found.absent if _starved(view, m)]
-    if found.waiting:
-        for one in starved:
-            yield _claim(view, one, "; the others wait for it", waiting_evidence(found))
-    elif len(starved) == len(found.absent) and not found.gil_blocked:
-        held = [m for m in starved if describe_stopped_children(m)]
-        for one in held:
-            yield _claim(view, one)
-        if starved and not held and view.now - stalled_since(view) >= LONG:
-            yield _all(view, starved)
+    starved = [m for m in stall.absent if _is_starved(view, m)]
+    if stall.waiting:
+        for starved_member in starved:
+            yield _claim(view, starved_member, "; the others wait for it", waiting_evidence(stall))
+    elif len(starved) == len(stall.absent) and not stall.gil_blocked:
+        with_stopped_loader = [m for m in starved if describe_stopped_children(m)]
+        for starved_member in with_stopped_loader:
+            yield _claim(view, starved_member)
+        if (
+            starved
+            and not with_stopped_loader
+            and view.now - stalled_since(view) >= MIN_ALL_STARVED_S
+        ):
+            yield _claim_all(view, starved)
 
 
-def _starved(view: JobView, one: Member) -> bool:
+def _is_starved(view: JobView, member: Member) -> bool:
     """Return True if the member waits for data and nothing below it works on that. CPU and bytes include the
     loader's processes: while these are active, the batch is only slow."""
     if (
-        one.stopped
-        or not is_still(one)
-        or one.cpu >= IDLE_CORES
-        or generator_may_deliver(view, one)
+        member.stopped
+        or not is_still(member)
+        or member.cpu >= IDLE_CORES
+        or generator_may_deliver(view, member)
     ):
         return False
-    return classify_stack(one.stack) is Spot.DATA
+    return classify_stack(member.stack) is Spot.DATA
 
 
-def _claim(view: JobView, one: Member, others: str = "", *waiting: Evidence) -> Claim:
-    assert one.stack is not None
-    place = one.stack.user
-    at = f" at {place}" if place is not None else ""
-    leaf = one.stack.frames[0]
-    stopped = describe_stopped_children(one)
+def _claim(view: JobView, member: Member, suffix: str = "", *peers_evidence: Evidence) -> Claim:
+    assert member.stack is not None
+    user_frame = member.stack.user
+    location = f" at {user_frame}" if user_frame is not None else ""
+    leaf = member.stack.frames[0]
+    stopped = describe_stopped_children(member)
     return Claim(
-        summary=f"{one.who.name} waits for data{at}{', and ' if stopped else ''}{stopped}{others}",
-        who=(one.who,),
+        summary=f"{member.who.name} waits for data{location}{', and ' if stopped else ''}{stopped}{suffix}",
+        who=(member.who,),
         evidence=(
-            Evidence(f"in {leaf} for {view.now - stalled_since(view):.0f} s, no CPU", one.stack.by),
-            *stopped_children_evidence(one),
-            *dead_thread_evidence(one),
-            *waiting,
+            Evidence(
+                f"in {leaf} for {view.now - stalled_since(view):.0f} s, no CPU", member.stack.by
+            ),
+            *stopped_children_evidence(member),
+            *dead_thread_evidence(member),
+            *peers_evidence,
         ),
-        fix=resume_command(view, one)
-        or dead_thread_advice(one, place or leaf)
-        or on_host(view, one, f"pgrep -P {one.who.pid} | xargs -n1 py-spy dump --pid")
+        fix=resume_command(view, member)
+        or dead_thread_advice(member, user_frame or leaf)
+        or on_host(view, member, f"pgrep -P {member.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
-def _all(view: JobView, starved: list[Member]) -> Claim:
-    first = starved[0]
-    assert first.stack is not None
-    at = f" at {first.stack.user}" if first.stack.user is not None else ""
-    long = f"{view.now - stalled_since(view):.0f} s"
-    who = f"all {len(starved)} members wait" if starved[1:] else f"{first.who.name} waits"
+def _claim_all(view: JobView, starved: list[Member]) -> Claim:
+    first_member = starved[0]
+    assert first_member.stack is not None
+    location = f" at {first_member.stack.user}" if first_member.stack.user is not None else ""
+    duration = f"{view.now - stalled_since(view):.0f} s"
+    subject = (
+        f"all {len(starved)} members wait" if starved[1:] else f"{first_member.who.name} waits"
+    )
     return Claim(
-        summary=f"{who} for data{at}; no progress for {LONG:.0f} s",
+        summary=f"{subject} for data{location}; no progress for {MIN_ALL_STARVED_S:.0f} s",
         who=tuple(m.who for m in starved),
         evidence=(
-            Evidence(f"in {first.stack.frames[0]} for {long}, no CPU", first.stack.by),
+            Evidence(
+                f"in {first_member.stack.frames[0]} for {duration}, no CPU", first_member.stack.by
+            ),
             Evidence("neither the workers nor their child processes read, write or send", "/proc"),
             *(e for m in starved for e in dead_thread_evidence(m)),
         ),
-        fix=on_host(view, first, f"pgrep -P {first.who.pid} | xargs -n1 py-spy dump --pid")
+        fix=on_host(
+            view, first_member, f"pgrep -P {first_member.who.pid} | xargs -n1 py-spy dump --pid"
+        )
         + "   # its loader processes, and what they wait for",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

@@ -36,90 +36,101 @@ from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or not found.waiting:
+    stall = find_stall(view)
+    if stall is None or not stall.waiting:
         return
-    for one in found.absent:
-        wait = next((w for w in view.lock_waits if w.waiter == one.called), None)
-        if one.stopped or not _stands(view, one, wait) or _works(found, one, wait):
+    for absent_member in stall.absent:
+        wait = next((w for w in view.lock_waits if w.waiter == absent_member.called), None)
+        if (
+            absent_member.stopped
+            or not _waits_for_lock(view, absent_member, wait)
+            or _holder_is_active(stall, absent_member, wait)
+        ):
             continue
-        yield _claim(view, found, one, wait)
+        yield _claim(view, stall, absent_member, wait)
 
 
-def _stands(view: JobView, one: Member, wait: LockWait | None) -> bool:
+def _waits_for_lock(view: JobView, member: Member, wait: LockWait | None) -> bool:
     """Return True if the member waits for a file lock, as far as can be seen: the kernel knows which process
     waits, but not which of its threads."""
-    if classify_stack(one.stack) is Spot.FILE_LOCK:
+    if classify_stack(member.stack) is Spot.FILE_LOCK:
         return True
-    return wait is not None and is_still(one) and not is_in_short_pause(view, one)
+    return wait is not None and is_still(member) and not is_in_short_pause(view, member)
 
 
-def _proven(found: Stall, one: Member, wait: LockWait | None) -> bool:
+def _is_deadlock(stall: Stall, member: Member, wait: LockWait | None) -> bool:
     """Return True if every holder of the lock waits for this member, or is this member: then none can release
     it."""
-    if wait is None or classify_stack(one.stack) is not Spot.FILE_LOCK:
+    if wait is None or classify_stack(member.stack) is not Spot.FILE_LOCK:
         return False
-    bound = {m.who.pid for m in (*found.waiting, one) if m.who.host == one.who.host}
-    return bool(wait.holders) and bound.issuperset(wait.holders)
+    blocked_pids = {m.who.pid for m in (*stall.waiting, member) if m.who.host == member.who.host}
+    return bool(wait.holders) and blocked_pids.issuperset(wait.holders)
 
 
-def _works(found: Stall, one: Member, wait: LockWait | None) -> bool:
+def _holder_is_active(stall: Stall, member: Member, wait: LockWait | None) -> bool:
     """Return True if a possible holder of the lock is another member that is active: it will release the
     lock."""
-    others = [m for m in found.absent if m is not one and m.who.host == one.who.host]
+    possible_holders = [
+        m for m in stall.absent if m is not member and m.who.host == member.who.host
+    ]
     if wait is not None:
-        others = [m for m in others if m.who.pid in wait.holders]
-    return any(not is_still(m) and classify_stack(m.stack) is not Spot.FILE_LOCK for m in others)
+        possible_holders = [m for m in possible_holders if m.who.pid in wait.holders]
+    return any(
+        not is_still(m) and classify_stack(m.stack) is not Spot.FILE_LOCK for m in possible_holders
+    )
 
 
-def _claim(view: JobView, found: Stall, one: Member, wait: LockWait | None) -> Claim:
-    place = one.stack.user if one.stack is not None else None
+def _claim(view: JobView, stall: Stall, member: Member, wait: LockWait | None) -> Claim:
+    user_frame = member.stack.user if member.stack is not None else None
     path = wait.path if wait is not None else ""
     holders = ", ".join(map(str, wait.holders)) if wait is not None else ""
-    evidence = [waiting_evidence(found)]
-    own = wait is not None and wait.holders == (one.who.pid,)
+    evidence = [waiting_evidence(stall)]
+    holds_it_itself = wait is not None and wait.holders == (member.who.pid,)
     if wait is not None:
-        on = f" of {one.who.host}" if one.elsewhere else ""
+        on = f" of {member.who.host}" if member.elsewhere else ""
         evidence.insert(
             0,
             Evidence(
-                f"{path or 'a file'}: held by pid {holders}{_called(found, one, wait)}",
+                f"{path or 'a file'}: held by pid {holders}{_member_holders(stall, member, wait)}",
                 "/proc/locks" + on,
             ),
         )
-    if place is not None:
-        evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
-    itself = ", which it holds itself through another descriptor" if own else ""
+    if user_frame is not None:
+        evidence.append(Evidence(user_frame.text, f"{user_frame.file}:{user_frame.line}"))
+    itself = ", which it holds itself through another descriptor" if holds_it_itself else ""
     return Claim(
-        summary=f"{one.who.name} waits for the file lock {path}".rstrip()
+        summary=f"{member.who.name} waits for the file lock {path}".rstrip()
         + itself
-        + (f" at {place}" if place is not None else "")
+        + (f" at {user_frame}" if user_frame is not None else "")
         + "; the others wait for it",
-        who=(one.who,),
+        who=(member.who,),
         evidence=tuple(evidence),
-        fix=_own(one, path, place) if own else on_host(view, one, _holder(holders)),
-        certainty=Certainty.CERTAIN if _proven(found, one, wait) else Certainty.LIKELY,
+        fix=_advise_own_lock(member, path, user_frame)
+        if holds_it_itself
+        else on_host(view, member, _holder_command(holders)),
+        certainty=Certainty.CERTAIN if _is_deadlock(stall, member, wait) else Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
-def _called(found: Stall, one: Member, wait: LockWait) -> str:
+def _member_holders(stall: Stall, member: Member, wait: LockWait) -> str:
     """Return the names of the holders that are members, in brackets, or ""."""
-    known = [m for m in (*found.waiting, *found.absent) if m.who.host == one.who.host]
-    those = [m for m in known if m.who.pid in wait.holders and m is not one]
-    return f" ({names(those)})" if those else ""
+    members = [m for m in (*stall.waiting, *stall.absent) if m.who.host == member.who.host]
+    holders = [m for m in members if m.who.pid in wait.holders and m is not member]
+    return f" ({names(holders)})" if holders else ""
 
 
-def _holder(holders: str) -> str:
+def _holder_command(holders: str) -> str:
     return f"ps -fp {holders.replace(' ', '')}   # the holder of the lock" if holders else "lslocks"
 
 
-def _own(one: Member, path: str, place: Frame | None) -> str:
+def _advise_own_lock(member: Member, path: str, user_frame: Frame | None) -> str:
     """Return advice for a process that waits for itself: flock(2) locks an open file, not a process."""
-    at = f" before {place.file}:{place.line}" if place is not None else ""
+    location = f" before {user_frame.file}:{user_frame.line}" if user_frame is not None else ""
     name = path.rpartition("/")[2]
     return (
-        f"look for the other open() of {name or 'this file'} in the code of {one.who.name}{at}: release "
+        f"look for the other open() of {name or 'this file'} in the code of {member.who.name}{location}: "
+        "release "
         "that lock first (LOCK_UN, or close the file), or lock once and pass the same file object on"
     )
 

@@ -74,113 +74,122 @@ _OTHER_RULES = (
 )  # fmt: skip
 
 
-SHUTS = 6.0
+MIN_SHUTDOWN_S = 6.0
 """Seconds that an interpreter's shutdown may take while others wait, if nothing can be seen of it."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or not found.waiting:
+    stall = find_stall(view)
+    if stall is None or not stall.waiting:
         return
-    for one in found.absent:
-        if _shut(view, one):
-            yield _left(view, one, found)
+    for absent_member in stall.absent:
+        if _is_shut_down(view, absent_member):
+            yield _claim_finished(view, absent_member, stall)
             continue
         if (
-            one.stopped
-            or not is_still(one)
-            or one.cpu >= IDLE_CORES
-            or is_in_short_pause(view, one)
+            absent_member.stopped
+            or not is_still(absent_member)
+            or absent_member.cpu >= IDLE_CORES
+            or is_in_short_pause(view, absent_member)
         ):
             continue
-        if _threads_work(one) and view.now - stalled_since(view) < MAX_PAUSE_S:
+        if _has_active_threads(absent_member) and view.now - stalled_since(view) < MAX_PAUSE_S:
             continue
-        if one.raised is not None:
+        if absent_member.raised is not None:
             continue  # EXIT002 reports the exception; during its exit it waits for the others
-        if classify_stack(one.stack) not in _OTHER_RULES and find_lock_holder(one) is None:
-            yield _claim(view, one, found)
+        if (
+            classify_stack(absent_member.stack) not in _OTHER_RULES
+            and find_lock_holder(absent_member) is None
+        ):
+            yield _claim(view, absent_member, stall)
 
 
-def _shut(view: JobView, one: Member) -> bool:
+def _is_shut_down(view: JobView, member: Member) -> bool:
     """Return True if its interpreter is so far into its shutdown that it has no stack, and it is idle."""
-    if one.phase is not Phase.LEAVING or one.stopped or one.raised is not None:
+    if member.phase is not Phase.LEAVING or member.stopped or member.raised is not None:
         return False
-    unseen = one.stack is None or not one.stack.frames
-    return unseen and one.cpu < PAUSED_CORES and view.now - stalled_since(view) >= SHUTS
+    has_no_stack = member.stack is None or not member.stack.frames
+    return (
+        has_no_stack
+        and member.cpu < PAUSED_CORES
+        and view.now - stalled_since(view) >= MIN_SHUTDOWN_S
+    )
 
 
-def _threads_work(one: Member) -> bool:
+def _has_active_threads(member: Member) -> bool:
     """Return True if its main thread may be waiting for another of its threads that computes."""
     return (
-        classify_stack(one.stack) is Spot.LOCK
-        and one.cpu >= PAUSED_CORES
-        and ended_thread(one) is None
+        classify_stack(member.stack) is Spot.LOCK
+        and member.cpu >= PAUSED_CORES
+        and ended_thread(member) is None
     )
 
 
-def _claim(view: JobView, one: Member, found: Stall) -> Claim:
-    assert one.stack is not None
-    if classify_stack(one.stack) is Spot.LEAVING and one.stack.user is None:
-        return _left(view, one, found)
-    others = waiting_evidence(found)
-    place = one.stack.place
-    after = dead_thread_clause(one)
-    others_of_it = () if after else one.stack.others[:3]
-    at = (
-        f", and its other threads are at {', '.join(map(str, others_of_it))}"
-        if others_of_it
+def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
+    assert member.stack is not None
+    if classify_stack(member.stack) is Spot.LEAVING and member.stack.user is None:
+        return _claim_finished(view, member, stall)
+    peers_evidence = waiting_evidence(stall)
+    frame = member.stack.place
+    thread_clause = dead_thread_clause(member)
+    other_threads = () if thread_clause else member.stack.others[:3]
+    threads_clause = (
+        f", and its other threads are at {', '.join(map(str, other_threads))}"
+        if other_threads
         else ""
     )
-    killed = killed_child_evidence(one)
-    below = describe_stopped_children(one) or (killed[0].observed if killed else "")
-    look_at = others_of_it[0] if others_of_it else place
+    killed = killed_child_evidence(member)
+    child_clause = describe_stopped_children(member) or (killed[0].observed if killed else "")
+    frame_to_check = other_threads[0] if other_threads else frame
     return Claim(
-        summary=f"{one.who.name} is {describe_wait(one.stack)} at {place}"
-        + (after or at)
-        + (f"; {below}" if below else "")
+        summary=f"{member.who.name} is {describe_wait(member.stack)} at {frame}"
+        + (thread_clause or threads_clause)
+        + (f"; {child_clause}" if child_clause else "")
         + "; the others wait for it",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
-            Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
-            *killed_child_evidence(one),
-            *child_evidence(one),
-            *autograph_evidence(one),
-            *dead_thread_evidence(one),
-            others,
-            Evidence(place.text or str(one.stack.frames[0]), f"{place.file}:{place.line}"),
-            *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in others_of_it),
+            Evidence(f"idle there for at least {member.stack.span:.1f} s", member.stack.by),
+            *killed_child_evidence(member),
+            *child_evidence(member),
+            *autograph_evidence(member),
+            *dead_thread_evidence(member),
+            peers_evidence,
+            Evidence(frame.text or str(member.stack.frames[0]), f"{frame.file}:{frame.line}"),
+            *(Evidence(f.text or str(f), f"{f.file}:{f.line}") for f in other_threads),
         ),
-        fix=resume_command(view, one)
-        or dead_thread_advice(one, place)
-        or on_host(view, one, f"py-spy dump --pid {one.who.pid}")
-        + f"   # then {look_at.file}:{look_at.line}",
+        fix=resume_command(view, member)
+        or dead_thread_advice(member, frame)
+        or on_host(view, member, f"py-spy dump --pid {member.who.pid}")
+        + f"   # then {frame_to_check.file}:{frame_to_check.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
-def _left(view: JobView, one: Member, found: Stall) -> Claim:
+def _claim_finished(view: JobView, member: Member, stall: Stall) -> Claim:
     """Report a member that has finished its script, and is kept in its shutdown by its framework or a
     thread."""
-    inside = "its interpreter has executed its last line of Python"
-    if one.stack is not None and one.stack.frames:
-        inside = f"shutting down: {one.stack.frames[0]} for at least {one.stack.span:.1f} s"
-    last = one.notes.get(JITTED_NOTE, "")
-    counted = one.probed or one.step > 0
-    after = f" after {one.step} steps" if counted else ""
-    read = f"see in {one.log}" if counted else f"see in the last output of pid {one.who.pid}"
+    state = "its interpreter has executed its last line of Python"
+    if member.stack is not None and member.stack.frames:
+        state = f"shutting down: {member.stack.frames[0]} for at least {member.stack.span:.1f} s"
+    jitted_at = member.notes.get(JITTED_NOTE, "")
+    steps_known = member.probed or member.step > 0
+    after_steps = f" after {member.step} steps" if steps_known else ""
+    read = (
+        f"see in {member.log}" if steps_known else f"see in the last output of pid {member.who.pid}"
+    )
     return Claim(
-        summary=f"{one.who.name} has finished its script{after}, but the others "
+        summary=f"{member.who.name} has finished its script{after_steps}, but the others "
         "continue and wait for it",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
-            Evidence(inside, one.stack.by if one.stack is not None else "black box"),
-            *((Evidence("it called its step function there", last),) if last else ()),
-            waiting_evidence(found),
+            Evidence(state, member.stack.by if member.stack is not None else "black box"),
+            *((Evidence("it called its step function there", jitted_at),) if jitted_at else ()),
+            waiting_evidence(stall),
         ),
         fix=f"{read} why it ran no more steps: all ranks must run the same number"
-        + rank_conditional_hint(one, found.waiting),
+        + rank_conditional_hint(member, stall.waiting),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),

@@ -58,66 +58,75 @@ from allaboard.facts.samples import (
 from allaboard.facts.samples.group_waits import inside, stage, stages
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
-UNDER_WAY = "Work.wait for "
+STARTED_MESSAGE_PREFIX = "Work.wait for "
 """Prefix of the wait for a message that has already been started: its own side was not skipped."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_mutual_wait(view)
-    if found is not None and not any(
-        (found.two_threaded, found.lost_thread, found.message_knot, found.group_cycle)
+    mutual_wait = find_mutual_wait(view)
+    if mutual_wait is not None and not any(
+        (
+            mutual_wait.two_threaded,
+            mutual_wait.lost_thread,
+            mutual_wait.message_knot,
+            mutual_wait.group_cycle,
+        )
     ):
-        yield _claim(view, found)
+        yield _claim(view, mutual_wait)
 
 
-def _claim(view: JobView, found: MutualWait) -> Claim:
+def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     places: dict[str, list[Member]] = defaultdict(list)
-    told: dict[str, list[Member]] = defaultdict(list)
-    for one in found.waiting:
-        places[describe_position(one, _call(one))].append(one)
-        told[describe_position(one)].append(one)
+    members_by_position: dict[str, list[Member]] = defaultdict(list)
+    for waiting_member in mutual_wait.waiting:
+        places[describe_position(waiting_member, _call_name(waiting_member))].append(waiting_member)
+        members_by_position[describe_position(waiting_member)].append(waiting_member)
     differ = len(places) > 1
     groups = sorted(places.values(), key=len)
     # Name the members at the rarest place, or all if no place is rarer than the others.
-    odd = groups[0] if differ and len(groups[0]) < len(groups[1]) else list(found.waiting)
-    where = f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
-    again = may_meet_earlier_store(view, found.waiting)
+    outliers = (
+        groups[0] if differ and len(groups[0]) < len(groups[1]) else list(mutual_wait.waiting)
+    )
+    positions = (
+        f"{len(places)} different places" if differ else next(iter(places)).removeprefix("in ")
+    )
+    again = may_meet_earlier_store(view, mutual_wait.waiting)
     return Claim(
-        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other in {where}",
-        who=tuple(m.who for m in odd),
+        summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other in {positions}",
+        who=tuple(m.who for m in outliers),
         evidence=tuple(
-            Evidence(f"{ranked(here)}: {where}", "stacks")
-            for where, here in list(told.items())[:MAX_NAMED_RANKS]
+            Evidence(f"{ranked(members)}: {positions}", "stacks")
+            for positions, members in list(members_by_position.items())[:MAX_NAMED_RANKS]
         )
-        + (reinit_evidence(view, found.waiting) if again else ()),
-        fix=OWN_PORT_ADVICE if again else _fix(found, differ),
+        + (reinit_evidence(view, mutual_wait.waiting) if again else ()),
+        fix=OWN_PORT_ADVICE if again else _fix(mutual_wait, differ),
         certainty=Certainty.LIKELY if differ else Certainty.UNKNOWN,
         since=stalled_since(view),
     )
 
 
-def _fix(found: MutualWait, differ: bool) -> str:
+def _fix(mutual_wait: MutualWait, differ: bool) -> str:
     """Return advice that fits the calls in which they wait."""
-    calls = {_call(m) for m in found.waiting}
+    calls = {_call_name(m) for m in mutual_wait.waiting}
     if calls <= RECEIVES:
         return (
             "all wait to receive and none sends: let one side send first, or use batch_isend_irecv"
         )
     if calls <= SENDS:
         return "all send and none receives: let one side receive first, or use batch_isend_irecv"
-    between = [
+    in_messages = [
         m
-        for m in found.waiting
-        if m.op is not None and (_call(m) in RECEIVES | SENDS or parse_message(m.op.name))
+        for m in mutual_wait.waiting
+        if m.op is not None and (_call_name(m) in RECEIVES | SENDS or parse_message(m.op.name))
     ]
-    if between:
+    if in_messages:
         sides = ", ".join(
-            f"rank {m.who.rank}'s {m.op.name}" for m in between[:MAX_NAMED_RANKS] if m.op
+            f"rank {m.who.rank}'s {m.op.name}" for m in in_messages[:MAX_NAMED_RANKS] if m.op
         )
         return (
             f"look for the other side of {sides}: the two must name each other, with the same tag"
         )
-    if any(m.op is not None and m.op.beside for m in found.waiting):
+    if any(m.op is not None and m.op.beside for m in mutual_wait.waiting):
         return (
             "give the thread that calls collectives besides the main thread a group of its own "
             "(dist.new_group): in a shared group, the order of two threads' calls can differ between ranks"
@@ -126,17 +135,17 @@ def _fix(found: MutualWait, differ: bool) -> str:
         return "look for a collective that only some ranks call or call in another order"
     network = (
         "check the network between the hosts, and "
-        if len(waiting_hosts(found.stall)) > 1
+        if len(waiting_hosts(mutual_wait.stall)) > 1
         else "check "
     )
     return f"{network}that all ranks pass the same shape and dtype"
 
 
-def _call(one: Member) -> str:
+def _call_name(member: Member) -> str:
     """Return the name of the call in which the member is, without the rank and tag of a message."""
-    name = one.op.name if one.op is not None else ""
-    word = re.split("[ ,]", name.removeprefix(UNDER_WAY), maxsplit=1)[0]
-    return word if word in RECEIVES | SENDS or name.startswith(UNDER_WAY) else name
+    name = member.op.name if member.op is not None else ""
+    call = re.split("[ ,]", name.removeprefix(STARTED_MESSAGE_PREFIX), maxsplit=1)[0]
+    return call if call in RECEIVES | SENDS or name.startswith(STARTED_MESSAGE_PREFIX) else name
 
 
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")

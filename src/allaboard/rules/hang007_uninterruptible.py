@@ -22,33 +22,33 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-LONG = 3.0
+MIN_SLEEP_S = 3.0
 """Seconds of uninterrupted sleep before it is reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in view.alive if view.stalled else stalled_members(view):
-        if one.os_state == "D" and view.now - one.os_state_since >= LONG:
-            yield _claim(view, one)
+    for candidate in view.alive if view.stalled else stalled_members(view):
+        if candidate.os_state == "D" and view.now - candidate.os_state_since >= MIN_SLEEP_S:
+            yield _claim(view, candidate)
 
 
-def _claim(view: JobView, one: Member) -> Claim:
-    place = one.stack.user if one.stack is not None else None
-    call = one.stack.blocked if one.stack is not None else ""
-    proc = f"/proc/{one.who.pid}"
+def _claim(view: JobView, member: Member) -> Claim:
+    user_frame = member.stack.user if member.stack is not None else None
+    call = member.stack.blocked if member.stack is not None else ""
+    proc = f"/proc/{member.who.pid}"
     return Claim(
-        summary=f"{one.who.name} is in uninterruptible sleep in the kernel"
+        summary=f"{member.who.name} is in uninterruptible sleep in the kernel"
         + (f": {call}" if call else "")
-        + (f", at {place}" if place is not None else ""),
-        who=(one.who,),
+        + (f", at {user_frame}" if user_frame is not None else ""),
+        who=(member.who,),
         evidence=(
-            Evidence(f"state D for {view.now - one.os_state_since:.0f} s", f"{proc}/stat"),
+            Evidence(f"state D for {view.now - member.os_state_since:.0f} s", f"{proc}/stat"),
             *((Evidence(call, f"{proc}/syscall"),) if call else ()),
         ),
-        fix=on_host(view, one, f"cat {proc}/stack")
+        fix=on_host(view, member, f"cat {proc}/stack")
         + "   # as root, shows the file system that it waits for; then dmesg | tail",
         certainty=Certainty.LIKELY,
-        since=one.os_state_since,
+        since=member.os_state_since,
     )
 
 

@@ -45,91 +45,99 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import USER, declared, ended, held, job, member, stack, task, waiting
 
-PATIENCE = 30.0
+MIN_IDLE_S = 30.0
 """Seconds: an upload after the training may take that long, and shows neither CPU nor I/O."""
-CHILD_MAY = 300.0
+MIN_IDLE_WITH_CHILD_S = 300.0
 """The same (s) if a child process does the upload: what the child waits for elsewhere is not visible."""
-RESTS = 0.02
+IDLE_CORES = 0.02
 """Cores: on a full host, a process that exits slowly gets no more than a few hundredths of a core."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or found.waiting or view.now - stalled_since(view) < PATIENCE:
+    stall = find_stall(view)
+    if stall is None or stall.waiting or view.now - stalled_since(view) < MIN_IDLE_S:
         return
-    if has_live_rpc_member(view) or any(_may(view, one) for one in found.absent):
+    if has_live_rpc_member(view) or any(_may_wait(view, m) for m in stall.absent):
         return
-    if found.absent and all(_rests(one) for one in found.absent):
-        yield _claim(view, found.absent)
+    if stall.absent and all(_is_idle(m) for m in stall.absent):
+        yield _claim(view, stall.absent)
 
 
-def _may(view: JobView, one: Member) -> bool:
+def _may_wait(view: JobView, member: Member) -> bool:
     """Return True if it may still be waiting legitimately, or an exception explains the wait and is reported
     by itself."""
-    long = view.now - stalled_since(view)
-    child = classify_stack(one.stack) is Spot.CHILD and long < CHILD_MAY
-    return one.raised is not None or child or is_in_short_pause(view, one)
+    idle_s = view.now - stalled_since(view)
+    child = classify_stack(member.stack) is Spot.CHILD and idle_s < MIN_IDLE_WITH_CHILD_S
+    return member.raised is not None or child or is_in_short_pause(view, member)
 
 
-def _rests(one: Member) -> bool:
-    idle = is_still(one) and one.cpu < RESTS and one.os_state == "S"
-    return idle and classify_stack(one.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
+def _is_idle(member: Member) -> bool:
+    idle = is_still(member) and member.cpu < IDLE_CORES and member.os_state == "S"
+    return idle and classify_stack(member.stack) not in (Spot.DATA, Spot.FILE_LOCK, Spot.INPUT)
 
 
-def _claim(view: JobView, standing: tuple[Member, ...]) -> Claim:
+def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
     # Members in their shutdown wait for the others, if any of those still run their script.
-    down = tuple(m for m in standing if classify_stack(m.stack) is Spot.LEAVING)
-    if len(down) < len(standing):
-        standing = tuple(m for m in standing if m not in down)
+    shutting_down = tuple(m for m in idle_members if classify_stack(m.stack) is Spot.LEAVING)
+    if len(shutting_down) < len(idle_members):
+        idle_members = tuple(m for m in idle_members if m not in shutting_down)
     else:
-        down = ()
-    places = [(m, m.stack.place) for m in standing if m.stack is not None]
+        shutting_down = ()
+    places = [(m, m.stack.place) for m in idle_members if m.stack is not None]
     subject = names(m for m, _ in places)
     verb = "are" if len(places) > 1 else "is"
-    it = "them" if len(places) > 1 else "it"
-    alone = f"while {_names(down)} shut{'' if len(down) > 1 else 's'} down"
+    pronoun = "them" if len(places) > 1 else "it"
+    while_others_exit = (
+        f"while {_names(shutting_down)} shut{'' if len(shutting_down) > 1 else 's'} down"
+    )
     # Name a member one of whose threads has ended first: it is the likely cause.
-    places.sort(key=lambda one: ended_thread(one[0]) is None)
-    first, place = places[0]
-    done = [m for m in view.members if m.exit is not None and not m.launcher]
-    after = (
-        f", after {len(done)} other{'s have' if len(done) > 1 else ' has'} exited" if done else ""
+    places.sort(key=lambda pair: ended_thread(pair[0]) is None)
+    first_member, frame = places[0]
+    exited = [m for m in view.members if m.exit is not None and not m.launcher]
+    after_exits = (
+        f", after {len(exited)} other{'s have' if len(exited) > 1 else ' has'} exited"
+        if exited
+        else ""
     )
     return Claim(
-        summary=f"{subject} {verb} idle at {place}{_child(first)} "
-        + (alone if down else _wanted(view) or f"and no other member waits for {it}")
-        + after
-        + dead_thread_clause(first),
-        who=tuple(m.who for m in standing),
+        summary=f"{subject} {verb} idle at {frame}{_child_clause(first_member)} "
+        + (
+            while_others_exit
+            if shutting_down
+            else _waiting_in_init(view) or f"and no other member waits for {pronoun}"
+        )
+        + after_exits
+        + dead_thread_clause(first_member),
+        who=tuple(m.who for m in idle_members),
         evidence=tuple(
             Evidence(
                 f"{m.who.name}: idle for {view.now - stalled_since(view):.0f} s, "
-                f"{describe_wait(m.stack)}: {at.text or at}",
-                f"{at.file}:{at.line}",
+                f"{describe_wait(m.stack)}: {member_frame.text or member_frame}",
+                f"{member_frame.file}:{member_frame.line}",
             )
-            for m, at in places[:3]
+            for m, member_frame in places[:3]
         )
         + tuple(e for m, _ in places[:3] for e in dead_thread_evidence(m)),
-        fix=dead_thread_advice(first, place)
-        or _service(first, place)
-        or on_host(view, first, f"py-spy dump --native --pid {first.who.pid}"),
+        fix=dead_thread_advice(first_member, frame)
+        or _advise_data_service(first_member, frame)
+        or on_host(view, first_member, f"py-spy dump --native --pid {first_member.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
-def _service(one: Member, place: Frame) -> str:
+def _advise_data_service(member: Member, frame: Frame) -> str:
     """Return advice if it waits for a tf.data service, which is not part of the job, else ""."""
-    if classify_stack(one.stack) is not Spot.DATA_SERVICE:
+    if classify_stack(member.stack) is not Spot.DATA_SERVICE:
         return ""
     return (
         "check that a DispatchServer of the tf.data service listens at the address given at "
-        f"{place.file}:{place.line}: the worker asks there forever"
+        f"{frame.file}:{frame.line}: the worker asks there forever"
     )
 
 
-def _wanted(view: JobView) -> str:
+def _waiting_in_init(view: JobView) -> str:
     """Return which members wait in init, in a job that joins again, or ""."""
     at_init = [m for m in view.alive if m.phase in (Phase.ARRIVED, Phase.JOINING)]
     return f"while {names(at_init)} {agrees('wait', at_init)} in init" if at_init else ""
@@ -139,11 +147,11 @@ def _names(members: tuple[Member, ...]) -> str:
     return ", ".join(m.who.name for m in members)
 
 
-def _child(one: Member) -> str:
+def _child_clause(member: Member) -> str:
     """Return the child process that it waits for, or ""."""
-    if one.stack is None or not one.stack.children:
+    if member.stack is None or not member.stack.children:
         return ""
-    pid, command = one.stack.children[0]
+    pid, command = member.stack.children[0]
     return (
         f", waiting for its child process {pid} ({command.partition(' ')[0].rpartition('/')[2]}),"
     )

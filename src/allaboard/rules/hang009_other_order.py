@@ -31,33 +31,38 @@ from allaboard.facts.samples import USER, called, job, signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in find_mismatches(view, MismatchKind.OP):
-        one, other = found.outlier_call, found.expected_call
-        if NEW_GROUP in (one.op, other.op):
+    for mismatch in find_mismatches(view, MismatchKind.OP):
+        outlier_call, expected_call = mismatch.outlier_call, mismatch.expected_call
+        if NEW_GROUP in (outlier_call.op, expected_call.op):
             continue  # new_group blocks no rank by itself; HANG016 reports it
-        odd = {m.called for m in found.outliers}
-        taken = fewer(found.outliers, [m for m, _ in found.calls if m.called not in odd])
+        outliers = {m.called for m in mismatch.outliers}
+        batch_counts = fewer(
+            mismatch.outliers, [m for m, _ in mismatch.calls if m.called not in outliers]
+        )
         more = ""
-        if taken is not None:
-            few, many = taken
-            steps = f"{many - few} step{'s' if many - few > 1 else ''} fewer"
-            more = f": it ran {steps} ({few} batches, not {many})"
-        did, usual = f"called {one.op}", other.op
-        if are_different_models(one, other):
-            did = f"ran the backward of a DDP model of {one.elements} parameters"
-            usual = f"that of one of {other.elements}"
+        if batch_counts is not None:
+            fewer_batches, usual_batches = batch_counts
+            steps = (
+                f"{usual_batches - fewer_batches} "
+                f"step{'s' if usual_batches - fewer_batches > 1 else ''} fewer"
+            )
+            more = f": it ran {steps} ({fewer_batches} batches, not {usual_batches})"
+        outlier_text, expected_text = f"called {outlier_call.op}", expected_call.op
+        if are_different_models(outlier_call, expected_call):
+            outlier_text = f"ran the backward of a DDP model of {outlier_call.elements} parameters"
+            expected_text = f"that of one of {expected_call.elements}"
         yield mismatch_claim(
             view,
-            found,
-            did,
-            f"{usual}{more}",
+            mismatch,
+            outlier_text,
+            f"{expected_text}{more}",
             "make all ranks run the same number of steps"
-            if taken is not None
+            if batch_counts is not None
             else "make all ranks call the same collectives in the same order",
         )
 
 
-def _took(batches: int, over: bool = False) -> dict[str, Any]:
+def _with_batches(batches: int, over: bool = False) -> dict[str, Any]:
     return {"loops": (Loop(USER, 1, batches, *((1, batches) if over else ())),)}
 
 
@@ -88,26 +93,26 @@ RULE = Rule(
         ),
         "it left its loop too early": (
             job(
-                called(0, _STEP, **_took(60)),
-                called(1, _CAST, **_took(59, over=True)),
-                called(2, _STEP, **_took(60)),
+                called(0, _STEP, **_with_batches(60)),
+                called(1, _CAST, **_with_batches(59, over=True)),
+                called(2, _STEP, **_with_batches(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce: it ran 1 step fewer (59 "
             "batches, not 60)",
         ),
         "it calls one more in the middle of its loop": (
             job(
-                called(0, _STEP, **_took(60)),
-                called(1, _CAST, **_took(59)),
-                called(2, _STEP, **_took(60)),
+                called(0, _STEP, **_with_batches(60)),
+                called(1, _CAST, **_with_batches(59)),
+                called(2, _STEP, **_with_batches(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce",
         ),
         "as many batches": (
             job(
-                called(0, _STEP, **_took(60)),
-                called(1, _CAST, **_took(60)),
-                called(2, _STEP, **_took(60)),
+                called(0, _STEP, **_with_batches(60)),
+                called(1, _CAST, **_with_batches(60)),
+                called(2, _STEP, **_with_batches(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce",
         ),

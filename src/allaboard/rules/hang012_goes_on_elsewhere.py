@@ -26,67 +26,78 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage, Unused
 from allaboard.facts.samples import called, job, signature
 
-LONG = 15.0
+MIN_WAIT_S = 15.0
 """Seconds that a rank must have waited, and ..."""
-RHYTHM = 100.0
+MIN_WAIT_STEPS = 100.0
 """... how many of the job's median steps it must have waited, before it is reported."""
-USED = 3
+MIN_COMPLETED_CALLS = 3
 """Calls that the group must have completed: a group that has just been created has no rhythm yet."""
-MORE = 3
+RHYTHM_FACTOR = 3
 """Factor over the most steps between two calls beyond which a rank has left its rhythm."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    patience = max(LONG, RHYTHM * (view.median_step or 0.0))
-    told = set()
-    for one, key, others in find_missed_calls(view):
-        assert one.op is not None
-        if one.op.position <= USED or (key, one.op.position) in told:
+    min_wait = max(MIN_WAIT_S, MIN_WAIT_STEPS * (view.median_step or 0.0))
+    reported = set()
+    for waiting_member, key, absent_members in find_missed_calls(view):
+        assert waiting_member.op is not None
+        if (
+            waiting_member.op.position <= MIN_COMPLETED_CALLS
+            or (key, waiting_member.op.position) in reported
+        ):
             continue
-        if view.now - one.op.since < patience:
-            others = tuple(m for m in others if _left_out(m, key) is not None)
-        if others:
-            told.add((key, one.op.position))
-            yield _claim(view, one, key, others)
+        if view.now - waiting_member.op.since < min_wait:
+            absent_members = tuple(
+                m for m in absent_members if _steps_without_call(m, key) is not None
+            )
+        if absent_members:
+            reported.add((key, waiting_member.op.position))
+            yield _claim(view, waiting_member, key, absent_members)
 
 
-def _left_out(one: Member, key: tuple[str, int]) -> Unused | None:
+def _steps_without_call(member: Member, key: tuple[str, int]) -> Unused | None:
     """Return the steps that it has made without a call of this group, if they are too many for its rhythm."""
-    return next((u for u in one.unused if u.key == key and u.steps >= MORE * u.most), None)
-
-
-def _claim(view: JobView, one: Member, key: tuple[str, int], others: tuple[Member, ...]) -> Claim:
-    assert one.op is not None
-    site = next((s.last.site for s in one.groups if s.key == key and s.last is not None), None)
-    place = f" at {site}" if site is not None else ""
-    behind = "; ".join(_without(m, key) for m in others[:4])
-    where = describe_group(view, key)
-    return Claim(
-        summary=f"{names(others)} {agrees('continue', others)} without "
-        f"call {one.op.position} of {where}, in which rank {one.who.rank} waits",
-        who=tuple(m.who for m in others),
-        evidence=(
-            Evidence(
-                f"rank {one.who.rank} waits in {one.op.name}{place} "
-                f"for {view.now - one.op.since:.0f} s",
-                "black box",
-            ),
-            Evidence(behind, "black box"),
-        ),
-        fix=f"see what keeps rank {others[0].who.rank} from "
-        + (f"{site.file}:{site.line}" if site is not None else one.op.name),
-        severity=Severity.WARNING,
-        certainty=Certainty.LIKELY,
-        since=one.op.since,
+    return next(
+        (u for u in member.unused if u.key == key and u.steps >= RHYTHM_FACTOR * u.most), None
     )
 
 
-def _without(one: Member, key: tuple[str, int]) -> str:
-    unused = _left_out(one, key)
-    made = ""
+def _claim(
+    view: JobView, waiting_member: Member, key: tuple[str, int], absent_members: tuple[Member, ...]
+) -> Claim:
+    assert waiting_member.op is not None
+    site = next(
+        (s.last.site for s in waiting_member.groups if s.key == key and s.last is not None), None
+    )
+    location = f" at {site}" if site is not None else ""
+    steps_text = "; ".join(_describe_steps(m, key) for m in absent_members[:4])
+    group = describe_group(view, key)
+    return Claim(
+        summary=f"{names(absent_members)} {agrees('continue', absent_members)} without "
+        f"call {waiting_member.op.position} of {group}, in which rank {waiting_member.who.rank} waits",
+        who=tuple(m.who for m in absent_members),
+        evidence=(
+            Evidence(
+                f"rank {waiting_member.who.rank} waits in {waiting_member.op.name}{location} "
+                f"for {view.now - waiting_member.op.since:.0f} s",
+                "black box",
+            ),
+            Evidence(steps_text, "black box"),
+        ),
+        fix=f"see what keeps rank {absent_members[0].who.rank} from "
+        + (f"{site.file}:{site.line}" if site is not None else waiting_member.op.name),
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        since=waiting_member.op.since,
+    )
+
+
+def _describe_steps(member: Member, key: tuple[str, int]) -> str:
+    unused = _steps_without_call(member, key)
+    rhythm = ""
     if unused is not None:
-        made = f", {unused.steps} steps after its last call in the group (before, at most {unused.most})"
-    return f"rank {one.who.rank} is at step {one.step}{made}"
+        rhythm = f", {unused.steps} steps after its last call in the group (before, at most {unused.most})"
+    return f"rank {member.who.rank} is at step {member.step}{rhythm}"
 
 
 _ONE = signature()
@@ -95,7 +106,7 @@ _IN = {"op": Op("all_reduce", 41, 70.0, "0", 5), "moved_at": 70.0}
 _SOON = {"op": Op("all_reduce", 41, 96.0, "0", 5), "moved_at": 96.0}
 
 
-def _fresh(member: Member, number: int) -> Member:
+def _with_new_group(member: Member, number: int) -> Member:
     """Return the member as if it had only begun to use the group."""
     op = msgspec.structs.replace(member.op, position=number) if member.op is not None else None
     return msgspec.structs.replace(member, op=op)
@@ -136,7 +147,7 @@ RULE = Rule(
             called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=70.0)
         ),
         "the group is new": job(
-            _fresh(called(0, *_FIVE[:2], size=2, **_IN), 2),
+            _with_new_group(called(0, *_FIVE[:2], size=2, **_IN), 2),
             called(1, _ONE, size=2, moved_at=99.9),
         ),
         "steps are long": job(

@@ -21,36 +21,38 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
 
-PLACES = (Spot.INPUT, Spot.DEBUGGER)
+INPUT_SPOTS = (Spot.INPUT, Spot.DEBUGGER)
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or not found.waiting:
+    stall = find_stall(view)
+    if stall is None or not stall.waiting:
         return
-    for one in found.absent:
+    for absent_member in stall.absent:
         if (
-            not one.stopped
-            and is_still(one)
-            and one.cpu < IDLE_CORES
-            and classify_stack(one.stack) in PLACES
+            not absent_member.stopped
+            and is_still(absent_member)
+            and absent_member.cpu < IDLE_CORES
+            and classify_stack(absent_member.stack) in INPUT_SPOTS
         ):
-            yield _claim(view, one, waiting_evidence(found))
+            yield _claim(view, absent_member, waiting_evidence(stall))
 
 
-def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
-    assert one.stack is not None
-    place = one.stack.place
-    asks = "is in a debugger" if classify_stack(one.stack) is Spot.DEBUGGER else "waits for input"
+def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
+    assert member.stack is not None
+    frame = member.stack.place
+    state = (
+        "is in a debugger" if classify_stack(member.stack) is Spot.DEBUGGER else "waits for input"
+    )
     return Claim(
-        summary=f"{one.who.name} {asks} at {place}; the others wait for it",
-        who=(one.who,),
+        summary=f"{member.who.name} {state} at {frame}; the others wait for it",
+        who=(member.who,),
         evidence=(
-            Evidence(f"idle there for at least {one.stack.span:.1f} s", one.stack.by),
-            others,
-            Evidence(place.text or str(place), f"{place.file}:{place.line}"),
+            Evidence(f"idle there for at least {member.stack.span:.1f} s", member.stack.by),
+            peers_evidence,
+            Evidence(frame.text or str(frame), f"{frame.file}:{frame.line}"),
         ),
-        fix=f"remove it at {place.file}:{place.line}; its prompt is in {one.log}",
+        fix=f"remove it at {frame.file}:{frame.line}; its prompt is in {member.log}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )

@@ -29,40 +29,49 @@ from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or not found.waiting:
+    stall = find_stall(view)
+    if stall is None or not stall.waiting:
         return
-    for one in found.absent:
-        held = find_lock_holder(one)
-        if held is not None and not one.stopped and is_still(one) and one.cpu < IDLE_CORES:
-            yield _claim(view, one, *held, waiting_evidence(found))
+    for absent_member in stall.absent:
+        waiter_and_holder = find_lock_holder(absent_member)
+        if (
+            waiter_and_holder is not None
+            and not absent_member.stopped
+            and is_still(absent_member)
+            and absent_member.cpu < IDLE_CORES
+        ):
+            yield _claim(view, absent_member, *waiter_and_holder, waiting_evidence(stall))
 
 
-def _claim(view: JobView, one: Member, main: Holds, other: Holds, others: Evidence) -> Claim:
-    name = one.who.name
-    both = bool(other.wants) and other.wants in main.holds
-    told = f"which another thread holds at {other.at}"
-    if both:
-        told = f"and the thread that holds it waits for {other.wants} at {other.at}: a deadlock"
+def _claim(
+    view: JobView, member: Member, waiter: Holds, holder: Holds, peers_evidence: Evidence
+) -> Claim:
+    name = member.who.name
+    is_deadlock = bool(holder.wants) and holder.wants in waiter.holds
+    holder_text = f"which another thread holds at {holder.at}"
+    if is_deadlock:
+        holder_text = (
+            f"and the thread that holds it waits for {holder.wants} at {holder.at}: a deadlock"
+        )
     return Claim(
-        summary=f"{name} waits for the lock {main.wants} at {main.at}, {told}",
-        who=(one.who,),
+        summary=f"{name} waits for the lock {waiter.wants} at {waiter.at}, {holder_text}",
+        who=(member.who,),
         evidence=(
-            Evidence(_words("main thread", main), f"{main.at.file}:{main.at.line}"),
-            Evidence(_words("other thread", other), f"{other.at.file}:{other.at.line}"),
-            others,
+            Evidence(_describe_locks("main thread", waiter), f"{waiter.at.file}:{waiter.at.line}"),
+            Evidence(_describe_locks("other thread", holder), f"{holder.at.file}:{holder.at.line}"),
+            peers_evidence,
         ),
         fix="take the two locks in the same order everywhere"
-        if both
-        else f"see why the lock is held so long at {other.at.file}:{other.at.line}",
+        if is_deadlock
+        else f"see why the lock is held so long at {holder.at.file}:{holder.at.line}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
-def _words(who: str, thread: Holds) -> str:
+def _describe_locks(thread_name: str, thread: Holds) -> str:
     holds = f"holds {', '.join(thread.holds)}" if thread.holds else "holds no lock that is visible"
-    return f"{who} {holds}" + (f", wants {thread.wants}" if thread.wants else "")
+    return f"{thread_name} {holds}" + (f", wants {thread.wants}" if thread.wants else "")
 
 
 _MAIN = Frame("/home/u/train.py", 20, "flush", "with cache:")
@@ -70,9 +79,9 @@ _OTHER = Frame("/home/u/train.py", 31, "fill", "with log:")
 _READ = Frame("/home/u/train.py", 40, "fetch", "reply = read()")
 
 
-def _locked(*threads: Holds) -> JobView:
-    seen = msgspec.structs.replace(stack(_MAIN, USER), threads=threads)
-    return stalled(waiting(0), member(1, stack=seen), waiting(2))
+def _locked_view(*threads: Holds) -> JobView:
+    sampled_stack = msgspec.structs.replace(stack(_MAIN, USER), threads=threads)
+    return stalled(waiting(0), member(1, stack=sampled_stack), waiting(2))
 
 
 RULE = Rule(
@@ -82,21 +91,21 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "each waits for the other's lock": (
-            _locked(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),
+            _locked_view(Holds(_MAIN, "cache", ("log",)), Holds(_OTHER, "log", ("cache",))),
             "worker 1 waits for the lock cache at train.py:20 in flush, and the thread that holds it "
             "waits for log at train.py:31 in fill: a deadlock",
         ),
         "held by a thread that reads": (
-            _locked(Holds(_MAIN, "cache"), Holds(_READ, "", ("cache",))),
+            _locked_view(Holds(_MAIN, "cache"), Holds(_READ, "", ("cache",))),
             "worker 1 waits for the lock cache at train.py:20 in flush, which another thread holds at "
             "train.py:40 in fetch",
         ),
     },
     silent_on={
-        "no thread is known to hold it": _locked(
+        "no thread is known to hold it": _locked_view(
             Holds(_MAIN, "cache"), Holds(_READ, "", ("self.other",))
         ),
-        "no other thread": _locked(Holds(_MAIN, "cache", ("log",))),
+        "no other thread": _locked_view(Holds(_MAIN, "cache", ("log",))),
     },
     since="0.1",
     passes=True,

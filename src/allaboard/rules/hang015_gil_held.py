@@ -47,39 +47,44 @@ from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waitin
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    for one in found.gil_blocked if found is not None else ():
-        held = blocking_gil_grip(one)
-        if held is not None and not one.stopped:
+    stall = find_stall(view)
+    for blocked_member in stall.gil_blocked if stall is not None else ():
+        grip = blocking_gil_grip(blocked_member)
+        if grip is not None and not blocked_member.stopped:
             yield _claim(
-                view, one, held, waiting_evidence(found) if found and found.waiting else None
+                view,
+                blocked_member,
+                grip,
+                waiting_evidence(stall) if stall and stall.waiting else None,
             )
 
 
-def _claim(view: JobView, one: Member, held: Grip, others: Evidence | None) -> Claim:
-    at = gil_holder_frame(held)
-    name = one.who.name
+def _claim(view: JobView, member: Member, grip: Grip, peers_evidence: Evidence | None) -> Claim:
+    frame = gil_holder_frame(grip)
+    name = member.who.name
     # A long call that computes may still end by itself.
-    how = f"computing, {held.cpu * 100:.0f} % of a core" if held.busy else "asleep"
-    who = "its main thread" if held.main else f"its thread {held.thread}"
-    whom = "its other threads" if held.main else "its main thread"
+    activity = f"computing, {grip.cpu * 100:.0f} % of a core" if grip.busy else "asleep"
+    holder = "its main thread" if grip.main else f"its thread {grip.thread}"
+    blocked_threads = "its other threads" if grip.main else "its main thread"
     return Claim(
-        summary=f"{name}: {who} holds the GIL in native code at {at} and does not release it, so {whom} "
+        summary=f"{name}: {holder} holds the GIL in native code at {frame} and does not release it, so "
+        f"{blocked_threads} "
         "cannot run",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
-            Evidence(f"the GIL held there for at least {held.span:.1f} s, {how}", "py-spy"),
+            Evidence(f"the GIL held there for at least {grip.span:.1f} s, {activity}", "py-spy"),
             Evidence(
-                f"waiting for it: {', '.join(held.waiting[:4])}, {held.wakes:.0f} wake-ups a second",
-                f"/proc/{one.who.pid}/task",
+                f"waiting for it: {', '.join(grip.waiting[:4])}, {grip.wakes:.0f} wake-ups a second",
+                f"/proc/{member.who.pid}/task",
             ),
-            Evidence(at.text or "source not readable", f"{at.file}:{at.line}"),
-            *((others,) if others is not None else ()),
+            Evidence(frame.text or "source not readable", f"{frame.file}:{frame.line}"),
+            *((peers_evidence,) if peers_evidence is not None else ()),
         ),
-        fix=f"let the call at {at.file}:{at.line} release the GIL (ctypes.CDLL, not PyDLL), limit it, or "
+        fix=f"let the call at {frame.file}:{frame.line} release the GIL (ctypes.CDLL, not PyDLL), limit "
+        "it, or "
         "move it to a process of its own; "
-        + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
-        severity=Severity.WARNING if held.busy else Severity.ERROR,
+        + on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
+        severity=Severity.WARNING if grip.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -98,10 +103,10 @@ _ASIDE = msgspec.structs.replace(
 _INIT = Frame("/v/site-packages/tensorflow/python/eager/context.py", 600, "ensure_initialized")
 
 
-def _view(held: Grip | None, *frames: Frame, **changes: Any) -> JobView:
-    seen = msgspec.structs.replace(stack(*frames), grip=held)
-    one = waiting if frames[0] is REDUCE else member
-    return stalled(waiting(0), one(1, stack=seen, **changes), waiting(2))
+def _view(grip: Grip | None, *frames: Frame, **changes: Any) -> JobView:
+    sampled_stack = msgspec.structs.replace(stack(*frames), grip=grip)
+    sample = waiting if frames[0] is REDUCE else member
+    return stalled(waiting(0), sample(1, stack=sampled_stack, **changes), waiting(2))
 
 
 RULE = Rule(

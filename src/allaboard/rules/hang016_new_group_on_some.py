@@ -32,16 +32,16 @@ from allaboard.facts.samples import called, job, signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in find_mismatches(view, MismatchKind.OP):
-        one, other = found.outlier_call, found.expected_call
-        if NEW_GROUP not in (one.op, other.op):
+    for mismatch in find_mismatches(view, MismatchKind.OP):
+        outlier_call, expected_call = mismatch.outlier_call, mismatch.expected_call
+        if NEW_GROUP not in (outlier_call.op, expected_call.op):
             continue
-        lists = one.op == other.op
+        lists = outlier_call.op == expected_call.op
         certain = mismatch_claim(
             view,
-            found,
-            f"called {one if lists else one.op}",
-            str(other) if lists else other.op,
+            mismatch,
+            f"called {outlier_call if lists else outlier_call.op}",
+            str(expected_call) if lists else expected_call.op,
             "create the groups in the same order on all ranks, each with the same list"
             if lists
             else "call new_group on all ranks, or with use_local_synchronization=True on its members only",

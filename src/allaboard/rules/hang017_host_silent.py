@@ -23,7 +23,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
 from allaboard.facts.samples import NOW, job, member, task, waiting
 
-SILENT = 36.0
+MIN_SILENT_S = 36.0
 """Seconds without a message before it is reported; an agent reports each member once a second. A host whose
 kernel does not answer either is known to be lost by then (HANG019)."""
 
@@ -33,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     silent: dict[str, list[Member]] = {}
     for m in view.alive:
-        if m.elsewhere and m.phase >= Phase.JOINING and view.now - m.heard_at >= SILENT:
+        if m.elsewhere and m.phase >= Phase.JOINING and view.now - m.heard_at >= MIN_SILENT_S:
             silent.setdefault(m.who.host, []).append(m)
     for host, members in silent.items():
         waits = [m for m in view.alive if m.who.host not in silent and waits_in_long_call(view, m)]
@@ -42,7 +42,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, host: str, members: list[Member], waits: list[Member]) -> Claim:
-    last = max(m.heard_at for m in members)
+    last_heard = max(m.heard_at for m in members)
     op = waits[0].op
     assert op is not None
     return Claim(
@@ -50,21 +50,21 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
         f"it is swapping; {names(waits)} {agrees('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
-            Evidence(f"last message {view.now - last:.0f} s ago", f"agent of {host}"),
+            Evidence(f"last message {view.now - last_heard:.0f} s ago", f"agent of {host}"),
             call_duration_evidence(view, waits[0]),
         ),
         fix=f"on {host}: ps -eo pid,stat,args | grep python; free -m   # state T: kill -CONT PID",
         certainty=Certainty.LIKELY,
-        since=last,
+        since=last_heard,
     )
 
 
-def _two(silent: float, waited: float = 50.0, **changes: Any) -> JobView:
+def _two_hosts(silent: float, waited: float = 50.0, **changes: Any) -> JobView:
     """Return a view in which rank 0 waits here, and rank 1's host has not responded for ``silent`` s."""
-    there = Who(index=1, rank=1, host="b", pid=101)
+    identity = Who(index=1, rank=1, host="b", pid=101)
     return job(
         waiting(0, op=Op("all_reduce", 41, NOW - waited), heard_at=NOW),
-        member(1, who=there, key=1 << 32 | 101, heard_at=NOW - silent),
+        member(1, who=identity, key=1 << 32 | 101, heard_at=NOW - silent),
         **({"joined": True, "leads": True, "launched": 1} | changes),
     )
 
@@ -76,18 +76,21 @@ RULE = Rule(
     needs=("op",),
     fires_on={
         "frozen, and rank 0 waits": (
-            _two(40.0),
+            _two_hosts(40.0),
             "host b does not respond, although its kernel does: its processes may be frozen, or it is "
             "swapping; worker 0 waits in all_reduce",
         ),
     },
     silent_on={
-        "a moment": _two(5.0),
-        "its kernel may not answer either": _two(25.0),
-        "no member waits": _two(40.0, waited=1.0),
-        "another host leads": _two(40.0, leads=False),
+        "a moment": _two_hosts(5.0),
+        "its kernel may not answer either": _two_hosts(25.0),
+        "no member waits": _two_hosts(40.0, waited=1.0),
+        "another host leads": _two_hosts(40.0, leads=False),
         "parameter servers wait for no other member": job(
-            task("ps", 0, op=Op(JOINS, 1, 20.0)), *_two(40.0).members[1:], joined=True, leads=True
+            task("ps", 0, op=Op(JOINS, 1, 20.0)),
+            *_two_hosts(40.0).members[1:],
+            joined=True,
+            leads=True,
         ),
     },
     since="0.1",

@@ -36,50 +36,50 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
 from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
-TOLD = 4.0
+MIN_WAIT_S = 4.0
 """Seconds that the others must have waited: short waits, such as one in every epoch, are not reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or not found.waiting or view.now - stalled_since(view) < TOLD:
+    stall = find_stall(view)
+    if stall is None or not stall.waiting or view.now - stalled_since(view) < MIN_WAIT_S:
         return
-    for one in found.absent:
+    for absent_member in stall.absent:
         if (
-            awaits_child(one)
-            and is_settled_stack(one.stack)
-            and not one.stopped
-            and not is_in_short_pause(view, one)
+            awaits_child(absent_member)
+            and is_settled_stack(absent_member.stack)
+            and not absent_member.stopped
+            and not is_in_short_pause(view, absent_member)
         ):
-            yield _claim(view, one, waiting_evidence(found))
+            yield _claim(view, absent_member, waiting_evidence(stall))
 
 
-def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
-    assert one.stack is not None
-    place = one.stack.place
-    works = _works(one)
+def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
+    assert member.stack is not None
+    frame = member.stack.place
+    activity = _describe_activity(member)
     return Claim(
-        summary=f"{one.who.name} waits for {describe_child(one)} at {place}; the others wait for it",
-        who=(one.who,),
+        summary=f"{member.who.name} waits for {describe_child(member)} at {frame}; the others wait for it",
+        who=(member.who,),
         evidence=(
-            Evidence(f"there for at least {one.stack.span:.0f} s", one.stack.by),
-            *child_evidence(one),
-            Evidence(works or "no CPU and no I/O so far", "/proc"),
-            others,
-            Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
+            Evidence(f"there for at least {member.stack.span:.0f} s", member.stack.by),
+            *child_evidence(member),
+            Evidence(activity or "no CPU and no I/O so far", "/proc"),
+            peers_evidence,
+            Evidence(frame.text or "source not readable", f"{frame.file}:{frame.line}"),
         ),
-        fix=child_command(view, one)
-        or f"set a timeout for what {place.function} calls at {place.file}:{place.line}",
-        severity=Severity.INFO if works else Severity.WARNING,
+        fix=child_command(view, member)
+        or f"set a timeout for what {frame.function} calls at {frame.file}:{frame.line}",
+        severity=Severity.INFO if activity else Severity.WARNING,
         since=stalled_since(view),
     )
 
 
-def _works(one: Member) -> str:
+def _describe_activity(member: Member) -> str:
     """Return what it and its child process do, or "" if no activity is visible."""
-    if one.cpu >= IDLE_CORES:
-        return f"active, {one.cpu * 100:.0f} % of a core"
-    moved = max(one.io, one.traffic)
+    if member.cpu >= IDLE_CORES:
+        return f"active, {member.cpu * 100:.0f} % of a core"
+    moved = max(member.io, member.traffic)
     return (
         f"active, {moved / 1e3:,.0f} kB/s read, written or sent"
         if moved >= MOVING_BYTES_PER_S
@@ -90,7 +90,7 @@ def _works(one: Member) -> str:
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 _CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
-_SAID = (
+_CHILD_SUMMARY = (
     "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train; the others wait "
     "for it"
 )
@@ -103,11 +103,11 @@ RULE = Rule(
     fires_on={
         "a child that sleeps": (
             stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=93.0),
-            _SAID,
+            _CHILD_SUMMARY,
         ),
         "a child that uploads": (
             stalled(waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=93.0),
-            _SAID,
+            _CHILD_SUMMARY,
         ),
         "os.system": (
             stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=93.0),

@@ -50,28 +50,31 @@ from allaboard.facts.samples import NOW, declared, job, member, task, waiting
 def check(view: JobView) -> Iterator[Claim]:
     if view.ending:
         return
-    yield from _others(view) if view.leads else _first(view)
+    yield from _lost_hosts(view) if view.leads else _lost_leader(view)
 
 
-def _first(view: JobView) -> Iterator[Claim]:
+def _lost_leader(view: JobView) -> Iterator[Claim]:
     """Report the leader's host, which no other host can report; this host's servers may still be in use by
     members that live."""
     call = view.call
-    here = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
+    local_members = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
     if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
         return
-    waits = [m for m in here if is_in_long_call(view, m)]
-    if not waits or any(m.step and m.step_at > call.since for m in here):
+    waits = [m for m in local_members if is_in_long_call(view, m)]
+    if not waits or any(m.step and m.step_at > call.since for m in local_members):
         return
     host, op = Address.from_endpoint(call.address).host, waits[0].op
-    first = next((w for m in here if (w := _listed(m, call.address)) is not None), None)
-    ran = first if first is not None else Who(index=-1, rank=0)
+    leader_task = next(
+        (w for m in local_members if (w := _listed_task(m, call.address)) is not None), None
+    )
+    identity = leader_task if leader_task is not None else Who(index=-1, rank=0)
     assert op is not None
     yield Claim(
-        summary=f"host {host}, {'where ' + ran.name + ' ran' if first else 'which led the job'}, is no "
+        summary=f"host {host}, "
+        f"{'where ' + identity.name + ' ran' if leader_task else 'which led the job'}, is no "
         "longer reachable; "
         f"{names(waits)} {agrees('wait', waits)} in {op.name}",
-        who=(replace(ran, host=host),),
+        who=(replace(identity, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),
             call_duration_evidence(view, waits[0]),
@@ -82,9 +85,9 @@ def _first(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _listed(one: Member, address: str) -> Who | None:
+def _listed_task(member: Member, address: str) -> Who | None:
     """Return the task at this address in the member's cluster, or None."""
-    cluster = one.declared.cluster if one.declared is not None else {}
+    cluster = member.declared.cluster if member.declared is not None else {}
     task = next((t for t, a in cluster.items() if a == address), None)
     if task is None:
         return None
@@ -92,32 +95,32 @@ def _listed(one: Member, address: str) -> Who | None:
     return Who(job=name, index=int(index) if index.isdecimal() else -1)
 
 
-def _others(view: JobView) -> Iterator[Claim]:
+def _lost_hosts(view: JobView) -> Iterator[Claim]:
     lost: dict[str, list[Member]] = {}
-    for one in view.members:
-        if _lost(one):
-            lost.setdefault(one.who.host, []).append(one)
+    for candidate in view.members:
+        if _is_lost(candidate):
+            lost.setdefault(candidate.who.host, []).append(candidate)
     waits = [m for m in view.alive if waits_in_long_call(view, m)] if lost else []
     for host, members in lost.items():
-        last = max(m.exit.at for m in members if m.exit is not None)
-        went_on = any(m.step and m.step_at > last + LONG_CALL_S for m in view.members)
+        lost_at = max(m.exit.at for m in members if m.exit is not None)
+        went_on = any(m.step and m.step_at > lost_at + LONG_CALL_S for m in view.members)
         if waits and not went_on and not any(m.who.host == host for m in view.alive):
-            yield _claim(view, host, members, waits, last)
+            yield _claim(view, host, members, waits, lost_at)
 
 
-def _lost(one: Member) -> bool:
+def _is_lost(member: Member) -> bool:
     return (
-        one.exit is not None
-        and one.exit.lost
-        and one.interrupted is None
-        and one.phase >= Phase.JOINING
-        and one.who.job not in SERVER_JOBS
-        and not one.launcher
+        member.exit is not None
+        and member.exit.lost
+        and member.interrupted is None
+        and member.phase >= Phase.JOINING
+        and member.who.job not in SERVER_JOBS
+        and not member.launcher
     )
 
 
 def _claim(
-    view: JobView, host: str, members: list[Member], waits: list[Member], last: float
+    view: JobView, host: str, members: list[Member], waits: list[Member], lost_at: float
 ) -> Claim:
     op = waits[0].op
     assert op is not None
@@ -126,12 +129,12 @@ def _claim(
         f"{agrees('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
-            Evidence(f"no message for {view.now - last:.0f} s", f"agent of {host}"),
+            Evidence(f"no message for {view.now - lost_at:.0f} s", f"agent of {host}"),
             call_duration_evidence(view, waits[0]),
         ),
         fix=_fix(host),
         certainty=Certainty.LIKELY,
-        since=last,
+        since=lost_at,
     )
 
 
@@ -139,22 +142,22 @@ def _fix(host: str) -> str:
     return f"ping -c 3 {shlex.quote(host)}   # if it does not come back, restart the job without that host"
 
 
-def _server(answer: Answer, **pair: float) -> JobView:
+def _server_view(answer: Answer, **pair: float) -> JobView:
     """Return a view of a server's host that has lost the chief's host."""
     call = Call(address="a:1", answer=answer, since=65.0, said="no message", shook=True)
-    told = declared(1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"})
+    declaration = declared(1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"})
     pairs = (Pair(task="chief:0", connections=1, **pair),)  # type: ignore[arg-type]
     op = Op(JOINS, 1, 20.0)
-    one = task("ps", 0, declared=told, op=op, pairs=pairs, step=0)
-    return job(one, joined=True, launched=1, call=call)
+    server = task("ps", 0, declared=declaration, op=op, pairs=pairs, step=0)
+    return job(server, joined=True, launched=1, call=call)
 
 
-def _two(waited: float = 40.0, lost: bool = True, **there: object) -> JobView:
+def _two_hosts(waited: float = 40.0, lost: bool = True, **member_fields: object) -> JobView:
     """Return a view in which rank 0 waits here, and rank 1's host has been unreachable for 35 s."""
     fields = {"who": Who(index=1, rank=1, host="b", pid=101), "key": 1 << 32 | 101, "step_at": 64.0}
     return job(
         waiting(0, op=Op("all_reduce", 41, NOW - waited), step_at=64.0),
-        member(1, exit=Exit(at=NOW - 35, lost=lost, code=None), **(fields | there)),
+        member(1, exit=Exit(at=NOW - 35, lost=lost, code=None), **(fields | member_fields)),
         joined=True,
         leads=True,
         launched=1,
@@ -169,22 +172,22 @@ RULE = Rule(
     needs=("op",),
     fires_on={
         "rank 0 waits": (
-            _two(),
+            _two_hosts(),
             "host b, where worker 1 ran, is no longer reachable; worker 0 waits in all_reduce",
         ),
         "the chief's host, seen from a server's": (
-            _server(Answer.SILENT),
+            _server_view(Answer.SILENT),
             "host a, where chief 0 ran, is no longer reachable; ps 0 waits in Server.join",
         ),
     },
     silent_on={
-        "the chief's host is reachable": _server(Answer.ABOARD),
-        "others use the server": _server(Answer.SILENT, received=5e4),
-        "a step that has just begun": _two(waited=5.0),
-        "the others went on": _two(step_at=90.0),
-        "its agent reported its exit": _two(lost=False),
-        "it was interrupted, and reported that": _two(interrupted=64.0),
-        "a parameter server, which PS001 reports": _two(who=_PS),
+        "the chief's host is reachable": _server_view(Answer.ABOARD),
+        "others use the server": _server_view(Answer.SILENT, received=5e4),
+        "a step that has just begun": _two_hosts(waited=5.0),
+        "the others went on": _two_hosts(step_at=90.0),
+        "its agent reported its exit": _two_hosts(lost=False),
+        "it was interrupted, and reported that": _two_hosts(interrupted=64.0),
+        "a parameter server, which PS001 reports": _two_hosts(who=_PS),
     },
     since="0.1",
     drill=("host-away-tf2-ps",),

@@ -26,34 +26,35 @@ from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, 
 from allaboard.facts.rank_sets import format_ranks
 from allaboard.facts.samples import REDUCE, USER, member, recorded, stack, stalled
 
-SIDES = 3
+MAX_SIDES = 3
 """Most different calls that are shown."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_stall(view)
-    if found is None or len(found.waiting) < 2 or find_differences(view):
+    stall = find_stall(view)
+    if stall is None or len(stall.waiting) < 2 or find_differences(view):
         return
-    if not all(is_settled_stack(m.stack) for m in found.waiting):
+    if not all(is_settled_stack(m.stack) for m in stall.waiting):
         return
-    waiting = {m.who.rank for m in found.waiting}
-    for one in live_record_mismatches(view):
-        if not waiting.issuperset(rank for ranks, _ in one.sides for rank in ranks):
+    waiting_ranks = {m.who.rank for m in stall.waiting}
+    for mismatch in live_record_mismatches(view):
+        if not waiting_ranks.issuperset(rank for ranks, _ in mismatch.sides for rank in ranks):
             continue  # a rank continued or is elsewhere, which other rules report
         sides = [
             f"rank {format_ranks(ranks)}: {describe_recorded(entry)}"
-            for ranks, entry in one.sides[:SIDES]
+            for ranks, entry in mismatch.sides[:MAX_SIDES]
         ]
         yield Claim(
-            summary=f"ranks called different operations as collective {one.number} of group {one.group}: "
+            summary=f"ranks called different operations as collective {mismatch.number} of group "
+            f"{mismatch.group}: "
             f"{'; '.join(sides)}",
-            who=tuple(m.who for m in view.members if m.who.rank in one.outliers),
+            who=tuple(m.who for m in view.members if m.who.rank in mismatch.outliers),
             evidence=tuple(
                 Evidence(
                     f"rank {format_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
                     "Flight Recorder",
                 )
-                for ranks, entry in one.sides[:SIDES]
+                for ranks, entry in mismatch.sides[:MAX_SIDES]
             ),
             fix="look at these lines for what only some ranks call, or call with another shape: every "
             "rank of a "
@@ -67,14 +68,14 @@ _OPERATION = Frame("/v/site-packages/torch/_ops.py", 882, "redispatch")
 _GRAPH = Frame("<eval_with_key>.3", 13, "forward")
 
 
-def _inside(rank: int, op: str = "all_reduce", size: int = 4, calls: int = 2) -> Member:
+def _in_compiled_graph(rank: int, op: str = "all_reduce", size: int = 4, calls: int = 2) -> Member:
     """Return a member in an operation of its compiled graph, after ``calls`` collectives, the last of which
     was ``op``."""
-    kept = [recorded(rank, n) for n in range(1, calls)]
+    earlier_calls = [recorded(rank, n) for n in range(1, calls)]
     return member(
         rank,
         stack=stack(_OPERATION, _GRAPH, USER),
-        recorded=(*kept, recorded(rank, calls, op, size)),
+        recorded=(*earlier_calls, recorded(rank, calls, op, size)),
     )
 
 
@@ -85,25 +86,31 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "another operation": (
-            stalled(_inside(0), _inside(1, "all_gather", 3), _inside(2)),
+            stalled(
+                _in_compiled_graph(0), _in_compiled_graph(1, "all_gather", 3), _in_compiled_graph(2)
+            ),
             "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
             "all_reduce([4] Float); rank 1: all_gather([3] Float)",
         ),
         "another shape": (
-            stalled(_inside(0), _inside(1, size=6), _inside(2)),
+            stalled(_in_compiled_graph(0), _in_compiled_graph(1, size=6), _in_compiled_graph(2)),
             "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
             "all_reduce([4] Float); rank 1: all_reduce([6] Float)",
         ),
     },
     silent_on={
-        "all called the same": stalled(_inside(0), _inside(1), _inside(2)),
-        "one is ahead": stalled(_inside(0), _inside(1, calls=3), _inside(2)),
+        "all called the same": stalled(
+            _in_compiled_graph(0), _in_compiled_graph(1), _in_compiled_graph(2)
+        ),
+        "one is ahead": stalled(
+            _in_compiled_graph(0), _in_compiled_graph(1, calls=3), _in_compiled_graph(2)
+        ),
         "nothing was recorded": stalled(
             *(member(r, stack=stack(_OPERATION, _GRAPH, USER)) for r in range(3))
         ),
         "one is somewhere else": stalled(
-            _inside(0),
-            _inside(1),
+            _in_compiled_graph(0),
+            _in_compiled_graph(1),
             member(2, stack=stack(USER), recorded=(recorded(2, 2, "gather"),)),
         ),
         "it computes": stalled(
@@ -118,7 +125,9 @@ RULE = Rule(
             )
         ),
         "a gather takes other sizes": stalled(
-            _inside(0, "gather", 4), _inside(1, "gather", 5), _inside(2, "gather", 6)
+            _in_compiled_graph(0, "gather", 4),
+            _in_compiled_graph(1, "gather", 5),
+            _in_compiled_graph(2, "gather", 6),
         ),
         "they wait in what is counted, and their recorders keep the same": stalled(
             *(member(r, stack=stack(REDUCE, USER), recorded=(recorded(r, 2),)) for r in range(3))

@@ -32,29 +32,30 @@ from allaboard.facts.samples.group_waits import between, inside
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_mutual_wait(view)
-    if found is not None and found.group_cycle:
-        yield _claim(view, found.group_cycle)
+    mutual_wait = find_mutual_wait(view)
+    if mutual_wait is not None and mutual_wait.group_cycle:
+        yield _claim(view, mutual_wait.group_cycle)
 
 
-def _claim(view: JobView, circle: tuple[Member, ...]) -> Claim:
-    calls = [describe_entered_call(view, m) for m in circle]
-    waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(circle)]
+def _claim(view: JobView, cycle: tuple[Member, ...]) -> Claim:
+    calls = [describe_entered_call(view, m) for m in cycle]
+    waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(cycle)]
     more = f" and {len(waits) - MAX_NAMED_RANKS} more" if len(waits) > MAX_NAMED_RANKS else ""
-    lacking = (*circle[1:], circle[0])
-    told = list(zip(circle, calls, lacking, strict=True))
+    absent_members = (*cycle[1:], cycle[0])
+    rows = list(zip(cycle, calls, absent_members, strict=True))
     return Claim(
         summary=f"{', '.join(waits[:MAX_NAMED_RANKS])}{more}: the ranks call their groups in different "
         "orders, or "
         "one skipped a call",
-        who=tuple(m.who for m in circle),
+        who=tuple(m.who for m in cycle),
         evidence=tuple(
             Evidence(
-                f"rank {m.who.rank}: {describe_position(m)}, in {call}, which rank {other.who.rank} has "
+                f"rank {m.who.rank}: {describe_position(m)}, in {call}, which rank "
+                f"{absent_member.who.rank} has "
                 "not made",
                 "black box",
             )
-            for m, call, other in told[:MAX_NAMED_RANKS]
+            for m, call, absent_member in rows[:MAX_NAMED_RANKS]
         ),
         fix="call the groups' collectives in the same order on all ranks, and check that none skips a "
         "call of its "

@@ -28,26 +28,27 @@ from allaboard.facts.samples import stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_mutual_wait(view)
-    if found is not None and found.two_threaded:
-        yield _claim(view, found)
+    mutual_wait = find_mutual_wait(view)
+    if mutual_wait is not None and mutual_wait.two_threaded:
+        yield _claim(view, mutual_wait)
 
 
-def _claim(view: JobView, found: MutualWait) -> Claim:
-    first = found.two_threaded[0]
-    assert first.op is not None
-    threads = f"{first.op.name} and {first.op.also}"
+def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
+    first_member = mutual_wait.two_threaded[0]
+    assert first_member.op is not None
+    threads = f"{first_member.op.name} and {first_member.op.also}"
     return Claim(
-        summary=f"two threads of {first_names(found.two_threaded)} call collectives of the same group at "
+        summary=f"two threads of {first_names(mutual_wait.two_threaded)} call collectives of the same "
+        "group at "
         "the same "
-        f"time ({threads}); {name_waiting_ranks(view, found.waiting)} wait for each other",
-        who=tuple(m.who for m in found.two_threaded),
+        f"time ({threads}); {name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
+        who=tuple(m.who for m in mutual_wait.two_threaded),
         evidence=tuple(
             Evidence(
                 f"rank {m.who.rank}: {describe_position(m)}; in another thread: {m.op.also}",
                 "black box",
             )
-            for m in found.two_threaded[:MAX_NAMED_RANKS]
+            for m in mutual_wait.two_threaded[:MAX_NAMED_RANKS]
             if m.op is not None
         ),
         fix="the order of the two threads' calls can differ between ranks: give the one besides the "

@@ -36,46 +36,46 @@ from allaboard.facts.samples import stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_mutual_wait(view)
-    if found is not None and found.lost_thread:
-        yield _claim(view, found)
+    mutual_wait = find_mutual_wait(view)
+    if mutual_wait is not None and mutual_wait.lost_thread:
+        yield _claim(view, mutual_wait)
 
 
-def _claim(view: JobView, found: MutualWait) -> Claim:
-    first = found.lost_thread[0]
-    ended = ended_thread(first)
-    assert ended is not None
-    where = f" at {ended.raised_at}" if ended.raised_at else ""
-    owed = "messages" if owes_message(first, found.waiting) else "collectives"
+def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
+    first_member = mutual_wait.lost_thread[0]
+    thread = ended_thread(first_member)
+    assert thread is not None
+    location = f" at {thread.raised_at}" if thread.raised_at else ""
+    owed = "messages" if owes_message(first_member, mutual_wait.waiting) else "collectives"
     return Claim(
-        summary=f"a thread of {first_names(found.lost_thread)} ended with {ended.raised}{where}; "
-        f"{name_waiting_ranks(view, found.waiting)} wait for each other",
-        who=tuple(m.who for m in found.lost_thread),
+        summary=f"a thread of {first_names(mutual_wait.lost_thread)} ended with {thread.raised}{location}; "
+        f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
+        who=tuple(m.who for m in mutual_wait.lost_thread),
         evidence=tuple(
-            e for m in found.lost_thread[:MAX_NAMED_RANKS] for e in dead_thread_evidence(m)
+            e for m in mutual_wait.lost_thread[:MAX_NAMED_RANKS] for e in dead_thread_evidence(m)
         )
         + tuple(
             Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
-            for m in found.waiting[:MAX_NAMED_RANKS]
+            for m in mutual_wait.waiting[:MAX_NAMED_RANKS]
         ),
-        fix=f"fix {ended.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that "
+        fix=f"fix {thread.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that "
         "thread's "
-        f"{owed}, which will never arrive; its traceback is in {first.log}",
+        f"{owed}, which will never arrive; its traceback is in {first_member.log}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
 
 
-def _sender(called: str, inside: str = "barrier") -> JobView:
+def _sender_view(last_call: str, main_call: str = "barrier") -> JobView:
     """Return a view in which rank 0 waits for a message of rank 1, and ``called`` is the last call of rank
     1's ended thread."""
     notes = {
         THREAD_RAISED_NOTE: "RuntimeError: away at /home/u/train.py:12 in report",
-        THREAD_CALLED_NOTE: called,
+        THREAD_CALLED_NOTE: last_call,
     }
     return stalled(
         waiting(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
-        waiting(1, op=Op(inside, 41, 90.0), notes=notes),
+        waiting(1, op=Op(main_call, 41, 90.0), notes=notes),
     )
 
 
@@ -94,16 +94,16 @@ RULE = Rule(
             "members wait for each other",
         ),
         "a thread that sent what another rank waits for has ended": (
-            _sender("send to rank 0, tag 7"),
+            _sender_view("send to rank 0, tag 7"),
             "a thread of worker 1 ended with RuntimeError: away at /home/u/train.py:12 in report; all 2 "
             "members wait for each other",
         ),
     },
     silent_on={
-        "a thread that has ended sent another message": _sender("send to rank 0, tag 8"),
-        "a thread that has ended sent to another rank": _sender("send to rank 2, tag 7"),
-        "a thread that has ended sent nothing": _sender(""),
-        "its main thread is at a message itself": _sender(
+        "a thread that has ended sent another message": _sender_view("send to rank 0, tag 8"),
+        "a thread that has ended sent to another rank": _sender_view("send to rank 2, tag 7"),
+        "a thread that has ended sent nothing": _sender_view(""),
+        "its main thread is at a message itself": _sender_view(
             "send to rank 0, tag 7", "send to rank 0, tag 8"
         ),
         "no member waits in a thread": stalled(waiting(0), waiting(1, notes=_RAISED)),

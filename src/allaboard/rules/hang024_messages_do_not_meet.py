@@ -32,27 +32,27 @@ from allaboard.facts.samples.group_waits import inside, stage, stages
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_mutual_wait(view)
-    if found is not None and found.message_knot:
-        yield _claim(view, found)
+    mutual_wait = find_mutual_wait(view)
+    if mutual_wait is not None and mutual_wait.message_knot:
+        yield _claim(view, mutual_wait)
 
 
-def _claim(view: JobView, found: MutualWait) -> Claim:
+def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     """Report the ranks that wait for each other; all others wait for them."""
-    tied = found.message_knot
-    waits = [f"rank {m.who.rank} in {m.op.name}" for m in tied if m.op is not None]
+    knot = mutual_wait.message_knot
+    waits = [f"rank {m.who.rank} in {m.op.name}" for m in knot if m.op is not None]
     sides = ", ".join(
-        f"rank {m.who.rank}'s {m.op.name}" for m in tied if m.op and parse_message(m.op.name)
+        f"rank {m.who.rank}'s {m.op.name}" for m in knot if m.op and parse_message(m.op.name)
     )
-    told = (*tied[:MAX_NAMED_RANKS], *(m for m in found.waiting if m not in tied))
+    shown_members = (*knot[:MAX_NAMED_RANKS], *(m for m in mutual_wait.waiting if m not in knot))
     return Claim(
-        summary=f"{name_waiting_ranks(view, found.waiting)} wait for each other: "
+        summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other: "
         f"{', '.join(waits[:MAX_NAMED_RANKS])}; the others "
         "wait for them",
-        who=tuple(m.who for m in tied),
+        who=tuple(m.who for m in knot),
         evidence=tuple(
             Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
-            for m in told[: 2 * MAX_NAMED_RANKS]
+            for m in shown_members[: 2 * MAX_NAMED_RANKS]
         ),
         fix=f"look for the other side of {sides}: one was skipped, or names another rank or tag",
         certainty=Certainty.LIKELY,

@@ -40,29 +40,32 @@ from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in find_stuck_members(view):
-        if one.reason is StuckReason.CALL:
-            yield _claim(view, one.member, one.waiting)
+    for stuck in find_stuck_members(view):
+        if stuck.reason is StuckReason.CALL:
+            yield _claim(view, stuck.member, stuck.waiting)
 
 
-def _claim(view: JobView, one: Member, others: Evidence) -> Claim:
-    assert one.stack is not None and one.stack.user is not None
-    place, inner, stays = one.stack.user, one.stack.frames[0], one.stack.stays
+def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
+    assert member.stack is not None and member.stack.user is not None
+    user_frame, inner, stays = member.stack.user, member.stack.frames[0], member.stack.stays
     return Claim(
-        summary=f"{one.who.name} has been computing in one library call at {place} for more than "
+        summary=f"{member.who.name} has been computing in one library call at {user_frame} for more than "
         f"{LONG_LIBRARY_CALL_S:.0f} s while "
         "the others wait for it",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
-            Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", one.stack.by),
-            Evidence(f"CPU busy, {one.cpu * 100:.0f} % of a core; no I/O", "/proc"),
-            others,
-            Evidence(place.text or "source not readable", f"{place.file}:{place.line}"),
+            Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", member.stack.by),
+            Evidence(f"CPU busy, {member.cpu * 100:.0f} % of a core; no I/O", "/proc"),
+            peers_evidence,
+            Evidence(
+                user_frame.text or "source not readable", f"{user_frame.file}:{user_frame.line}"
+            ),
         ),
-        fix=f"see what {place.function} passes to the call at {place.file}:{place.line}, and set a "
+        fix=f"see what {user_frame.function} passes to the call at {user_frame.file}:{user_frame.line}, "
+        "and set a "
         "limit; if it "
         "ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
-        + on_host(view, one, f"py-spy dump --native --pid {one.who.pid}"),
+        + on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),

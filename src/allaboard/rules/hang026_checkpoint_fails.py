@@ -26,23 +26,25 @@ from allaboard.facts.samples import USER, member, stack, stalled, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in find_stuck_members(view):
-        tries = find_failing_checkpoint(view, one.member)
-        if one.reason is StuckReason.CHECKPOINT and tries is not None:
-            yield _claim(view, one.member, tries, one.waiting)
+    for stuck in find_stuck_members(view):
+        tries = find_failing_checkpoint(view, stuck.member)
+        if stuck.reason is StuckReason.CHECKPOINT and tries is not None:
+            yield _claim(view, stuck.member, tries, stuck.waiting)
 
 
-def _claim(view: JobView, one: Member, tries: FailingCheckpoint, others: Evidence) -> Claim:
+def _claim(
+    view: JobView, member: Member, tries: FailingCheckpoint, peers_evidence: Evidence
+) -> Claim:
     kind = tries.error.partition(":")[0]
     return Claim(
-        summary=f"{one.who.name} keeps retrying to save a checkpoint, which fails with {kind}, while the "
+        summary=f"{member.who.name} keeps retrying to save a checkpoint, which fails with {kind}, while the "
         "others wait for it",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
             Evidence(
                 f"{tries.failures_in_a_row} times in a row, the last {tries.error}", tries.location
             ),
-            others,
+            peers_evidence,
         ),
         fix="check whether the disk that it saves to is full (df -h), gone or read-only; limit the "
         "retries at "

@@ -13,15 +13,15 @@ from allaboard.facts import Recorded
 from allaboard.formats.dumps.flight_record import entries
 from allaboard.probe.adapters._torch.flight_recorder import ASK, TOLD
 
-EVERY = 2.0
+ASK_INTERVAL_S = 2.0
 """Seconds between two questions to one member."""
-ANSWER = 1.0
+RECORDER_TIMEOUT_S = 1.0
 """Seconds that it gets for its answer: the thread that gives it may have to wait for the GIL."""
-MOST = 4 << 20
+MAX_ANSWER_BYTES = 4 << 20
 """Bytes of an answer that is read."""
 
 
-class Recorders:
+class FlightRecorderClient:
     """Remembers when each member was asked (CLOCK_MONOTONIC s)."""
 
     def __init__(self) -> None:
@@ -30,19 +30,19 @@ class Recorders:
     async def look(self, box: OpenBox, now: float) -> tuple[Recorded, ...]:
         """Its last collectives, of rank -1; () where it keeps none, does not answer, or was just asked."""
         ask = box.stacks.with_suffix(ASK)
-        if now - self._asked.get(box.pid, -EVERY) < EVERY or not ask.exists():
+        if now - self._asked.get(box.pid, -ASK_INTERVAL_S) < ASK_INTERVAL_S or not ask.exists():
             return ()
         self._asked[box.pid] = now
-        told = box.stacks.with_suffix(TOLD)
+        answer_file = box.stacks.with_suffix(TOLD)
         try:
-            if _rung(ask):
-                return await _answered(told, box)
+            if _ask_through(ask):
+                return await _wait_for_answer(answer_file, box)
         except OSError:  # its folder is gone
             pass
         return ()
 
 
-def _rung(pipe: Path) -> bool:
+def _ask_through(pipe: Path) -> bool:
     """Whether somebody will hear it: where nobody has the pipe open, or it is none, nobody does."""
     try:
         fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -56,20 +56,20 @@ def _rung(pipe: Path) -> bool:
         os.close(fd)
 
 
-async def _answered(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
+async def _wait_for_answer(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
     """An answer that came too late last time is as good: it has done nothing since, or it is asked again."""
-    for _ in range(int(ANSWER / 0.02)):
+    for _ in range(int(RECORDER_TIMEOUT_S / 0.02)):
         if file.exists():
             with file.open("rb") as answer:
-                data = answer.read(MOST)
+                data = answer.read(MAX_ANSWER_BYTES)
             box.dumped += len(data)  # written for us: no I/O of its own
             file.unlink()
-            return read(data)
+            return parse_answer(data)
         await asyncio.sleep(0.02)
     return ()
 
 
-def read(data: bytes) -> tuple[Recorded, ...]:
+def parse_answer(data: bytes) -> tuple[Recorded, ...]:
     """What was answered; () for what is no answer."""
     try:
         return entries(json.loads(data), -1) or ()

@@ -27,14 +27,14 @@ from allaboard.facts import Grip
 from allaboard.formats.dumps.stack_frames import SpiedThread
 from allaboard.hosts.thread_stats import system_call, thread_stats
 
-MOST = 8
+MAX_CANDIDATES = 8
 """Threads that are looked at more closely."""
-BETWEEN = 0.007
+SYSCALL_SAMPLE_INTERVAL_S = 0.007
 """Seconds between two looks at a system call: no multiple of the 5 ms in which such a thread wakes."""
 Spy = Callable[[int], Awaitable[tuple[SpiedThread, ...]]]
 
 
-class Grips:
+class GilSampler:
     """What was seen of each process at its last look; ``spy`` gives its Python threads, () where it
     cannot."""
 
@@ -45,29 +45,31 @@ class Grips:
     async def look(self, pid: int) -> Grip | None:
         """A look at a process. It is compared with the last one, and takes no time but where a thread looks
         as if it waited."""
-        before, at = self._before.get(pid), monotonic()
-        if before is not None and at - before.taken_at < MIN_LOOK_SPAN_S:
+        previous, sampled_at = self._before.get(pid), monotonic()
+        if previous is not None and sampled_at - previous.taken_at < MIN_LOOK_SPAN_S:
             return None  # too soon to tell; it stays what the next look is compared with
-        now = self._before[pid] = ThreadsSnapshot(at, thread_stats(pid))
-        if before is None or not possible_gil_waiters(before, now):
+        now = self._before[pid] = ThreadsSnapshot(sampled_at, thread_stats(pid))
+        if previous is None or not possible_gil_waiters(previous, now):
             return None
-        first = await self._closely(pid, before, now)
-        if not first.at_futex:
+        first_sample = await self._closely(pid, previous, now)
+        if not first_sample.at_futex:
             return None
         await asyncio.sleep(max(0.0, now.taken_at + MIN_LOOK_SPAN_S - monotonic()))
-        again = ThreadsSnapshot(monotonic(), thread_stats(pid))
-        second = self._before[pid] = await self._closely(pid, first, again)
-        return find_gil_grip(first, second, pid)
+        second_snapshot = ThreadsSnapshot(monotonic(), thread_stats(pid))
+        second_sample = self._before[pid] = await self._closely(pid, first_sample, second_snapshot)
+        return find_gil_grip(first_sample, second_sample, pid)
 
     async def _closely(
-        self, pid: int, before: ThreadsSnapshot, now: ThreadsSnapshot
+        self, pid: int, previous: ThreadsSnapshot, now: ThreadsSnapshot
     ) -> ThreadsSnapshot:
-        asking = await _asking(pid, sorted(possible_gil_waiters(before, now))[:MOST])
+        asking = await _threads_at_futex(
+            pid, sorted(possible_gil_waiters(previous, now))[:MAX_CANDIDATES]
+        )
         spied = await self._spy(pid) if asking else ()
         return msgspec.structs.replace(now, asking=asking, spied=spied)
 
 
-async def _asking(pid: int, tids: list[int]) -> frozenset[int]:
+async def _threads_at_futex(pid: int, tids: list[int]) -> frozenset[int]:
     """Which of these threads stand at one futex while they are looked at. No longer than one may: gloo's own
     wake as often in epoll_wait(2)."""
     samples: dict[int, list[str]] = {tid: [] for tid in tids}
@@ -79,5 +81,5 @@ async def _asking(pid: int, tids: list[int]) -> frozenset[int]:
                 del samples[tid]
         if not samples:
             break
-        await asyncio.sleep(BETWEEN)
+        await asyncio.sleep(SYSCALL_SAMPLE_INTERVAL_S)
     return frozenset(tid for tid, texts in samples.items() if stays_at_futex(texts, machine))

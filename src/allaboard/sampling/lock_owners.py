@@ -15,9 +15,9 @@ from functools import lru_cache
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Frame, Holds, Stack
 
-THREADS = 8
+MAX_THREADS = 8
 """Threads that are told of."""
-LONG = 20_000
+MAX_FILE_LINES = 20_000
 """Lines of a file that is not read."""
 _PYTHON_IN_TENSORFLOW = "tensorflow/python/ops/script_ops.py"
 _POOL = "concurrent/futures/thread.py"
@@ -25,68 +25,68 @@ _ACQUIRE = re.compile(r"([\w.\[\]'\"]+)\.acquire\s*\(")
 _WITH = re.compile(r"^with\s+(.*):")
 
 
-def threads(stacks: list[tuple[Frame, ...]]) -> tuple[Holds, ...]:
+def lock_holds(stacks: list[tuple[Frame, ...]]) -> tuple[Holds, ...]:
     """What these threads, the main one first, want and hold; () where the main one wants no lock."""
-    found = [_thread(frames) for frames in stacks]
-    if not found or found[0] is None or not found[0].wants:
+    holds = [_holds_of_thread(frames) for frames in stacks]
+    if not holds or holds[0] is None or not holds[0].wants:
         return ()
-    return tuple(t for t in found if t is not None and (t.wants or t.holds))[:THREADS]
+    return tuple(t for t in holds if t is not None and (t.wants or t.holds))[:MAX_THREADS]
 
 
-def others(stacks: list[tuple[Frame, ...]]) -> tuple[Frame, ...]:
+def other_user_frames(stacks: list[tuple[Frame, ...]]) -> tuple[Frame, ...]:
     """Where the program's other threads are, in its own code, while the main one, the first of these, waits
     for what one of them does: for its end, an item, a result; () where it waits for a lock by its name."""
-    if not stacks or threads(stacks):
+    if not stacks or lock_holds(stacks):
         return ()
-    own = (next((f for f in frames if f.is_user), None) for frames in stacks[1:])
-    return tuple(dict.fromkeys(f for f in own if f is not None))[:THREADS]
+    user_frames = (next((f for f in frames if f.is_user), None) for frames in stacks[1:])
+    return tuple(dict.fromkeys(f for f in user_frames if f is not None))[:MAX_THREADS]
 
 
-def feeds(frames: tuple[Frame, ...]) -> bool:
+def is_feeding_generator(frames: tuple[Frame, ...]) -> bool:
     """Whether this thread is one of the framework's that runs the user's own Python: a generator that a
     ``tf.data`` pipeline is fed by, or a function in the midst of it."""
     calls = next((i for i, f in enumerate(frames) if f.file.endswith(_PYTHON_IN_TENSORFLOW)), 0)
     return any(f.is_user for f in frames[:calls])
 
 
-def asks(frames: tuple[Frame, ...]) -> bool:
+def awaits_external_answer(frames: tuple[Frame, ...]) -> bool:
     """Whether this thread is one of the program's, or of a pool that it gives work to, and waits for the
     answer of another process. Those that a library keeps for itself (a logger's) wait so all the time."""
-    mine = any(f.is_user or f.file.endswith(_POOL) for f in frames)
-    return mine and classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.ANSWER
+    is_programs_own = any(f.is_user or f.file.endswith(_POOL) for f in frames)
+    return is_programs_own and classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.ANSWER
 
 
-def _thread(frames: tuple[Frame, ...]) -> Holds | None:
-    own = next((f for f in frames if f.is_user), None)
-    if own is None:
+def _holds_of_thread(frames: tuple[Frame, ...]) -> Holds | None:
+    user_frame = next((f for f in frames if f.is_user), None)
+    if user_frame is None:
         return None
     wants = ""
     if classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK:
-        match = _ACQUIRE.search(own.text) or _WITH.search(own.text)
+        match = _ACQUIRE.search(user_frame.text) or _WITH.search(user_frame.text)
         wants = match[1].strip() if match else ""
     holds = tuple(h for f in frames if f.is_user for h in _enclosing(f.file, f.line))
-    return Holds(at=own, wants=wants, holds=holds)
+    return Holds(at=user_frame, wants=wants, holds=holds)
 
 
 @lru_cache(maxsize=64)
 def _enclosing(file: str, line: int) -> tuple[str, ...]:
     """The expressions of the ``with`` blocks that this line is in the body of, innermost first."""
     lines = linecache.getlines(file)
-    if not lines or len(lines) > LONG:
+    if not lines or len(lines) > MAX_FILE_LINES:
         return ()
     try:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
         return ()
-    return tuple(reversed(list(_blocks(tree, line))))
+    return tuple(reversed(list(_with_blocks_around(tree, line))))
 
 
-def _blocks(tree: ast.AST, line: int) -> Iterator[str]:
+def _with_blocks_around(tree: ast.AST, line: int) -> Iterator[str]:
     for node in ast.iter_child_nodes(tree):
         end = getattr(node, "end_lineno", None)
         if end is None:
-            yield from _blocks(node, line)
+            yield from _with_blocks_around(node, line)
         elif node.lineno <= line <= end:  # type: ignore[attr-defined]  # it has an end
             if isinstance(node, ast.With) and node.body[0].lineno <= line:
                 yield from (ast.unparse(item.context_expr) for item in node.items)
-            yield from _blocks(node, line)
+            yield from _with_blocks_around(node, line)

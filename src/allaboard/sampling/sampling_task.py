@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-AWAITED = 2.0
+CANCEL_GRACE_S = 2.0
 """Seconds that a cancelled look gets to end its process."""
 
 
-class Looking:
+class SamplingTask:
     """Nothing is under way at first."""
 
     def __init__(self) -> None:
@@ -34,4 +34,4 @@ class Looking:
     async def over(self) -> None:
         """Comes back when what was cancelled has ended; what it raised is nobody's matter any more."""
         if self._task is not None:
-            await asyncio.wait([self._task], timeout=AWAITED)
+            await asyncio.wait([self._task], timeout=CANCEL_GRACE_S)

@@ -29,29 +29,34 @@ from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.launch import signals
 from allaboard.protocol.events import StackSampled
-from allaboard.sampling.flight_recorder_client import Recorders
-from allaboard.sampling.gil_sampler import Grips
-from allaboard.sampling.lock_owners import asks, feeds, others, threads
+from allaboard.sampling.flight_recorder_client import FlightRecorderClient
+from allaboard.sampling.gil_sampler import GilSampler
+from allaboard.sampling.lock_owners import (
+    awaits_external_answer,
+    is_feeding_generator,
+    other_user_frames,
+    lock_holds,
+)
 
-ANSWER = 0.5
+FAULTHANDLER_TIMEOUT_S = 0.5
 """Seconds that a process gets to write its stacks."""
-COMMAND = 120
+MAX_COMMAND_LENGTH = 120
 """Characters of a child's command that are kept."""
-ENDED = "it has ended, and nobody has asked how"
+ENDED_UNREAPED = "it has ended, and nobody has asked how"
 _HELPER = "multiprocessing.resource_tracker"
 """A child that every program with processes of its own has, and that answers nothing."""
-SPY = 5.0
+PYSPY_TIMEOUT_S = 5.0
 """Seconds that py-spy gets, ..."""
-AGAIN = 0.02
+EXIT_POLL_S = 0.02
 """... and between two looks whether it has ended, where the kernel does not tell it."""
 
 
-async def look(
+async def sample_stack(
     pid: int,
     box: OpenBox | None,
     now: float,
-    grips: Grips | None = None,
-    recorders: Recorders | None = None,
+    grips: GilSampler | None = None,
+    recorders: FlightRecorderClient | None = None,
 ) -> StackSampled:
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
     be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
@@ -63,7 +68,7 @@ async def look(
     frames = with_source(stacks[0])
     at_lock = classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
     beside = [with_source(s) for s in stacks[1:]]
-    fed_by = next((s for s in beside if feeds(s)), ())
+    fed_by = next((s for s in beside if is_feeding_generator(s)), ())
     return StackSampled(
         pid=pid,
         at=now,
@@ -72,21 +77,21 @@ async def look(
         cpu=sum(s.cpu_s for s in below.values()) + (own.cpu_s if own is not None else 0.0),
         io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
-        children=_awaited(pid, frames, below),
-        stopped=stopped(below),
-        threads=threads([frames, *beside]) if at_lock else (),
-        others=others([frames, *beside]) if at_lock else (),
+        children=_awaited_children(pid, frames, below),
+        stopped=stopped_children(below),
+        threads=lock_holds([frames, *beside]) if at_lock else (),
+        others=other_user_frames([frames, *beside]) if at_lock else (),
         blocked=describe_blocked_syscall(pid) if own is not None and own.state == "D" else "",
         grip=_with_source(held) if held is not None else None,
         fed_by=fed_by,
-        asks=at_lock and any(map(asks, beside)),
+        asks=at_lock and any(map(awaits_external_answer, beside)),
         recorded=await recorders.look(box, now)
         if recorders is not None and box is not None
         else (),
     )
 
 
-def stopped(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
+def stopped_children(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
     """Those of these processes that are stopped; not those that a debugger holds, as py-spy does."""
     return tuple(pid for pid, seen in below.items() if seen.state == "T")[:8]
 
@@ -96,13 +101,13 @@ async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]
     last: faulthandler walks frames that change meanwhile, which has crashed processes
     (python/cpython#116008); py-spy only reads."""
     running = proc.is_on_cpu(pid)
-    asked = await _ask(box) if box is not None and not running else []
+    asked = await _ask_faulthandler(box) if box is not None and not running else []
     if not asked:
-        output, _ = await _dump(pid)
+        output, _ = await _run_pyspy(pid)
         if main := parse_pyspy(output, pid):
             others = (t.frames for t in parse_spied(output) if t.tid != pid)
             return [main, *(f for f in others if f != main)], "py-spy"
-        asked = await _ask(box) if box is not None and running else []
+        asked = await _ask_faulthandler(box) if box is not None and running else []
     return (asked, "faulthandler") if asked else ([()], "py-spy")
 
 
@@ -110,7 +115,7 @@ def _with_source(held: Grip) -> Grip:
     return msgspec.structs.replace(held, frames=with_source(held.frames))
 
 
-def _awaited(
+def _awaited_children(
     pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
 ) -> tuple[tuple[int, str], ...]:
     """Its own living children with their commands, where it stands in a wait that may be for one. Of who
@@ -119,16 +124,18 @@ def _awaited(
     if at not in (Spot.CHILD, Spot.ANSWER):
         return ()
     own = {child: seen for child, seen in below.items() if seen.ppid == pid}
-    ended = [(c, ENDED) for c, seen in own.items() if seen.state == "Z" and at is Spot.ANSWER]
+    ended = [
+        (c, ENDED_UNREAPED) for c, seen in own.items() if seen.state == "Z" and at is Spot.ANSWER
+    ]
     live = [
-        (c, " ".join(proc.command_line(c))[:COMMAND])
+        (c, " ".join(proc.command_line(c))[:MAX_COMMAND_LENGTH])
         for c, seen in own.items()
         if seen.state != "Z"
     ]
     return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
 
 
-async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
+async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
     """Asks the process by its private signal for the stacks of its threads, the main one first. Empty
     where the handler or the file is not ours any more (an exec, a program that closes all its files), or
     where no answer comes."""
@@ -152,7 +159,7 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
     except OSError:
         return []
     try:
-        text = await _answer(box.stacks)
+        text = await _read_finished_dump(box.stacks)
     except OSError:  # the job ended meanwhile, and its folder is gone
         return []
     box.dumped += len(text.encode(errors="replace"))
@@ -160,10 +167,10 @@ async def _ask(box: OpenBox) -> list[tuple[Frame, ...]]:
     return [main, *(f for f in parse_threads(text).values() if f != main)] if main else []
 
 
-async def _answer(file: Path) -> str:
+async def _read_finished_dump(file: Path) -> str:
     """The dump, once it has stopped growing."""
     size = 0
-    for _ in range(int(ANSWER / 0.02)):
+    for _ in range(int(FAULTHANDLER_TIMEOUT_S / 0.02)):
         await asyncio.sleep(0.02)
         grown = file.stat().st_size
         if grown and grown == size:
@@ -172,27 +179,27 @@ async def _answer(file: Path) -> str:
     return file.read_text(errors="replace")
 
 
-async def spy(pid: int) -> tuple[tuple[Frame, ...], str]:
+async def spy_main_thread(pid: int) -> tuple[tuple[Frame, ...], str]:
     """The main thread's frames by py-spy, without pausing the process; or none, and why."""
-    output, trouble = await _dump(pid)
+    output, trouble = await _run_pyspy(pid)
     frames = parse_pyspy(output, pid)
     return frames, "" if frames else trouble or "py-spy: no Python frames"
 
 
 async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
     """All its Python threads by py-spy, without pausing the process; () where they are not to be had."""
-    return parse_spied((await _dump(pid))[0])
+    return parse_spied((await _run_pyspy(pid))[0])
 
 
-async def _dump(pid: int) -> tuple[bytes, str]:
+async def _run_pyspy(pid: int) -> tuple[bytes, str]:
     """What py-spy prints of this process, and what is wrong where it prints nothing."""
     program = spy_program()
     if program is None:
         return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
     with (
-        _file() as output,
-        _file() as errors,
+        _nameless_file() as output,
+        _nameless_file() as errors,
     ):
         # Not through asyncio: of a wait that is called off it says that somebody else has reaped the child.
         try:
@@ -202,14 +209,14 @@ async def _dump(pid: int) -> tuple[bytes, str]:
         except OSError as error:
             return b"", f"py-spy: {error.strerror}"
         try:
-            await asyncio.wait_for(_ended(process), SPY)
+            await asyncio.wait_for(_wait_for_exit(process), PYSPY_TIMEOUT_S)
         except TimeoutError:
-            return b"", f"py-spy gave no answer in {SPY:g} s"
+            return b"", f"py-spy gave no answer in {PYSPY_TIMEOUT_S:g} s"
         finally:
             # Also where the job has ended, and nobody wants to know any more.
             if process.poll() is None:
                 process.kill()
-                await _ended(process)
+                await _wait_for_exit(process)
                 process.wait()
         output.seek(0)
         errors.seek(0)
@@ -217,14 +224,14 @@ async def _dump(pid: int) -> tuple[bytes, str]:
         return output.read(), f"py-spy: {said[0]}" if said else ""
 
 
-def _file() -> IO[bytes]:
+def _nameless_file() -> IO[bytes]:
     """A file without a name, in memory where this Python can make one."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("py-spy"), "w+b")
     return tempfile.TemporaryFile()
 
 
-async def _ended(child: subprocess.Popen[bytes]) -> None:
+async def _wait_for_exit(child: subprocess.Popen[bytes]) -> None:
     """Returns once this child has ended."""
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
@@ -232,7 +239,7 @@ async def _ended(child: subprocess.Popen[bytes]) -> None:
         process = pidfd.open_process(child.pid)
     except OSError:  # a kernel, or a sandbox, without that
         while child.poll() is None:
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(EXIT_POLL_S)
         return
     loop.add_reader(process, over.set)
     try:

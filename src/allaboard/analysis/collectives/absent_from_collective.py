@@ -1,4 +1,4 @@
-"""For whom a collective's timeout ran out: who had made fewer calls of its group than those that gave up."""
+"""Members that were absent from a collective that timed out: they had made fewer calls of its group."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from allaboard.facts.memo import cached_per_view
 
 AbsentFromCall = tuple[tuple[Member, ...], tuple[str, int], int]
 _TIMED_OUT = re.compile(r"(?<!connection )tim(ed|e) ?out", re.IGNORECASE)
-"""Not what TCP says of a link: `Read error [10.0.0.2]: Connection timed out`."""
+"""A timeout of the framework, not one of TCP on a link: `Read error [10.0.0.2]: Connection timed out`."""
 
 
 def has_timed_out(member: Member) -> bool:
-    """Whether what ended this member says that it has waited for too long."""
+    """Return True if the member ended with a message that it had waited too long."""
     reason = member.raised.message if member.raised is not None else ""
     if not reason and member.exit is not None:
         reason = member.exit.last_line
@@ -26,7 +26,7 @@ def has_timed_out(member: Member) -> bool:
 
 @cached_per_view
 def members_that_lost_a_peer(view: JobView) -> tuple[Member, ...]:
-    """The members whose failure says no more than that a peer was lost; an evaluator has none."""
+    """Return the members whose failure shows only that they lost a peer; an evaluator has no peers."""
     return tuple(
         m
         for m in view.members
@@ -35,7 +35,7 @@ def members_that_lost_a_peer(view: JobView) -> tuple[Member, ...]:
 
 
 def members_to_sample(view: JobView) -> tuple[Member, ...]:
-    """Who had not come, and lives, and of whom nobody knows where it was."""
+    """Return the live members that were absent from the call and have no stack sample yet."""
     return tuple(
         m
         for m in find_absent_from_call(view, members_that_lost_a_peer(view))[0]
@@ -44,8 +44,11 @@ def members_to_sample(view: JobView) -> tuple[Member, ...]:
 
 
 def find_absent_from_call(view: JobView, lost: Sequence[Member]) -> AbsentFromCall:
-    """The members that had not come to the call in which these, of whom the first gave up, stood; the group,
-    and the call's number. ((), ("", 0), 0) where all had come, or not all of the group are seen."""
+    """Return the members absent from the call in which the ``lost`` ones timed out, its group and its number.
+
+    The first of ``lost`` must have failed by a timeout. Return ((), ("", 0), 0) if all members had made the
+    call, or not all members of the group are seen.
+    """
     nobody: AbsentFromCall = (), ("", 0), 0
     if not lost or not has_timed_out(min(lost, key=failed_at)):
         return nobody

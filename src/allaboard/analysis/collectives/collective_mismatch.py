@@ -1,4 +1,4 @@
-"""In what the calls of a group differ, and how that is told: who called what, and where."""
+"""How the calls of a group differ, and the claims about it: which rank called what, and where."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from allaboard.facts.samples import called, job, signature, stalled
 
 
 class MismatchKind(StrEnum):
-    """What differs, the first that applies."""
+    """What differs between two calls; the first that applies counts."""
 
     OP = "operation"
     ROOT = "root"
@@ -29,7 +29,7 @@ class MismatchKind(StrEnum):
 
 
 def mismatch_kind(difference: CallDifference) -> MismatchKind:
-    """In what the odd ones' call differs from the others'."""
+    """Return in what the outliers' call differs from the expected one."""
     outlier, expected = difference.outlier_call, difference.expected_call
     if (
         outlier.op != expected.op
@@ -45,13 +45,16 @@ def mismatch_kind(difference: CallDifference) -> MismatchKind:
 
 
 def are_different_models(left_call: Signature, right_call: Signature) -> bool:
-    """Whether these are backwards of two DDP models: DDP itself sees, when it is made, that a model has as
-    many parameters on all ranks."""
+    """Return True if these are backward passes of two different DDP models.
+
+    DDP itself checks at construction that a model has equally many parameters on all ranks, so a different
+    number of elements means another model.
+    """
     return left_call.op == right_call.op == DDP and left_call.elements != right_call.elements
 
 
 def find_mismatches(view: JobView, mismatch: MismatchKind) -> Iterator[CallDifference]:
-    """Every difference of this kind that no rank still on its way can change."""
+    """Yield every difference of this kind that no rank still on its way can change."""
     return (d for d in find_differences(view) if d.complete and mismatch_kind(d) is mismatch)
 
 
@@ -63,20 +66,22 @@ def argument_mismatch_claims(
     *,
     noun: str = "",
 ) -> Iterator[Claim]:
-    """A claim for each call to which some ranks passed another ``value`` ("int32") than the others;
-    ``noun`` follows the value of the odd ones ("6 elements")."""
+    """Yield a claim for each call to which some ranks passed another ``value`` ("int32") than the others.
+
+    ``noun`` follows the outliers' value in the sentence ("6 elements").
+    """
     for difference in find_mismatches(view, mismatch):
         outlier_did = f"passed {value(difference.outlier_call)}{noun}"
         yield mismatch_claim(view, difference, outlier_did, value(difference.expected_call), fix)
 
 
 def example_one_of_three(majority_call: Signature, outlier_call: Signature) -> JobView:
-    """A view for rules' examples: the middle one of three ranks called ``odd``."""
+    """Return a view for rules' examples: the middle one of three ranks made the outlier call."""
     return job(called(0, majority_call), called(1, outlier_call), called(2, majority_call))
 
 
 def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Mapping[str, JobView]:
-    """Views for rules' examples in which this difference is not there, or not yet known."""
+    """Return views for rules' examples in which this difference does not exist, or is not yet known."""
     return {
         "the same": stalled(*(called(r, majority_call) for r in range(3))),
         "another operation": example_one_of_three(majority_call, signature("barrier", dtype="")),
@@ -91,8 +96,7 @@ def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Ma
 def mismatch_claim(
     view: JobView, difference: CallDifference, outlier_did: str, majority_did: str, fix: str
 ) -> Claim:
-    """The certain claim that the odd ones ``did`` something ("passed int32") where the others did
-    something else."""
+    """Return the certain claim that the outliers did something ("passed int32") and the majority another thing."""
     if difference.majority_call is not None:
         subject, majority = names(difference.outliers), "the others"
     else:
@@ -120,7 +124,7 @@ def _ranks_of_call(difference: CallDifference, call: Signature) -> str:
 
 
 def mismatch_evidence(difference: CallDifference, view: JobView) -> tuple[Evidence, ...]:
-    """Who called what: the evidence that every finding about an order carries."""
+    """Return which ranks called what: the evidence that every finding about an order of calls carries."""
     ranks_by_call: dict[str, list[int]] = defaultdict(list)
     for member, call in difference.calls:
         location = f" at {call.site}" if call.site is not None else ""
@@ -133,7 +137,7 @@ def mismatch_evidence(difference: CallDifference, view: JobView) -> tuple[Eviden
 
 
 def describe_group(view: JobView, key: GroupKey) -> str:
-    """A group as a person would point at it: by its ranks."""
+    """Return how a person would point at a group: "the default group", or "the group of ranks 0, 1"."""
     state = next((s for m in view.members for s in m.groups if s.key == key), None)
     if state is None or not state.ranks:
         return f"group {key[0]}"
@@ -144,7 +148,7 @@ def describe_group(view: JobView, key: GroupKey) -> str:
 
 
 def mismatch_sites(difference: CallDifference) -> str:
-    """Both places, for the line that says what to do."""
+    """Return both places in the code as "a.py:3 with b.py:7", for the line that says what to do."""
     places = [
         s.site for s in (difference.outlier_call, difference.expected_call) if s.site is not None
     ]
@@ -152,7 +156,7 @@ def mismatch_sites(difference: CallDifference) -> str:
 
 
 def mismatch_since(difference: CallDifference) -> float | None:
-    """When the first of the odd ones made that call (s), where it is its last."""
+    """Return the time at which the first of the outliers made that call (s); None if it is nobody's last call."""
     times = [
         s.since
         for m in difference.outliers

@@ -1,7 +1,7 @@
-"""Whether the ranks of a group called the same collectives in the same order, and where they first differ.
+"""The first call of a group at which its ranks did not call the same collective.
 
-Every rank keeps a rolling digest of its calls in each group. Two that differ at one number prove that the
-calls differed there or before; the traces of the members then show where.
+Every rank keeps a rolling digest of its calls in each group. Two digests that differ at one number prove that
+the calls differed there or before; the traces of the members then show where.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from allaboard.facts.memo import cached_per_view
 
 GroupKey = tuple[str, int]
 MAX_TRACED_MEMBERS = 64
-"""Members whose last calls are asked for at once."""
+"""Members whose last calls are requested at once."""
 
 
 class CallDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """The first call of a group in which its ranks differ.
-
-    ``number`` is the call's in the group, 0 where it is not known any more; ``calls`` who called what
-    there; ``usual`` what more than half of the group called, None where there is no such half; ``odd``
-    those that called something else, all where there is no half. ``complete``: no rank that has not
-    got there yet can change that.
-    """
+    """The first call of a group in which its ranks differ."""
 
     group: GroupKey
+    """Name of the group, and the round of init that made it."""
     number: int
+    """Number of the call in the group, from 1; 0 if it is not known any more."""
     calls: tuple[tuple[Member, Signature], ...]
+    """Which member called what there, as far as known."""
     majority_call: Signature | None
+    """What more than half of the group called, or None."""
     outliers: tuple[Member, ...]
+    """Members that called something else; all members if there is no majority."""
     complete: bool
+    """True if no rank that has yet to make this call can change the verdict."""
 
     @property
     def outlier_call(self) -> Signature:
-        """What the odd ones called; where all are odd, the last of them."""
+        """Return what the outliers called; if all members are outliers, what the last of them called."""
         outlier_keys = {m.called for m in self.outliers}
         return next(s for m, s in reversed(self.calls) if m.called in outlier_keys)
 
     @property
     def expected_call(self) -> Signature:
-        """What the others called."""
+        """Return what the other members called."""
         return self.majority_call or next(
             s for _, s in self.calls if s.required != self.outlier_call.required
         )
@@ -52,13 +52,13 @@ class CallDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 @cached_per_view
 def diverged_groups(view: JobView) -> dict[GroupKey, int]:
-    """The groups in which digests differ, each with a number at which they do."""
+    """Return the groups in which the digests of calls differ, each with a number at which they do."""
     return _find_diverged(view, lambda state: state.marks)
 
 
 @cached_per_view
 def groups_with_diverged_sites(view: JobView) -> dict[GroupKey, int]:
-    """The groups in which the places of the calls differ, as far as the calls themselves do not."""
+    """Return the groups in which only the places of the calls differ, not the calls themselves."""
     calls = diverged_groups(view)
     return {
         k: n for k, n in _find_diverged(view, lambda state: state.paths).items() if k not in calls
@@ -74,7 +74,7 @@ def _find_diverged(
     for member in view.members:
         for state in member.groups:
             if state.size == 1:
-                continue  # a group of its own, of a name that any rank may give
+                continue  # a group of one rank; several ranks may use the same name for such a group
             state_marks = marks(state)
             fingerprint = state.name, state.round, state.unordered, state_marks
             if fingerprint in compared:
@@ -94,8 +94,10 @@ RankStates = list[tuple[Member, GroupState]]
 def traces_of_diverged_sites(
     view: JobView,
 ) -> Iterator[tuple[GroupKey, list[tuple[Member, GroupState, Traced | None]]]]:
-    """The ranks of those groups in which only places differ, with their last calls where they are known; of
-    many ranks those that tell."""
+    """Yield the ranks of each group in which only places differ, with their last calls if they are known.
+
+    Of a large group, yield only the ranks that prove something (`_select_telling_ranks`).
+    """
     for key in groups_with_diverged_sites(view):
         members = [(m, s) for m in view.members if (s := _group_state(m, key)) is not None]
         if len(members) != members[0][1].size or any(s.unordered for _, s in members):
@@ -113,8 +115,11 @@ def traces_of_diverged_sites(
 
 
 def _select_telling_ranks(members: RankStates) -> RankStates:
-    """The few whose places differ from those of most, and as many of these as are read at once: who has the
-    same digest at the same number has called at the same places. None where it is not few that differ."""
+    """Return the few ranks whose call sites differ from those of most, and as many of the majority as fit.
+
+    Ranks with the same digest at the same number have made all calls at the same places, so a part of the
+    majority stands for all of it. Return [] unless only a few ranks differ.
+    """
     paths = [dict(s.paths) for _, s in members]
     shared = set.intersection(*map(set, paths))
     if not shared:
@@ -140,7 +145,7 @@ def _select_telling_ranks(members: RankStates) -> RankStates:
 
 
 def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
-    """Whose last calls have to be read, in which group, to say where its ranks differ."""
+    """Return, for each diverged group, the members whose last calls must be read to find the first difference."""
     requests = []
     for key, number in (_groups_of_failed(view) | diverged_groups(view)).items():
         known_difference = find_difference(view, key)
@@ -163,8 +168,11 @@ def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
 
 
 def _groups_of_failed(view: JobView) -> dict[GroupKey, int]:
-    """The groups of a member that failed, with its last call there: who catches what that does to the others
-    may have gone on, and does not show its call of that number any more."""
+    """Return the groups of failed members, with the number of their last call there.
+
+    A peer that catches the exception that such a failure causes may have gone on, and then does not show its
+    call of that number any more.
+    """
     caught = {s.key for m in view.members for s in m.groups if s.unordered}
     return {
         state.key: state.number
@@ -177,13 +185,13 @@ def _groups_of_failed(view: JobView) -> dict[GroupKey, int]:
 
 @cached_per_view
 def find_differences(view: JobView) -> tuple[CallDifference, ...]:
-    """Every group whose ranks are known to differ, with its first difference."""
+    """Return the first difference of every group whose ranks are known to differ."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)
     return tuple(d for key in keys if (d := find_difference(view, key)) is not None)
 
 
 def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
-    """The first difference in one group; None where none is known."""
+    """Return the first difference in one group, or None if none is known."""
     traced = []
     for member in view.members:
         state = _group_state(member, key)
@@ -209,8 +217,9 @@ def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
 
 
 def _first_diverged_number(traced: list[tuple[Traced, int]]) -> int | None:
-    """The first number at which digests differ, of each up to where its order proves something."""
-    # A digest is of all calls up to it: who has the same last one has the same before, as nearly all have.
+    """Return the first number at which digests differ; each trace counts up to where its order proves something."""
+    # A digest covers all calls up to its number, so ranks with the same last digest need no comparison. That
+    # leaves few kinds of traces even among thousands of ranks.
     kinds = {
         (t.first, t.last, end, t.calls[-1][0]): (t, end) for t, end in traced if t.calls
     }.values()

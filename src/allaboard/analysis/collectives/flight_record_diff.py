@@ -1,4 +1,4 @@
-"""The collectives that recorders kept, compared between ranks: who is behind, who did another."""
+"""Entries of PyTorch's Flight Recorder compared between ranks: who is behind, and who called something else."""
 
 from __future__ import annotations
 
@@ -9,38 +9,46 @@ import msgspec
 from allaboard.facts import Recorded, Recording
 
 SAME_SHAPE_OPS = {"all_reduce", "allreduce", "broadcast", "reduce", "reduce_scatter", "all_gather"}
-"""Operations whose inputs must be of one shape and type on all ranks. Others differ by right: the
-root of a scatter has no input, uneven gathers have one length each."""
+"""Operations whose inputs must be of one shape and type on all ranks. Others may differ: only the root of a
+scatter has an input, and uneven gathers have a length of their own on each rank."""
 
 
 class RanksBehind(msgspec.Struct, frozen=True):
-    """In ``group``, ``ahead`` have entered collective ``first`` (what it is), and ``ranks``, who are furthest
-    behind, have not; ``last`` is the last that each of them entered, None for one that never entered any."""
+    """Ranks that have not entered a collective that other ranks of the group have entered."""
 
     group: str
+    """Name of the group."""
     missed: Recorded
+    """The first collective that the ranks have missed."""
     ahead: tuple[int, ...]
+    """Ranks that have entered more collectives than those furthest behind."""
     ranks: tuple[int, ...]
+    """The ranks furthest behind."""
     last_entered: dict[int, Recorded | None]
+    """The last collective that each of ``ranks`` entered; None if it never entered any."""
 
 
 class RecordMismatch(msgspec.Struct, frozen=True):
-    """In ``group`` at one number, not all did the same. ``odd`` are those that differ from more than
-    half, all where there is no such majority; ``sides`` has one entry of each side."""
+    """A collective of a group in which not all ranks did the same."""
 
     group: str
+    """Name of the group."""
     number: int
+    """Number of the collective in the group."""
     outliers: tuple[int, ...]
+    """Ranks that differ from the majority; all ranks if there is no majority."""
     sides: tuple[tuple[tuple[int, ...], Recorded], ...]
+    """The ranks of each side with one of its entries, the largest side first."""
 
 
 def find_ranks_behind(recording: Recording) -> tuple[RanksBehind, ...]:
-    """Groups in which some have entered a collective that others have not."""
+    """Return the groups in which some ranks have entered a collective that others have not."""
     groups_behind = []
     oldest: dict[int, int] = {}
     for entry in recording.entries:
         oldest[entry.rank] = min(entry.order, oldest.get(entry.rank, entry.order))
-    # A ring that was written over may have held what it does not show.
+    # The recorder is a ring buffer. A rank whose oldest entry is not its first may have overwritten entries of
+    # a group, so its silence about a group proves nothing.
     complete_ranks = {r for r in recording.ranks if oldest.get(r, 0) == 0}
     for group, entries in _entries_by_group(recording).items():
         last_entered: dict[int, Recorded] = {}
@@ -54,8 +62,8 @@ def find_ranks_behind(recording: Recording) -> tuple[RanksBehind, ...]:
         ahead = tuple(sorted(r for r in members if reached[r] > least))
         if not ahead:
             continue
-        # The next one, or where no recorder has kept it the first after it that one has: nobody ahead is
-        # behind that.
+        # The next collective; if every recorder has overwritten it, the oldest one after it that is left.
+        # All ranks ahead have entered that one, too.
         missed = min((e for e in entries if e.number > least), key=lambda e: e.number)
         groups_behind.append(
             RanksBehind(group, missed, ahead, late, {r: last_entered.get(r) for r in late})
@@ -64,7 +72,7 @@ def find_ranks_behind(recording: Recording) -> tuple[RanksBehind, ...]:
 
 
 def find_record_mismatches(recording: Recording) -> tuple[RecordMismatch, ...]:
-    """The first number in each group at which not all did the same."""
+    """Return the first collective in each group in which not all ranks did the same."""
     mismatches = []
     for group, entries in _entries_by_group(recording).items():
         entries_at: dict[int, dict[int, Recorded]] = defaultdict(dict)
@@ -88,7 +96,7 @@ def find_record_mismatches(recording: Recording) -> tuple[RecordMismatch, ...]:
 
 
 def describe_recorded(entry: Recorded) -> str:
-    """The collective as a person would write it: ``all_reduce([4] Float)``."""
+    """Return the collective as a person would write it: "all_reduce([4] Float)"."""
     tensors = ", ".join(
         f"{list(size)} {dtype}".strip()
         for size, dtype in zip(entry.sizes, (*entry.dtypes, *[""] * len(entry.sizes)), strict=False)
@@ -97,7 +105,7 @@ def describe_recorded(entry: Recorded) -> str:
 
 
 def recorded_location(entry: Recorded) -> str:
-    """The user's own line, where the recorder kept frames."""
+    """Return " at FILE:LINE in FUNCTION" of the user's own code; "" if the recorder kept no frames."""
     user = next((f for f in entry.frames if f.is_user), None)
     return f" at {user}" if user is not None else ""
 

@@ -1,4 +1,4 @@
-"""Members that wait for each other round in a circle, each in a call of another group."""
+"""Cycles of members that wait for each other, each in a call of another group."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ GroupKey = tuple[str, int]
 GroupCall = tuple[GroupKey, int]
 """One call of a group, by its number there."""
 AwaitedCalls = dict[GroupCall, dict[GroupCall, Member]]
-"""Which call waits for which others, each with the first of the members in it that have yet to come."""
+"""The calls that each call waits for, each with the first member inside it that has yet to make the waiting call."""
 
 
 def find_group_cycle(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
-    """Some of those who wait, in calls of different groups, of whom each has yet to make the call that the
-    one before it is in, and the first the call of the last; () where there are none. Two where two do."""
+    """Return waiting members that form a cycle, in calls of different groups; () if there is none.
+
+    Each member has yet to make the call that the one before it is in, and the first the call of the last. A
+    cycle of two members is preferred.
+    """
     awaits = _find_awaited_calls(waiting)
     for call, awaited_calls in awaits.items():
         for awaited_call, member in awaited_calls.items():
@@ -28,7 +31,7 @@ def find_group_cycle(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _start_at_lowest_rank(cycle: list[Member]) -> tuple[Member, ...]:
-    """The same circle, begun with its first rank."""
+    """Return the same cycle, rotated so that it begins with its lowest rank."""
     lowest = min(range(len(cycle)), key=lambda n: cycle[n].who.rank, default=0)
     return (*cycle[lowest:], *cycle[:lowest])
 
@@ -58,7 +61,11 @@ def _find_awaited_calls(waiting: tuple[Member, ...]) -> AwaitedCalls:
 
 
 def _find_cycle(awaits: AwaitedCalls) -> list[GroupCall]:
-    """Calls of which each waits for the next, and the last for the first; each call is gone through once."""
+    """Return calls of which each waits for the next, and the last for the first; [] if there is no cycle.
+
+    This is a depth-first search that visits each call once; it keeps its own stack, since thousands of groups
+    could exceed Python's recursion limit.
+    """
     done: set[GroupCall] = set()
     for start in awaits:
         path = [start] if start not in done else []
@@ -77,7 +84,7 @@ def _find_cycle(awaits: AwaitedCalls) -> list[GroupCall]:
 
 
 def entered_group(member: Member) -> GroupState | None:
-    """The group whose call it is in; None where it is in none that is counted."""
+    """Return the group whose call the member is in; None if it is in no counted call."""
     op = member.op
     if op is None or not op.position:
         return None
@@ -86,5 +93,5 @@ def entered_group(member: Member) -> GroupState | None:
 
 
 def calls_made_in(member: Member, key: GroupKey) -> int:
-    """How many calls it has made in this group."""
+    """Return how many calls the member has made in this group."""
     return next((s.number for s in member.groups if s.key == key), 0)

@@ -1,4 +1,4 @@
-"""What PyTorch's own recorders kept of the members' collectives, while the job stands."""
+"""Entries of PyTorch's Flight Recorder of live members, read while the job makes no progress."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from allaboard.facts import JobView, Member, Recording
 from allaboard.facts.memo import cached_per_view
 
 COMPILED_OPERATION_FILE = "torch/_ops.py"
-"""Where a compiled graph calls its operations."""
+"""File of PyTorch in which a compiled graph calls its operations."""
 
 
 def is_in_compiled_operation(member: Member) -> bool:
-    """Whether it is in an operation of a graph that calls collectives: only who has such graphs has a
-    recorder that answers."""
+    """Return True if the member is in an operation of a compiled graph that calls collectives.
+
+    The recorder of a member has entries only if its graphs call collectives.
+    """
     frames = member.stack.frames if member.stack is not None else ()
     return bool(member.recorded and frames) and frames[0].file.endswith(COMPILED_OPERATION_FILE)
 
 
 @cached_per_view
 def live_record_mismatches(view: JobView) -> tuple[RecordMismatch, ...]:
-    """The first number in each group at which not all of those who stand now did the same."""
+    """Return the first collective in each group in which not all live members did the same."""
     recorded_members = [m for m in view.alive if m.recorded and m.who.rank >= 0]
     entries = tuple(
         msgspec.structs.replace(r, rank=m.who.rank) for m in recorded_members for r in m.recorded

@@ -1,9 +1,9 @@
-"""The words of NCCL's watchdogs, compared between ranks: who did not come, who is behind, who called another
-collective, or that all were there. Pure.
+"""Reports of NCCL's watchdogs compared between ranks.
 
-A watchdog speaks where a collective was not over in time. Numbers count one group's collectives from 1,
-as ProcessGroupNCCL does (``seqCollective_``); enqueued means that the rank's Python has called it, completed
-that its GPU is through with it.
+They show who never called a collective, who is behind, who called another collective, or that all were waiting.
+A watchdog reports a collective that was not finished in time. Numbers count one group's collectives from 1, as
+ProcessGroupNCCL does (``seqCollective_``). "Enqueued" means that the rank's Python has called the collective,
+"completed" that its GPU has finished it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from allaboard.facts import Certainty, Overdue, Watchdogs
 from allaboard.facts.memo import cached_per_view
 
 OWN_NUMBER_PREFIX = "id "
-"""What begins the name of a group of which only a rank's own number is told: older releases wrote no other,
-and where not all ranks make all groups it is not the same on all."""
+"""Prefix of the name of a group that is known only by a rank's own number for it. Older releases of PyTorch write
+no other name, and the number differs between ranks if not all ranks make all groups."""
 EQUAL_SIZE_OPS = {
     "ALLREDUCE",
     "BROADCAST",
@@ -26,41 +26,47 @@ EQUAL_SIZE_OPS = {
     "_ALLGATHER_BASE",
     "BARRIER",
 }
-"""Operations of which each rank gives and gets as many elements as its peers; lists may be uneven."""
+"""Operations in which each rank passes and receives as many elements as its peers; lists may be uneven."""
 POINT_TO_POINT_OPS = {"SEND", "RECV", "COALESCED", "UNKNOWN"}
-"""What two ranks do; the others' numbers say nothing about it."""
+"""Operations between two ranks; the numbers of the other ranks prove nothing about them."""
 
 
 class LateRanks(msgspec.Struct, frozen=True):
-    """``ranks`` never called the collective that ``waiting`` waited for, or, where ``called``, did not get
-    through an earlier one that the others have completed. ``first`` is one of those that waited, ``last``
-    what the first of ``ranks`` wrote."""
+    """Ranks for which the others waited."""
 
     ranks: tuple[int, ...]
+    """The late ranks."""
     waiting: tuple[int, ...]
+    """Ranks that waited for them."""
     waiting_report: Overdue
+    """Report of one of the waiting ranks."""
     late_report: Overdue
+    """Report of the first of the late ranks."""
     was_called: bool
+    """False if the late ranks never called the collective; True if they called it, but did not finish it."""
 
 
 class UnequalCalls(msgspec.Struct, frozen=True):
-    """At one number not all called the same: one entry of each side, the largest first; ``odd`` are those
-    that differ from more than half, all where there is no such majority."""
+    """A collective of a group in which not all ranks called the same operation."""
 
     sides: tuple[tuple[tuple[int, ...], Overdue], ...]
+    """The ranks of each side with one of its reports, the largest side first."""
     outliers: tuple[int, ...]
+    """Ranks that differ from the majority; all ranks if there is no majority."""
 
 
 class AllWaiting(msgspec.Struct, frozen=True):
-    """All ``ranks`` of which anything is known waited in the same collective: nobody of them is missing."""
+    """A group of which all known ranks waited in the same collective, so that none of them was missing."""
 
     ranks: tuple[int, ...]
+    """All ranks of the group that reported."""
     report: Overdue
+    """Report of one of them."""
 
 
 @cached_per_view
 def compare_watchdogs(watchdogs: Watchdogs) -> tuple[LateRanks | UnequalCalls | AllWaiting, ...]:
-    """One verdict a group, where its words allow one."""
+    """Return a verdict on each group whose reports allow one."""
     groups: dict[str, list[Overdue]] = defaultdict(list)
     for report in sorted(watchdogs.words, key=lambda o: o.rank):
         if report.rank >= 0:
@@ -104,7 +110,7 @@ def _find_unequal_calls(waiting: list[Overdue]) -> UnequalCalls | None:
 
 
 def _find_absent(reports: list[Overdue], waiting: list[Overdue]) -> LateRanks | None:
-    """Who never called what others wait for, and of those who is furthest behind."""
+    """Return the ranks that never called what others wait for; of several, those furthest behind."""
     number = max(o.number for o in waiting)
     late = [o for o in reports if not o.number and o.enqueued < number]
     if not late:
@@ -123,7 +129,7 @@ def _find_absent(reports: list[Overdue], waiting: list[Overdue]) -> LateRanks | 
 
 
 def _find_unfinished(waiting: list[Overdue]) -> LateRanks | None:
-    """Whose GPU is not through with what the others' have completed."""
+    """Return the ranks whose GPUs have not finished what the GPUs of all others have completed."""
     least = min(o.number for o in waiting)
     ahead = [o for o in waiting if o.completed >= least]
     late = [o for o in waiting if o.number == least]
@@ -133,7 +139,10 @@ def _find_unfinished(waiting: list[Overdue]) -> LateRanks | None:
 
 
 def _find_all_waiting(reports: list[Overdue], waiting: list[Overdue]) -> AllWaiting | None:
-    """Only where no number is left out within the group: who wrote nothing may be the one that is missing."""
+    """Return that all ranks waited in the same collective, or None.
+
+    This requires a report of every rank of the group: a rank without a report may be the missing one.
+    """
     numbers = {o.number for o in waiting}
     members = sorted(o.member for o in waiting)
     if len(numbers) > 1 or len(waiting) < len(reports) or members != list(range(len(members))):
@@ -142,13 +151,15 @@ def _find_all_waiting(reports: list[Overdue], waiting: list[Overdue]) -> AllWait
 
 
 def watchdog_certainty(report: Overdue) -> Certainty:
-    """What the words prove: only a group's global name makes them those of one group."""
+    """Return how certain a verdict is: only a global name of the group proves that all reports are about it."""
     return Certainty.LIKELY if report.group.startswith(OWN_NUMBER_PREFIX) else Certainty.CERTAIN
 
 
 def describe_overdue(report: Overdue) -> str:
-    """The collective as a person would write it: ``ALLREDUCE of 1024 elements``; with what came out, where
-    that is another number."""
+    """Return the collective as a person would write it: "ALLREDUCE of 1024 elements".
+
+    The number of elements of the output follows if it differs.
+    """
     into, out = report.elements
     return f"{report.op} of {into} elements" + (f" into {out}" if out != into else "")
 

@@ -1,4 +1,4 @@
-"""Messages between two ranks that somebody waits for, and on whom all of those wait in the end."""
+"""Point-to-point messages that members wait for, and the members on whom all of them wait in the end."""
 
 from __future__ import annotations
 
@@ -11,31 +11,37 @@ from allaboard.facts import Member
 _MESSAGE_NAME = re.compile(
     r"(?:Work\.wait for i)?(?P<way>recv|send) (?:from|to) rank (?P<peer>\d+)(?P<tag>, tag \d+)?"
 )
-"""How the probe calls one: a call that blocks, or the wait for one that is under way."""
+"""Name that the probe gives to a message: a blocking call, or the wait for an asynchronous one."""
 
 
 class Message(NamedTuple):
-    """``way`` is "recv" or "send", ``peer`` the rank of the other side."""
+    """One side of a message between two ranks."""
 
     direction: str
+    """"recv" or "send"."""
     peer: int
+    """Rank of the other side."""
     tag: str
+    """Tag as the probe writes it (", tag 3"); "" if there is none."""
 
     def can_answer(self, peer_message: Message) -> bool:
-        """Whether the two may be the sides of one message, going by way and tag."""
+        """Return True if the two may be the two sides of one message, judged by direction and tag."""
         return self.direction != peer_message.direction and self.tag == peer_message.tag
 
 
 def parse_message(name: str) -> Message | None:
-    """The message that an operation of this name is; None where it is none, or its other side is not said."""
+    """Return the message that an operation of this name exchanges; None if it is none, or names no peer."""
     match = _MESSAGE_NAME.fullmatch(name)
     return Message(match["way"], int(match["peer"]), match["tag"] or "") if match else None
 
 
 def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
-    """Those of the waiting on whom all others wait in the end: in a circle each waits for a message of the
-    next, or one of two waits for the other's message, which is in a call that both must make. Nobody else can
-    end their wait. () where there is none, or more than one, or nobody else waits."""
+    """Return the waiting members on whom all others wait in the end, since nobody else can end their wait.
+
+    They form a cycle in which each waits for a message of the next; or they are two, of which one waits for the
+    other's message, and the other is in a call that both must make. Return () if there is no such knot or more
+    than one, or if nobody else waits.
+    """
     ranks = {m.who.rank: m for m in waiting}
     messaging = {r: m for r, m in ranks.items() if _awaited_peer(m) is not None}
     if len(ranks) < len(waiting):
@@ -51,7 +57,7 @@ def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _awaited_peer(member: Member) -> int | None:
-    """The rank of whose side of a message this member waits, in its main thread."""
+    """Return the rank that must do its side of the message for which the member's main thread waits, or None."""
     awaited_message = (
         parse_message(member.op.name) if member.op is not None and not member.op.beside else None
     )
@@ -59,8 +65,10 @@ def _awaited_peer(member: Member) -> int | None:
 
 
 def _end_of_chain(ranks: dict[int, Member], start: int) -> frozenset[int]:
-    """The circle to which the chain of who asks whom leads from here, or its last two; empty where it leads
-    to somebody of whom nothing is known."""
+    """Follow the chain of awaited peers from ``start``; return the cycle at its end, or its last two ranks.
+
+    Return an empty set if the chain leads to a rank of which nothing is known.
+    """
     path = [start]
     while True:
         rank = path[-1]
@@ -80,6 +88,6 @@ def _end_of_chain(ranks: dict[int, Member], start: int) -> frozenset[int]:
 
 
 def _waits_for_any_of(member: Member, required_ranks: frozenset[int] | set[int]) -> bool:
-    """Whether it is in a call of a group that one of these must make too."""
+    """Return True if the member is in a call of a group that one of these ranks must make too."""
     group = entered_group(member)
     return group is not None and not required_ranks.isdisjoint(group.ranks)

@@ -1,5 +1,7 @@
-"""Advice for where a rank has ended, or is through, and others still wait: they may be where only some ranks
-come to, as in an evaluation, a prediction or a sharded model's save after the training."""
+"""Advice about code that only some ranks reach, such as an evaluation, a prediction or a sharded model's save.
+
+It applies if a rank has ended or is finished while others still wait there.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,18 @@ from allaboard.facts import Frame, Member
 
 
 def user_frame_of(member: Member) -> Frame | None:
-    """The line of the user's code at which it raised, or else is."""
+    """Return the line of the user's code at which the member raised, or else is now; None if not known."""
     if member.raised is not None:
         return member.raised.where
     return member.stack.user if member.stack is not None else None
 
 
 def rank_conditional_hint(ended_member: Member, waiting: Iterable[Member]) -> str:
-    """What to look at beside numbers of steps, where one of the others has made no more of them than the one
-    that is gone; else "": that one has left out a step."""
+    """Return the hint to look at the line at which a waiting member is, if only some ranks reach it.
+
+    It applies if that member has done as many steps as the ended one. Return "" otherwise: then the ended
+    member has skipped a step.
+    """
     for member in waiting:
         user_frame = user_frame_of(member) if member.step == ended_member.step else None
         if user_frame is not None:

@@ -1,8 +1,8 @@
-"""Two calls of one signature that some ranks made in the other order: told from the places of the calls.
+"""Two calls of one signature that some ranks made in the other order, found by the places of the calls.
 
-The calls agree in all that can be compared, so nobody hangs, and the sums are those of two different
-tensors. Another line alone proves nothing (`if rank == 0` may call at a line of its own); two lines that
-cross over do: here ranks called at a and then b, there others at b and then a.
+The calls agree in all that can be compared, so nobody hangs, but each sum mixes two different tensors. A
+different line alone proves nothing (`if rank == 0` may call at a line of its own). Two lines that cross over
+do: some ranks called at a and then at b, others at b and then at a.
 """
 
 from __future__ import annotations
@@ -18,33 +18,41 @@ from allaboard.analysis.identity_cache import remembered
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
 
 MAX_SWAP_DISTANCE = 8
-"""Calls between which two may be swapped."""
+"""Largest distance, in calls, between two calls that are looked at as swapped."""
 MIN_REGULAR_REPEATS = 8
-"""Earlier repetitions, in one order on all ranks, after which a crossing leaves no other reading."""
+"""Repetitions in one order on all ranks after which a crossing allows no other explanation."""
 MIN_CROSSINGS = 3
-"""Crossings of the same ranks that make it likely where no repetition shows the right order."""
+"""Crossings of the same ranks that make a swap likely if no repetition shows the right order."""
 
 
 class Swap(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls ``number`` and ``then`` of a group: ``odd`` made them in the other order; ``first`` and
-    ``second`` are the calls in the order of the others; all ranks kept it ``kept`` times."""
+    """Two calls of a group that some ranks made in the other order."""
 
     group: GroupKey
+    """Name of the group, and the round of init that made it."""
     number: int
+    """Number of the earlier call in the group."""
     second_number: int
+    """Number of the later call."""
     first: Signature
+    """The call that the majority made first."""
     second: Signature
+    """The call that the majority made second."""
     outliers: tuple[Member, ...]
+    """Members that made the two calls in the other order."""
     majority: tuple[Member, ...]
+    """All other members of the group."""
     repeats: int
+    """How often all ranks made the two calls in the majority's order."""
 
     @property
     def is_proven(self) -> bool:
+        """Return True if the order was repeated often enough to exclude any other explanation."""
         return self.repeats >= MIN_REGULAR_REPEATS
 
 
 def find_swaps(view: JobView) -> tuple[Swap, ...]:
-    """The first pair of swapped calls in each group of which all last calls are known."""
+    """Return the first pair of swapped calls in each group of which all members' last calls are known."""
     swaps = []
     for key, ranks in traces_of_diverged_sites(view):
         traces = [t for *_, t in ranks if t is not None]
@@ -56,10 +64,10 @@ def find_swaps(view: JobView) -> tuple[Swap, ...]:
 
 
 def members_to_trace_for_swaps(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
-    """Whose last calls have to be read, in which group, to see whether calls were swapped.
+    """Return, for each group, the members whose last calls must be read to see whether calls were swapped.
 
-    Other places are no fault by themselves and may differ for ever: they are read when that is first
-    seen, once more where it had only just begun, and then each time that the calls have grown by an
+    Different places are no fault by themselves and may differ for ever. They are read when a difference is
+    first seen, once more if it had only just begun, and then each time that the number of calls has grown by an
     eighth.
     """
     requests = []
@@ -88,10 +96,12 @@ class _Crossing(msgspec.Struct, frozen=True):
 
 
 class _SwapVerdict(msgspec.Struct, frozen=True):
-    """``fresh``: places differ for the first time at the very end of what is remembered."""
+    """What the traces of a group show about swapped calls."""
 
     crossing: _Crossing | None
+    """The first pair of swapped calls, or None."""
     is_fresh: bool
+    """True if places differ for the first time at the very end of the traces."""
 
 
 @remembered(keep=8)
@@ -129,7 +139,7 @@ Row = tuple[Frame | None, ...]
 
 
 class _Window:
-    """The calls that all ranks remember: of each number, the place of each rank's."""
+    """The calls that the traces of all ranks cover: for each number, the place of each rank's call."""
 
     def __init__(self, traces: tuple[Traced, ...]) -> None:
         self.traces = traces
@@ -139,7 +149,7 @@ class _Window:
         for number in range(self.first, self.last + 1):
             calls = [t.calls[number - t.first][1] for t in self.traces]
             first_call = calls[0]
-            # Who calls the roots of a broadcast in turn differs by right; a barrier carries nothing.
+            # Calls with a root may come from a different line on each root, and a barrier carries no data.
             if first_call is None or not first_call.dtype or first_call.root >= 0:
                 continue
             if all(c is not None and c.required == first_call.required for c in calls):
@@ -185,7 +195,7 @@ class _Window:
             yield _Crossing(number, then, outliers, repeats)
 
     def _crossings(self) -> Iterator[tuple[int, int]]:
-        """Pairs of calls at two places each, where every rank is at the other place the second time."""
+        """Yield pairs of calls at the same two places, where every rank is at the other place the second time."""
         paired: set[int] = set()
         for number, row in self.rows.items():
             if number in paired or len(set(row)) != 2:
@@ -202,7 +212,7 @@ class _Window:
     def _count_repeats(
         self, first_site: Frame | None, second_site: Frame | None, distance: int
     ) -> tuple[int, int]:
-        """How often all ranks called at ``one`` and then at ``two``, and how often at only either."""
+        """Return how often all ranks called at the first and then at the second site, and how often not."""
         repeats = broken = 0
         for number, row in self.rows.items():
             if any(site != first_site for site in row):
@@ -217,8 +227,10 @@ class _Window:
     def _due_site(
         self, first_site: Frame | None, second_site: Frame | None, number: int, then: int
     ) -> Frame | None:
-        """At which of both places call ``number`` was due, where all ranks call there by turns; None where
-        they do not, or it cannot be told."""
+        """Return the site at which call ``number`` was due, if all ranks call at the two sites alternately.
+
+        Return None if they do not, or the traces do not show it.
+        """
         if first_site is None or second_site is None:
             return None
         earlier_sites = [
@@ -239,7 +251,7 @@ class _Window:
         return due.pop() if len(due) == 1 else None
 
     def _common_site(self, number: int) -> Frame | None:
-        """Where all ranks made this call; None where they did not all at one place."""
+        """Return the site at which all ranks made this call; None if they made it at different sites."""
         row = self.rows.get(number, ())
         return row[0] if len(set(row)) == 1 else None
 

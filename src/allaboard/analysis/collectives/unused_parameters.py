@@ -1,6 +1,6 @@
-"""What DDP says of parameters that got no gradient in the step before: the line that raises is not to blame.
+"""DDP's error about parameters that got no gradient in the previous step: the line that raises is not to blame.
 
-The words are those of PyTorch 2.13 (torch/csrc/distributed/c10d/reducer.cpp).
+The wording is that of PyTorch 2.13 (torch/csrc/distributed/c10d/reducer.cpp).
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ _PARAMETER_NAMES = re.compile(
 
 
 def parameters_without_gradient(error: Raised) -> str | None:
-    """The parameters, as DDP names them (``parameters 2 3``, ``parameters aux.weight``), "parameters" where
-    it names none; None for another error."""
+    """Return the parameters as DDP names them ("parameters 2 3", "parameters aux.weight").
+
+    Return "parameters" if DDP names none, and None for another error.
+    """
     if _UNUSED_PARAMETERS not in error.message:
         return None
     match = _PARAMETER_NAMES.search(error.message)

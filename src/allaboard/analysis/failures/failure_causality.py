@@ -150,14 +150,16 @@ def order_failures(view: JobView) -> FailureOrder:
     root_failures = [
         m
         for m in own_failures
-        if _is_own_failure(m, is_first=m is first_failure, below=m.worker in workers_with_launcher)
+        if _is_own_failure(
+            m, is_first=m is first_failure, has_launcher=m.worker in workers_with_launcher
+        )
     ]
     evaluators = [
         m
         for m in failed_members
         if m.who.job in AROUND
         and _is_own_failure(
-            m, is_first=m is failed_members[0], below=m.worker in workers_with_launcher
+            m, is_first=m is failed_members[0], has_launcher=m.worker in workers_with_launcher
         )
     ]
     consequences = [m for m in failed_members if m not in root_failures and m not in evaluators]

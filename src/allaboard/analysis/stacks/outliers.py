@@ -26,7 +26,7 @@ class Outliers(msgspec.Struct, frozen=True):
     ``elsewhere``: the odd ones do not wait for peers at all, rather than at another place."""
 
     waiting: tuple[StackGroup, ...]
-    find_outliers: tuple[StackGroup, ...]
+    outliers: tuple[StackGroup, ...]
     are_elsewhere: bool
 
 

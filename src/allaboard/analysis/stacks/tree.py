@@ -18,7 +18,7 @@ from allaboard.facts.rank_sets import rank_ranges
 class _Node:
     """``places`` are the groups that pass through; their ranks are joined only where a line is made."""
 
-    __slots__ = ("below", "ends", "frame", "places")
+    __slots__ = ("children", "frame", "groups", "is_end")
 
     def __init__(self, frame: Frame | None) -> None:
         self.frame = frame

@@ -20,8 +20,9 @@ class IdleGroups:
 
     def __init__(self) -> None:
         self._runs: dict[GroupKey, tuple[int, int, int, int]] = {}
-        """Number of the group's last call, the step at which it was first sampled, the last step sampled, and the
-        most steps without a call: before the first call, or from one call to the last sample before the next."""
+        """Number of the group's last call, the step at which it was first sampled, the last step sampled, and
+        the most steps without a call: before the first call, or from one call to the last sample before the
+        next."""
         self._called_again: set[GroupKey] = set()
         """Groups with a further call: a group that was only called before the training has no rhythm."""
 

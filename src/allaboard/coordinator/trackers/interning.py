@@ -19,7 +19,8 @@ class InternPool:
         """Facts that members have in common, to their number and their one copy."""
 
     def intern_facts(self, facts: dict[str, str]) -> tuple[dict[str, str], int]:
-        """Return what a member runs with, and a number that is the same for all members that run with the same.
+        """Return what a member runs with, and a number that is the same for all members that run with the
+        same.
 
         Most do: facts that differ by nature (`EACH_OWN`) are few, and do not count.
         """
@@ -35,7 +36,8 @@ class InternPool:
     def intern_box(
         self, reading: BoxReading | None, previous: BoxReading | None
     ) -> BoxReading | None:
-        """Return the reading of a black box; if it declares what the previous one did, with that very object."""
+        """Return the reading of a black box; if it declares what the previous one did, with that very
+        object."""
         if reading is None or reading.declared is None:
             return reading
         declared = reading.declared
@@ -49,8 +51,8 @@ class InternPool:
         return msgspec.structs.replace(reading, declared=declared)
 
     def intern_declared(self, declared: Declared) -> Declared:
-        """Return what a member declared with shared texts: in a cluster of N tasks N members report N addresses
-        each."""
+        """Return what a member declared with shared texts: in a cluster of N tasks N members report N
+        addresses each."""
         cluster = declared.cluster
         if cluster:
             cluster = self._clusters.setdefault(tuple(cluster.items()), cluster)

@@ -1,4 +1,4 @@
-"""Who was asked to try whom, and what came of it. Pure but for its memory."""
+"""Which agent was asked to probe which hosts, and what came of it. Pure but for its memory."""
 
 from __future__ import annotations
 
@@ -12,81 +12,87 @@ from allaboard.facts import Answer, Link, Usual
 from allaboard.protocol.commands import ProbeLinks
 from allaboard.protocol.events import LinksProbed
 
-LISTED = 4096
-"""Links up to which each is told of; beyond, they are told of together where nothing is the matter."""
-SAMPLE = 4096
-"""Links that a median is taken of, evenly out of all."""
+MAX_LISTED_LINKS = 4096
+"""Number of links up to which each one is listed; more are summed up if nothing is the matter with them."""
+MEDIAN_SAMPLE = 4096
+"""Links, evenly out of all, of which a median is taken."""
 
 Target = tuple[str, str]
-"""A host's name, and the address where it is tried."""
+"""A host's name, and the address where it is probed."""
 
 
 class LinkProbes:
-    """What hosts met when they tried each other, as few bytes as it takes: there are log2(N) links a host."""
+    """The results of the probes in as few bytes as it takes: there are log2(N) links a host."""
 
     def __init__(self) -> None:
-        self._asked: dict[int, tuple[Target, ...]] = {}
-        self._worked: list[tuple[str, tuple[Target, ...], bytes]] = []
+        self._pending: dict[int, tuple[Target, ...]] = {}
+        """Agent to the targets that it was asked for and has not answered."""
+        self._working: list[tuple[str, tuple[Target, ...], bytes]] = []
+        """Source host, its targets, and the figures of its answer."""
         self._failed: list[Link] = []
-        self._known: tuple[tuple[Link, ...], Usual | None] | None = None
+        self._summary: tuple[tuple[Link, ...], Usual | None] | None = None
+        """The links and their summary, until there is another answer."""
 
     def request_probes(self, agent: int, targets: tuple[Target, ...]) -> None:
-        """This agent tries these, too."""
-        self._asked[agent] = self._asked.get(agent, ()) + targets
+        """Add targets that this agent is to probe."""
+        self._pending[agent] = self._pending.get(agent, ()) + targets
 
-    def request_second_round(self, wanted: dict[int, tuple[Target, ...]]) -> None:
-        """A second round; who has not answered in the first one is not waited for."""
-        self._asked = dict(wanted)
+    def request_second_round(self, targets_by_agent: dict[int, tuple[Target, ...]]) -> None:
+        """Begin a second round; agents that have not answered in the first one are not waited for."""
+        self._pending = dict(targets_by_agent)
 
     @property
     def commands(self) -> Iterator[ProbeLinks]:
-        """What each agent is to try."""
-        return (ProbeLinks(agent=a, targets=t) for a, t in self._asked.items())
+        """What each agent is to probe."""
+        return (ProbeLinks(agent=a, targets=t) for a, t in self._pending.items())
 
     @property
     def agents_asked(self) -> set[int]:
-        return set(self._asked)
+        """The agents that have not answered yet."""
+        return set(self._pending)
 
-    def add_results(self, tried: LinksProbed, source: str | None, failed: Iterable[Link]) -> None:
-        """What an agent met; ``source`` is its host, None where it has gone, ``failed`` are those of its
-        links that count as such."""
-        self._known = None
+    def add_results(self, event: LinksProbed, source: str | None, failed: Iterable[Link]) -> None:
+        """Take in what an agent met. ``source`` is its host, None if it has disconnected; ``failed`` are
+        those of its links that count as failed."""
+        self._summary = None
         self._failed += failed
-        targets = self._asked.pop(tried.agent, ())
-        if source is not None and targets and len(tried.worked) == 8 * len(targets):
-            self._worked.append((source, targets, tried.worked))
+        targets = self._pending.pop(event.agent, ())
+        if source is not None and targets and len(event.worked) == 8 * len(targets):
+            self._working.append((source, targets, event.worked))
 
     def clear_results(self) -> None:
-        self._worked.clear()
+        """Forget all results, as another host leads now."""
+        self._working.clear()
         self._failed.clear()
-        self._known = None
+        self._summary = None
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """Each of them; none where they are many and all work well."""
-        return self._found()[0]
+        """Each link; none if there are many and all work well."""
+        return self._summarize()[0]
 
     @property
     def usual_link(self) -> Usual | None:
-        """All of them, where they are many and work well."""
-        return self._found()[1]
+        """All links as one, if there are many and all work well."""
+        return self._summarize()[1]
 
-    def _found(self) -> tuple[tuple[Link, ...], Usual | None]:
-        if self._known is None:
-            figures = array("f", b"".join([f for *_, f in self._worked]))
+    def _summarize(self) -> tuple[tuple[Link, ...], Usual | None]:
+        if self._summary is None:
+            figures = array("f", b"".join([f for *_, f in self._working]))
             if sys.byteorder == "big":
-                figures.byteswap()
-            usual = _usual(figures) if not self._failed and len(figures) > 2 * LISTED else None
-            self._known = () if usual else (*self._failed, *self._listed(figures)), usual
-        return self._known
+                figures.byteswap()  # the wire has little-endian floats
+            is_large = len(figures) > 2 * MAX_LISTED_LINKS
+            usual = _usual_link(figures) if not self._failed and is_large else None
+            self._summary = () if usual else (*self._failed, *self._working_links(figures)), usual
+        return self._summary
 
-    def _listed(self, figures: array[float]) -> Iterator[Link]:
-        at = 0
-        for source, targets, _ in self._worked:
+    def _working_links(self, figures: array[float]) -> Iterator[Link]:
+        index = 0
+        for source, targets, _ in self._working:
             for host, address in targets:
-                seconds, rate = figures[at], figures[at + 1]
-                at += 2
-                if rate > 0:
+                seconds, rate = figures[index], figures[index + 1]
+                index += 2
+                if rate > 0:  # 0 stands for a link that failed
                     yield Link(
                         source=source,
                         target=host,
@@ -97,10 +103,10 @@ class LinkProbes:
                     )
 
 
-def _usual(figures: array[float]) -> Usual | None:
-    """None where one of them may be a fault, which is judged among all."""
+def _usual_link(figures: array[float]) -> Usual | None:
+    """Return count and medians of all links; None if one of them may be faulty, which is judged among all."""
     seconds, rates = figures[0::2], figures[1::2]
     if max(seconds) > DELAY or min(rates) < RATE:
         return None
-    step = max(1, len(rates) // SAMPLE)
+    step = max(1, len(rates) // MEDIAN_SAMPLE)
     return Usual(len(rates), median(seconds[::step]), median(rates[::step]))

@@ -77,13 +77,15 @@ def _recent_points(points: deque[tuple[float, float]], at: float) -> list[tuple[
 
 
 def _trend(points: Sequence[tuple[float, float]]) -> Trend:
-    """Return the line through the points, newest or oldest first; of few points only the time that they span."""
+    """Return the line through the points, newest or oldest first; of few points only the time that they
+    span."""
     rate, fit = fit_line(points) if len(points) >= MIN_READINGS else (0.0, 0.0)
     return Trend(rate, fit, abs(points[-1][0] - points[0][0]))
 
 
 def fit_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return the slope of the least-squares line through (time, value), and its coefficient of determination."""
+    """Return the slope of the least-squares line through (time, value), and its coefficient of
+    determination."""
     n = len(points)
     mean_x = sum(x for x, _ in points) / n
     mean_y = sum(y for _, y in points) / n

@@ -30,7 +30,8 @@ class StepTimes:
         self._pace = self._recent_pace = Pace()
 
     def add_step_times(self, at: float, pace: Pace, steps: int) -> None:
-        """Take in one sample at ``at`` (s), after ``steps`` steps. A pace that has not changed is no new one."""
+        """Take in one sample at ``at`` (s), after ``steps`` steps. A pace that has not changed is no new
+        one."""
         if self._samples and self._samples[-1][2] == pace:
             return
         self._samples.append((at, steps, pace))

@@ -39,10 +39,11 @@ class TimeShares:
         self, at: float, cpu: float, inside: float, allowed: float, works: bool,
         for_chief: bool = False, stopped: bool = False,
     ) -> None:  # fmt: skip
-        """Take in one sample: totals of CPU time and of time inside operations (s), and the ``allowed`` cores.
+        """Take in one sample: totals of CPU time and of time inside operations (s), and the ``allowed``
+        cores.
 
-        ``works``: it trains or serves, and does not start up any more; ``for_chief``: it waits for the chief to
-        initialise the variables; ``stopped``: a signal has stopped it.
+        ``works``: it trains or serves, and does not start up any more; ``for_chief``: it waits for the chief
+        to initialise the variables; ``stopped``: a signal has stopped it.
         """
         passed = max(0.0, at - self._last[0]) if self._last is not None else 0.0
         self._chief_time += passed if self._waits_for_chief else 0.0

@@ -1,7 +1,8 @@
-"""When a training goes back: the framework's own numbers of steps, over all members and their returns.
+"""When a training goes back, by the framework's own step numbers, over all members and their restarts.
 
-The number lies in one variable that all read, and only rises, until the variables are restored or made
-anew. So whoever reads less than before sees that it happened; all others see the same a little later.
+The number lies in one variable that all trainers read. It only rises, until the variables are restored or
+made anew. So a trainer that reads less than before shows that it happened; the others show the same a little
+later.
 """
 
 from __future__ import annotations
@@ -12,66 +13,79 @@ from allaboard.facts import Numbered, Setback, Who
 
 
 class TrainingRollbacks:
-    """``top`` is the highest number that was seen since the last setback."""
+    """Finds rollbacks. An epoch is the time between two of them."""
 
     def __init__(self) -> None:
         self.highest_step: int | None = None
+        """The highest number that was read in this epoch."""
         self.rollbacks: list[Setback] = []
         self._epoch = 0
-        self._began: dict[int, tuple[int | None, int]] = {}
-        self._seen: dict[int, tuple[int, Numbered]] = {}
-        self._ended: dict[Who, tuple[str, float]] = {}
+        self._at_start: dict[int, tuple[int | None, int]] = {}
+        """Process to the highest step, and the epoch, when it was started."""
+        self._readings: dict[int, tuple[int, Numbered]] = {}
+        """Process to its last reading, and the epoch in which it came."""
+        self._failures: dict[Who, tuple[str, float]] = {}
+        """Task that failed since the last rollback, to how it ended and when (s)."""
 
     def note_process_start(self, pid: int) -> None:
-        """A process was started, and reads nothing older than what is known now."""
-        self._began[pid] = self.highest_step, self._epoch
+        """Remember what a new process can read at the least."""
+        self._at_start[pid] = self.highest_step, self._epoch
 
     def note_failure(self, who: Who, how: str, at: float = 0.0) -> None:
-        """Somebody has failed with whom steps may be lost; they may have been made and not been heard of."""
-        self._ended[who] = how, at
+        """Remember the end of a task with which steps may be lost, even steps that were made and not
+        reported."""
+        self._failures[who] = how, at
 
     def add_step_reading(
-        self, at: float, pid: int, told: Numbered, began: float = 0.0
+        self, at: float, pid: int, reading: Numbered, trains_since: float = 0.0
     ) -> Setback | None:
-        """What a process read that trains since ``began``; the setback, where it is the first to see one, or
-        saw it go further back than who was heard before it."""
-        if not self._seen:  # nothing was lost with whom ended before
-            self._ended = {w: (how, t) for w, (how, t) in self._ended.items() if t >= began}
-        epoch, before = self._seen.get(pid, (-1, None))
-        if told == before:
+        """Take in what a process read. Return the rollback if it is the first to show it, or shows that it
+        went further back than earlier readings did."""
+        if not self._readings:  # nothing was lost with those that ended before anybody trained
+            self._failures = {
+                who: (how, t) for who, (how, t) in self._failures.items() if t >= trains_since
+            }
+        epoch, previous = self._readings.get(pid, (-1, None))
+        if reading == previous:
             return None
-        high = self._before(pid, told) if before is None else None
-        if before is not None and told.falls > before.falls and epoch == self._epoch:
-            high = max(told.high, self.highest_step or 0)
-        found = None
-        if before is not None and told.falls > before.falls and epoch == self._epoch - 1:
-            found = self._deeper(told.low)
-        elif high is not None:
-            low = told.low if told.falls else told.first
+        step_before = self._step_before_start(pid, reading) if previous is None else None
+        has_fallen = previous is not None and reading.falls > previous.falls
+        if has_fallen and epoch == self._epoch:
+            step_before = max(reading.high, self.highest_step or 0)
+        rollback = None
+        if has_fallen and epoch == self._epoch - 1:
+            # Another process showed this rollback first.
+            rollback = self._deepen_last(reading.low)
+        elif step_before is not None:
+            low = reading.low if reading.falls else reading.first
             self._epoch += 1
             self.highest_step = None
-            found = self._made(at, high, low)
-        self._seen[pid] = self._epoch, told
-        self.highest_step = max(told.last, self.highest_step or 0)
-        return found
+            rollback = self._new_rollback(at, step_before, low)
+        self._readings[pid] = self._epoch, reading
+        self.highest_step = max(reading.last, self.highest_step or 0)
+        return rollback
 
-    def _before(self, pid: int, told: Numbered) -> int | None:
-        """The number before a setback that this process shows by its first reading."""
-        base, epoch = self._began.get(pid, (None, self._epoch))
-        back = base is not None and epoch == self._epoch and told.first < base
-        return self.highest_step if back else None
+    def _step_before_start(self, pid: int, reading: Numbered) -> int | None:
+        """Return the number before a rollback that this process shows by its first reading; None if it shows
+        none."""
+        step_at_start, epoch = self._at_start.get(pid, (None, self._epoch))
+        is_back = (
+            step_at_start is not None and epoch == self._epoch and reading.first < step_at_start
+        )
+        return self.highest_step if is_back else None
 
-    def _deeper(self, low: int) -> Setback | None:
-        """The last setback, where somebody else's first run after it was an earlier one."""
-        last = self.rollbacks[-1]
-        if low >= last.low:
+    def _deepen_last(self, low: int) -> Setback | None:
+        """Return the last rollback with a lower step, where the first step of another process after it was
+        earlier; None if it was not."""
+        last_rollback = self.rollbacks[-1]
+        if low >= last_rollback.low:
             return None
-        self.rollbacks[-1] = msgspec.structs.replace(last, low=low)
+        self.rollbacks[-1] = msgspec.structs.replace(last_rollback, low=low)
         return self.rollbacks[-1]
 
-    def _made(self, at: float, high: int, low: int) -> Setback:
-        how = "; ".join(f"{who.name} {how}" for who, (how, _) in self._ended.items())
-        found = Setback(at=at, high=high, low=low, who=tuple(self._ended), how=how)
-        self._ended.clear()
-        self.rollbacks.append(found)
-        return found
+    def _new_rollback(self, at: float, high: int, low: int) -> Setback:
+        how = "; ".join(f"{who.name} {how}" for who, (how, _) in self._failures.items())
+        rollback = Setback(at=at, high=high, low=low, who=tuple(self._failures), how=how)
+        self._failures.clear()
+        self.rollbacks.append(rollback)
+        return rollback

@@ -22,7 +22,7 @@ from allaboard.hosts.loaded_framework import loaded_framework
 from allaboard.hosts.process_sockets import process_sockets
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
-from allaboard.sampling.gil_sampler import Grips
+from allaboard.sampling.gil_sampler import GilSampler
 
 LOOKS = 5
 BETWEEN = 0.4
@@ -111,10 +111,10 @@ async def look(pids: list[int]) -> HostLook:
         p: ProcessRecord(p, i, host, start, resolve(told[p]).rank) for i, p in enumerate(pids)
     }
     why: dict[int, str] = {}
-    grips = Grips(stack_sampler.spy_threads)
+    grips = GilSampler(stack_sampler.spy_threads)
     for _ in range(LOOKS):
         now = clock.monotonic()
-        spied = await asyncio.gather(*(stack_sampler.spy(p) for p in pids))
+        spied = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
         for pid, (frames, trouble) in zip(pids, spied, strict=True):
             held = await grips.look(pid)
             _take(records[pid], now, pid, stack_sampler.with_source(frames), held)
@@ -170,7 +170,7 @@ def _take(
         by="py-spy",
         cpu=seen.cpu_s + sum(s.cpu_s for s in below.values()),
         io=sum(proc.io_bytes(p) for p in (pid, *below)),
-        stopped=stack_sampler.stopped(below),
+        stopped=stack_sampler.stopped_children(below),
         grip=held,
     )
     record.add_stack(looked)

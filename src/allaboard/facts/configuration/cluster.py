@@ -17,20 +17,22 @@ from allaboard.facts.finding import Evidence, Place
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a value was read: an environment variable, a flag, a file, or one inside the other.
-
-    ``key`` is the path inside a structured value (``cluster.worker[1]``); ``line`` and ``column``
-    count from 1 in ``file``, or within the variable's own text where there is no file; 0 means
-    not known. ``parts`` tell where the text stands that is not in the file letter by letter.
-    """
+    """The place where a value was read: an environment variable, a flag, a file, or one inside the other."""
 
     variable: str = ""
+    """The environment variable; "" for none."""
     flag: str = ""
+    """The flag, or the argument of a call in Python; "" for none."""
     key: str = ""
+    """Path inside a structured value (``cluster.worker[1]``)."""
     file: str = ""
+    """The file; "" for none."""
     line: int = 0
+    """Line from 1 in ``file``, or within the variable's own text if there is no file; 0 if not known."""
     column: int = 0
+    """Column, likewise."""
     parts: tuple[Part, ...] = ()
+    """Where the parts of a text stand that is not in the file letter by letter."""
 
     def within(self, line: int, column: int, *, key: str = "") -> Origin:
         """The origin of a place inside of the text that begins here, by its line and column there."""
@@ -92,7 +94,9 @@ class Value(msgspec.Struct, frozen=True):
     """One value as it was written, and where."""
 
     text: str
+    """The text."""
     origin: Origin = Origin()
+    """Where it was read."""
 
     @property
     def integer(self) -> int | None:
@@ -107,17 +111,18 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A place where a source could not be read as what it should be.
-
-    ``kind`` is one of KINDS and decides which rule speaks of it; ``said`` is one sentence,
-    ``observed`` the text at the place, ``correction`` the text to paste instead.
-    """
+    """A place where a source could not be read as what it should be."""
 
     kind: str
+    """One of KINDS; it decides which rule speaks of it."""
     said: str
+    """What is wrong, as one sentence."""
     observed: str = ""
+    """The text at the place."""
     correction: str = ""
+    """The text to paste instead."""
     origin: Origin = Origin()
+    """The place."""
 
 
 KINDS = ("unreadable", "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
@@ -159,31 +164,36 @@ BESIDE_CLUSTER = ("evaluator",)
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """One host of an allocation and how many processes it takes, 0 where that is not said."""
+    """One host of an allocation."""
 
     name: Value
+    """Its name or address."""
     slots: int = 0
+    """How many processes it takes; 0 if that is not said."""
 
 
 class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says of the cluster.
-
-    ``cluster`` maps a job (TensorFlow's word: worker, ps, chief, evaluator) to the addresses of
-    its tasks in order; ``job`` and ``index`` say which of them reads this; ``machines`` are the
-    hosts of an allocation in order. ``layer`` tells what kind of statement it is: sources are
-    compared with others of their layer alone, since a Slurm task that starts torchrun has, by
-    right, another rank than torchrun's workers.
-    """
+    """What one source states about the cluster."""
 
     source: str
+    """Name of the source."""
     layer: str = "processes"
+    """Kind of statement. Sources are compared with others of their layer alone: a Slurm task that starts
+    torchrun rightly has another rank than torchrun's workers."""
     framework: str = ""
+    """tensorflow, pytorch or jax; "" if the source does not tell."""
     cluster: dict[str, tuple[Value, ...]] = {}
+    """A job (TensorFlow's word: worker, ps, chief, evaluator) to the addresses of its tasks in order."""
     job: Value | None = None
+    """Job of the task that reads this; None if it is not said."""
     index: Value | None = None
+    """Index of that task; None if it is not said."""
     values: dict[str, Value] = {}
+    """Other values by the names in FIELDS."""
     machines: tuple[Machine, ...] = ()
+    """The hosts of an allocation in order."""
     problems: tuple[Problem, ...] = ()
+    """What could not be read."""
 
     @property
     def size(self) -> int:
@@ -258,21 +268,27 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """Two sources that say different things of one field; the first one is in force."""
+    """Two sources that state different things about one field."""
 
     field: str
+    """The field."""
     used: Value
+    """The value that is in force."""
     other: Value
+    """The other value."""
 
 
 class ClusterSpec(PartialSpec, frozen=True, kw_only=True):
-    """The merged statement of all sources; ``conflicts`` are where they disagree."""
+    """The merged statement of all sources."""
 
     conflicts: tuple[Conflict, ...] = ()
+    """Where they disagree."""
     sources: tuple[str, ...] = ()
+    """The sources that stated anything."""
 
 
 class Pasted(msgspec.Struct, frozen=True, kw_only=True):
-    """Several specs given together, each under the name of its file: one member's view each."""
+    """Several specs given together, each one member's view."""
 
     specs: tuple[tuple[str, ClusterSpec], ...]
+    """Name of the file, and its spec."""

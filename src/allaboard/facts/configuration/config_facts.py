@@ -10,61 +10,68 @@ from allaboard.facts.configuration.cluster import ClusterSpec, Origin, PartialSp
 
 
 class LocalHost(msgspec.Struct, frozen=True, kw_only=True):
-    """What this host knows of itself without asking the network.
-
-    ``named`` are the addresses that its hosts file gives its own name; ``addresses`` the IPv4
-    addresses of its interfaces; ``gpus`` the NVIDIA device files, -1 where not looked at;
-    ``infiniband`` the RDMA devices of the kernel.
-    """
+    """Facts about this host that need no network."""
 
     name: str = ""
+    """Its name."""
     named: tuple[str, ...] = ()
+    """Addresses that its hosts file gives its own name."""
     interfaces: tuple[str, ...] = ()
+    """Names of its network interfaces."""
     addresses: tuple[str, ...] = ()
+    """IPv4 addresses of its interfaces."""
     gpus: int = -1
+    """Number of NVIDIA device files; -1 if they were not counted."""
     infiniband: tuple[str, ...] = ()
+    """RDMA devices of the kernel."""
 
 
 class FilePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The file of a file:// rendezvous as this host sees it.
-
-    ``age`` is the time (s) since it was last written, ``size`` in bytes, both -1 where there is
-    no such file; ``filesystem`` the kernel's name of it (ext4, nfs4), ``options`` its mount's.
-    """
+    """The file of a file:// rendezvous as this host sees it."""
 
     path: str
+    """Its path."""
     folder: bool = True
+    """True if its folder exists."""
     writable: bool = True
+    """True if it can be written here."""
     size: int = -1
+    """Bytes; -1 if there is no such file."""
     age: float = -1.0
+    """Seconds since it was last written; -1 if there is no such file."""
     filesystem: str = ""
+    """The kernel's name of its filesystem (ext4, nfs4)."""
     options: str = ""
+    """Options of the mount."""
 
 
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One subject of `check`: this environment or one file, with everything read from it.
-
-    ``kind`` is environment, json, manifest, accelerate, hostfile, shell, python or url. ``opaque`` are
-    variables that are set, but to a value that only a run could tell. ``host`` is None where
-    the subject is a file, which may be meant for another host; ``place`` is that of a file://
-    rendezvous, as seen from here. ``every`` is set when
-    the subject is to be judged for all of its tasks, not for the one that it names. ``workload`` is the kind
-    of Kubernetes object that the subject is a role of, as the manifest writes it. ``one_host`` is set where
-    a script starts the nodes of a job beside each other, on the host that it runs on.
-    """
+    """One subject of `check`: this environment or one file, with everything read from it."""
 
     subject: str = "environment"
+    """Name of the subject, for people."""
     kind: str = "environment"
+    """environment, json, manifest, accelerate, hostfile, shell, python or url."""
     spec: ClusterSpec
+    """The merged statement of all sources."""
     parts: tuple[PartialSpec, ...] = ()
+    """The statements of the sources one by one."""
     problems: tuple[Problem, ...] = ()
+    """What could not be read."""
     variables: dict[str, Value] = {}
+    """Environment variables with literal values."""
     opaque: frozenset[str] = frozenset()
+    """Variables that are set, but to a value that only a run could tell."""
     host: LocalHost | None = None
+    """This host; None if the subject is a file, which may be meant for another host."""
     place: FilePlace | None = None
+    """The file of a file:// rendezvous, as seen from here; None for none."""
     every: bool = False
+    """True if the subject is to be judged for all of its tasks, not for the one that it names."""
     workload: str = ""
+    """Kind of the Kubernetes object that the subject is a role of, as the manifest writes it; else ""."""
     one_host: bool = False
+    """True if a script starts the nodes of a job beside each other, on the host that it runs on."""
 
     def part(self, source: str) -> PartialSpec | None:
         """What this source says, None where it says nothing."""

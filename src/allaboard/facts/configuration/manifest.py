@@ -8,79 +8,106 @@ from allaboard.facts.configuration.cluster import Origin, Problem, Value
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of equal pods of a workload: a replica spec, a replicated job, or the whole.
-
-    ``command`` is the training container's command and arguments, ``commands`` those of the shell
-    scripts inside of it too; ``fixed`` is the pod spec's
-    ``hostname``; ``host_network`` whether the pods use their host's network; ``containers`` are the
-    containers' names; ``computed`` the variables whose values come from elsewhere (valueFrom). By its
-    readinessProbe a pod is ready once something listens at ``ready_port``, or ``ready_command`` ends well.
-    """
+    """One group of equal pods of a workload: a replica spec, a replicated job, or the whole."""
 
     name: str
+    """Its name."""
     replicas: Value
+    """How many pods it has."""
     ports: tuple[Value, ...] = ()
+    """Ports of the training container."""
     env: dict[str, Value] = {}
+    """Variables with literal values."""
     computed: tuple[str, ...] = ()
+    """Variables whose values come from elsewhere (valueFrom)."""
     command: tuple[Value, ...] = ()
+    """The training container's command and arguments."""
     commands: tuple[tuple[Value, ...], ...] = ()
+    """That command and those of the shell scripts inside it."""
     labels: dict[str, str] = {}
+    """Labels of the pods."""
     subdomain: Value | None = None
+    """The pod spec's ``subdomain``."""
     fixed: Value | None = None
+    """The pod spec's ``hostname``."""
     host_network: bool = False
+    """True if the pods use their host's network."""
     containers: tuple[Value, ...] = ()
+    """Names of the containers."""
     ready_port: Value | None = None
+    """By its readinessProbe a pod is ready once something listens at this port."""
     ready_command: tuple[Value, ...] = ()
+    """By its readinessProbe a pod is ready once this command ends well."""
     origin: Origin = Origin()
+    """Where it stands."""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
-    """One document that starts pods.
-
-    ``service`` is a StatefulSet's ``serviceName``; ``parallelism`` and ``indexed`` are a Job's;
-    ``per_node`` is nprocPerNode (PyTorchJob) or slotsPerWorker (MPIJob); ``subdomain`` the one
-    under which a JobSet names its pods; ``elastic`` whether a PyTorchJob has an elasticPolicy;
-    ``first`` the number of a StatefulSet's first pod, "" where it is the usual 0; ``at_once`` whether it
-    starts its pods without waiting until the one before is ready (podManagementPolicy: Parallel).
-    """
+    """One document that starts pods."""
 
     kind: str
+    """Its kind, as written."""
     name: str
+    """Its name."""
     namespace: str = ""
+    """Its namespace; "" for the default."""
     roles: tuple[Role, ...] = ()
+    """Its groups of pods."""
     service: Value | None = None
+    """A StatefulSet's ``serviceName``."""
     parallelism: Value | None = None
+    """A Job's ``parallelism``."""
     indexed: bool = False
+    """True if a Job's completion mode is Indexed."""
     completions: Value | None = None
+    """A Job's ``completions``."""
     per_node: Value | None = None
+    """nprocPerNode of a PyTorchJob, or slotsPerWorker of an MPIJob."""
     subdomain: str = ""
+    """The one under which a JobSet names its pods."""
     elastic: bool = False
+    """True if a PyTorchJob has an elasticPolicy."""
     first: str = ""
+    """Number of a StatefulSet's first pod; "" for the default 0."""
     at_once: bool = False
+    """True if it starts its pods without waiting until the one before is ready (podManagementPolicy:
+    Parallel)."""
     origin: Origin = Origin()
+    """Where it stands."""
 
 
 class ServicePort(msgspec.Struct, frozen=True, kw_only=True):
-    """One port of a Service; ``target`` is a number or the name of a container port."""
+    """One port of a Service."""
 
     port: Value
+    """Its number."""
     target: Value | None = None
+    """Number or name of a container port; None for the same number."""
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """One Service; ``headless`` is ``clusterIP: None``, under which pod names resolve."""
+    """One Service of Kubernetes."""
 
     name: str
+    """Its name."""
     namespace: str = ""
+    """Its namespace; "" for the default."""
     headless: bool = False
+    """True for ``clusterIP: None``, under which pod names resolve."""
     ports: tuple[ServicePort, ...] = ()
+    """Its ports."""
     selector: dict[str, str] = {}
+    """Labels of the pods behind it."""
     origin: Origin = Origin()
+    """Where it stands."""
 
 
 class ManifestFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All documents that were given together."""
 
     workloads: tuple[Workload, ...] = ()
+    """Those that start pods."""
     services: tuple[Service, ...] = ()
+    """The Services."""
     problems: tuple[Problem, ...] = ()
+    """What could not be read."""

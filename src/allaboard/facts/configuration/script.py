@@ -6,7 +6,9 @@ import msgspec
 
 
 class ScriptFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A script that parses: ``file`` its name as given, ``source`` its text, never run."""
+    """A script that parses."""
 
     source: str
+    """Its text, never run."""
     file: str = "train.py"
+    """Its name, as given."""

@@ -8,17 +8,19 @@ from typing import NamedTuple
 
 
 class Part(NamedTuple):
-    """A stretch of a text, up to the next one: where it begins in the text, and where in its file.
-
-    With ``literal`` it stands there letter by letter, lines included; without, all of it is at
-    that one place.
-    """
+    """A stretch of a text, up to the next one: where it begins in the text, and where in its file."""
 
     line: int
+    """Line in the text where it begins, from 1."""
     column: int
+    """Column in the text where it begins, from 1."""
     at_line: int
+    """Line in the file where it begins."""
     at_column: int
+    """Column in the file where it begins."""
     literal: bool = True
+    """True if it stands in the file letter by letter, lines included; False if all of it is at that one
+    place."""
 
     def place(self, line: int, column: int) -> tuple[int, int]:
         """The line and column of the file where this place of the text stands."""

@@ -9,22 +9,26 @@ from allaboard.facts.configuration.text_positions import Part
 
 
 class Node(msgspec.Struct):
-    """One node; ``kind`` is map, list, string, number, bool or null.
-
-    ``text`` is a scalar as written, without quotes; ``line`` and ``column`` count from 1;
-    ``keys`` holds the position of every key of a map, ``twice`` the later ones of equal keys;
-    ``parts`` tell where a text stands that is not in the file letter by letter.
-    """
+    """One node of the text."""
 
     kind: str
+    """map, list, string, number, bool or null."""
     line: int
+    """Its line, from 1."""
     column: int
+    """Its column, from 1."""
     text: str = ""
+    """A scalar as written, without quotes."""
     items: dict[str, Node] = {}
+    """Nodes of a map, by key."""
     elements: list[Node] = []
+    """Nodes of a list."""
     keys: dict[str, tuple[int, int]] = {}
+    """Position of every key of a map."""
     twice: list[tuple[str, int, int]] = []
+    """The later ones of equal keys: key, line, column."""
     parts: tuple[Part, ...] = ()
+    """Where the parts of a text stand that is not in the file letter by letter."""
 
     def at(self, *path: str | int) -> Node | None:
         """The node at this path of keys and indices; None where there is none."""

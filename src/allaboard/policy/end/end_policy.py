@@ -22,7 +22,7 @@ class EndPolicy(msgspec.Struct, frozen=True, kw_only=True):
     that a failure that is certain ends the round at once, and a worker that is stopped for
     ``stopped_after`` s while others wait does too."""
 
-    observe: bool = False
+    only_observes: bool = False
     stop_on_hang: bool = False
     hang_after: float = 600.0
     ends_survivors: bool = True
@@ -31,7 +31,7 @@ class EndPolicy(msgspec.Struct, frozen=True, kw_only=True):
     stop_on_error: bool = False
     patience: float = 0.0
     init_within: float | None = None
-    bound: float | None = None
+    start_bound: float | None = None
     restarts: bool = False
     stopped_after: float = 30.0
 

@@ -13,7 +13,7 @@ from allaboard.analysis.stalls.checkpoint_pauses import PAUSED_CORES
 from allaboard.analysis.stalls.stall import MOVING_BYTES_PER_S
 from allaboard.facts import JobView, Member, Outcome
 from allaboard.policy.end.end_policy import EndPolicy, Verdict
-from allaboard.policy.restart.task_restart import comes_back_alone
+from allaboard.policy.restart.task_restart import can_restart_alone
 
 SURVIVOR_GRACE_S = 5.0
 """Seconds that the members left after one failed get to end by themselves and say what they met."""
@@ -49,7 +49,7 @@ def failure_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
 
 def is_restarted_alone(view: JobView, member: Member, policy: EndPolicy) -> bool:
     """Whether it is started again alone, so that its end is not the job's."""
-    return policy.restarts and comes_back_alone(view, member)
+    return policy.restarts and can_restart_alone(view, member)
 
 
 def _handled(view: JobView, member: Member) -> bool:

@@ -50,9 +50,9 @@ def network_verdict(
 ) -> Verdict | None:
     """The roll call passed, over a link that may not be needed; now the framework stands still, nobody
     has done a step, and the user set a bound. Which links it needs is seen by what it does."""
-    if policy.bound is None or view.rolled_at is None:
+    if policy.start_bound is None or view.rolled_at is None:
         return None
-    if view.now - view.rolled_at < policy.bound or any(m.step for m in view.alive):
+    if view.now - view.rolled_at < policy.start_bound or any(m.step for m in view.alive):
         return None
     wrong = [c for stage, c in claims if stage in START_STAGES and c.severity is Severity.ERROR]
     if not wrong or not any(is_waiting_idle(view, m) for m in view.alive):

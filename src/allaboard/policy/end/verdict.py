@@ -18,7 +18,7 @@ def end_verdict(
     policy: EndPolicy,
 ) -> Verdict | None:
     """Whether the job is to be ended now, and why; None to let it be."""
-    if policy.observe or not view.alive:
+    if policy.only_observes or not view.alive:
         return None
     claims, rolls = list(claims), list(rolls)
     return (

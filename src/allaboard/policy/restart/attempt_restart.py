@@ -5,39 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from allaboard.facts import Outcome, RoundEnd
-from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Again, Restarts, Stop, pause
+from allaboard.policy.restart.restart_policy import (
+    RESTART_NOT_ALLOWED,
+    NoRestart,
+    Restart,
+    RestartPolicy,
+    restart_delay,
+)
 
 MAX_FUTILE_ROUNDS = 3
 """Rounds in a row without progress after which no further one is worth its time."""
 
 
 def decide_after_round(
-    rounds: Sequence[RoundEnd], policy: Restarts, alone: int = 0, hindrance: str = ""
-) -> Again | Stop:
+    rounds: Sequence[RoundEnd], policy: RestartPolicy, alone: int = 0, hindrance: str = ""
+) -> Restart | NoRestart:
     """What is done now that the last of ``rounds`` has ended; ``alone`` tasks were started again by
     themselves before; ``hindrance``: why another host cannot take part in a further one."""
     last = rounds[-1]
     stop = _over(last, policy) or _same_again(rounds) or _no_progress(rounds) or hindrance
     if stop:
-        return Stop(stop)
+        return NoRestart(stop)
     used = len(rounds) - 1 + alone
-    if used >= policy.most:
+    if used >= policy.max_restarts:
         times = f"{used} restart{'s' if used != 1 else ''}"
-        return Stop(f"{times} used up (--max-restarts {policy.most})")
+        return NoRestart(f"{times} used up (--max-restarts {policy.max_restarts})")
     futile = count_futile_rounds(rounds)
-    delay = pause(policy.backoff, futile)
+    delay = restart_delay(policy.backoff, futile)
     why = str(last.cause) if last.cause is not None else last.reason
-    return Again(f"{why}; restart {used + 1} of {policy.most}", delay)
+    return Restart(f"{why}; restart {used + 1} of {policy.max_restarts}", delay)
 
 
-def _over(last: RoundEnd, policy: Restarts) -> str:
+def _over(last: RoundEnd, policy: RestartPolicy) -> str:
     """Why nothing would be started again, however often it is allowed."""
     if last.outcome is Outcome.COMPLETED:
         return last.reason
     if last.outcome is Outcome.INTERRUPTED:
         return f"{last.reason}; what the user ends stays ended"
     if not policy.allowed:
-        return NOT_ALLOWED
+        return RESTART_NOT_ALLOWED
     if last.final:
         return last.reason
     if last.outcome is Outcome.USAGE:

@@ -10,7 +10,7 @@ from allaboard.analysis.parameter_servers.parameter_servers import how_ended, na
 from allaboard.analysis.stalls.early_exit import find_early_exits
 from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd, Saves
 
-FIRST_STEP = "first step"
+FIRST_STEP_NOTE = "first step"
 """The note in which the probe leaves the number that the framework gave to a member's first step."""
 
 
@@ -59,10 +59,10 @@ def find_root_cause(view: JobView) -> Cause | None:
         one = gone[0][0]
         return Cause(who=name(one), what="left early, with exit code 0", steps=one.step)
     first = next(iter(found.root_failures + found.consequences + found.evaluators), None)
-    return None if first is None else cause_of(first)
+    return None if first is None else describe_end(first)
 
 
-def cause_of(member: Member) -> Cause:
+def describe_end(member: Member) -> Cause:
     """How a member that has ended came to its end."""
     raised = member.raised
     if raised is not None and raised.where is not None:
@@ -83,7 +83,7 @@ def cause_of(member: Member) -> Cause:
 
 def _first(members: list[Member]) -> int | None:
     """Members of one job count alike; where their counts differ, nothing is known."""
-    told = {m.notes[FIRST_STEP] for m in members if FIRST_STEP in m.notes and m.step}
+    told = {m.notes[FIRST_STEP_NOTE] for m in members if FIRST_STEP_NOTE in m.notes and m.step}
     (only,) = told if len(told) == 1 else ("",)
     return int(only) if only.isdecimal() else None
 

@@ -18,14 +18,14 @@ _EMPTY = re.compile(r"uninitialized|not initialized", re.IGNORECASE)
 """What is said of variables that went with their server."""
 
 
-class Gone(msgspec.Struct, frozen=True):
+class EndedTask(msgspec.Struct, frozen=True):
     """A task that ended by itself, or was ended to be replaced, and when (s)."""
 
     who: Who
-    at: float
+    ended_at: float
 
 
-def fell_with(member: Member, gone: Sequence[Gone]) -> Who | None:
+def find_lost_task(member: Member, gone: Sequence[EndedTask]) -> Who | None:
     """Who of ``gone``, the oldest first, ended in its lifetime and took it along: the one that its error
     names, else the last server. None where it speaks of nobody who is lost."""
     text = member.raised.message if member.raised is not None else ""
@@ -33,7 +33,9 @@ def fell_with(member: Member, gone: Sequence[Gone]) -> Who | None:
         return None
     here = (member.who.job, member.who.index)
     named = {(job, int(index)) for job, index in _NAMED.findall(text)} - {here}
-    since = [g.who for g in gone if g.at >= member.started_at and (g.who.job, g.who.index) != here]
+    since = [
+        g.who for g in gone if g.ended_at >= member.started_at and (g.who.job, g.who.index) != here
+    ]
     told = [w for w in since if (w.job, w.index) in named]
     servers = [w for w in since if w.job in SERVER_JOBS]
     found = told or ([] if named else servers)

@@ -4,47 +4,45 @@ from __future__ import annotations
 
 import msgspec
 
-FILE = "file://"
+FILE_SCHEME = "file://"
 
 
-class Hosts(msgspec.Struct, frozen=True, kw_only=True):
+class RoundHosts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the hosts of a job when a round of it has ended. ``expected``: how many agents it has
     (0: not known), ``here`` how many hear each other now, our own included; ``gone`` are the hosts whose
     agents were here and are not any more, ``others`` those whose user asked for no restart; ``plain``
     says who runs without allaboard; ``place`` is where the framework meets."""
 
-    expected: int
-    here: int
-    gone: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
-    plain: str = ""
-    place: str = ""
+    expected_agents: int
+    connected_agents: int
+    lost_hosts: tuple[str, ...] = ()
+    hosts_without_restart: tuple[str, ...] = ()
+    unwatched_host: str = ""
+    meeting_place: str = ""
 
 
-def hindrance(hosts: Hosts) -> str:
+def restart_hindrance(hosts: RoundHosts) -> str:
     """Why no further round can be started on all of them; "" where nothing is in its way."""
-    if hosts.others:
-        return f"--on-failure restart is not given on {_names(hosts.others)}"
-    if hosts.gone:
+    if hosts.hosts_without_restart:
+        return f"--on-failure restart is not given on {_names(hosts.hosts_without_restart)}"
+    if hosts.lost_hosts:
         return (
-            f"{_names(hosts.gone)} {_has(hosts.gone)} gone with its agent: what ran there cannot be "
+            f"{_names(hosts.lost_hosts)} {_has(hosts.gone)} gone with its agent: what ran there cannot be "
             "started again from here"
         )
-    if hosts.plain:
-        return f"{hosts.plain}: it cannot be started again from here"
-    if hosts.here < hosts.expected:
+    if hosts.unwatched_host:
+        return f"{hosts.unwatched_host}: it cannot be started again from here"
+    if hosts.connected_agents < hosts.expected_agents:
+        return f"{hosts.connected_agents} of {hosts.expected_agents} agents are here: the others cannot be started again"
+    if hosts.meeting_place.startswith(FILE_SCHEME):
         return (
-            f"{hosts.here} of {hosts.expected} agents are here: the others cannot be started again"
-        )
-    if hosts.place.startswith(FILE):
-        return (
-            f"all meet through {hosts.place}, which still holds what this round wrote; "
+            f"all meet through {hosts.meeting_place}, which still holds what this round wrote; "
             "with env:// or tcp:// it can be started again"
         )
     return ""
 
 
-def orphaned(leader: str) -> str:
+def lost_leader_reason(leader: str) -> str:
     """Why a host whose leader has gone starts nothing."""
     return f"the agent at {leader}, which decides for all hosts what is started again, has gone"
 

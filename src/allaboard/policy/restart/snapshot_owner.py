@@ -8,12 +8,12 @@ from allaboard.analysis.parameter_servers.parameter_servers import chief
 from allaboard.facts import Address, JobView
 
 
-def is_kept_here(view: JobView) -> bool:
+def keeps_snapshots(view: JobView) -> bool:
     """Whether this agent is the one to keep them: the chief is its own, and trains."""
     return _trains_here(view, chief(view))
 
 
-def is_kept_here_too(view: JobView) -> bool:
+def keeps_snapshot_copies(view: JobView) -> bool:
     """Whether this agent is the second one: the first worker besides the chief is its own, trains, and was
     told that the chief is on another host."""
     first = chief(view)

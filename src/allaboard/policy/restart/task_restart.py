@@ -14,9 +14,15 @@ from allaboard.analysis.parameter_servers.parameter_servers import (
 )
 from allaboard.facts import Cause, JobView, Member
 from allaboard.policy.restart.attempt_restart import MAX_FUTILE_ROUNDS
-from allaboard.policy.restart.restart_policy import NOT_ALLOWED, Again, Restarts, Stop, pause
+from allaboard.policy.restart.restart_policy import (
+    RESTART_NOT_ALLOWED,
+    NoRestart,
+    Restart,
+    RestartPolicy,
+    restart_delay,
+)
 
-RESTARTS = "restarts"
+RESTARTS_FACT = "restarts"
 """The name under which a host tells what its user allowed."""
 
 
@@ -24,10 +30,10 @@ class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
     """One end of one task: its cause, and how many steps all who train had done by then."""
 
     cause: Cause
-    done: int
+    total_steps: int
 
 
-def comes_back_alone(view: JobView, member: Member) -> bool:
+def can_restart_alone(view: JobView, member: Member) -> bool:
     """Whether the others can go on once it is there again. In TensorFlow 1 every session finds its
     servers again, and a worker is nobody's peer. In TensorFlow 2 the chief's coordinator replaces a lost
     worker, but fails with a lost server; then the chief has to begin anew, and all with it."""
@@ -42,26 +48,31 @@ def comes_back_alone(view: JobView, member: Member) -> bool:
 def _elsewhere(view: JobView, member: Member) -> bool:
     """Whether it is a task of a job on several hosts, whose agent starts it again at the word of the one that
     decides."""
-    return view.leads and member.facts.get(RESTARTS, NOT_ALLOWED) != NOT_ALLOWED
+    return (
+        view.leads and member.facts.get(RESTARTS_FACT, RESTART_NOT_ALLOWED) != RESTART_NOT_ALLOWED
+    )
 
 
-def after_task(ends: Sequence[TaskEnd], used: int, policy: Restarts) -> Again | Stop:
+def decide_after_task(
+    ends: Sequence[TaskEnd], used: int, policy: RestartPolicy
+) -> Restart | NoRestart:
     """What is done now that this task has ended for the last of ``ends``; ``used`` starts of any task or
     of all have been made again before."""
     last = ends[-1].cause
     if not policy.allowed:
-        return Stop(NOT_ALLOWED)
+        return NoRestart(RESTART_NOT_ALLOWED)
     if _same_again(ends):
-        return Stop(f"{last}, as the time before: it would come every time")
-    if futile(ends) >= MAX_FUTILE_ROUNDS:
-        return Stop(
+        return NoRestart(f"{last}, as the time before: it would come every time")
+    if count_futile_ends(ends) >= MAX_FUTILE_ROUNDS:
+        return NoRestart(
             f"{last}; it came back {MAX_FUTILE_ROUNDS - 1} times, and nobody got a step further"
         )
-    if used >= policy.most:
+    if used >= policy.max_restarts:
         times = f"{used} restart{'s' if used != 1 else ''}"
-        return Stop(f"{last}; {times} used up (--max-restarts {policy.most})")
-    return Again(
-        f"{last}; restart {used + 1} of {policy.most}", pause(policy.backoff, futile(ends) - 1)
+        return NoRestart(f"{last}; {times} used up (--max-restarts {policy.max_restarts})")
+    return Restart(
+        f"{last}; restart {used + 1} of {policy.max_restarts}",
+        restart_delay(policy.backoff, count_futile_ends(ends) - 1),
     )
 
 
@@ -73,12 +84,12 @@ def _same_again(ends: Sequence[TaskEnd]) -> bool:
     return any((e.cause.error, e.cause.place, e.cause.steps) == same for e in ends[:-1])
 
 
-def futile(ends: Sequence[TaskEnd]) -> int:
+def count_futile_ends(ends: Sequence[TaskEnd]) -> int:
     """How many of its last ends in a row came without a step of anybody since the one before; the
     first counts."""
     count = 1
     for earlier, later in zip(reversed(ends[:-1]), reversed(ends[1:]), strict=True):
-        if later.done > earlier.done:
+        if later.total_steps > earlier.done:
             break
         count += 1
     return count

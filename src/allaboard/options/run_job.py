@@ -1,0 +1,160 @@
+"""What `allaboard run` does once its options are parsed: plan the job, start it, and watch it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from allaboard.options.option_values import check_values, coordinator, secret, tls, variables
+from allaboard.options.ps_recovery_options import coming_back
+from allaboard.options.ps_task_options import roles, served_here
+from allaboard.options.restart_options import STOPPED_AFTER, restarts
+from allaboard.options.run_folder import run_dir, working_folder
+from allaboard.options.usage_error import usage
+from allaboard.options.worker_command import command, script
+
+if TYPE_CHECKING:
+    from allaboard.agent.background_check import CheckSubject
+    from allaboard.agent.options import Options
+    from allaboard.cluster.transport.tls import TlsFiles
+    from allaboard.configuration.launcher_context import Described
+    from allaboard.launch.launch_plan import Plan
+    from allaboard.policy.restart.restart_policy import RestartPolicy
+
+DEFAULT_TIMEOUT_S = 60.0
+"""How long a worker that has not started is waited for, unless --timeout says another time."""
+
+
+def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> int:
+    """Start the job, watch it, and return the exit code.
+
+    ``words`` are the script or the module's arguments, or with ``is_command`` a whole command.
+
+    Raises:
+        UsageError: the options contradict each other, or the workers cannot be started.
+    """
+    from allaboard.launch.local_workers import WorkerStartError, launch
+
+    working_folder()
+    joined = None if options.ps is not None else _joined(options)
+    certificates = tls(options)
+    has_other_hosts = options.coordinator or joined is not None
+    address = coordinator(options.coordinator, certificates) if has_other_hosts else ""
+    meeting = Meeting(secret(options.secret_file), address, certificates)
+    policy = restarts(options, joined, bool(meeting.secret or meeting.tls))
+    plan = _plan_job(options, words, is_command, joined is not None, policy)
+    try:
+        started = launch(plan)
+    except WorkerStartError as error:
+        usage(str(error))
+    # The workers are starting; only now is loaded what it takes to watch them.
+    from allaboard.agent.background_check import CheckSubject
+    from allaboard.agent.main import run_agent
+
+    check_subject = CheckSubject(
+        script=script(words, options.module, is_command),
+        variables={**os.environ, **plan.extra} if joined is not None else {},
+    )
+    return run_agent(
+        started, _agent_options(options, is_command, joined, check_subject, meeting, policy)
+    )
+
+
+def _plan_job(
+    options: argparse.Namespace,
+    words: list[str],
+    is_command: bool,
+    is_joined: bool,
+    policy: RestartPolicy,
+) -> Plan:
+    """Return what will be started. Everything that is wrong with it is reported before anything starts."""
+    from allaboard.launch.launch_plan import Plan
+    from allaboard.launch.local_workers import new_job_id
+
+    tasks, served = roles(options, words, is_command)
+    workers = len(tasks) or options.n or 1
+    if is_command and options.module is not None:
+        usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
+    report = options.report
+    if report is not None and not report.absolute().parent.is_dir():
+        usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
+    environment = {**os.environ, **variables(options.env)} if is_joined else None
+    if environment is not None and not tasks and not is_command:
+        served = served_here(environment, options, words)
+    recovery = coming_back(options, policy, words, environment)
+    job_id = new_job_id()
+    return Plan(
+        command=command(words, options.module, is_command),
+        size=workers,
+        given=options.n is not None or bool(tasks),
+        gate=_gate(options, is_joined, bool(tasks)),
+        extra=check_values(options.check_values) | variables(options.env),
+        run_dir=run_dir(options.run_dir, job_id),
+        job=job_id,
+        tasks=tasks,
+        served=served,
+        standby=recovery.standby,
+        snapshot=recovery.snapshot,
+        returns=policy.allowed and (bool(tasks) or is_joined),
+    )
+
+
+def _agent_options(
+    options: argparse.Namespace,
+    is_command: bool,
+    joined: Described | None,
+    check_subject: CheckSubject,
+    meeting: Meeting,
+    policy: RestartPolicy,
+) -> Options:
+    from allaboard.agent.options import Options
+
+    return Options(
+        timeout=DEFAULT_TIMEOUT_S if options.timeout is None else options.timeout,
+        timeout_hard=options.timeout_hard,
+        grace=options.grace,
+        observe=options.observe,
+        stop_on_hang=options.on_hang == "stop",
+        hang_after=options.hang_after,
+        report_path=options.report,
+        wrapped=is_command and options.n is None,
+        verbose=options.verbose,
+        joined=joined,
+        strict=options.timeout is not None,
+        secret=meeting.secret,
+        tls=meeting.tls,
+        coordinator=meeting.coordinator,
+        check_subject=check_subject,
+        passes_through=options.n is None and options.ps is None,
+        restarts=policy,
+        stopped_after=STOPPED_AFTER if options.stopped_after is None else options.stopped_after,
+    )
+
+
+class Meeting(NamedTuple):
+    """How the agents of several hosts find and trust each other."""
+
+    secret: bytes
+    """The job's secret; b"" if it has none."""
+    coordinator: str
+    """HOST:PORT or an etcd URL; "" for the framework's own address."""
+    tls: TlsFiles | None
+    """This host's certificate; None without TLS."""
+
+
+def _joined(options: argparse.Namespace) -> Described | None:
+    """Return the job that this process is a member of, as its environment describes it; None if there is none.
+
+    With -n all members are started here, whatever the environment says.
+    """
+    from allaboard.configuration.launcher_context import described
+
+    return None if options.n is not None else described({**os.environ, **variables(options.env)})
+
+
+def _gate(options: argparse.Namespace, is_joined: bool, has_roles: bool) -> str:
+    """Return which members wait at the roll call, as `Plan.gate` has it."""
+    if options.observe:
+        return ""
+    return "all" if options.n is not None or has_roles else "cluster" if is_joined else "local"

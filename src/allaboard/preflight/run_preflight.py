@@ -1,0 +1,109 @@
+"""The roll call of a job without the job: a stand-in for this host's task is started, watched, and summed up."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from allaboard.options.option_values import coordinator, secret, tls
+from allaboard.options.run_folder import run_dir
+from allaboard.options.usage_error import UsageError
+from allaboard.preflight.task import Task
+
+
+def run_preflight(options: argparse.Namespace) -> int:
+    """Call the roll as task task of the job, print the summary, and return the exit code.
+
+    Raises:
+        UsageError: the environment describes no task of a job, or an option cannot be used.
+    """
+    from allaboard.cluster.transport.etcd_url import is_etcd_url
+    from allaboard.configuration.launcher_context import described
+    from allaboard.launch.launch_plan import Plan
+    from allaboard.launch.local_workers import WorkerStartError, launch, new_job_id
+    from allaboard.launch.script_interpreter import python
+    from allaboard.preflight import remote_lifetime, stand_in
+    from allaboard.preflight.task import variables_of, words
+    from allaboard.preflight.task_selection import asked, mode
+
+    if options.leashed:
+        remote_lifetime.say_host()
+    job_secret = remote_lifetime.secret() if options.leashed else secret(options.secret_file)
+    certificates = tls(options)
+    meeting = coordinator(options.coordinator, certificates)
+    in_etcd = is_etcd_url(meeting)
+    task = asked(options, meeting, in_etcd)
+    depth = mode(options, task)
+    job_id = new_job_id()
+    variables = {
+        **{k: v for k, v in variables_of(task).items() if k not in os.environ},
+        "ALLABOARD_PREFLIGHT": words(task, depth, options.bound),
+    }
+    joined = described({**os.environ, **variables})
+    assert joined is not None
+    # Where the launcher's own store has the port, the way to the meeting is posted in it.
+    address = "" if joined.kept else joined.address or task.place
+    joined = joined._replace(rank=task.rank, address=address)
+    plan = Plan(
+        command=[python(), str(Path(stand_in.__file__))],
+        size=1,
+        given=False,
+        gate="cluster",
+        run_dir=run_dir(options.run_dir, job_id),
+        job=job_id,
+        extra=variables,
+    )
+    try:
+        started = launch(plan)
+    except WorkerStartError as error:
+        raise UsageError(str(error)) from None
+    if options.leashed:
+        remote_lifetime.end_with()
+    from allaboard.agent.background_check import CheckSubject
+    from allaboard.agent.main import run_agent
+    from allaboard.agent.options import Options
+    from allaboard.preflight.summary import exit_code_of
+
+    agent_options = Options(
+        timeout=options.timeout,
+        timeout_hard=options.timeout,
+        grace=2.0,
+        stop_on_hang=True,
+        hang_after=options.bound,
+        stop_on_error=True,
+        verbose=options.verbose,
+        joined=joined,
+        secret=job_secret,
+        tls=certificates,
+        coordinator=meeting,
+        # What we add ourselves repeats it under other names.
+        check_subject=CheckSubject(variables=dict(os.environ)),
+        exit_code_of=exit_code_of(task.size),
+    )
+    code = run_agent(started, agent_options)
+    _print_summary(options, plan.run_dir, task._replace(place=meeting) if in_etcd else task, depth)
+    return code
+
+
+def output_file_of(file: Path, rank: int) -> Path:
+    """Return the file that this rank writes: rank 0, where all meet, the file itself; others found.rank2.json."""
+    return file if rank <= 0 else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
+
+
+def _print_summary(options: argparse.Namespace, run_folder: Path, task: Task, mode: str) -> None:
+    from allaboard.diagnosis.logs.run_folder import read
+    from allaboard.preflight.summary import summary
+    from allaboard.report.preflight import as_json, as_text
+    from allaboard.report.preflight_page import render_page
+
+    renderers = {"text": as_text, "json": as_json, "html": render_page}
+    text = renderers[options.format](summary(read(run_folder), task, mode, os.uname().nodename))
+    if options.output is not None:
+        output_file_of(options.output, task.rank).write_text(text)
+        return
+    if task.rank > 0 and options.format != "text":
+        return  # under srun all ranks share task standard output: their documents would mix
+    sys.stdout.write(text)
+    sys.stdout.flush()
