@@ -82,14 +82,14 @@ class Calls:
         flagged: int = 0,
     ) -> tuple[GroupState, ...]:
         """How far a rank of this kind is; () before its first call."""
-        from allaboard.blackbox.collective_calls import _numbers
+        from allaboard.blackbox.collective_calls import _marked_calls
 
         if not number:
             return ()
         found = self.known.get((kind, number, flagged))
         if found is None:
             made = self.upto(kind, number, site)
-            told = [n for n in _numbers(number) if n > number - RING]
+            told = [n for n in _marked_calls(number) if n > number - RING]
             found = GroupState(
                 name="0",
                 round=1,

@@ -80,7 +80,7 @@ class Hosted:
             with contextlib.suppress(OSError, ValueError, IndexError):
                 newest = self._workers(host)[-1]
                 folder = self.bed.path(self.hosts[host], newest["boxes"])
-                steps = OpenBox(folder / f"{newest['pid']}.box").read().step
+                steps = OpenBox(folder / f"{newest['pid']}.box").read_snapshot().step
 
     def hurt(self, host: int, number: signal.Signals = signal.SIGKILL) -> None:
         """Sends the signal to the newest worker of this run."""

@@ -95,7 +95,7 @@ class Program:
 
     def read(self, pid: int) -> BoxReading:
         """What its black box says now."""
-        return self.box(pid).read()
+        return self.box(pid).read_snapshot()
 
     def box(self, pid: int) -> OpenBox:
         return OpenBox(self.boxes / f"{pid}.box")

@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from allaboard.blackbox.reader import OpenBox
-from allaboard.blackbox.text_records import Texts
+from allaboard.blackbox.text_records import TextRecords
 from allaboard.probe import text_records
 from allaboard.probe.blackbox import Box
 from allaboard.probe.member import ARRIVED
 
 
-class _Overtaken(Texts):
+class _Overtaken(TextRecords):
     """Its owner comes to its next init just when the text of the last one was read."""
 
     owner: Box
@@ -39,7 +39,7 @@ def test_who_arrives_is_read_with_what_it_declares(tmp_path: Path) -> None:
     ours = OpenBox(path)
     ours._texts = overtaken = _Overtaken(ours.map)
     overtaken.owner = owner
-    seen = ours.read()
+    seen = ours.read_snapshot()
     assert seen.declared is not None
     assert (seen.round, seen.declared.place) == (2, "tcp://a:2")
     ours.map.close()

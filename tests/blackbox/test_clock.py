@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.blackbox.clock import FARTHEST, ahead
+from allaboard.blackbox.clock import MAX_CLOCK_DISTANCE_S, clock_offset
 from allaboard.probe import layout
 from probed import RENDEZVOUS, Program, fake_torch
 from testbed.requirements import fake_clock
@@ -22,21 +22,21 @@ from testbed.requirements import fake_clock
 def test_whoever_was_born_by_our_clock_has_it() -> None:
     now = time.monotonic()
     for born in (now, now - 0.01, now + 0.5):
-        assert ahead(born, os.getpid()) == 0.0
+        assert clock_offset(born, os.getpid()) == 0.0
 
 
 @pytest.mark.parametrize("apart", [600.0, -1e5, 3e8])
 def test_nobody_is_born_later_than_now_or_before_the_kernel_started_it(apart: float) -> None:
-    assert abs(ahead(time.monotonic() + apart, os.getpid()) - apart) < 1.0
+    assert abs(clock_offset(time.monotonic() + apart, os.getpid()) - apart) < 1.0
 
 
-@pytest.mark.parametrize("born", [math.nan, math.inf, -math.inf, 1e300, -2 * FARTHEST])
+@pytest.mark.parametrize("born", [math.nan, math.inf, -math.inf, 1e300, -2 * MAX_CLOCK_DISTANCE_S])
 def test_a_hostile_birth_is_no_clock(born: float) -> None:
-    assert ahead(born, os.getpid()) == 0.0
+    assert clock_offset(born, os.getpid()) == 0.0
 
 
 def test_a_process_that_is_gone_has_ours() -> None:
-    assert ahead(-1e6, 2**22 + 1) == 0.0
+    assert clock_offset(-1e6, 2**22 + 1) == 0.0
 
 
 CODE = """
@@ -75,12 +75,12 @@ def test_what_it_writes_is_read_by_ours(program: Program, way: str, apart: int) 
     now = time.monotonic()
     assert abs(there - now) > 300, "its clock is another one"
     box = program.box(process.pid)
-    seen = box.read()
+    seen = box.read_snapshot()
     assert seen.op is not None and seen.raised is None
     for at in (seen.phase_since, seen.step_at, seen.op.since):
         assert before - 1 < at < now + 20
     assert 0 <= seen.inside < 20
-    box.beat(now, 1)
+    box.write_heartbeat(now, 1)
     heard = layout.AGENT.unpack_from(box.map, layout.AGENT_AT)[0]
     assert abs(heard - there) < 60, "the agent's heartbeat is told by its clock"
 

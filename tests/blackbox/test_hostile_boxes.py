@@ -46,7 +46,7 @@ def looked_at(path: Path) -> None:
     record = ProcessRecord(PID, 0, "h", 0.0, 0)
     for at in (1.0, 2.0):
         record.add_sample(
-            ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read())
+            ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read_snapshot())
         )
     member = record.to_member(False)
     other = ProcessRecord(PID + 1, 1, "h", 0.0, 1).to_member(False)
@@ -105,9 +105,9 @@ def test_a_garbled_text_is_said(tmp_path: Path, name: str) -> None:
     data = good()
     layout.write_text(data, name, '{"rank": "torn in the mid')
     opened = OpenBox(box(tmp_path, bytes(data)))
-    assert opened.read().notes == {BOX: f"its black box is garbled: {name}"}
+    assert opened.read_snapshot().notes == {BOX: f"its black box is garbled: {name}"}
     layout.write_text(opened.map, name, "")
-    assert opened.read().notes == {}
+    assert opened.read_snapshot().notes == {}
 
 
 def test_a_text_torn_in_the_middle_of_its_writing_is_not_taken(tmp_path: Path) -> None:
@@ -115,14 +115,14 @@ def test_a_text_torn_in_the_middle_of_its_writing_is_not_taken(tmp_path: Path) -
     data = good()
     layout.write_text(data, "identity", '{"worker": 3, "notes": {"torch": "2.13"}}')
     opened = OpenBox(box(tmp_path, bytes(data)))
-    assert opened.read().notes == {"torch": "2.13"}
+    assert opened.read_snapshot().notes == {"torch": "2.13"}
     offset, _ = layout.TEXTS["identity"]
     lock, length = layout.TEXT.unpack_from(opened.map, offset)
     layout.TEXT.pack_into(opened.map, offset, lock + 1, length)
     opened.map[offset + 8 : offset + 20] = b"half of what"
-    assert opened.read().notes == {"torch": "2.13"}
+    assert opened.read_snapshot().notes == {"torch": "2.13"}
     late = OpenBox(tmp_path / f"{PID}.box")
-    assert late.read().notes == {}
+    assert late.read_snapshot().notes == {}
 
 
 def test_records_torn_in_the_middle_are_read_in_no_time(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_records_torn_in_the_middle_are_read_in_no_time(tmp_path: Path) -> None:
     opened = OpenBox(box(tmp_path, bytes(data)))
     began = time.perf_counter()
     for _ in range(100):
-        opened.read()
+        opened.read_snapshot()
     assert time.perf_counter() - began < 5.0
 
 

@@ -25,7 +25,7 @@ def test_intervals_are_those_of_the_last_steps(
     monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
     for _ in range(steps):
         box.step()
-    seen = OpenBox(tmp_path / f"{_own_pid()}.box").read().intervals
+    seen = OpenBox(tmp_path / f"{_own_pid()}.box").read_snapshot().intervals
     wanted = tuple(float(2 * n + 1) for n in range(max(0, steps - 1)))
     assert seen == wanted[-(blackbox.RING - 2) :]
 
@@ -39,10 +39,10 @@ def test_a_look_at_the_first_step_does_not_stand_for_all_that_follow(
     monkeypatch.setattr(blackbox, "monotonic", lambda: next(times))
     reader = OpenBox(tmp_path / f"{_own_pid()}.box")
     box.step()
-    assert reader.read().intervals == ()
+    assert reader.read_snapshot().intervals == ()
     for _ in range(blackbox.RING + 4):
         box.step()
-    assert len(reader.read().intervals) == blackbox.RING - 2
+    assert len(reader.read_snapshot().intervals) == blackbox.RING - 2
 
 
 def test_a_pace_is_that_of_the_steps_of_the_last_second(
@@ -57,7 +57,7 @@ def test_a_pace_is_that_of_the_steps_of_the_last_second(
         for _ in range(many):
             now += each
             box.step()
-        pace = reader.read().pace
+        pace = reader.read_snapshot().pace
         assert pace is not None
         told.append((pace.steps, round(pace.step, 3)))
     # Of 20 and of 40 ms those of a second; then at least 16: ten of 200 ms, and six before them.

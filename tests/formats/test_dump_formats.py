@@ -6,9 +6,13 @@ import json
 
 import pytest
 
-from allaboard.formats.dumps.faulthandler import THREADS, last_dumps
-from allaboard.formats.dumps.pyspy import of_json, of_text
-from allaboard.formats.dumps.rank_hints import by_command, by_values, by_variables
+from allaboard.formats.dumps.faulthandler import MAX_THREADS, last_dumps
+from allaboard.formats.dumps.pyspy import parse_json_dumps, parse_text_dumps
+from allaboard.formats.dumps.rank_hints import (
+    rank_from_command,
+    rank_from_locals,
+    ranks_from_variables,
+)
 
 FRAME = '  File "/h/train.py", line {} in f\n'
 
@@ -35,8 +39,8 @@ def test_lines_that_two_wrote_over_each_other_are_nobody_s() -> None:
 
 
 def test_after_a_hundred_threads_the_main_one_is_not_known() -> None:
-    many = "\n".join(thread(n, 1) for n in range(10, 10 + THREADS)) + "...\n"
-    more = "\n".join(thread(n, 2) for n in range(500, 500 + THREADS)) + "...\n"
+    many = "\n".join(thread(n, 1) for n in range(10, 10 + MAX_THREADS)) + "...\n"
+    more = "\n".join(thread(n, 2) for n in range(500, 500 + MAX_THREADS)) + "...\n"
     assert len(last_dumps(many + more)) == 1
 
 
@@ -54,10 +58,10 @@ def process(pid: int, line: int, locals_: str = "") -> str:
 
 
 def test_variables_of_the_process_that_forked_it_are_not_its_own() -> None:
-    (one,) = of_text(process(40, 3))
+    (one,) = parse_text_dumps(process(40, 3))
     assert one.rank == -1
     own = "        Arguments:\n            rank: 1\n            world: 2\n"
-    (one,) = of_text(process(40, 3, own))
+    (one,) = parse_text_dumps(process(40, 3, own))
     assert one.rank == 1 and [f.line for f in one.frames] == [3, 314, 9]
 
 
@@ -70,12 +74,12 @@ def threads(pid: int, *values: tuple[str, str]) -> str:
 
 def test_lists_of_json_in_a_row_are_all_read() -> None:
     text = threads(40) + "\n" + threads(41) + threads(42) + "\n[INFO] done\n=== 43\n" + threads(43)
-    assert [one.pid for one in of_json(text)] == [40, 41, 42, 43]
+    assert [one.pid for one in parse_json_dumps(text)] == [40, 41, 42, 43]
     both = json.dumps([*json.loads(threads(40)), *json.loads(threads(41))])
-    assert [one.pid for one in of_json(both)] == [40, 41]
-    assert [one.rank for one in of_json(threads(40, ("rank", "3")))] == [3]
-    assert of_json(threads(40)[:-9]) == []
-    assert of_json('[{"pid": 1, "frames": [{"name": 1}]}, 5, [6]]')[0].frames == ()
+    assert [one.pid for one in parse_json_dumps(both)] == [40, 41]
+    assert [one.rank for one in parse_json_dumps(threads(40, ("rank", "3")))] == [3]
+    assert parse_json_dumps(threads(40)[:-9]) == []
+    assert parse_json_dumps('[{"pid": 1, "frames": [{"name": 1}]}, 5, [6]]')[0].frames == ()
 
 
 @pytest.mark.parametrize(
@@ -90,20 +94,20 @@ def test_lists_of_json_in_a_row_are_all_read() -> None:
     ],
 )
 def test_ranks_in_arguments(command: str, rank: int) -> None:
-    assert by_command(command) == rank
+    assert rank_from_command(command) == rank
 
 
 def test_ranks_in_variables() -> None:
-    assert by_variables("LOCAL_RANK=3\nNODE_RANK=1\n", [0]) == [-1]
-    assert by_variables("'RANK': '3', 'LOCAL_RANK': '1'", [0]) == [3]
-    assert by_variables("RANK=3\nOMPI_COMM_WORLD_RANK=1\n", [5]) == [3]
-    assert by_variables("RANK=3 RANK=4", [0]) == [-1]
-    assert by_variables("RANK=3", []) == []
+    assert ranks_from_variables("LOCAL_RANK=3\nNODE_RANK=1\n", [0]) == [-1]
+    assert ranks_from_variables("'RANK': '3', 'LOCAL_RANK': '1'", [0]) == [3]
+    assert ranks_from_variables("RANK=3\nOMPI_COMM_WORLD_RANK=1\n", [5]) == [3]
+    assert ranks_from_variables("RANK=3 RANK=4", [0]) == [-1]
+    assert ranks_from_variables("RANK=3", []) == []
 
 
 def test_ranks_in_values() -> None:
-    assert by_values([("/h/t.py", "rank", "1"), ("/h/t.py", "world_size", "2")]) == 1
-    assert by_values([("/h/t.py", "rank", "1"), ("/h/t.py", "rank", "0")]) == -1
-    assert by_values([("/h/t.py", "i", "1")]) == -1
-    assert by_values([("/p/torch/multiprocessing/spawn.py", "i", "1")]) == 1
-    assert by_values([("/h/t.py", "rank", "<Rank at 0x1>")]) == -1
+    assert rank_from_locals([("/h/t.py", "rank", "1"), ("/h/t.py", "world_size", "2")]) == 1
+    assert rank_from_locals([("/h/t.py", "rank", "1"), ("/h/t.py", "rank", "0")]) == -1
+    assert rank_from_locals([("/h/t.py", "i", "1")]) == -1
+    assert rank_from_locals([("/p/torch/multiprocessing/spawn.py", "i", "1")]) == 1
+    assert rank_from_locals([("/h/t.py", "rank", "<Rank at 0x1>")]) == -1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from allaboard.diagnosis.logs.log_demux import owned, streams
 from allaboard.facts import Exhibit
-from allaboard.formats.dumps.local_ranks import ranked
-from allaboard.formats.dumps.log_prefixes import labelled
+from allaboard.formats.dumps.local_ranks import assign_ranks
+from allaboard.formats.dumps.log_prefixes import split_labels
 
 
 def _ranks(*lines: str) -> list[int]:
-    return [label.rank for label, _ in ranked(labelled("\n".join(lines)))]
+    return [label.rank for label, _ in assign_ranks(split_labels("\n".join(lines)))]
 
 
 def test_one_node_of_which_nothing_is_told_is_the_first() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.formats.dumps.log_prefixes import NOBODY, labelled
+from allaboard.formats.dumps.log_prefixes import NO_LABEL, split_labels
 
 TOLD = [
     "step 1",
@@ -38,19 +38,19 @@ PREFIXES = {
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_a_prefix_is_taken_off_and_names_whom_it_names(prefix: str) -> None:
-    read = labelled("\n".join(prefix + line for line in TOLD))
+    read = split_labels("\n".join(prefix + line for line in TOLD))
     assert [line for _, line in read] == TOLD
     assert {(one.rank, one.host, one.pid) for one, _ in read} == {PREFIXES[prefix]}
 
 
 def test_torch_s_own_label_stays_and_is_within_the_launcher_s() -> None:
-    read = labelled("\n".join(f"1: [rank5]: {line}" for line in TOLD))
+    read = split_labels("\n".join(f"1: [rank5]: {line}" for line in TOLD))
     assert [line for _, line in read] == [f"[rank5]: {line}" for line in TOLD]
     assert {(one.rank, one.launcher) for one, _ in read} == {(5, True)}
 
 
 def test_what_stood_under_a_progress_bar_and_colours_are_gone() -> None:
-    assert labelled("\r 10%\r 20%\r\x1b[31mTraceback\x1b[0m\r")[0] == (NOBODY, "Traceback")
+    assert split_labels("\r 10%\r 20%\r\x1b[31mTraceback\x1b[0m\r")[0] == (NO_LABEL, "Traceback")
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_what_stood_under_a_progress_bar_and_colours_are_gone() -> None:
     ],
 )
 def test_what_only_looks_like_a_prefix_stays(text: str) -> None:
-    assert labelled(text) == [(NOBODY, line) for line in text.split("\n")]
+    assert split_labels(text) == [(NO_LABEL, line) for line in text.split("\n")]

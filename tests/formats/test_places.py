@@ -12,7 +12,7 @@ from allaboard.check.collect import from_files
 from allaboard.check.run_rules import judge
 from allaboard.facts import Origin, Part
 from allaboard.formats.shell.script import read_shell, with_inner
-from allaboard.formats.source_map import aligned
+from allaboard.formats.source_map import align_text
 
 POD = """apiVersion: batch/v1
 kind: Job
@@ -125,7 +125,7 @@ def test_the_place_is_that_of_the_text(case: str, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_placed_is_at_its_beginning() -> None:
-    (part,) = aligned("something else", "as it is written", 3, 7, "plain")
+    (part,) = align_text("something else", "as it is written", 3, 7, "plain")
     assert part.place(1, 9) == (3, 7) and not part.literal
     origin = Origin(file="x", line=3, column=7, parts=(part,))
     assert origin.within(1, 5).column == 7

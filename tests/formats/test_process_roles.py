@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.process_roles import LOADER, PARENT, POOLED, program, role
+from allaboard.formats.dumps.process_roles import (
+    DATA_LOADER_WORKER,
+    POOL_WORKERS,
+    WAITING_PARENT,
+    process_role,
+    program_name,
+)
 
 LIB, PACKAGES = "/usr/lib/python3.11", "/v/lib/python3.11/site-packages"
 USER = Frame("/h/train.py", 41, "train")
@@ -22,22 +28,22 @@ ONE = Frame(f"{LIB}/multiprocessing/forkserver.py", 312, "_serve_one")
 @pytest.mark.parametrize(
     ("frames", "what"),
     [
-        ((WORKS, BEGINS, USER), LOADER),
-        ((USER, WORKS, BEGINS), LOADER),  # in the data set's own code
+        ((WORKS, BEGINS, USER), DATA_LOADER_WORKER),
+        ((USER, WORKS, BEGINS), DATA_LOADER_WORKER),  # in the data set's own code
         ((AGENT,), "torchrun's agent"),
         ((USER, BEGINS, AGENT), ""),  # a rank that the agent forked
-        ((POOL, BEGINS), POOLED[0]),
+        ((POOL, BEGINS), POOL_WORKERS[0]),
         ((SERVES,), "multiprocessing's fork server"),
         ((USER, BEGINS, ONE, SERVES), ""),
         ((USER, ONE, SERVES), ""),
-        ((JOIN, USER), PARENT),
+        ((JOIN, USER), WAITING_PARENT),
         ((JOIN, LOADS, USER), ""),  # a rank at the end of an epoch
         ((USER,), ""),
         ((), ""),
     ],
 )
 def test_frames_tell_it(frames: tuple[Frame, ...], what: str) -> None:
-    assert role("", frames) == what
+    assert process_role("", frames) == what
 
 
 @pytest.mark.parametrize(
@@ -59,13 +65,13 @@ def test_frames_tell_it(frames: tuple[Frame, ...], what: str) -> None:
     ],
 )
 def test_a_command_tells_it_where_no_frame_does(command: str, what: str) -> None:
-    assert role(command, ()) == what
+    assert process_role(command, ()) == what
 
 
 def test_who_the_fork_server_forked_has_its_command() -> None:
     command = "python -c from multiprocessing.forkserver import main; main(3, 5)"
-    assert role(command, (USER, BEGINS, ONE, SERVES)) == ""
-    assert role(command, ()) == "multiprocessing's fork server"
+    assert process_role(command, (USER, BEGINS, ONE, SERVES)) == ""
+    assert process_role(command, ()) == "multiprocessing's fork server"
 
 
 @pytest.mark.parametrize(
@@ -80,4 +86,4 @@ def test_who_the_fork_server_forked_has_its_command() -> None:
     ],
 )
 def test_the_program_of_a_command(command: str, what: str) -> None:
-    assert program(command) == what
+    assert program_name(command) == what

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from allaboard.formats.dumps.python_tracebacks import tracebacks
+from allaboard.formats.dumps.python_tracebacks import find_tracebacks
 
 CHAINED = """def f():
     try:
@@ -35,7 +35,7 @@ def printed(script: str) -> list[str]:
 def test_a_chain_is_one_and_its_last_exception_counts() -> None:
     for script in (CHAINED, HANDLED):
         lines = printed(script)
-        (one,) = tracebacks(lines)
+        (one,) = find_tracebacks(lines)
         assert (one.type, one.message, one.begin, one.end) == (
             "RuntimeError",
             "bad",
@@ -46,14 +46,14 @@ def test_a_chain_is_one_and_its_last_exception_counts() -> None:
 
 
 def test_an_exception_group_names_its_part() -> None:
-    (one,) = tracebacks(printed(GROUP))
+    (one,) = find_tracebacks(printed(GROUP))
     assert (one.type, one.message, one.frames[-1].line) == ("ValueError", "in a part", 2)
     assert one.first.startswith("ExceptionGroup: several (1 sub-exception)")
 
 
 def test_two_that_nothing_chains_are_two() -> None:
     lines = printed('raise ValueError("a")')[:-1] * 2
-    assert [t.begin for t in tracebacks(lines)] == [0, len(lines) // 2]
+    assert [t.begin for t in find_tracebacks(lines)] == [0, len(lines) // 2]
 
 
 def test_what_torch_carries_over_from_another_process_is_one_with_it() -> None:
@@ -61,5 +61,5 @@ def test_what_torch_carries_over_from_another_process_is_one_with_it() -> None:
     outer = ["Traceback (most recent call last):", '  File "/h/train.py", line 9, in <module>']
     inner = ["Original Traceback (most recent call last):", '  File "/h/data.py", line 4, in get']
     said = "ValueError: Caught ValueError in DataLoader worker process 0."
-    (one,) = tracebacks([*outer, said, *inner, "ValueError: bad", ""])
+    (one,) = find_tracebacks([*outer, said, *inner, "ValueError: bad", ""])
     assert one.where is not None and one.where.file == "/h/data.py"

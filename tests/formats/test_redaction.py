@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.formats.redaction import GONE, command, is_secret, redacted, secrets_of, shown
+from allaboard.formats.redaction import (
+    REDACTED,
+    is_secret_name,
+    redact_command,
+    redact_passwords,
+    redact_text,
+    secrets_of,
+)
 
 SECRET = "s3cr3t-Value-42"
 HOLDING = [
@@ -81,8 +88,8 @@ HOLDING = [
 
 @pytest.mark.parametrize("text", HOLDING)
 def test_a_secret_is_gone(text: str) -> None:
-    said = redacted(text)
-    assert SECRET not in said and GONE in said
+    said = redact_text(text)
+    assert SECRET not in said and REDACTED in said
     assert not any(part in said for part in ("a1B2a1B2", "abcdEFGH", "ABCDEFGH1234"))
 
 
@@ -116,7 +123,7 @@ def test_a_secret_is_gone(text: str) -> None:
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact_text(text) == text
 
 
 KEY = "\n".join(["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDbZ" + "x9Kq" * 3] * 20)
@@ -138,7 +145,7 @@ HEAD, TAIL = "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----"
     ],
 )
 def test_a_private_key_is_gone_and_what_follows_stays(text: str) -> None:
-    said = redacted(f"before\n{text}\nRuntimeError: the cause is here\nafter it\n")
+    said = redact_text(f"before\n{text}\nRuntimeError: the cause is here\nafter it\n")
     assert "MIIE" not in said and "x9Kq" not in said
     assert said.startswith("before\n") and said.endswith(
         "\nRuntimeError: the cause is here\nafter it\n"
@@ -151,56 +158,58 @@ def test_who_only_mentions_a_private_key_takes_nothing_with_it() -> None:
         "Traceback (most recent call last):",
         "KeyError: 'loss'",
     ]
-    assert redacted("\n".join(lines)) == "\n".join([lines[0].replace(HEAD, GONE), *lines[1:]])
+    assert redact_text("\n".join(lines)) == "\n".join(
+        [lines[0].replace(HEAD, REDACTED), *lines[1:]]
+    )
     far = "\n".join([f"wants {HEAD}", *["step 1 loss 0.5"] * 2000, f"wants {TAIL}"])
-    assert redacted(far).count("step 1 loss 0.5") == 2000
+    assert redact_text(far).count("step 1 loss 0.5") == 2000
 
 
 def test_known_values_are_taken_out_wherever_they_stand() -> None:
     known = secrets_of({"MY_TOKEN": SECRET, "PATH": "/usr/bin", "SHORT_KEY": "abc", "RANK": "0"})
     assert known == [SECRET]
-    assert redacted(f"connecting as {SECRET}/x", known) == f"connecting as {GONE}/x"
+    assert redact_text(f"connecting as {SECRET}/x", known) == f"connecting as {REDACTED}/x"
 
 
 def test_arguments() -> None:
     words = ["python", "train.py", "--token", SECRET, "--lr", "0.1", "--wandb_key=" + SECRET]
-    assert command(words) == ["python", "train.py", "--token", GONE, "--lr", "0.1",
-                              "--wandb_key=" + GONE]  # fmt: skip
-    assert command(["--token", "--verbose", "x"]) == ["--token", "--verbose", "x"]
+    assert redact_command(words) == ["python", "train.py", "--token", REDACTED, "--lr", "0.1",
+                              "--wandb_key=" + REDACTED]  # fmt: skip
+    assert redact_command(["--token", "--verbose", "x"]) == ["--token", "--verbose", "x"]
 
 
 def test_no_text_takes_long_that_repeats_what_secrets_begin_with() -> None:
     for part in ("password", "http://", "token=", '"token":[', "a@", "login "):
         began = process_time()
-        redacted(part * (100_000 // len(part)))
+        redact_text(part * (100_000 // len(part)))
         assert process_time() - began < 10, part  # by the square of the length it would be minutes
 
 
 def test_json_stays_json() -> None:
     entry = {"kind": "view", "key": 12, "token": None, "api_key": SECRET, "notes": ["a", "b"]}
-    back = json.loads(redacted(json.dumps(entry)))
-    assert back == {**entry, "api_key": GONE}
+    back = json.loads(redact_text(json.dumps(entry)))
+    assert back == {**entry, "api_key": REDACTED}
     listed = {"passwords": [SECRET, SECRET], "line": json.dumps({"password": [SECRET]})}
-    told = json.loads(redacted(json.dumps(listed)))
-    assert told["passwords"] == [GONE] and json.loads(told["line"]) == {"password": [GONE]}
+    told = json.loads(redact_text(json.dumps(listed)))
+    assert told["passwords"] == [REDACTED] and json.loads(told["line"]) == {"password": [REDACTED]}
 
 
 def test_names() -> None:
     for name in ("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "--api-key", "COOKIE"):
-        assert is_secret(name), name
+        assert is_secret_name(name), name
     for name in ("RANK", "MASTER_ADDR", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "KEYBOARD"):
-        assert not is_secret(name), name
+        assert not is_secret_name(name), name
 
 
 @given(st.text(max_size=300))
 def test_any_text_is_taken(text: str) -> None:
-    assert isinstance(redacted(text), str)
+    assert isinstance(redact_text(text), str)
 
 
 def test_a_password_in_one_word_with_its_flag_is_gone_from_a_command() -> None:
-    said = command(["/usr/bin/mysql", "-u", "root", f"-p{SECRET}", "jobs"])
-    assert said == ["/usr/bin/mysql", "-u", "root", f"-p{GONE}", "jobs"]
-    assert command(["python", "-patience"]) == ["python", "-patience"]
+    said = redact_command(["/usr/bin/mysql", "-u", "root", f"-p{SECRET}", "jobs"])
+    assert said == ["/usr/bin/mysql", "-u", "root", f"-p{REDACTED}", "jobs"]
+    assert redact_command(["python", "-patience"]) == ["python", "-patience"]
 
 
 @pytest.mark.parametrize(
@@ -215,8 +224,8 @@ def test_a_password_in_one_word_with_its_flag_is_gone_from_a_command() -> None:
     ],
 )
 def test_words_of_a_command(words: list[str]) -> None:
-    said = command(words)
-    assert len(said) == len(words) and SECRET not in str(said) and GONE in str(said)
+    said = redact_command(words)
+    assert len(said) == len(words) and SECRET not in str(said) and REDACTED in str(said)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +237,7 @@ def test_words_of_a_command(words: list[str]) -> None:
     ],
 )
 def test_words_that_are_no_secret(words: list[str]) -> None:
-    assert command(words) == words
+    assert redact_command(words) == words
 
 
 @pytest.mark.parametrize(
@@ -243,8 +252,8 @@ def test_words_that_are_no_secret(words: list[str]) -> None:
     ],
 )
 def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
-    said = shown(text)
-    assert SECRET not in said and GONE in said and "h1" in said
+    said = redact_passwords(text)
+    assert SECRET not in said and REDACTED in said and "h1" in said
 
 
 @pytest.mark.parametrize(
@@ -258,4 +267,4 @@ def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
     ],
 )
 def test_what_is_shown_keeps_what_is_needed(text: str) -> None:
-    assert shown(text) == text
+    assert redact_passwords(text) == text

@@ -135,7 +135,7 @@ class _Host:
     def trained(self) -> bool:
         """Whether its worker has done some steps."""
         self._phase()
-        return self._box is not None and self._box.read().step >= STEPS
+        return self._box is not None and self._box.read_snapshot().step >= STEPS
 
     def _phase(self) -> int:
         if self._box is None:
@@ -144,7 +144,7 @@ class _Host:
                     folder = self._bed.path(f"h{self.index}", str(entry["boxes"]))
                     with contextlib.suppress(OSError, ValueError):
                         self._box = OpenBox(folder / f"{entry['pid']}.box")
-        return self._box.read().phase if self._box is not None else Phase.LAUNCHED
+        return self._box.read_snapshot().phase if self._box is not None else Phase.LAUNCHED
 
     def _entries(self) -> list[dict[str, object]]:
         journal = self.run / "journal.jsonl"

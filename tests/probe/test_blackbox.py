@@ -39,7 +39,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     slot = writer.slot()
     assert slot is not None
     slot.enter(b"all_reduce")
-    seen = reader.read()
+    seen = reader.read_snapshot()
     assert (seen.phase, seen.phase_since, seen.round) == (5, 12.5, 2)
     assert (seen.detail, seen.step, seen.intervals) == ("init_process_group", 1, ())
     assert seen.declared is not None and seen.declared.rank == 1
@@ -52,7 +52,7 @@ def test_every_field_comes_back(tmp_path: Path) -> None:
     assert reader.started == start_ticks(os.getpid())
     assert reader.main_thread == threading.main_thread().ident
     slot.leave(b"all_reduce")
-    assert reader.read().op is None
+    assert reader.read_snapshot().op is None
 
 
 def test_what_is_declared_belongs_to_the_init_for_which_it_is(tmp_path: Path) -> None:
@@ -61,17 +61,19 @@ def test_what_is_declared_belongs_to_the_init_for_which_it_is(tmp_path: Path) ->
     for round_ in (1, 2):
         declared = {**DECLARED, "place": f"tcp://h0:{round_}", "round": round_}
         writer.text("declared", text_records.declared(declared))
-        between = reader.read()  # it has not told yet that it enters another one
+        between = reader.read_snapshot()  # it has not told yet that it enters another one
         writer.phase(4, round_)
-        seen.append([(r.round, r.declared and r.declared.place) for r in (between, reader.read())])
+        seen.append(
+            [(r.round, r.declared and r.declared.place) for r in (between, reader.read_snapshot())]
+        )
     assert seen == [[(0, None), (1, "tcp://h0:1")], [(1, "tcp://h0:1"), (2, "tcp://h0:2")]]
 
 
 def test_the_agent_answers_through_the_box(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     assert writer.agent() == (0.0, 0, 0)
-    reader.say("rank 2 never came: é")
-    reader.beat(100.5, 3, 1)
+    reader.write_verdict("rank 2 never came: é")
+    reader.write_heartbeat(100.5, 3, 1)
     assert writer.agent() == (100.5, 3, 1)
     assert writer.verdict() == "rank 2 never came: é"
 
@@ -92,7 +94,7 @@ def test_the_ring_holds_the_last_intervals(tmp_path: Path) -> None:
         n = writer.steps - age
         at = layout.RING_AT + (n % layout.RING) * layout.PACE.size
         struct.pack_into("<d", reader.map, at, 1000.0 - age * (age + 1) / 2)
-    seen = reader.read()
+    seen = reader.read_snapshot()
     assert seen.step == 3 * layout.RING + 5
     assert seen.intervals == tuple(float(n) for n in range(layout.RING - 2, 0, -1))
 
@@ -116,13 +118,13 @@ def test_threads_have_slots_and_the_main_thread_speaks_first(tmp_path: Path) -> 
     entered.wait()
     try:
         assert sum(got) == layout.SLOTS - 1, "the rest go on without one"
-        seen = reader.read()
+        seen = reader.read_snapshot()
         assert seen.op is not None and seen.op.name == "send"
         assert seen.ops == layout.SLOTS - 1
         mine = writer.slot()
         assert mine is not None and mine is writer.slot()
         mine.enter(b"barrier")
-        now = reader.read().op
+        now = reader.read_snapshot().op
         assert now is not None and now.name == "barrier"
     finally:
         end.set()
@@ -145,7 +147,7 @@ def test_two_threads_in_one_group_are_seen(tmp_path: Path, group: int, also: str
     mine = writer.slot()
     assert mine is not None
     mine.enter(b"all_gather", min(group, 1), 7)
-    seen = reader.read().op
+    seen = reader.read_snapshot().op
     assert seen is not None and (seen.name, seen.also) == ("all_gather", also)
 
 
@@ -156,7 +158,7 @@ def test_nested_calls_count_as_the_outermost(tmp_path: Path) -> None:
     slot.enter(b"all_gather_object")
     slot.enter(b"all_gather")
     slot.leave(b"all_gather")
-    seen = reader.read()
+    seen = reader.read_snapshot()
     assert isinstance(seen.op, Op) and seen.op.name == "all_gather_object"
     assert seen.ops == 1
 
@@ -165,31 +167,31 @@ def test_a_text_is_cut_to_its_room(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     writer.text("detail", "é" * 400)
     room = layout.TEXTS["detail"][1] - layout.TEXT.size
-    assert reader.read().detail == "é" * (room // 2)
+    assert reader.read_snapshot().detail == "é" * (room // 2)
     writer.text("detail", "short \ud800")
-    assert reader.read().detail == "short ?"
+    assert reader.read_snapshot().detail == "short ?"
 
 
 def test_the_numbers_of_steps_and_how_they_went_back(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
-    assert reader.read().numbered is None
+    assert reader.read_snapshot().numbered is None
     for value in (0, 1, 1, 7, 9):
         writer.number(value)
-    assert reader.read().numbered == Numbered(0, 9)
+    assert reader.read_snapshot().numbered == Numbered(0, 9)
     for value in (4, 5, 9):
         writer.number(value)
-    assert reader.read().numbered == Numbered(0, 9, 1, 9, 4)
+    assert reader.read_snapshot().numbered == Numbered(0, 9, 1, 9, 4)
 
 
 def test_checkpoints_stand_at_the_steps_that_were_done(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
-    assert reader.read().kept is None
+    assert reader.read_snapshot().kept is None
     writer.kept(read=True)
     writer.step()
     writer.step()
     writer.kept(read=False)
     writer.step()
-    assert reader.read().kept == Saves(saved=2, restored=0)
+    assert reader.read_snapshot().kept == Saves(saved=2, restored=0)
 
 
 def test_texts_never_touch_each_other() -> None:
@@ -210,17 +212,17 @@ def test_half_written_records_are_not_believed(tmp_path: Path) -> None:
     slot = writer.slot()
     assert slot is not None
     slot.enter(b"all_reduce")
-    assert reader.read().detail == "before"
+    assert reader.read_snapshot().detail == "before"
     offset, _ = layout.TEXTS["detail"]
     struct.pack_into("<II", reader.map, offset, 3, 20)  # a writer that stopped in the middle
     struct.pack_into("<Q", reader.map, layout.SLOTS_AT, 2)  # a slot whose ends do not agree
     struct.pack_into("<I", reader.map, layout.STATE_AT, 9)
-    seen = reader.read()
+    seen = reader.read_snapshot()
     assert seen.detail == "before"
     assert seen.op is None
     assert seen.raised is not None and seen.raised.type == "ValueError"
     writer.text("detail", "after")
-    assert reader.read().detail == "after", "the next writer mends it"
+    assert reader.read_snapshot().detail == "after", "the next writer mends it"
 
 
 def test_two_threads_write_one_text(tmp_path: Path) -> None:
@@ -235,8 +237,8 @@ def test_two_threads_write_one_text(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     while any(t.is_alive() for t in threads):
-        assert reader.read().detail in ("", *words)
-    assert reader.read().detail in words
+        assert reader.read_snapshot().detail in ("", *words)
+    assert reader.read_snapshot().detail in words
 
 
 @pytest.mark.parametrize(
@@ -270,7 +272,7 @@ def test_deep_json_says_nothing(tmp_path: Path, opening: str) -> None:
     writer, reader = pair(tmp_path)
     for name in layout.TEXTS:
         writer.text(name, opening * 100_000)
-    seen = reader.read()
+    seen = reader.read_snapshot()
     assert (seen.declared, seen.raised, set(seen.notes)) == (None, None, {"black box"})
 
 
@@ -285,18 +287,18 @@ def test_no_content_breaks_the_reader(
         at = data.draw(st.sampled_from([128, 192, 256, 320, 1024, 4096, 4608, 8192, 24576]))
         what = data.draw(st.binary(min_size=1, max_size=96))
         reader.map[at : at + len(what)] = what
-    reader.read()
-    reader.read()
+    reader.read_snapshot()
+    reader.read_snapshot()
 
 
 def test_what_does_not_fit_is_left_out_not_cut(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     told: dict[str, object] = dict(DECLARED, cluster={f"worker:{i}": "é" * 90 for i in range(500)})
     writer.text("declared", text_records.declared(told))
-    seen = reader.read().declared
+    seen = reader.read_snapshot().declared
     assert seen is not None and seen.rank == 1 and seen.cluster == {}
     writer.text("identity", text_records.identity(7, {f"hook {i}": "x" * 999 for i in range(300)}))
-    reader.read()
+    reader.read_snapshot()
     assert reader.identity.worker == 7
 
 
@@ -307,7 +309,7 @@ def test_a_rank_of_another_library_is_told(tmp_path: Path) -> None:
 
     writer, reader = pair(tmp_path)
     writer.text("declared", text_records.declared(dict(DECLARED, rank=Rank(), backend=object())))
-    seen = reader.read().declared
+    seen = reader.read_snapshot().declared
     assert seen is not None and seen.rank == 1
 
 
@@ -334,12 +336,12 @@ def test_an_executed_program_takes_the_box_over(program: Program) -> None:
     assert process.stdout and process.stdin
     assert process.stdout.readline() == "once\n"
     box = program.box(process.pid)
-    first = box.read()
+    first = box.read_snapshot()
     assert (first.step, first.phase, first.notes) == (1, 7, {"first": "1"})
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "twice\n"
-    second = box.read()
+    second = box.read_snapshot()
     assert (second.step, second.notes) == (3, {"second": "2"})
     assert second.round == 1, "its next init is the second one of this process"
     assert program.members() == [process.pid]

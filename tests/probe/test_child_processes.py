@@ -38,11 +38,11 @@ def test_a_forked_child_that_calls_init_is_a_member(any_program: Program) -> Non
     child = int(ended.out)
     assert any_program.members() == sorted([ended.pid, child])
     box = any_program.box(child)
-    seen = box.read()
+    seen = box.read_snapshot()
     assert (seen.phase, seen.round, seen.ops, box.identity.worker) == (6, 1, 1, 4)
     assert seen.declared is not None and seen.declared.rank == 1
     parent = any_program.box(ended.pid)
-    assert parent.read().declared is None
+    assert parent.read_snapshot().declared is None
     assert box.signum != parent.signum, "the inherited handler writes into the parent's file"
 
 

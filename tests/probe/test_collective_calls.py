@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.blackbox.collective_calls import SAFE, ranks
+from allaboard.blackbox.collective_calls import SAFE_RING_CALLS, parse_ranks
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Signature
 from allaboard.probe import layout
@@ -41,21 +41,21 @@ class Rank:
 
 def test_calls_come_back(tmp_path: Path) -> None:
     rank = Rank(tmp_path)
-    assert rank.reader.read().groups == (), "a group without a call has nothing to say"
+    assert rank.reader.read_snapshot().groups == (), "a group without a call has nothing to say"
     rank.call("all_reduce", 2, 3)
     rank.call("broadcast", 5, root=1)
-    (state,) = rank.reader.read().groups
+    (state,) = rank.reader.read_snapshot().groups
     assert (state.key, state.number, state.size, state.ranks) == (("0", 1), 2, 4, (0, 1, 2, 3))
     assert [n for n, _ in state.marks] == [2, 1]
     assert state.last is not None and state.last.root == 1
-    traced = rank.reader.calls.trace("0", 1)
+    traced = rank.reader.calls.trace_group("0", 1)
     assert traced is not None and (traced.first, traced.last) == (1, 2)
     first = traced.calls[0][1]
     assert first is not None and str(first) == "all_reduce(float32[2,3], sum)"
     assert first.elements == 6
     assert first.site is not None and first.site.function == "call"
     assert first.site.file.endswith("test_collective_calls.py")
-    assert rank.reader.calls.trace("1", 1) is None
+    assert rank.reader.calls.trace_group("1", 1) is None
 
 
 def test_equal_calls_give_equal_digests_and_others_do_not(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_equal_calls_give_equal_digests_and_others_do_not(tmp_path: Path) -> Non
         rank = Rank(folder)
         for op in calls:
             rank.call(op, 4)
-        digests.append(dict(rank.reader.read().groups[0].marks))
+        digests.append(dict(rank.reader.read_snapshot().groups[0].marks))
     assert digests[0] == digests[1]
     assert all(digests[0][n] != digests[2][n] for n in (1, 2, 3))
 
@@ -75,11 +75,11 @@ def test_the_ring_goes_round_and_marks_stay_within_it(tmp_path: Path) -> None:
     rank = Rank(tmp_path)
     for n in range(5000):
         rank.call("all_reduce", 1 + n % 700)
-    (state,) = rank.reader.read().groups
+    (state,) = rank.reader.read_snapshot().groups
     assert state.number == 5000
-    assert all(n > 5000 - SAFE for n, _ in state.marks)
+    assert all(n > 5000 - SAFE_RING_CALLS for n, _ in state.marks)
     assert {5000, 4992, 4864} <= {n for n, _ in state.marks}
-    traced = rank.reader.calls.trace("0", 1)
+    traced = rank.reader.calls.trace_group("0", 1)
     assert traced is not None and traced.last == 5000
     shapes = [s.elements if s is not None else 0 for _, s in traced.calls[-300:]]
     assert shapes == [1 + n % 700 for n in range(4700, 5000)]
@@ -99,18 +99,18 @@ def test_what_proves_nothing_is_flagged_once(tmp_path: Path) -> None:
     rank.call("all_reduce", 1)
     rank.group.unordered(2)
     rank.group.unordered(9)
-    assert rank.reader.read().groups[0].unordered == 2
+    assert rank.reader.read_snapshot().groups[0].unordered == 2
 
 
 @given(st.binary(min_size=256, max_size=256))
 def test_ranks_of_a_hostile_box(raw: bytes) -> None:
-    assert len(ranks(raw)) <= 4096
+    assert len(parse_ranks(raw)) <= 4096
 
 
 @given(st.sets(st.integers(0, 2000), max_size=30))
 def test_ranks_come_back_where_they_fit(given_: set[int]) -> None:
     text = spans(sorted(given_))
-    assert ranks(text.encode()) == (tuple(sorted(given_)) if text else ())
+    assert parse_ranks(text.encode()) == (tuple(sorted(given_)) if text else ())
 
 
 def test_a_signature_reads_as_a_call() -> None:
@@ -133,7 +133,7 @@ def test_the_user_s_line_is_found_below_a_deep_library(tmp_path: Path) -> None:
 
 def _proven(rank: Rank) -> int:
     """From which call on the order proves nothing; 0 for none."""
-    (state,) = rank.reader.read().groups
+    (state,) = rank.reader.read_snapshot().groups
     return state.unordered
 
 

@@ -6,17 +6,17 @@ import os
 import sys
 from pathlib import Path
 
-from allaboard.blackbox.data_loops import PassReader
+from allaboard.blackbox.data_loops import DataLoopReader
 from allaboard.blackbox.reader import OpenBox
 from allaboard.probe import layout
 from allaboard.probe.blackbox import Box
 from allaboard.probe.data_loops import Loops
 
 
-def boxes(folder: Path) -> tuple[Box, PassReader]:
+def boxes(folder: Path) -> tuple[Box, DataLoopReader]:
     path = folder / f"{os.getpid()}.box"
     box = Box(str(path))
-    return box, OpenBox(path).passes
+    return box, OpenBox(path).data_loops
 
 
 def test_passes_and_batches_come_back(tmp_path: Path) -> None:

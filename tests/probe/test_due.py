@@ -28,8 +28,8 @@ def elements(program: Program, code: str, start: str = START) -> list[int]:
     ended = program.run(start + code)
     assert ended.code == 0, ended.err
     box = program.box(ended.pid)
-    (group,) = box.read().groups
-    trace = CallReader(box.map).trace(*group.key)
+    (group,) = box.read_snapshot().groups
+    trace = CallReader(box.map).trace_group(*group.key)
     assert trace is not None
     calls = [call for _, call in trace.calls if call is not None]
     assert len(calls) == len(trace.calls)
@@ -105,5 +105,5 @@ def test_where_the_graph_does_not_tell_nothing_is_concluded(program: Program) ->
     for code, proves in ((STEP, True), (hidden + STEP, False)):
         ended = program.run(START + code)
         assert ended.code == 0, ended.err
-        (group,) = program.box(ended.pid).read().groups
+        (group,) = program.box(ended.pid).read_snapshot().groups
         assert (group.unordered == 0) is proves

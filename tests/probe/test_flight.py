@@ -149,9 +149,9 @@ def test_where_there_is_no_recorder_nobody_listens(program: Program) -> None:
 def test_what_it_writes_for_us_is_no_io_of_its_own(program: Program) -> None:
     pid = started(program, WAITS)
     box, until = program.box(pid), time.monotonic() + LIMIT
-    while not box.dumped and time.monotonic() < until:
+    while not box.dumped_bytes and time.monotonic() < until:
         asyncio.run(FlightRecorderClient().look(box, 10.0))
-    assert box.dumped > 5000 and not list(program.boxes.glob("*.recorded"))
+    assert box.dumped_bytes > 5000 and not list(program.boxes.glob("*.recorded"))
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_they_are_counted_as_the_others_and_once(program: Program) -> None:
     ended = program.run(START + CALLS)
     assert ended.code == 0, ended.err
     box = program.box(ended.pid)
-    (group,) = box.read().groups
-    trace = CallReader(box.map).trace(*group.key)
+    (group,) = box.read_snapshot().groups
+    trace = CallReader(box.map).trace_group(*group.key)
     assert trace is not None
     signed = [call.op for _, call in trace.calls if call is not None]
     assert signed == [

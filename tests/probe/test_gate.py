@@ -42,15 +42,15 @@ class Door:
 
 def test_it_goes_on_when_it_is_let_through(tmp_path: Path) -> None:
     door = Door(tmp_path)
-    door.at_poll[10] = lambda: door.agent.beat(door.clock.now, 1)
+    door.at_poll[10] = lambda: door.agent.write_heartbeat(door.clock.now, 1)
     assert door.wait() == pytest.approx(10 * gate.POLL)
     assert door.wait(1) == 0.0, "the same round once more"
 
 
 def test_a_later_round_waits_again(tmp_path: Path) -> None:
     door = Door(tmp_path)
-    door.agent.beat(door.clock.now, 1)
-    door.at_poll[10] = lambda: door.agent.beat(door.clock.now, 2)
+    door.agent.write_heartbeat(door.clock.now, 1)
+    door.at_poll[10] = lambda: door.agent.write_heartbeat(door.clock.now, 2)
     assert door.wait(2) == pytest.approx(10 * gate.POLL)
 
 
@@ -58,8 +58,8 @@ def test_a_verdict_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     door = Door(tmp_path)
 
     def judge() -> None:
-        door.agent.say("allaboard: rank 1 never came")
-        door.agent.beat(door.clock.now, 0, 1)
+        door.agent.write_verdict("allaboard: rank 1 never came")
+        door.agent.write_heartbeat(door.clock.now, 0, 1)
 
     door.at_poll[10] = judge
     with pytest.raises(SystemExit) as ended:
@@ -72,7 +72,7 @@ def test_a_verdict_ends_a_program_without_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     door = Door(tmp_path)
-    door.agent.beat(door.clock.now, 0, 1)
+    door.agent.write_heartbeat(door.clock.now, 0, 1)
     monkeypatch.setattr(sys, "stderr", None)
     with pytest.raises(SystemExit):
         door.wait()
@@ -80,8 +80,10 @@ def test_a_verdict_ends_a_program_without_standard_error(
 
 def test_it_waits_as_long_as_the_agent_is_there(tmp_path: Path) -> None:
     door = Door(tmp_path)
-    door.at_poll = {n: lambda: door.agent.beat(door.clock.now, 0) for n in range(1, 4000)}
-    door.at_poll[4000] = lambda: door.agent.beat(door.clock.now, 1)
+    door.at_poll = {
+        n: lambda: door.agent.write_heartbeat(door.clock.now, 0) for n in range(1, 4000)
+    }
+    door.at_poll[4000] = lambda: door.agent.write_heartbeat(door.clock.now, 1)
     assert door.wait() > gate.DEAF
 
 
@@ -89,7 +91,7 @@ def test_it_goes_on_alone_when_no_agent_is_heard_of(tmp_path: Path) -> None:
     door = Door(tmp_path)
     sure = gate.SURE * gate.POLL
     assert door.wait() == pytest.approx(gate.DEAF + sure, abs=2 * gate.POLL)
-    door.agent.beat(door.clock.now + 5, 0)  # heard of once more after it arrived
+    door.agent.write_heartbeat(door.clock.now + 5, 0)  # heard of once more after it arrived
     assert door.wait() == pytest.approx(gate.DEAF + 5 + sure, abs=2 * gate.POLL)
 
 
@@ -111,10 +113,10 @@ def test_a_member_is_held_and_let_through(any_program: Program) -> None:
     process = any_program.start(HELD)
     box = until_arrived(any_program, process.pid)
     assert process.poll() is None
-    box.beat(sys.float_info.max, 1)
+    box.write_heartbeat(sys.float_info.max, 1)
     out, err = process.communicate()
     assert (out, process.returncode) == ("in\n", 0), err
-    seen = box.read()
+    seen = box.read_snapshot()
     assert seen.declared is not None
     assert (seen.declared.rank, seen.declared.world_size) == (1, 2)
     assert seen.declared.place == "tcp://127.0.0.1:29999"
@@ -127,8 +129,8 @@ def test_a_verdict_reaches_the_member(any_program: Program) -> None:
     any_program.environment = dict(RENDEZVOUS, ALLABOARD_GATE="local")
     process = any_program.start(HELD)
     box = until_arrived(any_program, process.pid)
-    box.say("allaboard: rank 0 never came")
-    box.beat(sys.float_info.max, 0, 1)
+    box.write_verdict("allaboard: rank 0 never came")
+    box.write_heartbeat(sys.float_info.max, 0, 1)
     out, err = process.communicate()
     assert (out, process.returncode) == ("ended 3 0\n", 3)
     assert err.endswith("allaboard: rank 0 never came\n")
@@ -180,7 +182,7 @@ def until_arrived(program: Program, pid: int) -> OpenBox:
     assert process.stderr is not None
     assert process.stderr.readline() == "arriving\n"
     box = program.box(pid)
-    while box.read().phase < 4:
+    while box.read_snapshot().phase < 4:
         assert process.poll() is None
     return box
 
@@ -189,8 +191,8 @@ def test_a_look_in_the_midst_of_the_agent_s_word_is_no_silence(tmp_path: Path) -
     door = Door(tmp_path)
     late = int(gate.DEAF / gate.POLL) + 200
     for poll in range(0, late, 10):
-        door.at_poll[poll] = lambda: door.agent.beat(door.clock.now, 0)
+        door.at_poll[poll] = lambda: door.agent.write_heartbeat(door.clock.now, 0)
     door.at_poll[late - 5] = lambda: AGENT.pack_into(door.agent.map, AGENT_AT, 0.0, 0, 0)
-    door.at_poll[late - 4] = lambda: door.agent.beat(door.clock.now, 0)
-    door.at_poll[late] = lambda: door.agent.beat(door.clock.now, 1)
+    door.at_poll[late - 4] = lambda: door.agent.write_heartbeat(door.clock.now, 0)
+    door.at_poll[late] = lambda: door.agent.write_heartbeat(door.clock.now, 1)
     assert door.wait() == pytest.approx(late * gate.POLL)

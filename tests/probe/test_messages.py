@@ -28,7 +28,7 @@ call({1})
 )
 def test_it_names_the_other_side(program: Program, name: str, arguments: str, told: str) -> None:
     ended = program.run(CALL.format(name, arguments))
-    op = program.box(ended.pid).read().op
+    op = program.box(ended.pid).read_snapshot().op
     assert op is not None and op.name == told
 
 
@@ -100,7 +100,7 @@ Work.wait = hooks.waiting("Work.wait", Work.wait, messages.awaited)
 )
 def test_a_wait_names_whose_message_it_is_for(program: Program, does: str, told: str) -> None:
     ended = program.run(UNDER_WAY.format("os._exit(0)", does))
-    op = program.box(ended.pid).read().op
+    op = program.box(ended.pid).read_snapshot().op
     assert op is not None and op.name == told
 
 

@@ -38,7 +38,7 @@ def test_what_was_not_written(
 ) -> None:
     ended = program.run(CODE.format(tries))
     assert ended.code == 0, ended.err
-    told = program.box(ended.pid).read()
+    told = program.box(ended.pid).read_snapshot()
     assert told.spent.saved == saved
     note = told.notes.get(NOT_SAVED_NOTE)
     assert note is None if noted is None else note is not None and note.startswith(noted)

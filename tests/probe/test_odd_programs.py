@@ -57,7 +57,7 @@ def test_a_worker_that_renames_itself(program: Program) -> None:
     assert seen is not None and seen.ppid == os.getpid() and seen.state in "RS"
     assert proc.command_line(pid) and set(proc.command_line(pid)[0]) == {"x"}
     box = program.box(pid)
-    assert (box.read().step, box.started) == (2, seen.start_ticks)
+    assert (box.read_snapshot().step, box.started) == (2, seen.start_ticks)
     until = time.monotonic() + LIMIT
     while not any(
         f.function == "wait" for f in asyncio.run(stack_sampler.sample_stack(pid, box, 1.0)).frames
@@ -76,7 +76,7 @@ def test_a_sub_interpreter_leaves_the_box_to_the_main_one(any_program: Program) 
         "inside",
     )
     box = any_program.box(pid)
-    seen = box.read()
+    seen = box.read_snapshot()
     assert seen.declared is not None and seen.declared.rank == 1
     assert (seen.step, seen.ops, seen.phase) == (2, 1, 6)
     caught = [n for n in range(signal.SIGRTMIN, signal.SIGRTMAX) if proc.has_handler(pid, n)]
@@ -84,7 +84,7 @@ def test_a_sub_interpreter_leaves_the_box_to_the_main_one(any_program: Program) 
     process = any_program.started[0]
     _, errors = process.communicate("\n", timeout=LIMIT)
     assert (process.returncode, errors) == (0, "")
-    assert (box.read().step, box.read().phase) == (3, 8)
+    assert (box.read_snapshot().step, box.read().phase) == (3, 8)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_it_starts_and_tells_who_it_is(any_program: Program) -> None:
     loaded, version = ended.out.split()
     assert loaded == "True"
     box = any_program.box(ended.pid)
-    seen = box.read()
+    seen = box.read_snapshot()
     assert (seen.phase, box.identity.python) == (8, version)
     assert box.identity.argv == [str(any_program.folder / "script.py")]
 
@@ -49,12 +49,12 @@ def test_a_collective_shows_while_it_lasts(program: Program) -> None:
     assert process.stdout and process.stdin
     assert process.stdout.readline() == "in\n"
     box = program.box(process.pid)
-    inside = box.read().op
+    inside = box.read_snapshot().op
     assert inside is not None and (inside.name, inside.number) == ("all_reduce", 1)
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "out\n"
-    assert box.read().op is None
+    assert box.read_snapshot().op is None
 
 
 def test_a_shadowed_sitecustomize_still_runs(any_program: Program) -> None:

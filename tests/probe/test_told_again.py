@@ -127,7 +127,7 @@ def test_what_raised_ends_the_proof_of_order_and_the_thread_is_out_again(tmp_pat
             rank.spread(Tensor((1, 2), FLOAT), src=13)
     slot = rank.box.slot()
     assert slot is not None and slot.depth == 0
-    told = OpenBox(Path(rank.box.path)).read()
+    told = OpenBox(Path(rank.box.path)).read_snapshot()
     assert told.op is None and told.ops == 4
     assert [g.number for g in told.groups] == [4]
     assert told.groups[0].unordered == 4

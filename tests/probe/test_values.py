@@ -62,13 +62,13 @@ def test_losses_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for value in (1.0, float("nan"), float("inf"), 2.0, float("-inf")):
         losses.look(box, Tensor(value))
         box.step()
-        told.append(reader.read().loss)
+        told.append(reader.read_snapshot().loss)
     assert told == [
         None, Loss(1, 2, "nan"), Loss(2, 2, "nan"), Loss(0, 2, "nan"), Loss(1, 5, "-inf"),
     ]  # fmt: skip
     for other in (Shard(float("nan")), Tensor(float("nan"), 1.0)):
         losses.look(box, other)
-    assert reader.read().loss == Loss(1, 5, "-inf")
+    assert reader.read_snapshot().loss == Loss(1, 5, "-inf")
 
 
 def test_parameters_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_parameters_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for _ in range(200):
         box.step()
         values.stepped(box, optimizer)
-    checks = reader.read().checks
+    checks = reader.read_snapshot().checks
     assert [c.step for c in checks[-3:]] == [196, 198, 200] and len(checks) == 64
     assert {c.parameter for c in checks} == {1, 2}
     assert len({c.digest for c in checks}) == 2
@@ -102,7 +102,7 @@ def test_what_is_not_kept_equal_by_ddp_is_not_looked_at(
     for _ in range(4):
         box.step()
         values.stepped(box, optimizer)
-    assert reader.read().checks == ()
+    assert reader.read_snapshot().checks == ()
 
 
 def test_another_object_with_the_address_of_one_that_is_gone_is_not_equal_by_right() -> None:

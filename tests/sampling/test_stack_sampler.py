@@ -66,13 +66,13 @@ def test_stacks_that_it_writes_for_us_are_no_output_of_its_own(program: Program)
     box = ready(program, WAITING)
     first = look(box)
     last = [look(box) for _ in range(5)][-1]
-    assert last.by == "faulthandler" and box.dumped > 1000
+    assert last.by == "faulthandler" and box.dumped_bytes > 1000
     assert last.io == first.io
 
 
 def test_a_process_tells_its_own_stack(program: Program) -> None:
     box = ready(program, WAITING)
-    box.read()
+    box.read_snapshot()
     seen = look(box)
     assert (seen.by, seen.pid, seen.at) == ("faulthandler", box.pid, 5.0)
     frame = waits_here(seen.frames)
@@ -202,7 +202,7 @@ def test_a_dump_without_the_main_thread_is_no_answer(program: Program) -> None:
 
 def test_py_spy_prints_what_is_read(program: Program) -> None:
     box = ready(program, WAITING)
-    spy = stack_sampler.spy_program()
+    spy = stack_sampler.find_pyspy()
     assert spy is not None
     command = [spy, "dump", "--json", "--nonblocking", "--pid", str(box.pid)]
     text = subprocess.run(command, capture_output=True, check=True).stdout

@@ -101,7 +101,7 @@ class CommandExecutor:
     def write_heartbeats(self, now: float) -> None:
         """Write the time, the open gate and the verdict into every black box: members see that they are watched."""
         for box in self._watcher.boxes.values():
-            box.beat(now, self._gate_rounds.get(box.pid, 0), self._verdict)
+            box.write_heartbeat(now, self._gate_rounds.get(box.pid, 0), self._verdict)
 
     def execute(self, now: float, command: Command) -> None:
         """Carry out one command; ``now`` is in seconds (CLOCK_MONOTONIC)."""
@@ -112,7 +112,7 @@ class CommandExecutor:
                 self._gate_rounds[command.pid] = command.round
                 box = self._watcher.boxes.get(command.pid)
                 if box is not None:
-                    box.beat(now, command.round)
+                    box.write_heartbeat(now, command.round)
             case ShowNote() if command.waits:
                 self.waiting_note = command.text
                 # A terminal has a status line that shows it already.
@@ -243,14 +243,14 @@ class CommandExecutor:
 
     def _is_anyone_at_gate(self) -> bool:
         boxes = self._watcher.boxes.values()
-        return any(box.read().phase == Phase.ARRIVED for box in boxes)
+        return any(box.read_snapshot().phase == Phase.ARRIVED for box in boxes)
 
     def _trace_calls(self, command: TraceCalls) -> None:
         for pid in command.pids:
             box = self._watcher.boxes.get(pid)
             traced = (
-                box.calls.trace(command.group, command.round)
-                if box is not None and box.whole
+                box.calls.trace_group(command.group, command.round)
+                if box is not None and box.is_whole
                 else None
             )
             if traced is not None:
@@ -267,7 +267,7 @@ class CommandExecutor:
             )
         self._verdict = 1
         for box in self._watcher.boxes.values():
-            box.say(f"allaboard: {command.reason}")
+            box.write_verdict(f"allaboard: {command.reason}")
         self.write_heartbeats(now)
         delay_s = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down

@@ -133,4 +133,4 @@ def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
         return command
     from allaboard.formats import redaction
 
-    return tuple(redaction.command(command))
+    return tuple(redaction.redact_command(command))

@@ -140,7 +140,7 @@ class ProcessWatcher:
 
     def _has_declared(self, pid: int) -> bool:
         box = self.boxes.get(pid)
-        return box is not None and box.declared
+        return box is not None and box.has_declared
 
     def has_changed(self) -> bool:
         """Whether somebody came or is in another phase since this was asked last; costs next to nothing."""
@@ -191,7 +191,7 @@ class ProcessWatcher:
     def _read_box(self, pid: int, box: OpenBox) -> BoxReading | None:
         """One look; a box that was cut is let go, and its owner seen from outside alone."""
         try:
-            return box.read()
+            return box.read_snapshot()
         except ValueError as error:
             self._unreadable[str(pid)] = str(error)
             del self.boxes[pid]
@@ -239,7 +239,7 @@ class ProcessWatcher:
             return
         try:
             box = OpenBox(path)
-            box.read()
+            box.read_snapshot()
         except (OSError, ValueError) as error:
             self._unreadable[path.stem] = str(error)
             return

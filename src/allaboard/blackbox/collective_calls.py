@@ -7,14 +7,14 @@ import mmap
 from allaboard.facts import Frame, GroupState, Signature, Traced
 from allaboard.probe import layout
 
-NEAR = tuple(range(4))
+RECENT_CALLS = tuple(range(4))
 """Of the last calls these are always told, ..."""
-STRIDES = (16, 256)
+MARK_STRIDES = (16, 256)
 """... and some whose numbers are multiples of these, so that ranks which are apart have one in common."""
-LANES = 3
-SAFE = layout.CALLS - 16
+MARKS_PER_STRIDE = 3
+SAFE_RING_CALLS = layout.CALLS - 16
 """Older calls may be overwritten while they are read."""
-MANY = 4096
+MAX_RANKS = 4096
 """More ranks than a hostile box may claim."""
 
 
@@ -26,60 +26,62 @@ class CallReader:
         self._states: dict[int, GroupState] = {}
         self._signatures: dict[int, Signature] = {}
 
-    def states(self) -> tuple[GroupState, ...]:
+    def group_states(self) -> tuple[GroupState, ...]:
         """How far the member is in each of its groups, in the order in which it first used them."""
-        found = (self._state(i) for i in range(layout.GROUPS))
-        return tuple(s for s in found if s is not None)
+        states = (self._state(i) for i in range(layout.GROUPS))
+        return tuple(s for s in states if s is not None)
 
-    def name(self, index: int) -> str:
+    def group_name(self, index: int) -> str:
         """The name of the group with this index (1...), "" where there is none."""
         if not 0 < index <= layout.GROUPS:
             return ""
-        at = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES + layout.ABOUT_AT
-        return _text(layout.GROUP.unpack_from(self._map, at)[3])
+        offset = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES + layout.ABOUT_AT
+        return _text(layout.GROUP.unpack_from(self._map, offset)[3])
 
-    def trace(self, name: str, round_: int) -> Traced | None:
+    def trace_group(self, name: str, round_: int) -> Traced | None:
         """The last calls in one group; None where the box does not know it."""
         for index in range(layout.GROUPS):
             state = self._state(index)
             if state is None or state.key != (name, round_):
                 continue
-            first = max(1, state.number - SAFE)
+            first_number = max(1, state.number - SAFE_RING_CALLS)
             calls = tuple(
                 (digest, self._signature(signature))
                 for digest, _, signature in (
-                    self._entry(index, n) for n in range(first, state.number + 1)
+                    self._entry(index, n) for n in range(first_number, state.number + 1)
                 )
             )
-            skip = max(0, self._number(index)[0] - SAFE - first)
-            return Traced(name, round_, first + skip, calls[skip:])
+            skip = max(0, self._number(index)[0] - SAFE_RING_CALLS - first_number)
+            return Traced(name, round_, first_number + skip, calls[skip:])
         return None
 
     def _state(self, index: int) -> GroupState | None:
         number, since = self._number(index)
         if number == 0:
             return None
-        at = layout.GROUPS_AT + index * layout.GROUP_BYTES
-        known = self._states.get(index)
-        round_, size, _, name = layout.GROUP.unpack_from(self._map, at + layout.ABOUT_AT)
+        offset = layout.GROUPS_AT + index * layout.GROUP_BYTES
+        cached = self._states.get(index)
+        round_, size, _, name = layout.GROUP.unpack_from(self._map, offset + layout.ABOUT_AT)
         label = name.rstrip(b"\0").decode("utf-8", "replace")
-        (unordered,) = layout.UNORDERED.unpack_from(self._map, at + layout.UNORDERED_AT)
-        if known is not None and (label, round_, number, unordered) == (
-            *known.key, known.number, known.unordered,
+        (unordered,) = layout.UNORDERED.unpack_from(self._map, offset + layout.UNORDERED_AT)
+        if cached is not None and (label, round_, number, unordered) == (
+            *cached.key, cached.number, cached.unordered,
         ):  # fmt: skip
-            return known
-        marks = [(n, *self._entry(index, n)[:2]) for n in _numbers(number)]
+            return cached
+        marks = [(n, *self._entry(index, n)[:2]) for n in _marked_calls(number)]
         newest = self._number(index)[0]
-        raw = bytes(self._map[at + layout.RANKS_AT : at + layout.RANKS_AT + layout.RANKS_BYTES])
+        raw = bytes(
+            self._map[offset + layout.RANKS_AT : offset + layout.RANKS_AT + layout.RANKS_BYTES]
+        )
         state = GroupState(
             name=label,
             round=round_,
             number=number,
             since=since,
             size=size,
-            ranks=known.ranks if known is not None and known.name == label else ranks(raw),
-            marks=tuple((n, d) for n, d, _ in marks if n > newest - SAFE),
-            paths=tuple((n, p) for n, _, p in marks if n > newest - SAFE),
+            ranks=cached.ranks if cached is not None and cached.name == label else parse_ranks(raw),
+            marks=tuple((n, d) for n, d, _ in marks if n > newest - SAFE_RING_CALLS),
+            paths=tuple((n, p) for n, _, p in marks if n > newest - SAFE_RING_CALLS),
             unordered=unordered,
             last=self._signature(self._entry(index, number)[2]),
         )
@@ -87,33 +89,33 @@ class CallReader:
         return state
 
     def _number(self, index: int) -> tuple[int, float]:
-        at = layout.GROUPS_AT + index * layout.GROUP_BYTES
+        offset = layout.GROUPS_AT + index * layout.GROUP_BYTES
         for _ in range(4):
-            begin, since, _digest, end = layout.CALL.unpack_from(self._map, at)
+            begin, since, _digest, end = layout.CALL.unpack_from(self._map, offset)
             if begin == end:
                 break
         return min(begin, end), since
 
     def _entry(self, index: int, number: int) -> tuple[int, int, int]:
         ring = layout.GROUPS_AT + index * layout.GROUP_BYTES + layout.CALLS_AT
-        found: tuple[int, int, int] = layout.ENTRY.unpack_from(
+        entry: tuple[int, int, int] = layout.ENTRY.unpack_from(
             self._map, ring + number % layout.CALLS * layout.ENTRY.size
         )
-        return found
+        return entry
 
     def _signature(self, number: int) -> Signature | None:
-        known = self._signatures.get(number)
-        if known is not None:
-            return known
-        at = layout.SIGNATURES_AT + number % layout.SIGNATURES * layout.SIGNATURE_BYTES
-        seen, required, elements, root, place, op, reduce, dtype, shape = (
-            layout.SIGNATURE.unpack_from(self._map, at)
+        cached = self._signatures.get(number)
+        if cached is not None:
+            return cached
+        offset = layout.SIGNATURES_AT + number % layout.SIGNATURES * layout.SIGNATURE_BYTES
+        stored_number, required, elements, root, place_number, op, reduce, dtype, shape = (
+            layout.SIGNATURE.unpack_from(self._map, offset)
         )
-        if seen != number or number == 0:
+        if stored_number != number or number == 0:
             return None
         if len(self._signatures) > 4 * layout.SIGNATURES:
             self._signatures.clear()
-        found = Signature(
+        signature = Signature(
             op=_text(op),
             required=required,
             elements=elements,
@@ -121,39 +123,39 @@ class CallReader:
             reduce=_text(reduce),
             dtype=_text(dtype),
             shape=_text(shape),
-            site=self._place(place),
+            site=self._place(place_number),
         )
-        self._signatures[number] = found
-        return found
+        self._signatures[number] = signature
+        return signature
 
     def _place(self, number: int) -> Frame | None:
         if not 0 < number < layout.PLACES:
             return None
-        at = layout.PLACES_AT + number * layout.PLACE_BYTES
-        line, function, file = layout.PLACE.unpack_from(self._map, at)
+        offset = layout.PLACES_AT + number * layout.PLACE_BYTES
+        line, function, file = layout.PLACE.unpack_from(self._map, offset)
         return Frame(_text(file), line, _text(function))
 
 
-def _numbers(last: int) -> list[int]:
+def _marked_calls(call_count: int) -> list[int]:
     """The calls whose digests are told, of ``last`` calls in all."""
-    found = {last - n for n in NEAR if last - n > 0}
-    for stride in STRIDES:
-        found |= {last - last % stride - n * stride for n in range(LANES)}
-    return sorted((n for n in found if n > 0), reverse=True)
+    numbers = {call_count - n for n in RECENT_CALLS if call_count - n > 0}
+    for stride in MARK_STRIDES:
+        numbers |= {call_count - call_count % stride - n * stride for n in range(MARKS_PER_STRIDE)}
+    return sorted((n for n in numbers if n > 0), reverse=True)
 
 
-def ranks(raw: bytes) -> tuple[int, ...]:
+def parse_ranks(raw: bytes) -> tuple[int, ...]:
     """ "0-3,6" as ranks; () where it is no such text."""
-    found: list[int] = []
+    ranks: list[int] = []
     for part in _text(raw).split(","):
-        first, _, last = part.partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
+        first_text, _, last_text = part.partition("-")
+        if not first_text.isdigit() or not (last_text or first_text).isdigit():
             return ()
-        begin, end = int(first), int(last or first)
-        if not 0 <= end - begin < MANY - len(found):
+        begin, end = int(first_text), int(last_text or first_text)
+        if not 0 <= end - begin < MAX_RANKS - len(ranks):
             return ()
-        found += range(begin, end + 1)
-    return tuple(found)
+        ranks += range(begin, end + 1)
+    return tuple(ranks)
 
 
 def _text(raw: bytes) -> str:

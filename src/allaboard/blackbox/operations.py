@@ -11,41 +11,41 @@ from allaboard.facts import Op
 from allaboard.probe import layout
 
 
-def operation(map_: mmap.mmap, named: Callable[[int], str]) -> tuple[Op | None, int]:
+def current_operation(map_: mmap.mmap, group_name: Callable[[int], str]) -> tuple[Op | None, int]:
     """What the main thread is inside of, else any thread; and how many were entered in all. ``named`` gives
     a group's name."""
-    inside: Op | None = None
+    operation: Op | None = None
     entered = shared = 0
     for slot in range(layout.SLOTS):
-        at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-        begin, since, _, active, group, number, name, end = layout.OP.unpack_from(map_, at)
+        offset = layout.SLOTS_AT + slot * layout.SLOT_BYTES
+        begin, since, _, active, group, number, name, end = layout.OP.unpack_from(map_, offset)
         if begin == 0:
             continue
         entered += begin
         if not active or begin != end:
             continue
-        said = name.rstrip(b"\0").decode("utf-8", "replace")
-        if inside is None:
+        operation_name = name.rstrip(b"\0").decode("utf-8", "replace")
+        if operation is None:
             shared = group
-            inside = Op(
-                said,
+            operation = Op(
+                operation_name,
                 begin,
                 since,
-                group=named(group),
+                group=group_name(group),
                 position=number,
                 beside=slot != 0,
             )
-        elif group and group == shared and not inside.also:
-            inside = msgspec.structs.replace(inside, also=said)
-    return inside, entered
+        elif group and group == shared and not operation.also:
+            operation = msgspec.structs.replace(operation, also=operation_name)
+    return operation, entered
 
 
-def seconds(map_: mmap.mmap, now: float) -> float:
+def seconds_in_operations(map_: mmap.mmap, now: float) -> float:
     """Seconds inside operations so far, of the thread that has been in them the longest."""
     longest = 0.0
     for slot in range(layout.SLOTS):
-        at = layout.SLOTS_AT + slot * layout.SLOT_BYTES
-        begin, since, spent, active = layout.OP.unpack_from(map_, at)[:4]
+        offset = layout.SLOTS_AT + slot * layout.SLOT_BYTES
+        begin, since, spent, active = layout.OP.unpack_from(map_, offset)[:4]
         if begin:
             longest = max(longest, spent + (max(0.0, now - since) if active else 0.0))
     return longest

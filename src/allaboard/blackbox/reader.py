@@ -7,17 +7,17 @@ import os
 import time
 from pathlib import Path
 
-from allaboard.blackbox.clock import ahead, timed
+from allaboard.blackbox.clock import clock_offset, shift_times
 from allaboard.blackbox.collective_calls import CallReader
-from allaboard.blackbox.data_loops import PassReader
-from allaboard.blackbox.operations import operation, seconds
+from allaboard.blackbox.data_loops import DataLoopReader
+from allaboard.blackbox.operations import current_operation, seconds_in_operations
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.blackbox.steps import StepReader
-from allaboard.blackbox.text_records import Identity, Texts
+from allaboard.blackbox.text_records import Identity, TextRecords
 from allaboard.facts import BOX, Check, Loss, Numbered, Saves, Spent
 from allaboard.probe import layout
 
-ASIDES = ("checkpoint", "evaluation")
+PAUSE_KINDS = ("checkpoint", "evaluation")
 """As they stand in the box."""
 
 
@@ -44,21 +44,21 @@ class OpenBox:
         if path.stem != str(self.pid):
             raise ValueError(f"its black box is that of process {self.pid}: {path}")
         self.stacks = path.with_suffix(".stacks")
-        self.dumped = 0
+        self.dumped_bytes = 0
         """Bytes of stacks that it has written for us: they are no I/O of its own."""
-        self.ahead = ahead(self.born, self.pid)
+        self.clock_ahead_s = clock_offset(self.born, self.pid)
         """How far its clock is ahead of ours (s); all that is read of it is by ours."""
-        self._texts = Texts(self.map)
+        self._texts = TextRecords(self.map)
         self.steps = StepReader(self.map)
         self.calls = CallReader(self.map)
-        self.passes = PassReader(self.map)
+        self.data_loops = DataLoopReader(self.map)
         self._checked: tuple[bytes, tuple[Check, ...]] = (
             bytes(layout.CHECKS * layout.CHECK.size),
             (),
         )
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether the file still has its size: its owner may do with it what he wants, and a look at a
         map of a file that was cut would end this process (SIGBUS)."""
         return self.map.size() == layout.SIZE
@@ -66,29 +66,29 @@ class OpenBox:
     @property
     def state(self) -> bytes:
         """What differs as soon as its owner is in another phase; of one that was cut nothing."""
-        if not self.whole:
+        if not self.is_whole:
             return b""
         return self.map[layout.STATE_AT : layout.STATE_AT + layout.STATE.size]
 
-    def read(self) -> BoxReading:
+    def read_snapshot(self) -> BoxReading:
         """One look. Raises ValueError where the file was cut meanwhile."""
-        if not self.whole:
+        if not self.is_whole:
             raise ValueError(f"its black box was cut to {self.map.size()} bytes")
         self._writer()
         phase, since, round_ = self._state()
-        self._texts.look()
+        self._texts.read_changes()
         for _ in range(3):
             if (state := self._state()) == (phase, since, round_):
                 break
             # It entered another phase meanwhile: what it declares for that was written before.
             phase, since, round_ = state
-            self._texts.look()
-        self._texts.enter(round_)
-        step, step_at = self.steps.last()
-        op, ops = operation(self.map, self.calls.name)
-        now = time.monotonic() + self.ahead
+            self._texts.read_changes()
+        self._texts.enter_init(round_)
+        step, step_at = self.steps.last_step()
+        op, ops = current_operation(self.map, self.calls.group_name)
+        now = time.monotonic() + self.clock_ahead_s
         garbled, notes = self._texts.garbled, self.identity.notes
-        found = BoxReading(
+        snapshot = BoxReading(
             phase=phase,
             phase_since=since,
             round=round_,
@@ -98,20 +98,20 @@ class OpenBox:
             intervals=self.steps.intervals(step, step_at),
             op=op,
             ops=ops,
-            inside=seconds(self.map, now),
-            groups=self.calls.states(),
+            inside=seconds_in_operations(self.map, now),
+            groups=self.calls.group_states(),
             declared=self._texts.declared,
             raised=self._texts.raised,
             notes={**notes, BOX: garbled} if garbled else notes,
             pace=self.steps.pace(step, step_at),
             spent=self._spent(now),
-            loops=self.passes.loops(),
+            loops=self.data_loops.loops(),
             loss=self._loss(),
             numbered=self._numbered(),
-            kept=self._kept(),
+            kept=self._saves(),
             checks=self._checks(),
         )
-        return timed(found, -self.ahead) if self.ahead else found
+        return shift_times(snapshot, -self.clock_ahead_s) if self.clock_ahead_s else snapshot
 
     @property
     def identity(self) -> Identity:
@@ -119,7 +119,7 @@ class OpenBox:
         return self._texts.identity
 
     @property
-    def declared(self) -> bool:
+    def has_declared(self) -> bool:
         """Whether it had told a framework's init who it is, at the last look."""
         return self._texts.declared is not None
 
@@ -128,15 +128,15 @@ class OpenBox:
         """The job that it declared, at the last look; "" where it did not."""
         return self._texts.declared.job if self._texts.declared is not None else ""
 
-    def beat(self, now: float, let_through: int, verdict: int = 0) -> None:
+    def write_heartbeat(self, now: float, let_through: int, verdict: int = 0) -> None:
         """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
-        if self.whole:
-            heard = now + self.ahead
+        if self.is_whole:
+            heard = now + self.clock_ahead_s
             layout.AGENT.pack_into(self.map, layout.AGENT_AT, heard, let_through, verdict)
 
-    def say(self, text: str) -> None:
+    def write_verdict(self, text: str) -> None:
         """Leaves the verdict's text for the member's user."""
-        if self.whole:
+        if self.is_whole:
             layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
@@ -158,26 +158,26 @@ class OpenBox:
 
     def _spent(self, now: float) -> Spent:
         input_, sync = layout.STEP.unpack_from(self.map, layout.STEP_AT)[3:5]
-        counts, spent, inside = [], [], ""
-        for kind, name in enumerate(ASIDES):
-            at = layout.ASIDES_AT + kind * layout.ASIDE.size
-            count, active, since, over = layout.ASIDE.unpack_from(self.map, at)
+        counts, spent, current_pause = [], [], ""
+        for kind, name in enumerate(PAUSE_KINDS):
+            offset = layout.ASIDES_AT + kind * layout.ASIDE.size
+            count, active, since, over = layout.ASIDE.unpack_from(self.map, offset)
             counts.append(count)
             spent.append(over + (max(0.0, now - since) if active else 0.0))
-            inside = name if active else inside
-        return Spent(input_, sync, spent[0], spent[1], counts[0], counts[1], inside)
+            current_pause = name if active else current_pause
+        return Spent(input_, sync, spent[0], spent[1], counts[0], counts[1], current_pause)
 
     def _loss(self) -> Loss | None:
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
         return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
 
     def _numbered(self) -> Numbered | None:
-        begin, *told, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)
-        return Numbered(*told) if begin and begin == end else None
+        begin, *fields, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)
+        return Numbered(*fields) if begin and begin == end else None
 
-    def _kept(self) -> Saves | None:
-        begin, *told, end = layout.KEPT.unpack_from(self.map, layout.KEPT_AT)
-        return Saves(*told) if begin and begin == end else None
+    def _saves(self) -> Saves | None:
+        begin, *fields, end = layout.KEPT.unpack_from(self.map, layout.KEPT_AT)
+        return Saves(*fields) if begin and begin == end else None
 
     def _checks(self) -> tuple[Check, ...]:
         """Those of the ring that are whole, oldest first."""
@@ -185,6 +185,6 @@ class OpenBox:
         raw = self.map[begin:end]
         if raw != self._checked[0]:
             looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
-            found = sorted((c for c in looks if c.digest), key=lambda c: c.step)
-            self._checked = raw, tuple(found)
+            checks = sorted((c for c in looks if c.digest), key=lambda c: c.step)
+            self._checked = raw, tuple(checks)
         return self._checked[1]

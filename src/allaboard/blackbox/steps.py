@@ -9,11 +9,11 @@ from statistics import median
 from allaboard.facts import Pace
 from allaboard.probe import layout
 
-PACED = 1.0
+PACE_INTERVAL_S = 1.0
 """Seconds between two medians of a member's steps: of those that were done meanwhile, ..."""
-FEWEST = 16
+MIN_PACE_STEPS = 16
 """... and of this many at least."""
-WARM = 2
+WARMUP_STEPS = 2
 """Steps in which compilers run and caches fill; their times mean nothing."""
 _RING = layout.RING * layout.PACE.size
 
@@ -24,49 +24,54 @@ class StepReader:
     def __init__(self, map_: mmap.mmap) -> None:
         self._map = map_
         self._steps = -1
-        self._timed: tuple[tuple[float, ...], float] = (), 0.0
-        self._paced = Pace(), 0.0
+        self._cached_intervals: tuple[tuple[float, ...], float] = (), 0.0
+        self._cached_pace = Pace(), 0.0
 
-    def last(self) -> tuple[int, float]:
+    def last_step(self) -> tuple[int, float]:
         """How many are done, and when the last was (s)."""
         for _ in range(4):
-            begin, step, at, _, _, end = layout.STEP.unpack_from(self._map, layout.STEP_AT)
+            begin, step, step_at, _, _, end = layout.STEP.unpack_from(self._map, layout.STEP_AT)
             if begin == end:
                 break
-        return step, at
+        return step, step_at
 
-    def intervals(self, step: int, at: float) -> tuple[float, ...]:
+    def intervals(self, step: int, step_at: float) -> tuple[float, ...]:
         """The times between the last steps (s), from the ring; once it was full, it is read once a second."""
-        told, when = self._timed
-        if step == self._steps or (self._steps > layout.RING and 0.0 <= at - when < PACED):
-            return told
+        cached, when = self._cached_intervals
+        if step == self._steps or (
+            self._steps > layout.RING and 0.0 <= step_at - when < PACE_INTERVAL_S
+        ):
+            return cached
         self._steps = step
-        known = min(step, layout.RING - 1)
+        ring_steps = min(step, layout.RING - 1)
         ring = self._ring()
-        first = (step - known + 1) % layout.RING
-        times = [done for done, _, _ in (ring[first:] + ring[:first])[:known]]
-        self._timed = tuple(b - a for a, b in pairwise(times) if b >= a), at
-        return self._timed[0]
+        oldest = (step - ring_steps + 1) % layout.RING
+        times = [done for done, _, _ in (ring[oldest:] + ring[:oldest])[:ring_steps]]
+        self._cached_intervals = tuple(b - a for a, b in pairwise(times) if b >= a), step_at
+        return self._cached_intervals[0]
 
-    def pace(self, step: int, at: float) -> Pace | None:
+    def pace(self, step: int, step_at: float) -> Pace | None:
         """Medians of the last steps, worked out once a second."""
-        known, when = self._paced
-        if at - when < PACED or step <= WARM:
-            return known if known.steps else None
-        most = min(step - WARM, layout.RING - 1)
+        cached, when = self._cached_pace
+        if step_at - when < PACE_INTERVAL_S or step <= WARMUP_STEPS:
+            return cached if cached.steps else None
+        most = min(step - WARMUP_STEPS, layout.RING - 1)
         ring = self._ring()
-        new = sum(ring[n % layout.RING][0] > at - PACED for n in range(step - most + 1, step + 1))
-        steps = max(new, min(most, FEWEST))
-        last = range(step - steps + 1, step + 1)
-        times = [ring[n % layout.RING][0] - ring[(n - 1) % layout.RING][0] for n in last]
-        found = Pace(
+        new = sum(
+            ring[n % layout.RING][0] > step_at - PACE_INTERVAL_S
+            for n in range(step - most + 1, step + 1)
+        )
+        steps = max(new, min(most, MIN_PACE_STEPS))
+        recent_steps = range(step - steps + 1, step + 1)
+        times = [ring[n % layout.RING][0] - ring[(n - 1) % layout.RING][0] for n in recent_steps]
+        pace = Pace(
             steps=steps,
             step=median(times),
-            input=median(ring[n % layout.RING][1] for n in last),
-            sync=median(ring[n % layout.RING][2] for n in last),
+            input=median(ring[n % layout.RING][1] for n in recent_steps),
+            sync=median(ring[n % layout.RING][2] for n in recent_steps),
         )
-        self._paced = found, at
-        return found
+        self._cached_pace = pace, step_at
+        return pace
 
     def _ring(self) -> list[tuple[float, float, float]]:
         """Of the last steps, by step number: time, seconds of waiting for data, and in collectives."""

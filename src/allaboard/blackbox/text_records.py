@@ -37,7 +37,7 @@ class _Round(msgspec.Struct):
     round: int = 0
 
 
-class Texts:
+class TextRecords:
     """The texts as they were at the last look; decoded anew only when they changed."""
 
     def __init__(self, map_: mmap.mmap) -> None:
@@ -45,32 +45,32 @@ class Texts:
         self.declared: Declared | None = None
         self.raised: Raised | None = None
         self._map = map_
-        self._known: dict[str, tuple[int, str]] = {}
+        self._texts: dict[str, tuple[int, str]] = {}
         self._garbled: set[str] = set()
-        self._told_last: tuple[Declared | None, int] = None, 0
+        self._last_declared: tuple[Declared | None, int] = None, 0
         """What it declared last, and for which of its inits."""
 
-    def look(self) -> None:
+    def read_changes(self) -> None:
         """Reads what is new. What was declared counts only once its init is entered: see `enter`."""
         if self._changed("identity"):
-            self.identity = self._told("identity", Identity) or self.identity
+            self.identity = self._decoded_text("identity", Identity) or self.identity
         if self._changed("declared"):
-            told = self._told("declared", Declared)
-            of = _decode(self._known["declared"][1], _Round) or _Round()
-            self._told_last = told, of.round
+            declared = self._decoded_text("declared", Declared)
+            declared_round = _decode(self._texts["declared"][1], _Round) or _Round()
+            self._last_declared = declared, declared_round.round
         if self._changed("raised"):
             self.raised = self._exception()
         self._changed("detail")
 
-    def enter(self, round_: int) -> None:
+    def enter_init(self, round_: int) -> None:
         """Its owner is in this init; what it has written for a later one is not in force yet."""
-        told, of = self._told_last
-        if of <= round_:
-            self.declared = told
+        declared, declared_round = self._last_declared
+        if declared_round <= round_:
+            self.declared = declared
 
     @property
     def detail(self) -> str:
-        return self._known.get("detail", (0, ""))[1]
+        return self._texts.get("detail", (0, ""))[1]
 
     @property
     def garbled(self) -> str:
@@ -80,38 +80,38 @@ class Texts:
         return f"its black box is garbled: {', '.join(sorted(self._garbled))}"
 
     def _exception(self) -> Raised | None:
-        told = self._told("raised", _Raised)
-        if told is None:
+        record = self._decoded_text("raised", _Raised)
+        if record is None:
             return None
-        frames = tuple(Frame(*f) for f in told.frames)
-        own = next((f for f in frames if f.is_user), None)
+        frames = tuple(Frame(*f) for f in record.frames)
+        user_frame = next((f for f in frames if f.is_user), None)
         return Raised(
-            type=told.type,
-            message=told.message,
-            at=told.at,
-            where=own,
+            type=record.type,
+            message=record.message,
+            at=record.at,
+            where=user_frame,
             frames=frames,
-            limit=told.limit,
+            limit=record.limit,
         )
 
-    def _told(self, name: str, kind: type[T]) -> T | None:
+    def _decoded_text(self, name: str, kind: type[T]) -> T | None:
         """What a text says; None where it says nothing, or nothing that can be read."""
-        text = self._known[name][1]
-        found = _decode(text, kind)
+        text = self._texts[name][1]
+        value = _decode(text, kind)
         self._garbled.discard(name)
-        if text and found is None:
+        if text and value is None:
             self._garbled.add(name)
-        return found
+        return value
 
     def _changed(self, name: str) -> bool:
         offset, _ = layout.TEXTS[name]
         lock, _ = layout.TEXT.unpack_from(self._map, offset)
-        if lock == self._known.get(name, (0, ""))[0]:
+        if lock == self._texts.get(name, (0, ""))[0]:
             return False
         text = layout.read_text(self._map, name)
         if text is None:
             return False  # being written now; the next look will see it
-        self._known[name] = (lock, text)
+        self._texts[name] = (lock, text)
         return True
 
 

@@ -11,7 +11,7 @@ from allaboard.check.sequential_start import View
 from allaboard.configuration.spec import merge
 from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole
 from allaboard.facts.address import parse
-from allaboard.formats.cli_flags import after
+from allaboard.formats.cli_flags import words_after_program
 from allaboard.formats.shell.script import Process, Script
 
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
@@ -83,7 +83,7 @@ def _launchers(group: list[Process], view: View) -> Iterator[_Launcher]:
 
 def _torchrun(process: Process) -> bool:
     """Whether the command itself is torchrun, not one that is told of it."""
-    words = after(process.command, ("torchrun",), _MODULES)
+    words = words_after_program(process.command, ("torchrun",), _MODULES)
     if words is None:
         return False
     before = process.command[: len(process.command) - len(words)]

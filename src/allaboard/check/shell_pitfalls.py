@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from allaboard.facts import Origin, Problem, Value
-from allaboard.formats.cli_flags import after
+from allaboard.formats.cli_flags import words_after_program
 from allaboard.formats.shell.sbatch_directives import batch_lines
 from allaboard.formats.shell.script import Script
 
@@ -52,7 +52,7 @@ def torn(script: Script, file: str) -> Iterator[Problem]:
 
 
 def _launches(command: Sequence[Value]) -> bool:
-    if after(command, _LAUNCHERS, _MODULES) is not None:
+    if words_after_program(command, _LAUNCHERS, _MODULES) is not None:
         return True
     return bool(command) and _PYTHON.match(command[0].text) is not None
 

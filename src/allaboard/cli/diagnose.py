@@ -137,7 +137,7 @@ def _diagnose_and_print(
         from allaboard.cli.standard_input import named_as_standard_input
 
         diagnosis = named_as_standard_input(diagnosis, stdin_copy)
-    from allaboard.formats.redaction import shown
+    from allaboard.formats.redaction import redact_passwords
     from allaboard.report.diagnosis import as_json, as_text
     from allaboard.report.plain_text import output_width
 
@@ -147,7 +147,7 @@ def _diagnose_and_print(
         if options.format == "json"
         else as_text(diagnosis, colour, options.verbose, output_width(sys.stdout.fileno()))
     )
-    write_output(shown(text))
+    write_output(redact_passwords(text))
     if options.bundle is not None:
         answers = {
             "diagnosis.txt": as_text(diagnosis, False, True),

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from allaboard.blackbox.clock import timed
+from allaboard.blackbox.clock import shift_times
 from allaboard.cluster.silence_detector import SilenceDetector
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.listener import Listener, MemberConnection
@@ -366,7 +366,7 @@ def _translate_event(event: Event, member: MemberConnection) -> Event | None:
                 pid=process_key(number, event.pid),
                 worker=(number << WORKER_NUMBER_BITS) + event.worker,
                 at=event.at + clock_offset,
-                box=timed(event.box, clock_offset) if event.box is not None else None,
+                box=shift_times(event.box, clock_offset) if event.box is not None else None,
                 host=member.hello.host,
             )
         case ProcessExited() | StackSampled() | TrafficSampled():

@@ -1,4 +1,4 @@
-"""Which hosts of the job were interrupted: what is known of it here, and what all others are to be told."""
+"""Which hosts of the job were interrupted: what is known here, and what all others must be told."""
 
 from __future__ import annotations
 
@@ -11,47 +11,49 @@ from allaboard.protocol.events import AgentInterrupted
 
 
 class Interruptions:
-    """Of other agents than our own, the first one first."""
+    """The interruptions of other agents than our own, the first one first."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], Interruption] = {}
-        self._asked_at: dict[int, float] = {}
-        self._due: list[ReportInterruption] = []
+        self._interruptions: dict[tuple[str, str], Interruption] = {}
+        """Host and its members' names to the interruption."""
+        self._interrupted_at: dict[int, float] = {}
+        """Agent to the time of its first interruption."""
+        self._unreported: list[ReportInterruption] = []
 
     def add_interruption(
-        self, now: float, event: AgentInterrupted, there: Iterable[Member], host: str
+        self, now: float, event: AgentInterrupted, members: Iterable[Member], host: str
     ) -> None:
-        """An agent of ``host`` was interrupted, whose members these are: all are to be told."""
-        if event.signal not in ASKING or event.agent in self._asked_at:
+        """Remember that the agent of ``host``, which has these ``members``, was asked to end the job."""
+        if event.signal not in ASKING or event.agent in self._interrupted_at:
             return
-        self._asked_at[event.agent] = event.at
-        report = ReportInterruption(host=host, signal=event.signal, who=_called(there))
-        self._due.append(report)
+        self._interrupted_at[event.agent] = event.at
+        who = _member_names(members)
+        self._unreported.append(ReportInterruption(host=host, signal=event.signal, who=who))
         if event.agent:
             self.add_reported_interruption(
-                Interruption(host=report.host, signal=report.signal, at=now, who=report.who)
+                Interruption(host=host, signal=event.signal, at=now, who=who)
             )
 
     def add_reported_interruption(self, interruption: Interruption) -> None:
         """Remember an interruption that the leader reported; a signal that asks for no end is ignored."""
         if interruption.signal in ASKING:
-            self._known.setdefault((interruption.host, interruption.who), interruption)
+            self._interruptions.setdefault((interruption.host, interruption.who), interruption)
 
     def take_reports(self) -> list[ReportInterruption]:
-        """What was not said yet."""
-        due, self._due = self._due, []
-        return due
+        """Return what the other hosts must be told and have not been told yet."""
+        reports, self._unreported = self._unreported, []
+        return reports
 
     def interrupted_at(self, agent: int) -> float | None:
-        """When another agent was asked for the end (s); None where it was not."""
-        return self._asked_at.get(agent) if agent else None
+        """Return when another agent was asked to end the job (s); None if it was not."""
+        return self._interrupted_at.get(agent) if agent else None
 
-    def since_opening(self, rolled_at: float | None) -> tuple[Interruption, ...]:
-        """Those that matter: once all were aboard, others had come in the places of who was not."""
-        every = self._known.values()
-        return tuple([k for k in every if rolled_at is None or k.at >= rolled_at])
+    def since_opening(self, opened_at: float | None) -> tuple[Interruption, ...]:
+        """Return the interruptions since the gate was opened, all of them while it is closed: once it is open, others
+        have come in the place of the hosts that were interrupted before."""
+        interruptions = self._interruptions.values()
+        return tuple([i for i in interruptions if opened_at is None or i.at >= opened_at])
 
 
-def _called(members: Iterable[Member]) -> str:
-    there = [m for m in members if not m.launcher and not m.candidate]
-    return first_names(there)
+def _member_names(members: Iterable[Member]) -> str:
+    return first_names([m for m in members if not m.launcher and not m.candidate])

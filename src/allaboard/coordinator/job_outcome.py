@@ -1,49 +1,59 @@
-"""What the ends of a job's workers come to. Pure."""
+"""What the exits of a job's workers come to. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
-from allaboard.analysis.failures.failure_causality import because_of, order_failures
+from allaboard.analysis.failures.failure_causality import interruption_behind, order_failures
 from allaboard.facts import Exit, Finding, Interruption, JobView, Outcome
 from allaboard.rules.engine.relations import RelationsOf
 
 
 class ExitCounts(NamedTuple):
-    """How many ended badly, of how many that ended."""
+    """How the workers of a job exited."""
 
     bad: int
+    """Exits by a signal, with another code than 0, or that nobody saw."""
     all: int
+    """All exits."""
 
 
-def count_exits(found: Iterable[Exit]) -> ExitCounts:
-    """Counts these: badly is by a signal, with another code than 0, or where nobody saw how."""
-    every = list(found)
-    bad = [e for e in every if e.signal is not None or e.code not in (0, None) or e.lost]
-    return ExitCounts(len(bad), len(every))
+def count_exits(exits: Iterable[Exit]) -> ExitCounts:
+    """Return how many exits there are, and how many of them are bad."""
+    all_exits = list(exits)
+    bad = [e for e in all_exits if e.signal is not None or e.code not in (0, None) or e.lost]
+    return ExitCounts(len(bad), len(all_exits))
 
 
 def early_leaver(
     findings: Iterable[Finding], relations_of: RelationsOf, host: str, workers: Container[int]
 ) -> Finding | None:
-    """What was found of a worker of this ``host`` that ended well while other hosts waited for it;
-    ``workers`` are the pids of this host's."""
-    for found in findings:
-        if not relations_of(found.rule).clean_exit:
+    """Return the finding on a worker of this ``host`` that exited with code 0 while other hosts waited for it.
+
+    None if there is none. ``workers`` are the pids of this host's workers.
+    """
+    for finding in findings:
+        if not relations_of(finding.rule).clean_exit:
             continue
-        if any(w.host == host and w.pid in workers for w in found.who):
-            return found
+        if any(w.host == host and w.pid in workers for w in finding.who):
+            return finding
     return None
 
 
-def interruption_behind(view: JobView, ended: Outcome | None, bad: int) -> Interruption | None:
-    """The interruption of another host because of which the job fell; None where somebody failed by itself,
-    or nobody did. ``ended``: as what the job was ended, None where it was not; ``bad``: how many workers
-    ended badly."""
-    if not view.interruptions or ended not in (None, Outcome.FAILED, Outcome.INTERRUPTED):
+def interruption_behind_end(
+    view: JobView, ending: Outcome | None, bad_exits: int
+) -> Interruption | None:
+    """Return the interruption of another host that made the job fall.
+
+    None if a member failed by itself, or none failed. ``ending`` is the outcome with which the job is being
+    ended, None if it is not.
+    """
+    if not view.interruptions or ending not in (None, Outcome.FAILED, Outcome.INTERRUPTED):
         return None
-    found = order_failures(view)
-    if found.root_failures or not (bad or ended):
+    order = order_failures(view)
+    if order.root_failures or not (bad_exits or ending):
         return None
-    return because_of(view, found.consequences[0]) if found.consequences else view.interruptions[0]
+    if not order.consequences:
+        return view.interruptions[0]
+    return interruption_behind(view, order.consequences[0])

@@ -9,7 +9,7 @@ from allaboard.coordinator.job_outcome import (
     ExitCounts,
     count_exits,
     early_leaver,
-    interruption_behind,
+    interruption_behind_end,
 )
 from allaboard.coordinator.trackers.evaluation_throttle import THROTTLED_FROM_MEMBERS
 from allaboard.facts import Exit, Finding, Interruption, JobView, Outcome, TaskReturn
@@ -94,7 +94,7 @@ class JobStatus:
         """The interruption of another host that made this job fall; None if a member failed by itself, or
         none did."""
         ending = self._memory.ending
-        return interruption_behind(
+        return interruption_behind_end(
             self.view(self.progress_at),
             ending.outcome if ending is not None else None,
             self._exit_counts.bad,

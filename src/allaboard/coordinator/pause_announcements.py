@@ -1,28 +1,30 @@
-"""When it is told that all wait for a checkpoint or an evaluation of somebody. Pure but for its memory."""
+"""When to announce that all members wait for a checkpoint or an evaluation. Pure but for its memory."""
 
 from __future__ import annotations
 
 from allaboard.analysis.stalls.checkpoint_pauses import pause_line
 from allaboard.facts import JobView
 
-FIRST = 6.0
-"""Seconds that the first pause must have lasted to be told; twice that the second, and so on: what comes
-with every epoch is told a few times."""
+FIRST_PAUSE_S = 6.0
+"""How long the first pause must have lasted to be announced. Twice that for the second, and so on: a pause that
+comes with every epoch is announced a few times."""
 
 
 class PauseAnnouncements:
-    """What was told of pauses so far."""
+    """What was announced of pauses so far."""
 
     def __init__(self) -> None:
-        self._least = FIRST
-        self._told = float("-inf")
+        self._min_pause_s = FIRST_PAUSE_S
+        self._announced_progress_at = float("-inf")
+        """Time of the last progress before the pause that was announced."""
 
     def next_line(self, view: JobView) -> str:
-        """The line to tell now; "" most of the time."""
-        if view.progress_at == self._told or view.now - view.progress_at < self._least:
+        """Return the line to announce now; "" most of the time."""
+        pause = view.now - view.progress_at
+        if view.progress_at == self._announced_progress_at or pause < self._min_pause_s:
             return ""
         line = pause_line(view)
         if line:
-            self._told = view.progress_at
-            self._least *= 2
+            self._announced_progress_at = view.progress_at
+            self._min_pause_s *= 2
         return line

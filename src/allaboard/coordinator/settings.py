@@ -1,4 +1,4 @@
-"""What a job is started with."""
+"""What the state of a job is made with."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from allaboard.policy.restart.restart_policy import RestartPolicy
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """``wrapped``: the one worker is somebody else's launcher.
-    Times in seconds; ``timeout_hard`` also bounds the wait for members that are alive. ``joined``:
-    the environment says that this worker is one of a cluster, as ``rank``; ``tasks`` are job and
-    index of each worker where the job has roles. ``restarts`` is what may be started again, ``restarted`` how
-    often that was done before."""
+    """What is known of a job when its workers are launched."""
 
     launched: int
+    """Number of workers that this agent launches."""
     host: str
     policy: EndPolicy = EndPolicy()
     timeout: float = 60.0
+    """How long the roll call waits for members that were never heard of (s)."""
     timeout_hard: float | None = None
+    """The same for members that are alive (s); None for no bound."""
     wrapped: bool = False
+    """True if the one worker is somebody else's launcher."""
     joined: bool = False
+    """True if the environment says that this worker is one of a cluster."""
     rank: int = -1
+    """Rank of the worker in that cluster; -1 if it is not known."""
     tasks: tuple[tuple[str, int], ...] = ()
+    """Job and index of each worker, if the job has roles."""
     restarts: RestartPolicy = RestartPolicy()
+    """What may be restarted."""
     restarts_used: int = 0
+    """Restarts in the rounds before."""

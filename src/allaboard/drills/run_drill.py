@@ -148,7 +148,7 @@ class _Stage:
         while time.monotonic() < self.deadline and process.poll() is None:
             if box is None:
                 box = self._box(drill.guilty if drill.trains < 0 else drill.trains)
-            elif box.read().step >= (steps or self.at_step):
+            elif box.read_snapshot().step >= (steps or self.at_step):
                 guilty = box if drill.trains < 0 else self._box(drill.guilty)
                 if guilty is not None:
                     return guilty.pid

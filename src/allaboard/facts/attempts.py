@@ -29,7 +29,7 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
     """One round of a job and how it ended."""
 
     number: int
-    """Number of the round, from 0."""
+    """Number of the round."""
     outcome: Outcome
     """How it ended."""
     reason: str

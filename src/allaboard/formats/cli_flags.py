@@ -23,11 +23,11 @@ class Flags(msgspec.Struct):
     ``opaque`` is set when a word that only a run could expand may hold further options."""
 
     values: dict[str, Value] = {}
-    rest: list[Value] = []
-    opaque: bool = False
+    program_words: list[Value] = []
+    is_opaque: bool = False
 
 
-def after(
+def words_after_program(
     command: Sequence[Value], programs: Sequence[str], modules: Sequence[str] = ()
 ) -> Sequence[Value] | None:
     """The words after one of these programs, or after ``-m`` and one of these modules; None where
@@ -42,12 +42,12 @@ def after(
     return None
 
 
-def every(
+def words_after_each_program(
     commands: Sequence[Sequence[Value]], programs: Sequence[str], modules: Sequence[str] = ()
 ) -> Iterator[Sequence[Value]]:
     """The words after the program in each of the commands that runs it."""
     for command in commands:
-        words = after(command, programs, modules)
+        words = words_after_program(command, programs, modules)
         if words is not None:
             yield words
 

@@ -10,7 +10,7 @@ from json import decoder
 
 from allaboard.facts import FormatError, Node
 
-DEPTH = 100
+MAX_DEPTH = 100
 """Levels of nesting that are read; a TF_CONFIG needs three."""
 
 _scan: Callable[[str, int, bool], tuple[str, int]] = decoder.__dict__["scanstring"]
@@ -63,8 +63,8 @@ class _Reader:
         line, column = self._position(self.at)
         char = self.text[self.at : self.at + 1]
         if char in ("{", "["):
-            if len(self.open) >= DEPTH:
-                raise self._error(f"nested deeper than {DEPTH} levels")
+            if len(self.open) >= MAX_DEPTH:
+                raise self._error(f"nested deeper than {MAX_DEPTH} levels")
             self.open.append("}" if char == "{" else "]")
             self.at += 1
             node = self._map(line, column) if char == "{" else self._list(line, column)
@@ -161,7 +161,7 @@ _GUESSED = 20_000
 
 def _meant(text: str, closers: str) -> str:
     """The JSON that was probably meant, on one line; "" where no simple repair makes it JSON."""
-    if len(text) > _GUESSED or "[" * DEPTH in text or "{" * DEPTH in text:
+    if len(text) > _GUESSED or "[" * MAX_DEPTH in text or "{" * MAX_DEPTH in text:
         return ""
     plain = text.strip().lstrip("\ufeff")
     if plain[:1] == plain[-1:] == "'":

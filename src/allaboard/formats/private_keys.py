@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 20_000
+MAX_KEY_LENGTH = 20_000
 """Characters of a key in PEM; one of 16,384 bits has 13,000."""
 _BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
@@ -19,7 +19,7 @@ _LINE = re.compile(
 """A line of a key, or of its head, which a launcher or a logger may have put something before."""
 
 
-def without(text: str, instead: str) -> str:
+def remove_private_keys(text: str, instead: str) -> str:
     """The text with ``instead`` in place of every key: up to its end where that is near, else as far as what
     follows can be one."""
     kept, at = [], 0
@@ -30,7 +30,7 @@ def without(text: str, instead: str) -> str:
 
 
 def _after(text: str, at: int) -> int:
-    end = _END.search(text, at, at + LONGEST)
+    end = _END.search(text, at, at + MAX_KEY_LENGTH)
     another = _BEGIN.search(text, at, end.start() if end is not None else at)
     if end is not None and another is None:
         return end.end()

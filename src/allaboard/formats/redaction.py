@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from allaboard.formats import private_keys
 
-GONE = "(redacted)"
-LOGS_IN = frozenset(("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras"))
+REDACTED = "(redacted)"
+LOGIN_PROGRAMS = frozenset(("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras"))
 """Programs whose ``login`` takes a password by -p."""
-SHORT = 6
+MIN_SECRET_LENGTH = 6
 """Values below this length are not searched for elsewhere: they would take out half of every word."""
 _NAME = (
     r"(?>[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.;-])pwd|credential|private[_-]?key"
@@ -104,77 +104,81 @@ _USER = re.compile(
 """NAME:PASSWORD where a user is asked for."""
 
 
-def is_secret(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """Whether a variable, a flag or a key of this name may hold a secret."""
     return bool(_SECRET_NAME.fullmatch(name.lstrip("-")))
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
     """The values of such variables, longest first: they are taken out wherever they stand."""
-    found = {v for n, v in environment.items() if is_secret(n) and len(v) >= SHORT}
+    found = {v for n, v in environment.items() if is_secret_name(n) and len(v) >= MIN_SECRET_LENGTH}
     return sorted(found, key=len, reverse=True)
 
 
-def redacted(text: str, known: Iterable[str] = ()) -> str:
+def redact_text(text: str, known: Iterable[str] = ()) -> str:
     """The text without secrets; ``known`` are values that are taken out as they stand."""
     for value in known:
-        text = text.replace(value, GONE)
-    text = private_keys.without(text, GONE)
-    text = _COOKIE.sub(lambda m: m["head"] + GONE, text)
+        text = text.replace(value, REDACTED)
+    text = private_keys.remove_private_keys(text, REDACTED)
+    text = _COOKIE.sub(lambda m: m["head"] + REDACTED, text)
     text = _PAIRED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
     text = _NAMED.sub(lambda m: m["head"] + _quoted(m["value"]), text)
-    text = _LISTED.sub(lambda m: m["head"] + re.sub(r"(- +)[^\n]+", rf"\1{GONE}", m["value"]), text)
+    text = _LISTED.sub(
+        lambda m: m["head"] + re.sub(r"(- +)[^\n]+", rf"\1{REDACTED}", m["value"]), text
+    )
     text = _ASSIGNED.sub(_assigned, text)
-    text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + GONE, text)
-    text = _CLIENT.sub(lambda m: m["head"] + GONE, text)
-    text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
-    text = _BARE_USER.sub(GONE + "@", text)
-    text = _NETRC.sub(lambda m: m["head"] + GONE, text)
-    text = _SIGNED.sub(lambda m: m["head"] + GONE, text)
-    text = _USER.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + GONE, text)
-    text = _BEARER.sub(lambda m: f"{m['kind']} {GONE}", text)
-    return _KNOWN.sub(GONE, text)
+    text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + REDACTED, text)
+    text = _CLIENT.sub(lambda m: m["head"] + REDACTED, text)
+    text = _URL.sub(lambda m: f"{m['scheme']}{REDACTED}@", text)
+    text = _BARE_USER.sub(REDACTED + "@", text)
+    text = _NETRC.sub(lambda m: m["head"] + REDACTED, text)
+    text = _SIGNED.sub(lambda m: m["head"] + REDACTED, text)
+    text = _USER.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + REDACTED, text)
+    text = _BEARER.sub(lambda m: f"{m['kind']} {REDACTED}", text)
+    return _KNOWN.sub(REDACTED, text)
 
 
-def shown(text: str) -> str:
+def redact_passwords(text: str) -> str:
     """The text without passwords where it says them outright or in addresses, and without tokens of known
     forms: for somebody who needs the rest of it."""
-    text = _PASSWORD.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + GONE, text)
-    text = _URL.sub(lambda m: f"{m['scheme']}{GONE}@", text)
-    text = _BARE_USER.sub(GONE + "@", text)
-    text = _SIGNED.sub(lambda m: m["head"] + GONE, text)
-    return _KNOWN.sub(GONE, text)
+    text = _PASSWORD.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + REDACTED, text)
+    text = _URL.sub(lambda m: f"{m['scheme']}{REDACTED}@", text)
+    text = _BARE_USER.sub(REDACTED + "@", text)
+    text = _SIGNED.sub(lambda m: m["head"] + REDACTED, text)
+    return _KNOWN.sub(REDACTED, text)
 
 
-def command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
+def redact_command(words: Sequence[str], known: Iterable[str] = ()) -> list[str]:
     """Arguments of a program without secrets: ``--token X`` is two words there."""
     found: list[str] = []
     hidden = False
     values = list(known)
     names = [w.rpartition("/")[2] for w in words]
-    short = ("-p",) if "sshpass" in names or ("login" in names and LOGS_IN & {*names}) else ()
+    short = (
+        ("-p",) if "sshpass" in names or ("login" in names and LOGIN_PROGRAMS & {*names}) else ()
+    )
     users = ("-u", "--user", "--proxy-user", "-U") if "curl" in names else ()
     asked = False
     client = bool(words) and _CLIENT.match(f"{words[0].rpartition('/')[2]} -px") is not None
     for word in words:
         if client and re.match(r"-p.", word):
-            found.append(f"-p{GONE}")
+            found.append(f"-p{REDACTED}")
             continue
         flag, equals, _ = word.partition("=")
         user, colon, password = word.partition(":")
         if asked and colon and password and not _PLAIN.match(password):
-            found.append(f"{user}:{GONE}")
+            found.append(f"{user}:{REDACTED}")
             asked = False
             continue
         asked = word in users
         if users and re.match(r"-[uU][^:]+:.", word):
-            found.append(f"{user}:{GONE}")
+            found.append(f"{user}:{REDACTED}")
             continue
         if short and re.match(r"-p.", word):
-            found.append(f"-p{GONE}")
+            found.append(f"-p{REDACTED}")
             continue
-        found.append(GONE if hidden and not word.startswith("-") else redacted(word, values))
-        hidden = not equals and word.startswith("-") and (is_secret(flag) or word in short)
+        found.append(REDACTED if hidden and not word.startswith("-") else redact_text(word, values))
+        hidden = not equals and word.startswith("-") and (is_secret_name(flag) or word in short)
     return found
 
 
@@ -187,7 +191,7 @@ _INNER = re.compile(
 
 def _assigned(match: re.Match[str]) -> str:
     value = match["value"]
-    if value == "-" or value.startswith(GONE) or _PLAIN.match(value) or _NUMBERS.match(value):
+    if value == "-" or value.startswith(REDACTED) or _PLAIN.match(value) or _NUMBERS.match(value):
         return match[0]
     return match["name"] + match["mark"] + _quoted(match["value"])
 
@@ -196,10 +200,10 @@ def _quoted(value: str) -> str:
     if value.startswith("{"):
         return _INNER.sub(lambda m: m["head"] + _quoted(m["value"]), value)
     if value.startswith("["):
-        return "[" + ('\\"' if '\\"' in value else '"').join(("", GONE, "")) + "]"
+        return "[" + ('\\"' if '\\"' in value else '"').join(("", REDACTED, "")) + "]"
     if value[:2] in ("b'", 'b"'):
         value = value[1:]
     for quote in ('\\"', '"', "'"):
         if value.startswith(quote):
-            return f"{quote}{GONE}{quote}"
-    return GONE
+            return f"{quote}{REDACTED}{quote}"
+    return REDACTED

@@ -11,9 +11,9 @@ from typing import Any
 
 from allaboard.errors import AllaboardError
 
-OPCODES = 20_000_000
+MAX_OPCODES = 20_000_000
 """Opcodes that are read at most: some hundred thousand collectives with their frames."""
-DIGITS = 16
+MAX_INTEGER_BYTES = 16
 """Bytes of a whole number at most."""
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _VALUES = {
@@ -29,7 +29,7 @@ class UnsafePickleError(AllaboardError, ValueError):
     """A pickle that is torn, too large, or holds more than plain values; the message says which."""
 
 
-def read(data: bytes) -> Any:
+def read_plain_pickle(data: bytes) -> Any:
     """The value that was pickled. Raises UnsafePickleError.
 
     Keys of dicts are texts, numbers or None. Shared and circular values are kept so: who walks the
@@ -38,8 +38,8 @@ def read(data: bytes) -> Any:
     machine = _Machine()
     try:
         for count, (opcode, argument, at) in enumerate(pickletools.genops(data)):
-            if count > OPCODES:
-                raise UnsafePickleError(f"more than {OPCODES} opcodes")
+            if count > MAX_OPCODES:
+                raise UnsafePickleError(f"more than {MAX_OPCODES} opcodes")
             machine.take(opcode.name, argument, at or 0)
     except UnsafePickleError:
         raise
@@ -63,8 +63,10 @@ class _Machine:
         elif name == "MARK":
             stack.append(_MARK)
         elif name in _VALUES:
-            if isinstance(argument, int) and argument.bit_length() > 8 * DIGITS:
-                raise UnsafePickleError(f"a number of more than {DIGITS} bytes at byte {at}")
+            if isinstance(argument, int) and argument.bit_length() > 8 * MAX_INTEGER_BYTES:
+                raise UnsafePickleError(
+                    f"a number of more than {MAX_INTEGER_BYTES} bytes at byte {at}"
+                )
             stack.append(argument)
         elif name in _CONSTANTS:
             stack.append(_CONSTANTS[name])

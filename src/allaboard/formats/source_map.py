@@ -21,7 +21,7 @@ _MOST = 100_000
 """Parts of one text that are told apart."""
 
 
-def aligned(text: str, written: str, line: int, column: int, style: str) -> tuple[Part, ...]:
+def align_text(text: str, written: str, line: int, column: int, style: str) -> tuple[Part, ...]:
     """The parts of ``text``, which stands in the file as ``written``, from this place on.
 
     ``style`` is ``plain`` (of YAML; a block without its head too), ``'`` or ``"`` (of YAML), ``python`` or
@@ -41,19 +41,19 @@ def aligned(text: str, written: str, line: int, column: int, style: str) -> tupl
                 at += 1
             if not text.startswith(kept, at) or len(found) >= _MOST:
                 return nowhere
-            own = moved(text[begin:at], *own)
+            own = position_after(text[begin:at], *own)
             found.append(Part(*own, line, column))
-            own = moved(kept, *own)
+            own = position_after(kept, *own)
             at += len(kept)
         elif kind == "escape" and "\n" not in said:
             found.append(Part(*own, line, column, literal=False))
-            own = moved(text[at : at + 1], *own)
+            own = position_after(text[at : at + 1], *own)
             at += 1
-        line, column = moved(said, line, column)
+        line, column = position_after(said, line, column)
     return tuple(found) or nowhere
 
 
-def moved(text: str, line: int, column: int) -> tuple[int, int]:
+def position_after(text: str, line: int, column: int) -> tuple[int, int]:
     """Line and column behind a text that begins there."""
     breaks = text.count("\n")
     return (line + breaks, len(text) - text.rfind("\n")) if breaks else (line, column + len(text))

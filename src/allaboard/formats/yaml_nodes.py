@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.facts import FormatError, Node
-from allaboard.formats.source_map import aligned
+from allaboard.formats.source_map import align_text
 
-DEPTH = 100
+MAX_DEPTH = 100
 """Levels of nesting that are read; the deepest manifests of the field have about 20."""
-NODES = 300_000
+MAX_NODES = 300_000
 """Nodes read of one text, about 100 MB of memory."""
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")
@@ -118,11 +118,11 @@ class _Builder:
             begin += column - 1
             node.line, node.column, style = line, column, "plain"
         written = self.text[begin:end]
-        node.parts = aligned(event.value, written, line, column, style or "plain")
+        node.parts = align_text(event.value, written, line, column, style or "plain")
 
     def _start(self, event: Any, kind: str) -> None:
-        if len(self.open) >= DEPTH:
-            raise self._error(event, f"nested deeper than {DEPTH} levels")
+        if len(self.open) >= MAX_DEPTH:
+            raise self._error(event, f"nested deeper than {MAX_DEPTH} levels")
         self._counted(event)
         mark = event.start_mark
         self.open.append((Node(kind, mark.line + 1, mark.column + 1), [], event.anchor or ""))
@@ -151,8 +151,8 @@ class _Builder:
 
     def _counted(self, event: Any) -> None:
         self.count += 1
-        if self.count > NODES:
-            raise self._error(event, f"more than {NODES} nodes in one text")
+        if self.count > MAX_NODES:
+            raise self._error(event, f"more than {MAX_NODES} nodes in one text")
 
     @staticmethod
     def _error(event: Any, said: str) -> FormatError:

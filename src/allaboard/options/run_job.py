@@ -144,7 +144,7 @@ class Meeting(NamedTuple):
 
 
 def _joined(options: argparse.Namespace) -> Described | None:
-    """Return the job that this process is a member of, as its environment describes it; None if there is none.
+    """Return the job of which the environment makes this process a member; None if there is none.
 
     With -n all members are started here, whatever the environment says.
     """

@@ -1,4 +1,4 @@
-"""The roll call of a job without the job: a stand-in for this host's task is started, watched, and summed up."""
+"""The roll call of a job without the job: a stand-in for this host's task is started and watched."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def run_preflight(options: argparse.Namespace) -> int:
 
 
 def output_file_of(file: Path, rank: int) -> Path:
-    """Return the file that this rank writes: rank 0, where all meet, the file itself; others found.rank2.json."""
+    """Return the file that this rank writes: rank 0 the file itself, the others found.rank2.json beside it."""
     return file if rank <= 0 else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
 
 

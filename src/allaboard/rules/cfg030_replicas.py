@@ -25,7 +25,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
-from allaboard.formats.cli_flags import every, find_flags
+from allaboard.formats.cli_flags import find_flags, words_after_each_program
 
 _SINGLE_POD_ROLES = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}
 """The role of each kind that the operators take one pod of."""
@@ -63,7 +63,7 @@ def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
         return
     slots_value = workload.per_node
     slots_per_worker = 1 if slots_value is None else slots_value.integer
-    for command in every(launcher.commands, ("mpirun", "mpiexec")):
+    for command in words_after_each_program(launcher.commands, ("mpirun", "mpiexec")):
         flags = find_flags(command, frozenset(("np", "n", "c", "x", "map_by")), frozenset())
         process_flag = next((flags.values[n] for n in ("np", "n", "c") if n in flags.values), None)
         count = process_flag.integer if process_flag is not None else None

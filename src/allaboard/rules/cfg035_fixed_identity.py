@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
-from allaboard.formats.cli_flags import every, read_flags
+from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _IDENTITY_VARIABLES = ("RANK", "TF_CONFIG", "JAX_PROCESS_ID", "NODE_RANK", "PET_NODE_RANK")
 _FROM_POD_INDEX = """valueFrom:
@@ -42,7 +42,9 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 def _literal_node_rank(role: Role) -> Value | None:
     """The number that torchrun is told literally, where nothing else numbers the nodes."""
-    for command in every(role.commands, ("torchrun",), ("torch.distributed.run",)):
+    for command in words_after_each_program(
+        role.commands, ("torchrun",), ("torch.distributed.run",)
+    ):
         values = read_flags(command, frozenset(["standalone", "module", "m", "no_python"])).values
         node, backend = values.get("node_rank"), values.get("rdzv_backend")
         several_nodes = (values["nnodes"].text if "nnodes" in values else "1") != "1"

@@ -19,9 +19,15 @@ from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.call_graph import Reach
-from allaboard.formats.python.collective_calls import ALL, MADE_BY_ALL, TOPS, gathers, of_a_group
-from allaboard.formats.python.script_ast import Script, leaves, read_script
+from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.collective_calls import (
+    COLLECTIVE_CALLS,
+    FRAMEWORK_WORDS,
+    JOINT_CONSTRUCTORS,
+    is_limited_to_group,
+    meets_other_ranks,
+)
+from allaboard.formats.python.script_ast import Script, leaves_block, read_script
 
 
 class _GuardedCall(NamedTuple):
@@ -35,10 +41,10 @@ class _GuardedCall(NamedTuple):
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if not any(top in facts.source for top in TOPS):
+    if not any(top in facts.source for top in FRAMEWORK_WORDS):
         return
     script = read_script(facts)
-    reach = Reach(script)
+    reach = CallGraph(script)
     guarded = list(_find_guarded_calls(script, reach))
     under: dict[str, set[ast.If]] = {}
     for guarded_call in guarded:
@@ -49,26 +55,31 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             yield _claim(script, guarded_call)
 
 
-def _find_guarded_calls(script: Script, reach: Reach) -> Iterator[_GuardedCall]:
+def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCall]:
     source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in script.calls:
-        direct = name in ALL
+        direct = name in COLLECTIVE_CALLS
         if not direct and reach.function(call) is None:
             continue
         condition = script.rank_condition(call)
         if condition is None or not _differs_between_ranks(script, reach, condition.test):
             continue
-        entered = [(name, call)] if direct else reach.surely(call, ALL)
-        if not direct or name not in MADE_BY_ALL:
-            entered = [(n, c) for n, c in entered if n not in MADE_BY_ALL]
+        entered = [(name, call)] if direct else reach.surely(call, COLLECTIVE_CALLS)
+        if not direct or name not in JOINT_CONSTRUCTORS:
+            entered = [(n, c) for n, c in entered if n not in JOINT_CONSTRUCTORS]
         for entered_name, inner in entered:
-            if gathers(entered_name, source, called) and not of_a_group(entered_name, inner):
+            if meets_other_ranks(entered_name, source, called) and not is_limited_to_group(
+                entered_name, inner
+            ):
                 yield _GuardedCall(entered_name, call, condition, inner)
                 break
 
 
 def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
-    short, called_by_all = guarded_call.name.rpartition(".")[2], guarded_call.name in MADE_BY_ALL
+    short, called_by_all = (
+        guarded_call.name.rpartition(".")[2],
+        guarded_call.name in JOINT_CONSTRUCTORS,
+    )
     evidence = [script.evidence(guarded_call.call)]
     if guarded_call.condition.lineno != guarded_call.call.lineno:
         evidence.append(script.evidence(guarded_call.condition))
@@ -111,12 +122,12 @@ def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
     return f"move it above the if of line {condition.lineno}: the other ranks {leaving_verb}{line_note}"
 
 
-def _differs_between_ranks(script: Script, reach: Reach, test: ast.expr) -> bool:
+def _differs_between_ranks(script: Script, reach: CallGraph, test: ast.expr) -> bool:
     """Whether the condition can differ between ranks of one group; sizes and flags cannot."""
     if script.ranks.are_set(test):
         return False
     call = test.operand if isinstance(test, ast.UnaryOp) else test
-    if isinstance(call, ast.Call) and reach.perhaps(call, ALL):
+    if isinstance(call, ast.Call) and reach.perhaps(call, COLLECTIVE_CALLS):
         return False  # the ranks meet in it, and may well agree there
     text = ast.unparse(test)
     if any(marker in text for marker in ("is_initialized", "world_size > 1", "is_available")) and (
@@ -126,10 +137,14 @@ def _differs_between_ranks(script: Script, reach: Reach, test: ast.expr) -> bool
     return not any(marker in text for marker in ("group", "_ranks", "ranks", "stage", "pp_", "tp_"))
 
 
-def _is_on_both_ways(script: Script, reach: Reach, guarded_call: _GuardedCall) -> bool:
+def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: _GuardedCall) -> bool:
     """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
     # Where the collective is a function's, any other on the other way may be its partner.
-    collectives = frozenset([guarded_call.name]) if guarded_call.inner is guarded_call.call else ALL
+    collectives = (
+        frozenset([guarded_call.name])
+        if guarded_call.inner is guarded_call.call
+        else COLLECTIVE_CALLS
+    )
 
     def has(block: list[ast.stmt]) -> bool:
         return any(reach.perhaps(statement, collectives) for statement in block)
@@ -137,7 +152,7 @@ def _is_on_both_ways(script: Script, reach: Reach, guarded_call: _GuardedCall) -
     body, orelse = guarded_call.condition.body, guarded_call.condition.orelse
     if has(body) and has(orelse):
         return True
-    leaving_blocks = [block for block in (body, orelse) if leaves(block) and has(block)]
+    leaving_blocks = [block for block in (body, orelse) if leaves_block(block) and has(block)]
     return bool(leaving_blocks) and has(script.rest(guarded_call.condition))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Recorded
-from allaboard.formats.dumps.flight_record import entries
+from allaboard.formats.dumps.flight_record import read_entries
 from allaboard.probe.adapters._torch.flight_recorder import ASK, TOLD
 
 ASK_INTERVAL_S = 2.0
@@ -62,7 +62,7 @@ async def _wait_for_answer(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
         if file.exists():
             with file.open("rb") as answer:
                 data = answer.read(MAX_ANSWER_BYTES)
-            box.dumped += len(data)  # written for us: no I/O of its own
+            box.dumped_bytes += len(data)  # written for us: no I/O of its own
             file.unlink()
             return parse_answer(data)
         await asyncio.sleep(0.02)
@@ -72,6 +72,6 @@ async def _wait_for_answer(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
 def parse_answer(data: bytes) -> tuple[Recorded, ...]:
     """What was answered; () for what is no answer."""
     try:
-        return entries(json.loads(data), -1) or ()
+        return read_entries(json.loads(data), -1) or ()
     except (ValueError, RecursionError):
         return ()

@@ -21,7 +21,7 @@ from allaboard.formats.dumps.stack_frames import (
     SpiedThread,
     parse_faulthandler,
     parse_pyspy,
-    parse_spied,
+    parse_spied_threads,
     parse_threads,
 )
 from allaboard.hosts import pidfd, proc
@@ -34,8 +34,8 @@ from allaboard.sampling.gil_sampler import GilSampler
 from allaboard.sampling.lock_owners import (
     awaits_external_answer,
     is_feeding_generator,
-    other_user_frames,
     lock_holds,
+    other_user_frames,
 )
 
 FAULTHANDLER_TIMEOUT_S = 0.5
@@ -61,30 +61,34 @@ async def sample_stack(
     """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
     be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
     ``grips`` and ``recorders`` remember earlier looks."""
-    held = await grips.look(pid) if grips is not None else None
+    grip = await grips.look(pid) if grips is not None else None
     stacks, by = await _stacks(pid, box)
     below = proc.descendants_of(pid)
-    own = proc.read_stat(pid)
+    own_stat = proc.read_stat(pid)
     frames = with_source(stacks[0])
     at_lock = classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
-    beside = [with_source(s) for s in stacks[1:]]
-    fed_by = next((s for s in beside if is_feeding_generator(s)), ())
+    other_threads = [with_source(s) for s in stacks[1:]]
+    fed_by = next((s for s in other_threads if is_feeding_generator(s)), ())
     return StackSampled(
         pid=pid,
         at=now,
         frames=frames,
         by=by,
-        cpu=sum(s.cpu_s for s in below.values()) + (own.cpu_s if own is not None else 0.0),
-        io=sum(proc.io_bytes(p) for p in (pid, *below)) - (box.dumped if box is not None else 0),
+        cpu=sum(s.cpu_s for s in below.values())
+        + (own_stat.cpu_s if own_stat is not None else 0.0),
+        io=sum(proc.io_bytes(p) for p in (pid, *below))
+        - (box.dumped_bytes if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
         children=_awaited_children(pid, frames, below),
         stopped=stopped_children(below),
-        threads=lock_holds([frames, *beside]) if at_lock else (),
-        others=other_user_frames([frames, *beside]) if at_lock else (),
-        blocked=describe_blocked_syscall(pid) if own is not None and own.state == "D" else "",
-        grip=_with_source(held) if held is not None else None,
+        threads=lock_holds([frames, *other_threads]) if at_lock else (),
+        others=other_user_frames([frames, *other_threads]) if at_lock else (),
+        blocked=describe_blocked_syscall(pid)
+        if own_stat is not None and own_stat.state == "D"
+        else "",
+        grip=_with_source(grip) if grip is not None else None,
         fed_by=fed_by,
-        asks=at_lock and any(map(awaits_external_answer, beside)),
+        asks=at_lock and any(map(awaits_external_answer, other_threads)),
         recorded=await recorders.look(box, now)
         if recorders is not None and box is not None
         else (),
@@ -93,7 +97,7 @@ async def sample_stack(
 
 def stopped_children(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
     """Those of these processes that are stopped; not those that a debugger holds, as py-spy does."""
-    return tuple(pid for pid, seen in below.items() if seen.state == "T")[:8]
+    return tuple(pid for pid, process_stat in below.items() if process_stat.state == "T")[:8]
 
 
 async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str]:
@@ -101,18 +105,18 @@ async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]
     last: faulthandler walks frames that change meanwhile, which has crashed processes
     (python/cpython#116008); py-spy only reads."""
     running = proc.is_on_cpu(pid)
-    asked = await _ask_faulthandler(box) if box is not None and not running else []
-    if not asked:
+    answered = await _ask_faulthandler(box) if box is not None and not running else []
+    if not answered:
         output, _ = await _run_pyspy(pid)
         if main := parse_pyspy(output, pid):
-            others = (t.frames for t in parse_spied(output) if t.tid != pid)
-            return [main, *(f for f in others if f != main)], "py-spy"
-        asked = await _ask_faulthandler(box) if box is not None and running else []
-    return (asked, "faulthandler") if asked else ([()], "py-spy")
+            other_threads = (t.frames for t in parse_spied_threads(output) if t.tid != pid)
+            return [main, *(f for f in other_threads if f != main)], "py-spy"
+        answered = await _ask_faulthandler(box) if box is not None and running else []
+    return (answered, "faulthandler") if answered else ([()], "py-spy")
 
 
-def _with_source(held: Grip) -> Grip:
-    return msgspec.structs.replace(held, frames=with_source(held.frames))
+def _with_source(grip: Grip) -> Grip:
+    return msgspec.structs.replace(grip, frames=with_source(grip.frames))
 
 
 def _awaited_children(
@@ -120,16 +124,18 @@ def _awaited_children(
 ) -> tuple[tuple[int, str], ...]:
     """Its own living children with their commands, where it stands in a wait that may be for one. Of who
     waits for an answer, also those that have ended: the one that was to give it may be among them."""
-    at = classify_stack(Stack(frames=frames, taken_at=0.0))
-    if at not in (Spot.CHILD, Spot.ANSWER):
+    spot = classify_stack(Stack(frames=frames, taken_at=0.0))
+    if spot not in (Spot.CHILD, Spot.ANSWER):
         return ()
-    own = {child: seen for child, seen in below.items() if seen.ppid == pid}
+    children = {child: seen for child, seen in below.items() if seen.ppid == pid}
     ended = [
-        (c, ENDED_UNREAPED) for c, seen in own.items() if seen.state == "Z" and at is Spot.ANSWER
+        (c, ENDED_UNREAPED)
+        for c, seen in children.items()
+        if seen.state == "Z" and spot is Spot.ANSWER
     ]
     live = [
         (c, " ".join(proc.command_line(c))[:MAX_COMMAND_LENGTH])
-        for c, seen in own.items()
+        for c, seen in children.items()
         if seen.state != "Z"
     ]
     return tuple([*ended, *(one for one in live if _HELPER not in one[1])][:8])
@@ -139,8 +145,13 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
     """Asks the process by its private signal for the stacks of its threads, the main one first. Empty
     where the handler or the file is not ours any more (an exec, a program that closes all its files), or
     where no answer comes."""
-    seen = proc.read_stat(box.pid)
-    if box.signum == 0 or seen is None or seen.start_ticks != box.started or seen.state in "TtZX":
+    process_stat = proc.read_stat(box.pid)
+    if (
+        box.signum == 0
+        or process_stat is None
+        or process_stat.start_ticks != box.started
+        or process_stat.state in "TtZX"
+    ):
         return []
     if not proc.has_handler(box.pid, box.signum):
         return []
@@ -162,7 +173,7 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
         text = await _read_finished_dump(box.stacks)
     except OSError:  # the job ended meanwhile, and its folder is gone
         return []
-    box.dumped += len(text.encode(errors="replace"))
+    box.dumped_bytes += len(text.encode(errors="replace"))
     main = parse_faulthandler(text, box.main_thread)
     return [main, *(f for f in parse_threads(text).values() if f != main)] if main else []
 
@@ -188,12 +199,12 @@ async def spy_main_thread(pid: int) -> tuple[tuple[Frame, ...], str]:
 
 async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
     """All its Python threads by py-spy, without pausing the process; () where they are not to be had."""
-    return parse_spied((await _run_pyspy(pid))[0])
+    return parse_spied_threads((await _run_pyspy(pid))[0])
 
 
 async def _run_pyspy(pid: int) -> tuple[bytes, str]:
     """What py-spy prints of this process, and what is wrong where it prints nothing."""
-    program = spy_program()
+    program = find_pyspy()
     if program is None:
         return b"", "py-spy is not installed"
     command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
@@ -220,8 +231,8 @@ async def _run_pyspy(pid: int) -> tuple[bytes, str]:
                 process.wait()
         output.seek(0)
         errors.seek(0)
-        said = errors.read().decode("utf-8", "replace").strip().splitlines()
-        return output.read(), f"py-spy: {said[0]}" if said else ""
+        error_lines = errors.read().decode("utf-8", "replace").strip().splitlines()
+        return output.read(), f"py-spy: {error_lines[0]}" if error_lines else ""
 
 
 def _nameless_file() -> IO[bytes]:
@@ -249,7 +260,7 @@ async def _wait_for_exit(child: subprocess.Popen[bytes]) -> None:
         os.close(process)
 
 
-def spy_program() -> str | None:
+def find_pyspy() -> str | None:
     """The py-spy that was installed beside allaboard, else the one of PATH."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Node, Origin, PartialSpec, Problem, Value
-from allaboard.formats.cli_flags import every, read_flags
+from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _FIELDS = {
     "num_processes": "world_size",
@@ -34,7 +34,9 @@ _PROGRAMS = ("accelerate", "accelerate-launch")
 def resolve(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "accelerate" and material.tree is not None:
         yield _spec(_keys(material.tree, material.file), whole_file=True)
-    for words in every(material.commands, _PROGRAMS, ("accelerate.commands.launch",)):
+    for words in words_after_each_program(
+        material.commands, _PROGRAMS, ("accelerate.commands.launch",)
+    ):
         if words and words[0].text in ("config", "env", "test", "estimate-memory", "tpu-config"):
             continue
         words = words[1:] if words and words[0].text == "launch" else words

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Problem, Value, whole
-from allaboard.formats.cli_flags import every, read_flags
+from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _FIELDS = {
     "num_nodes": "nnodes",
@@ -28,7 +28,9 @@ _BARE = frozenset(
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    for words in every(material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)):
+    for words in words_after_each_program(
+        material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)
+    ):
         flags = read_flags(words, _BARE)
         if not flags.values and not flags.rest:
             continue

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole
-from allaboard.formats.cli_flags import Flags, every, find_flags
+from allaboard.formats.cli_flags import Flags, find_flags, words_after_each_program
 
 _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
 _COUNT = ("np", "n", "c")
@@ -36,7 +36,7 @@ _BARE = frozenset(
 
 
 def resolve(material: Material) -> Iterator[PartialSpec]:
-    for words in every(material.commands, _PROGRAMS):
+    for words in words_after_each_program(material.commands, _PROGRAMS):
         flags = find_flags(words, _WANTED, _BARE)
         values = dict(_values(flags))
         exported = dict(_exported(words))

@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
-from allaboard.formats.cli_flags import Flags, after, every, find_flags
+from allaboard.formats.cli_flags import (
+    Flags,
+    find_flags,
+    words_after_each_program,
+    words_after_program,
+)
 from allaboard.formats.shell.per_task_rendezvous import by_each, size_of
 from allaboard.formats.shell.sbatch_directives import batch_lines
 
@@ -77,7 +82,10 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     if material.kind != "shell":
         return
     problems = list(_alone(material))
-    steps = [find_flags(w, _WANTED, _BARE) for w in every(material.commands, ("srun",))]
+    steps = [
+        find_flags(w, _WANTED, _BARE)
+        for w in words_after_each_program(material.commands, ("srun",))
+    ]
     problems += [p for s in steps for p in _chosen(s, material)]
     # srun hostname, srun mkdir: not the step that trains.
     steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.rest)]
@@ -261,7 +269,7 @@ def _alone(material: Material) -> Iterator[Problem]:
     if asked is None or count is None or count < 2:
         return
     for command in material.commands:
-        words = after(command, _PER_NODE, ("torch.distributed.run",))
+        words = words_after_program(command, _PER_NODE, ("torch.distributed.run",))
         if words is None:
             continue
         name = command[len(command) - len(words) - 1].text

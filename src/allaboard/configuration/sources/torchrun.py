@@ -24,7 +24,7 @@ from allaboard.facts import (
     whole,
 )
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
-from allaboard.formats.cli_flags import every, read_flags
+from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _FLAGS = {
     "nnodes": "nnodes",
@@ -48,7 +48,9 @@ _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "us
 def resolve(material: Material) -> Iterator[PartialSpec]:
     preset = pick(material.variables, SOURCE_VARIABLES["torchrun"].fields)
     found = False
-    for words in itertools.islice(every(material.commands, ("torchrun",), _MODULES), _MOST):
+    for words in itertools.islice(
+        words_after_each_program(material.commands, ("torchrun",), _MODULES), _MOST
+    ):
         found = True
         yield _spec(words, preset)
     if preset and not found:

@@ -143,7 +143,9 @@ async def look(pids: list[int]) -> HostLook:
 def _command(pid: int) -> tuple[str, ...]:
     """Its arguments; what its environment calls a secret does not leave this host."""
     line = proc.command_line(pid)[:64]
-    return tuple(redaction.command(line, redaction.secrets_of(proc.initial_environment(pid))))
+    return tuple(
+        redaction.redact_command(line, redaction.secrets_of(proc.initial_environment(pid)))
+    )
 
 
 def _take(

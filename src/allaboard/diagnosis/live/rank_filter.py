@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from allaboard.diagnosis.logs.non_rank_processes import apart, said
 from allaboard.diagnosis.logs.processes import Process
 from allaboard.facts import Glimpse, Place, Present
-from allaboard.formats.dumps.process_roles import role
+from allaboard.formats.dumps.process_roles import process_role
 
 
 def ranks_among(people: Sequence[Present]) -> tuple[list[Present], tuple[str, ...]]:
@@ -23,7 +23,7 @@ def ranks_among(people: Sequence[Present]) -> tuple[list[Present], tuple[str, ..
 def _process(number: int, one: Present) -> Process:
     member = one.member
     command = " ".join(one.command)
-    what = role(command, member.stack.frames if member.stack is not None else ())
+    what = process_role(command, member.stack.frames if member.stack is not None else ())
     # Without the command: who named processes of two programs knows that they are one job.
     seen = Glimpse(origin=Place(file=""), pid=member.who.pid, stack=member.stack, role=what)
     return Process(number=number, who=member.who, seen=[seen], role=what)

@@ -17,7 +17,7 @@ import msgspec
 from allaboard import __version__
 from allaboard.diagnosis.logs.input_files import exhibits
 from allaboard.facts import HostLook
-from allaboard.formats.redaction import command, redacted, secrets_of
+from allaboard.formats.redaction import redact_command, redact_text, secrets_of
 from allaboard.hosts.fingerprint import relevant_variables
 from allaboard.hosts.rank_processes import RENDEZVOUS_VARIABLES
 
@@ -70,9 +70,9 @@ def _texts(
 ) -> Iterator[tuple[str, str]]:
     for name, text in answers.items():
         told.append(name)
-        yield name, redacted(text, known)
+        yield name, redact_text(text, known)
     told.append("host.txt")
-    yield "host.txt", redacted("".join(f"{line}\n" for line in _host()), known)
+    yield "host.txt", redact_text("".join(f"{line}\n" for line in _host()), known)
     for look in looks:
         name = f"processes-{_plain(look.host)}.json"
         told.append(name)
@@ -94,10 +94,10 @@ def _files(
                 continue
             cut = f", {exhibit.cut} bytes of its middle left out" if exhibit.cut else ""
             told.append(name + cut)
-            yield name, redacted(exhibit.data.decode("utf-8", "replace"), known)
+            yield name, redact_text(exhibit.data.decode("utf-8", "replace"), known)
     if notes:
         told.append("left-out.txt")
-        yield "left-out.txt", redacted("".join(f"{n}\n" for n in notes), known)
+        yield "left-out.txt", redact_text("".join(f"{n}\n" for n in notes), known)
 
 
 def _safe(look: HostLook, known: Sequence[str]) -> HostLook:
@@ -107,8 +107,8 @@ def _safe(look: HostLook, known: Sequence[str]) -> HostLook:
         present=tuple(
             msgspec.structs.replace(
                 p,
-                command=tuple(command(p.command, known)),
-                variables={n: redacted(v, known) for n, v in p.variables.items()},
+                command=tuple(redact_command(p.command, known)),
+                variables={n: redact_text(v, known) for n, v in p.variables.items()},
             )
             for p in look.present
         ),

@@ -167,7 +167,7 @@ def _course(run: Run) -> list[str]:
     lines = []
     if run.start is not None:
         many = "a launcher" if run.start.wrapped else f"{run.start.size} workers"
-        command = " ".join(redaction.command(run.start.command))[:200]
+        command = " ".join(redaction.redact_command(run.start.command))[:200]
         lines.append(f"job {run.start.job} on {run.start.host}: {many} of {command}")
         lines.append(f"started {run.start.at}")
     if run.report is not None:

@@ -14,7 +14,7 @@ from allaboard.diagnosis.logs.kernel_filesystems import of_the_kernel
 from allaboard.diagnosis.logs.rank_from_filename import named
 from allaboard.errors import AllaboardError
 from allaboard.facts import Exhibit
-from allaboard.formats.dumps.docker_json import unwrapped
+from allaboard.formats.dumps.docker_json import unwrap_docker_lines
 
 HEAD, TAIL = 8 << 20, 24 << 20
 """Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
@@ -91,7 +91,7 @@ def read(
 def _exhibit(
     file: Path, base: Path, data: bytes, cut: int, notes: list[str], rest: str = ""
 ) -> Exhibit:
-    data = unwrapped(as_utf8(data))
+    data = unwrap_docker_lines(as_utf8(data))
     if cut:
         notes.append(f"{file}: {cut} bytes in its middle were not read")
     if rest:

@@ -8,8 +8,8 @@ from collections import defaultdict
 import msgspec
 
 from allaboard.facts import Exhibit
-from allaboard.formats.dumps.local_ranks import ranked
-from allaboard.formats.dumps.log_prefixes import NOBODY, Label, labelled
+from allaboard.formats.dumps.local_ranks import assign_ranks
+from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
 
 BINARY = 4096
 """Bytes of the beginning in which a zero tells that it is no text."""
@@ -41,9 +41,9 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
     if b"\0" in exhibit.data[:BINARY]:
         return (exhibit,)
     text = exhibit.text
-    read = ranked(labelled(text))
+    read = assign_ranks(split_labels(text))
     labels = {label for label, _ in read}
-    if labels == {NOBODY} or len(labels) > MOST:
+    if labels == {NO_LABEL} or len(labels) > MOST:
         plain = "\n".join(line for _, line in read)
         same = plain == text or len(labels) > MOST
         return (exhibit if same else msgspec.structs.replace(exhibit, data=plain.encode()),)

@@ -11,7 +11,13 @@ import msgspec
 
 from allaboard.analysis.stacks.stack_classifier import is_peer_wait
 from allaboard.diagnosis.logs.processes import Process
-from allaboard.formats.dumps.process_roles import LOADER, PARENT, POOLED, program, starts
+from allaboard.formats.dumps.process_roles import (
+    DATA_LOADER_WORKER,
+    POOL_WORKERS,
+    WAITING_PARENT,
+    is_child_entry,
+    program_name,
+)
 
 SHOWN = 12
 """Processes of one kind that are named."""
@@ -31,12 +37,14 @@ def apart(found: Sequence[Process]) -> tuple[list[Process], list[Process]]:
     """Who may be a rank, and who is known to be something else. Where all are something else, they are
     looked at all the same."""
     seen = [p for p in found if p.stack is not None or p.command]
-    maybe = [p for p in seen if p.role in ("", PARENT, *POOLED) and is_peer_wait(p.stack)]
+    maybe = [
+        p for p in seen if p.role in ("", WAITING_PARENT, *POOL_WORKERS) and is_peer_wait(p.stack)
+    ]
     waiting = _Waiting(
         {p.number for p in maybe},
         {p.who.pid for p in maybe} - {0},
         {g.parent for p in maybe for g in p.seen} - {0},
-        {program(p.command) for p in maybe},
+        {program_name(p.command) for p in maybe},
         {p.role for p in maybe},
     )
     told = [(one, _what(one, waiting)) for one in seen]
@@ -50,17 +58,17 @@ def apart(found: Sequence[Process]) -> tuple[list[Process], list[Process]]:
 def _what(one: Process, waiting: _Waiting) -> str:
     if one.number in waiting.numbers:
         return ""
-    if one.role in POOLED and one.role in waiting.roles:
+    if one.role in POOL_WORKERS and one.role in waiting.roles:
         return ""  # the ranks run in a pool
-    if one.role and one.role != PARENT:
+    if one.role and one.role != WAITING_PARENT:
         return one.role
     if one.who.rank >= 0:
         return ""  # somebody called it a rank
-    if one.role == PARENT or one.who.pid in waiting.parents:
-        return PARENT
+    if one.role == WAITING_PARENT or one.who.pid in waiting.parents:
+        return WAITING_PARENT
     if parent := next((g.parent for g in one.seen if g.parent in waiting.pids), 0):
         return f"child of pid {parent}"
-    own = program(one.command)
+    own = program_name(one.command)
     # Code on the command line ("") may be a child of any program.
     if own and waiting.programs and not waiting.programs & {"", own}:
         return f"another program than theirs ({own})"
@@ -79,9 +87,9 @@ def said(beside: Sequence[Process]) -> tuple[str, ...]:
 
 def _place(one: Process) -> str:
     """Where a worker is in what the user gave it to do: the cause may be there."""
-    if one.role not in (LOADER, *POOLED) or one.stack is None:
+    if one.role not in (DATA_LOADER_WORKER, *POOL_WORKERS) or one.stack is None:
         return ""
-    own = takewhile(lambda f: not starts(f), one.stack.frames)
+    own = takewhile(lambda f: not is_child_entry(f), one.stack.frames)
     at = next((f for f in own if f.is_user), None)
     return f", at {at}" if at is not None else ""
 

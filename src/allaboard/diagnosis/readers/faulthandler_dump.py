@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from allaboard.analysis.log_messages import speaker
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
-from allaboard.formats.dumps.faulthandler import dumps, last_dumps
+from allaboard.formats.dumps.faulthandler import find_dumps, last_dumps
 from allaboard.formats.dumps.process_roles import role
-from allaboard.formats.dumps.rank_hints import by_variables
+from allaboard.formats.dumps.rank_hints import ranks_from_variables
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
 _FATAL = re.compile(r"^(?:\[\w+\]:? ?)?Fatal Python error: ([^\n]{1,100})", re.MULTILINE)
@@ -37,7 +37,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         if fatal is None
         else _fatal_error_glimpse(exhibit, text, fatal)
     )
-    if not glimpses and fatal is None and any(True for _ in dumps(text)):
+    if not glimpses and fatal is None and any(True for _ in find_dumps(text)):
         torn = "a stack dump that is torn, or that another process wrote over: give each a file of its own"
         return Testimony(notes=(f"{exhibit.name}: {torn}",))
     return Testimony(glimpses=glimpses) if glimpses else None
@@ -68,7 +68,7 @@ def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
     roles = [role("", dump.frames) for dump in all_dumps]
     # Just above it alone: in the log of several, one may have printed it long before.
     ranks = [
-        by_variables(text[max(0, d.begin - MAX_VARIABLE_DISTANCE) : d.begin], [0])[0]
+        ranks_from_variables(text[max(0, d.begin - MAX_VARIABLE_DISTANCE) : d.begin], [0])[0]
         for d in all_dumps
     ]
     candidates = [n for n, process_role in enumerate(roles) if not process_role]

@@ -10,9 +10,9 @@ import re
 
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
-from allaboard.formats.dumps.flight_record import entries
-from allaboard.formats.dumps.flight_record import groups as groups_of
-from allaboard.formats.safe_pickle import UnsafePickleError, read
+from allaboard.formats.dumps.flight_record import read_entries
+from allaboard.formats.dumps.flight_record import read_groups as groups_of
+from allaboard.formats.safe_pickle import UnsafePickleError, read_plain_pickle
 
 _LAST_NUMBER = re.compile(r"(\d+)(?:\.\w+)?$")
 _RANK_WORD = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)", re.I)
@@ -33,14 +33,16 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if exhibit.cut:
         return Testimony(notes=(f"{exhibit.name}: too large to be read",)) if pickled else None
     try:
-        dump = read(exhibit.data) if pickled else json.loads(exhibit.data)
+        dump = read_plain_pickle(exhibit.data) if pickled else json.loads(exhibit.data)
     except UnsafePickleError as error:
         return Testimony(notes=(f"{exhibit.name}: a pickle that is not read: {error}",))
     except (ValueError, RecursionError):
         return Testimony(notes=(f"{exhibit.name}: a Flight Recorder trace that is cut short",))
     name = exhibit.name.rpartition("/")[2]
     rank_match = _RANK_WORD.search(name) or _LAST_NUMBER.search(name)
-    recorded = entries(dump, int(rank_match[1][-7:]) if rank_match is not None else exhibit.rank)
+    recorded = read_entries(
+        dump, int(rank_match[1][-7:]) if rank_match is not None else exhibit.rank
+    )
     if recorded is None:
         return Testimony(notes=(f"{exhibit.name}: a pickle without entries",)) if pickled else None
     groups = groups_of(dump.get("pg_config"), recorded)

@@ -7,8 +7,8 @@ import re
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Glimpse, Place, Stack, Testimony
 from allaboard.formats.dumps.process_roles import role
-from allaboard.formats.dumps.pyspy import Dumped, of_json, of_text
-from allaboard.formats.dumps.rank_hints import by_command, by_variables
+from allaboard.formats.dumps.pyspy import ProcessDump, parse_json_dumps, parse_text_dumps
+from allaboard.formats.dumps.rank_hints import rank_from_command, ranks_from_variables
 
 MAX_AMBIGUOUS_RANK = 1000
 """Numbers below this may be a rank or a pid."""
@@ -16,11 +16,11 @@ MAX_AMBIGUOUS_RANK = 1000
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    dumps = of_text(text) or of_json(text)
+    dumps = parse_text_dumps(text) or parse_json_dumps(text)
     if not dumps:
         return None
     roles = [role(dump.command, dump.frames) for dump in dumps]
-    ranks = by_variables(text, [dump.begin for dump in dumps])
+    ranks = ranks_from_variables(text, [dump.begin for dump in dumps])
     rank_by_pid = {
         dump.pid: rank
         for dump, process_role, rank in zip(dumps, roles, ranks, strict=True)
@@ -44,7 +44,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     return Testimony(glimpses=tuple(glimpses))
 
 
-def _rank_from_name(exhibit: Exhibit, candidates: list[Dumped]) -> dict[int, int]:
+def _rank_from_name(exhibit: Exhibit, candidates: list[ProcessDump]) -> dict[int, int]:
     """Return the rank in a file's name for the one process of it that is the rank, by pid.
 
     That process is the one that started the others. A number that is a pid is no rank, unless the file is
@@ -60,8 +60,8 @@ def _rank_from_name(exhibit: Exhibit, candidates: list[Dumped]) -> dict[int, int
     return dict.fromkeys(roots, exhibit.rank)
 
 
-def _glimpse(place: Place, dump: Dumped, process_role: str, rank: int) -> Glimpse:
-    argument = by_command(dump.command)
+def _glimpse(place: Place, dump: ProcessDump, process_role: str, rank: int) -> Glimpse:
+    argument = rank_from_command(dump.command)
     return Glimpse(
         origin=place,
         rank=-1 if process_role else rank,

@@ -18,7 +18,7 @@ from allaboard.analysis.log_messages import speaker
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.dumps import rich_tracebacks
-from allaboard.formats.dumps.python_tracebacks import HEAD, Traceback, tracebacks
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
 _HOOK = re.compile(r"\[rank\d+\]: ")
@@ -40,13 +40,13 @@ _LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
-    boxed = rich_tracebacks.HEAD in text
-    if HEAD not in text and not boxed:
+    boxed = rich_tracebacks.BOX_HEAD in text
+    if TRACEBACK_HEAD not in text and not boxed:
         return None
     written = [line.rstrip("\r") for line in text.split("\n")]
     lines = [_strip_label(line) for line in written]
-    lines = rich_tracebacks.unboxed(lines) if boxed else lines
-    all_tracebacks = tracebacks(lines)
+    lines = rich_tracebacks.unbox_tracebacks(lines) if boxed else lines
+    all_tracebacks = find_tracebacks(lines)
     glimpses: dict[tuple[int, str], Glimpse] = {}
     for number, traceback in enumerate(all_tracebacks):
         if traceback.type in _LAUNCHERS:
@@ -100,14 +100,14 @@ def _reason_to_doubt(
     )
     preceding = [
         *lines[max(0, traceback.begin - 1) : traceback.begin],
-        lines[traceback.begin].partition(HEAD)[0],
+        lines[traceback.begin].partition(TRACEBACK_HEAD)[0],
     ]
     was_logged = any(map(is_logged_traceback, preceding)) and not from_other_host
     if has_ended_well(output) or (output and was_logged):
         return None
     if (
         output
-        and lines[traceback.begin].startswith(HEAD)
+        and lines[traceback.begin].startswith(TRACEBACK_HEAD)
         and is_same_stream(lines[: traceback.begin][-MAX_LINES_TO_END:], output)
     ):
         return f"{WENT_ON_DOUBT}: {output[0][:60]!r} follows it"

@@ -12,7 +12,7 @@ class _Record(msgspec.Struct):
     log: str
 
 
-def unwrapped(data: bytes) -> bytes:
+def unwrap_docker_lines(data: bytes) -> bytes:
     """What the container wrote, one line for each of the file's; ``data`` itself if it is no such file."""
     if not data.startswith(_BEGIN) or _STREAM not in data.partition(b"\n")[0]:
         return data

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from allaboard.facts import Frame
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
-MOST = 256
+MAX_DUMPS = 256
 """Main threads of one file that are told apart, and dumps of one that are looked at."""
-THREADS = 100
+MAX_THREADS = 100
 """After so many CPython stops, and the main one was not written."""
-WHOLE = 1 << 16
+MAX_THREAD_LENGTH = 1 << 16
 """Characters of one thread: a hundred frames."""
 _HEAD = re.compile(
     r"^(?:Current thread|Thread) 0x([0-9a-f]+)[^\n]*\(most recent call first\):?|"
@@ -26,32 +26,32 @@ _LINE = re.compile(
 )
 
 
-class Written(NamedTuple):
+class MainThreadDump(NamedTuple):
     """One process: where its last dump begins in the text, the id of its main thread (0 where it is not
     told), and that thread's frames, innermost first."""
 
     begin: int
-    main: int
+    thread_id: int
     frames: tuple[Frame, ...]
 
 
-def last_dumps(text: str) -> list[Written]:
+def last_dumps(text: str) -> list[MainThreadDump]:
     """The last dump of each main thread, in order. Processes that were forked from another have the id of its
     main thread: they are kept apart by where their own code begins. Torn lines are of none."""
-    found: dict[tuple[int, bool], Written] = {}
+    found: dict[tuple[int, bool], MainThreadDump] = {}
     looked: dict[int, int] = {}
-    for begin, head, end, main in reversed(list(dumps(text))):
+    for begin, head, end, main in reversed(list(find_dumps(text))):
         looked[main] = looked.get(main, 0) + 1
-        if looked[main] > MOST or len(looked) > MOST:
+        if looked[main] > MAX_DUMPS or len(looked) > MAX_DUMPS:
             continue
-        frames = _frames(text[head.start() : min(end, head.start() + WHOLE)])
+        frames = _frames(text[head.start() : min(end, head.start() + MAX_THREAD_LENGTH)])
         if frames:
             forked = any(f.function == "_bootstrap" and "multiprocessing" in f.file for f in frames)
-            found.setdefault((main, forked), Written(begin, main, frames))
+            found.setdefault((main, forked), MainThreadDump(begin, main, frames))
     return sorted(found.values())
 
 
-def dumps(text: str) -> Iterator[tuple[int, re.Match[str], int, int]]:
+def find_dumps(text: str) -> Iterator[tuple[int, re.Match[str], int, int]]:
     """Where each dump begins, the head of its last thread, which is the main one, its end, and the main
     thread's id, 0 where it is not told. CPython writes one blank line between the threads of one dump."""
     begin, count = -1, 0
@@ -59,7 +59,7 @@ def dumps(text: str) -> Iterator[tuple[int, re.Match[str], int, int]]:
     for head in _HEAD.finditer(text):
         if before is not None:
             between = text[before.start() : head.start()]
-            if between.endswith("\n\n") and between.count("\n\n") == 1 and count < THREADS:
+            if between.endswith("\n\n") and between.count("\n\n") == 1 and count < MAX_THREADS:
                 before, count = head, count + 1
                 continue
             yield begin, before, head.start(), _main(before, count)
@@ -69,7 +69,7 @@ def dumps(text: str) -> Iterator[tuple[int, re.Match[str], int, int]]:
 
 
 def _main(last: re.Match[str], count: int) -> int:
-    return int(last[1] or "0", 16) if count < THREADS else 0
+    return int(last[1] or "0", 16) if count < MAX_THREADS else 0
 
 
 def _frames(block: str) -> tuple[Frame, ...]:

@@ -11,17 +11,17 @@ from typing import Any
 
 from allaboard.facts import Frame, Recorded
 
-MOST = 200_000
+MAX_COLLECTIVES = 200_000
 """Collectives that are read of one rank."""
-FRAMES = 64
+MAX_FRAMES = 64
 
 
-def entries(dump: Any, rank: int) -> tuple[Recorded, ...] | None:
+def read_entries(dump: Any, rank: int) -> tuple[Recorded, ...] | None:
     """The collectives of a dump, as those of this rank; None where it is no dump."""
     found = dump.get("entries") if isinstance(dump, dict) else None
     if not isinstance(found, list):
         return None
-    return tuple(r for e in found[:MOST] if (r := _entry(e, rank)) is not None)
+    return tuple(r for e in found[:MAX_COLLECTIVES] if (r := _entry(e, rank)) is not None)
 
 
 def _entry(entry: Any, rank: int) -> Recorded | None:
@@ -42,7 +42,7 @@ def _entry(entry: Any, rank: int) -> Recorded | None:
         sizes=_sizes(entry.get("input_sizes")),
         dtypes=tuple(_word(d, 30) for d in _list(entry.get("input_dtypes"))[:16]),
         frames=tuple(
-            f for e in _list(entry.get("frames"))[:FRAMES] if (f := _frame(e)) is not None
+            f for e in _list(entry.get("frames"))[:MAX_FRAMES] if (f := _frame(e)) is not None
         ),
     )
 
@@ -77,10 +77,10 @@ def _ranks(value: Any) -> tuple[int, ...]:
     """As text, ``[0, 1]``, which it is in a dump of 2.13, or as a list."""
     if isinstance(value, str):
         return tuple(int(r) for r in re.findall(r"\d{1,7}", value[:1_000_000]))
-    return tuple(r for r in _list(value)[:MOST] if isinstance(r, int))
+    return tuple(r for r in _list(value)[:MAX_COLLECTIVES] if isinstance(r, int))
 
 
-def groups(config: Any, recorded: tuple[Recorded, ...]) -> dict[str, tuple[int, ...]]:
+def read_groups(config: Any, recorded: tuple[Recorded, ...]) -> dict[str, tuple[int, ...]]:
     """Each group's members; the default group's entry has no name in 2.13."""
     found: dict[str, tuple[int, ...]] = {}
     for one in list(config.values())[:1000] if isinstance(config, dict) else ():

@@ -15,7 +15,7 @@ from allaboard.formats.dumps.log_prefixes import Label
 _SUMMARY = re.compile(r"\s*rank\s*: (\d{1,7}) \(local_rank: (\d{1,7})\)")
 
 
-def ranked(lines: list[tuple[Label, str]]) -> list[tuple[Label, str]]:
+def assign_ranks(lines: list[tuple[Label, str]]) -> list[tuple[Label, str]]:
     """The same lines, with the rank where it is told. Of one node of which nothing is told it is its first:
     its numbers are the ranks, as far as this file tells, and are kept as ``local``. Of several such the ranks
     are unknown."""

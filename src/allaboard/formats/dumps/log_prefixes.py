@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+COLOUR_CODE = re.compile(r"\x1b\[[0-9;]*[mK]")
 """ECMA-48's SGR and EL: they colour a label, or what is after it."""
-LAYERS = 4
+MAX_PREFIXES = 4
 """Prefixes of one line: a collector's time, its pod, a launcher's task, torch's rank."""
-SAMPLE = 400
+MAX_SAMPLED_LINES = 400
 """Lines, half from the beginning and half from the end, by which an ambiguous form is judged."""
 _LAUNCHERS = re.compile(
     r"(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun): |-{20,}$"
@@ -37,24 +37,24 @@ class Label(NamedTuple):
     rank: int = -1
     host: str = ""
     pid: int = 0
-    launcher: bool = True
-    local: int = -1
+    by_launcher: bool = True
+    local_rank: int = -1
 
     def within(self, outer: Label) -> Label:
         """With what the prefixes before it named. Where this tells a number on a node, the task outside it
         is the node's own launcher, and no rank."""
         host, pid = self.host or outer.host, self.pid or outer.pid
         rank = self.rank if self.rank >= 0 else outer.rank
-        if self.local >= 0 and self.rank < 0 and outer.rank >= 0:
+        if self.local_rank >= 0 and self.rank < 0 and outer.rank >= 0:
             rank, host = -1, host or f"task {outer.rank}"
-        local = self.local if self.local >= 0 else outer.local
-        return Label(rank, host, pid, self.launcher or outer != NOBODY, local)
+        local = self.local_rank if self.local_rank >= 0 else outer.local
+        return Label(rank, host, pid, self.by_launcher or outer != NO_LABEL, local)
 
 
-NOBODY = Label(launcher=False)
+NO_LABEL = Label(launcher=False)
 
 
-class Form(NamedTuple):
+class PrefixForm(NamedTuple):
     """One form of prefix. ``key``: letters that are in every file with it. ``share``: the part of the lines
     that must have it, 0.0 for a form that is nothing else. ``repeats``: it must name each several times: a
     numbered list does not. ``aligned``: it must end in one column. ``kept``: it stays, as part of what
@@ -65,14 +65,14 @@ class Form(NamedTuple):
     share: float = 0.0
     repeats: bool = False
     aligned: bool = False
-    kept: bool = False
+    stays_in_line: bool = False
 
 
-def _form(pattern: str, key: str = "", share: float = 0.0, **how: bool) -> Form:
-    return Form(re.compile(pattern), key, share, **how)
+def _form(pattern: str, key: str = "", share: float = 0.0, **how: bool) -> PrefixForm:
+    return PrefixForm(re.compile(pattern), key, share, **how)
 
 
-FORMS = (
+PREFIX_FORMS = (
     _form(rf"{_TIME} (?:stdout|stderr) [FP] ", " F "),  # the CRI's log format
     _form(rf"{_TIME} {_UNIT}: ", share=0.5),  # journalctl -o short-iso
     _form(rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_UNIT}: ", share=0.5),
@@ -95,11 +95,13 @@ FORMS = (
 )
 
 
-def labelled(text: str) -> list[tuple[Label, str]]:
+def split_labels(text: str) -> list[tuple[Label, str]]:
     """Each line without its prefixes, and whom they name."""
-    lines = [(NOBODY, _visible(line)) for line in text.split("\n")]
-    for _ in range(LAYERS):
-        forms = [f for f in FORMS if f.key in text and _holds(f, [line for _, line in lines])]
+    lines = [(NO_LABEL, _visible(line)) for line in text.split("\n")]
+    for _ in range(MAX_PREFIXES):
+        forms = [
+            f for f in PREFIX_FORMS if f.key in text and _holds(f, [line for _, line in lines])
+        ]
         read = [_read(one, forms) for one in lines] if forms else lines
         if read == lines:
             break
@@ -111,7 +113,7 @@ def _continued(lines: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, str]
     """With whose stack it is, for the rows that name nobody."""
     whose: Label | None = None
     for label, line in lines:
-        if whose is not None and label == NOBODY and _ROW.match(line):
+        if whose is not None and label == NO_LABEL and _ROW.match(line):
             yield whose, line
             continue
         whose = label if _HEAD in line else None
@@ -121,10 +123,10 @@ def _continued(lines: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, str]
 def _visible(line: str) -> str:
     """A line as a terminal shows it: a progress bar was written over, colours are none of its letters."""
     shown = line.rstrip("\r").rpartition("\r")[2]
-    return COLOUR.sub("", shown) if "\x1b" in shown else shown
+    return COLOUR_CODE.sub("", shown) if "\x1b" in shown else shown
 
 
-def _read(one: tuple[Label, str], forms: Iterable[Form]) -> tuple[Label, str]:
+def _read(one: tuple[Label, str], forms: Iterable[PrefixForm]) -> tuple[Label, str]:
     label, line = one
     for form in forms:
         match = form.pattern.match(line)
@@ -141,12 +143,12 @@ def _read(one: tuple[Label, str], forms: Iterable[Form]) -> tuple[Label, str]:
     return label, line
 
 
-def _holds(form: Form, lines: Sequence[str]) -> bool:
+def _holds(form: PrefixForm, lines: Sequence[str]) -> bool:
     """Whether a form is a prefix here, and not part of what the lines say."""
     if not form.share:
         return True
-    half = SAMPLE // 2
-    some = lines if len(lines) <= SAMPLE else [*lines[:half], *lines[-half:]]
+    half = MAX_SAMPLED_LINES // 2
+    some = lines if len(lines) <= MAX_SAMPLED_LINES else [*lines[:half], *lines[-half:]]
     some = [line for line in some if line.strip() and not _LAUNCHERS.match(line)]
     matches = list(filter(None, map(form.pattern.match, some)))
     if len(matches) < 2 or len(matches) < form.share * len(some):

@@ -13,19 +13,19 @@ from pathlib import PurePosixPath
 
 from allaboard.facts import Frame
 
-LOADER = "DataLoader worker"
-POOLED = ("worker of a multiprocessing pool", "worker of a process pool executor")
+DATA_LOADER_WORKER = "DataLoader worker"
+POOL_WORKERS = ("worker of a multiprocessing pool", "worker of a process pool executor")
 """Such may be ranks too, where the program runs them in a pool: then they wait for each other."""
-PARENT = "parent of the processes that it waits for"
+WAITING_PARENT = "parent of the processes that it waits for"
 """So may this be, where a rank waits for a process that it started."""
 _TORCHRUN, _ACCELERATE = "torchrun's agent", "accelerate launch"
 _DEEPSPEED, _HOROVOD = "DeepSpeed's launcher", "horovodrun"
 _TRACKER, _FORKS = "multiprocessing's resource tracker", "multiprocessing's fork server"
 _TABLE: tuple[tuple[str, str, str], ...] = (
     # end of the file's path, function (regular expression), what it is
-    ("torch/utils/data/_utils/worker.py", "_worker_loop", LOADER),
-    ("multiprocessing/pool.py", "worker", POOLED[0]),
-    ("concurrent/futures/process.py", "_process_worker", POOLED[1]),
+    ("torch/utils/data/_utils/worker.py", "_worker_loop", DATA_LOADER_WORKER),
+    ("multiprocessing/pool.py", "worker", POOL_WORKERS[0]),
+    ("concurrent/futures/process.py", "_process_worker", POOL_WORKERS[1]),
     ("multiprocessing/(resource|semaphore)_tracker.py", "main", _TRACKER),
     ("multiprocessing/forkserver.py", "main", _FORKS),
     ("multiprocessing/managers.py", "serve_forever|_run_server", "multiprocessing's manager"),
@@ -33,13 +33,15 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("accelerate/commands/launch.py", ".*", _ACCELERATE),
     ("torch/distributed/elastic/agent/server/.*", ".*", _TORCHRUN),
     ("torch/distributed/launcher/api.py", "launch_agent", _TORCHRUN),
-    ("torch/multiprocessing/spawn.py", "join|start_processes|spawn", PARENT),
-    ("multiprocessing/process.py", "join", PARENT),
+    ("torch/multiprocessing/spawn.py", "join|start_processes|spawn", WAITING_PARENT),
+    ("multiprocessing/process.py", "join", WAITING_PARENT),
     ("deepspeed/launcher/(runner|launch).py", ".*", _DEEPSPEED),
     ("horovod/runner/(launch|gloo_run|mpi_run).py", ".*", _HOROVOD),
     (r"ray/dashboard/.*|ray/_private/(log_)?monitor.py", ".*", "Ray's own process"),
 )
-_COMPILED = tuple((re.compile(f"(?:^|/)(?:{f})$"), re.compile(n), role) for f, n, role in _TABLE)
+_COMPILED = tuple(
+    (re.compile(f"(?:^|/)(?:{f})$"), re.compile(n), process_role) for f, n, process_role in _TABLE
+)
 _BELOW = (
     re.compile(r"(?:^|/)multiprocessing/process\.py$"),
     re.compile(r"(?:^|/)multiprocessing/forkserver\.py$"),
@@ -67,16 +69,16 @@ _VALUED = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python's own that take a word."""
 
 
-def role(command: str, frames: Sequence[Frame]) -> str:
+def process_role(command: str, frames: Sequence[Frame]) -> str:
     """What it is, by the frames of its main thread (innermost first), else by its command line; "" for what
     may be a rank."""
     if found := _by_frames(frames):
         return found
     for pattern, name in _INLINE:
         # A process that was forked by the server has the server's command line.
-        if pattern.search(command) and not any(map(starts, frames)):
+        if pattern.search(command) and not any(map(is_child_entry, frames)):
             return name
-    return _PROGRAMS.get(program(command), "")
+    return _PROGRAMS.get(program_name(command), "")
 
 
 def _by_frames(frames: Sequence[Frame]) -> str:
@@ -84,14 +86,19 @@ def _by_frames(frames: Sequence[Frame]) -> str:
         for file, name, found in _COMPILED:
             if not (name.fullmatch(frame.function) and file.search(frame.file)):
                 continue
-            if found is not PARENT or caller is None or caller.is_user or file.search(caller.file):
+            if (
+                found is not WAITING_PARENT
+                or caller is None
+                or caller.is_user
+                or file.search(caller.file)
+            ):
                 return found  # a DataLoader joins its workers, too
-        if starts(frame):
+        if is_child_entry(frame):
             break  # what is further out is of the process that forked it
     return ""
 
 
-def starts(frame: Frame) -> bool:
+def is_child_entry(frame: Frame) -> bool:
     """Whether a child begins here, in the code of multiprocessing."""
     process, server = _BELOW
     return bool(
@@ -100,7 +107,7 @@ def starts(frame: Frame) -> bool:
     )
 
 
-def program(command: str) -> str:
+def program_name(command: str) -> str:
     """The script or the module that Python runs, without its folder; the program itself where that is no
     Python; "" where it is not told, as of code on the command line."""
     words = command.split()

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.process_roles import starts
-from allaboard.formats.dumps.rank_hints import by_values
+from allaboard.formats.dumps.process_roles import is_child_entry
+from allaboard.formats.dumps.rank_hints import rank_from_locals
 from allaboard.formats.dumps.stack_frames import parse_pyspy
 
-MOST = 4096
+MAX_PROCESSES = 4096
 """Processes of one file."""
 _PROCESS = re.compile(r"^Process (\d{1,9}): ?(.*)$", re.MULTILINE)
 _BODY = re.compile(r"^(?:Python v\d|Thread \w+ \()", re.MULTILINE)
@@ -35,7 +35,7 @@ _INSTALLED = (
 _SCRIPTS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun")
 
 
-class Dumped(NamedTuple):
+class ProcessDump(NamedTuple):
     """One process: its ``pid``, its command line and its parent where they are told, the main thread's
     frames, innermost first, and the rank that the values of its variables tell, -1 for none. ``begin``:
     where it begins in the text."""
@@ -48,9 +48,9 @@ class Dumped(NamedTuple):
     rank: int = -1
 
 
-def of_text(text: str) -> list[Dumped]:
+def parse_text_dumps(text: str) -> list[ProcessDump]:
     """Every process in it, in order; [] where it is no such dump."""
-    heads = list(_PROCESS.finditer(text))[:MOST]
+    heads = list(_PROCESS.finditer(text))[:MAX_PROCESSES]
     if not heads or "\nThread " not in text:
         return []
     ends = [*(h.start() for h in heads[1:]), len(text)]
@@ -58,16 +58,16 @@ def of_text(text: str) -> list[Dumped]:
     return [_dumped(head, part) for head, part in parts if _BODY.search(part)]
 
 
-def _dumped(head: re.Match[str], part: str) -> Dumped:
+def _dumped(head: re.Match[str], part: str) -> ProcessDump:
     parent = _PARENT.search(part)
     frames, values = _main(part, head[1])
-    return Dumped(
+    return ProcessDump(
         pid=int(head[1]),
         begin=head.start(),
         frames=frames,
         command=head[2].strip(),
         parent=int(parent[1]) if parent is not None else 0,
-        rank=by_values(values),
+        rank=rank_from_locals(values),
     )
 
 
@@ -85,7 +85,7 @@ def _main(part: str, pid: str) -> tuple[tuple[Frame, ...], list[tuple[str, str, 
         if (found := _FRAME.match(line)) is not None:
             if not _NATIVE.search(found[2]):
                 frames.append(Frame(_whole(found[2]), int(found[3]), found[1].rpartition(".")[2]))
-                begun = begun or starts(frames[-1])
+                begun = begun or is_child_entry(frames[-1])
         elif frames and not begun and _tells(frames[-1]) and (value := _VALUE.match(line)):
             values.append((frames[-1].file, value[1], value[2]))
     return tuple(frames), values
@@ -108,11 +108,11 @@ def _whole(file: str) -> str:
     return f"/lib/python3/{file}" if top in sys.stdlib_module_names else file
 
 
-def of_json(text: str) -> list[Dumped]:
+def parse_json_dumps(text: str) -> list[ProcessDump]:
     """As `of_text`, of what ``--json`` prints, of one list of threads or of several."""
     if '"frames"' not in text or '"pid"' not in text:
         return []
-    found: list[Dumped] = []
+    found: list[ProcessDump] = []
     for begin, threads in _lists(text):
         by_pid: dict[int, list[Any]] = {}
         for thread in threads:
@@ -121,13 +121,13 @@ def of_json(text: str) -> list[Dumped]:
         for pid, own in by_pid.items():
             frames = parse_pyspy(msgspec.json.encode(own), pid)
             kept = tuple(f for f in frames if f.line and not _NATIVE.search(f.file))
-            found.append(Dumped(pid, begin, kept, rank=by_values(_values(own))))
-    return found[:MOST]
+            found.append(ProcessDump(pid, begin, kept, rank=rank_from_locals(_values(own))))
+    return found[:MAX_PROCESSES]
 
 
 def _lists(text: str) -> Iterator[tuple[int, list[Any]]]:
     decoder, at = json.JSONDecoder(), 0
-    for _ in range(MOST):
+    for _ in range(MAX_PROCESSES):
         head = _NEXT.match(text, at) or _LIST.search(text, at)
         if head is None:
             return
@@ -146,7 +146,7 @@ def _values(threads: list[Any]) -> Iterator[tuple[str, str, str]]:
             continue
         for one in thread.get("frames") or ():
             frame = Frame(str(one.get("filename", "")), 1, str(one.get("name", "")))
-            if starts(frame):
+            if is_child_entry(frame):
                 break
             for local in (one.get("locals") or ()) if _tells(frame) else ():
                 yield frame.file, str(local.get("name", "")), str(local.get("repr", ""))

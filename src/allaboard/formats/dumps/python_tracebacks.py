@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from allaboard.facts import Frame
 
-HEAD = "Traceback (most recent call last):"
-LONGEST = 400
+TRACEBACK_HEAD = "Traceback (most recent call last):"
+MAX_TRACEBACK_LINES = 400
 """Lines of one traceback."""
 _FRAME = re.compile(r'(?:> |\s+)File "(.{1,1000})", line (\d+), in (.{1,200})$')
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
@@ -20,7 +20,7 @@ _CHAINED = re.compile(
     r"|During handling of the above exception, another exception occurred:"
     r"|-- Process \d+ terminated with the following (?:error|exception):"  # torch.multiprocessing
 )
-MOST = 12
+MAX_MESSAGE_LINES = 12
 """Lines that are read of a message beyond its first."""
 _MORE = re.compile(
     # Such as load_state_dict's; not an exception group's, nor a progress bar.
@@ -45,28 +45,28 @@ class Traceback(NamedTuple):
     type: str
     message: str
     frames: tuple[Frame, ...]
-    first: str = ""
+    root_cause: str = ""
 
     @property
-    def where(self) -> Frame | None:
+    def user_frame(self) -> Frame | None:
         """The innermost line of the user's own code."""
         return next((f for f in reversed(self.frames) if f.is_user), None)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Type, message and place in one line."""
-        place = f" at {self.where}" if self.where is not None else ""
+        place = f" at {self.user_frame}" if self.user_frame is not None else ""
         return f"{self.type}: {self.message[:200]}{place}"
 
 
-def tracebacks(lines: Sequence[str]) -> list[Traceback]:
+def find_tracebacks(lines: Sequence[str]) -> list[Traceback]:
     """All of them in these lines, in order."""
     found: list[Traceback] = []
     grouped = -1
     for at, line in enumerate(lines):
-        if HEAD not in line or (found and at < found[-1].end and at >= grouped):
+        if TRACEBACK_HEAD not in line or (found and at < found[-1].end and at >= grouped):
             continue
-        if "+ Exception Group " + HEAD in line:
+        if "+ Exception Group " + TRACEBACK_HEAD in line:
             grouped = _group_end(lines, at)
         one = _read(lines, at, grouped if at < grouped else 0)
         if one is None:
@@ -82,7 +82,7 @@ def tracebacks(lines: Sequence[str]) -> list[Traceback]:
 
 def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
     frames: list[Frame] = []
-    for number in range(at + 1, min(len(lines), at + LONGEST)):
+    for number in range(at + 1, min(len(lines), at + MAX_TRACEBACK_LINES)):
         line = _GUTTER.sub("", lines[number], count=1) if number < grouped else lines[number]
         if frame := _FRAME.match(line):
             frames.append(Frame(frame[1], int(frame[2]), frame[3]))
@@ -110,7 +110,7 @@ def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
 def _more(lines: Sequence[str], at: int) -> list[str]:
     """What else of the message stands on the lines after it."""
     found = []
-    for line in lines[at : at + MOST]:
+    for line in lines[at : at + MAX_MESSAGE_LINES]:
         if _MORE.match(line) is None:
             break
         found.append(line.rstrip())
@@ -121,9 +121,9 @@ def _closed(lines: Sequence[str], at: int, end: int) -> int:
     """The end of a message whose first line leaves brackets open, as a printed array does, where they are
     closed; else ``end``."""
     depth = 0
-    for number, line in enumerate(lines[at : at + LONGEST], at):
+    for number, line in enumerate(lines[at : at + MAX_TRACEBACK_LINES], at):
         depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
-        if depth <= 0 or HEAD in line:
+        if depth <= 0 or TRACEBACK_HEAD in line:
             return max(end, number + 1) if depth <= 0 else end
     return end
 
@@ -131,7 +131,7 @@ def _closed(lines: Sequence[str], at: int, end: int) -> int:
 def _traced(lines: Sequence[str], at: int, frames: list[Frame]) -> tuple[str, int]:
     """What was raised, and where it ends; the places are added to ``frames``."""
     said, number = _TRACED, at
-    for number, line in enumerate(lines[at : at + LONGEST], at):
+    for number, line in enumerate(lines[at : at + MAX_TRACEBACK_LINES], at):
         if line.strip() and not line.startswith("    "):
             return said, number
         if place := _FRAME.match(line):
@@ -144,8 +144,8 @@ def _traced(lines: Sequence[str], at: int, frames: list[Frame]) -> tuple[str, in
 def _graph(lines: Sequence[str], at: int, message: str) -> tuple[str, int]:
     """TensorFlow's: what failed stands after the places of the operation in the code; and where it ends."""
     said: list[str] = []
-    for number, line in enumerate(lines[at : at + LONGEST], at):
-        if HEAD in line:
+    for number, line in enumerate(lines[at : at + MAX_TRACEBACK_LINES], at):
+        if TRACEBACK_HEAD in line:
             break
         if _PLACE.match(line):
             said.clear()
@@ -164,6 +164,8 @@ def _group_end(lines: Sequence[str], at: int) -> int:
 
 
 def _chained(lines: Sequence[str], end: int, at: int) -> bool:
-    if "Original " + HEAD in lines[at]:  # torch's: of another process, or thread, in the message
+    if (
+        "Original " + TRACEBACK_HEAD in lines[at]
+    ):  # torch's: of another process, or thread, in the message
         return True
     return any(map(_CHAINED.search, lines[max(end, at - 4) : at]))

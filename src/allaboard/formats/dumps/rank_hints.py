@@ -21,17 +21,17 @@ _SPAWNED = re.compile(r"(?:^|/)torch/multiprocessing/spawn\.py$")
 _NUMBER = re.compile(r"(\d{1,7})$")
 
 
-def by_variable(text: str) -> list[tuple[int, int]]:
+def ranks_in_variables(text: str) -> list[tuple[int, int]]:
     """Where the rank is told in the text, and which; of several names PyTorch's own alone."""
     found = list(_VARIABLE.finditer(text))
     own = [m for m in found if m["name"] == "RANK"]
     return [(m.start(), int(m["rank"])) for m in own or found]
 
 
-def by_variables(text: str, begins: Sequence[int]) -> list[int]:
+def ranks_from_variables(text: str, begins: Sequence[int]) -> list[int]:
     """The rank of each process that is told of from one of these places on, -1 for none, or where there are
     several. Who writes the variables before the first one writes them before each."""
-    found = by_variable(text) if begins else []
+    found = ranks_in_variables(text) if begins else []
     edges = [0, *begins[1:], len(text)]
     if found and found[0][0] < begins[0]:
         edges = [0, *begins]
@@ -42,14 +42,14 @@ def by_variables(text: str, begins: Sequence[int]) -> list[int]:
     return ranks
 
 
-def by_command(command: str) -> int:
+def rank_from_command(command: str) -> int:
     """The rank in the arguments, -1 for none; else the number on its node, which is the same in a job on one.
     Of some scripts ``--rank`` is the node's: then several processes have it."""
     found = _FLAG.search(command) or _LOCAL.search(command)
     return int(found[1]) if found is not None else -1
 
 
-def by_values(values: Iterable[tuple[str, str, str]]) -> int:
+def rank_from_locals(values: Iterable[tuple[str, str, str]]) -> int:
     """By the variables of functions: file, name, and value as it is printed. -1 where none tells it, or two
     tell different ones (the number within a group is often called a rank, too)."""
     found = {

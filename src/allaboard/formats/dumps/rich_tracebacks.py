@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-HEAD = "Traceback (most recent call last) ─"
-_TOP = re.compile(r"\s*[╭┌]─+ " + re.escape(HEAD) + r"+[╮┐]\s*$")
+BOX_HEAD = "Traceback (most recent call last) ─"
+_TOP = re.compile(r"\s*[╭┌]─+ " + re.escape(BOX_HEAD) + r"+[╮┐]\s*$")
 _END = re.compile(r"\s*[╰└]─+[╯┘]\s*$")
 _FRAME = re.compile(r"\s*│ (/[^\s:]{1,1000}|<[\w ]+>):(\d{1,7}) in (\S{1,200})\s+│\s*$")
 _ROW = re.compile(r"\s*│.*│\s*$")
 
 
-def unboxed(lines: Sequence[str]) -> list[str]:
+def unbox_tracebacks(lines: Sequence[str]) -> list[str]:
     """The same lines, one for one: a box in the form of Python's own traceback, the others as they are."""
     found: list[str] = []
     inside = False

@@ -57,13 +57,13 @@ class SpiedThread(msgspec.Struct, frozen=True):
     """One Python thread as py-spy sees it: its kernel thread id (0 where not known), its name, its frames,
     innermost first, and whether it had the GIL."""
 
-    tid: int
+    thread_id: int
     name: str
     frames: tuple[Frame, ...]
-    owns: bool
+    owns_gil: bool
 
 
-def parse_spied(text: bytes) -> tuple[SpiedThread, ...]:
+def parse_spied_threads(text: bytes) -> tuple[SpiedThread, ...]:
     """All threads in the output of ``py-spy dump --json``; () when it is not what py-spy 0.4 prints."""
     return tuple(
         SpiedThread(t.os_thread_id or 0, t.thread_name or "", _frames(t), t.owns_gil)

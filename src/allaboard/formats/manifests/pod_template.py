@@ -9,7 +9,7 @@ import msgspec
 
 from allaboard.facts import OPAQUE, Node, Origin, Part, Problem, Role, Value
 from allaboard.formats.shell.script import inner_commands
-from allaboard.formats.source_map import moved
+from allaboard.formats.source_map import position_after
 
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
 """Names under which operators look for the training container; else it is the first one."""
@@ -177,14 +177,14 @@ def _expanded(word: Value, env: Mapping[str, Value]) -> Value:
     for match in (*_EXPANDED.finditer(word.text), None):
         literal = word.text[last : match.start() if match else len(word.text)]
         parts.append(Part(*at, *there))
-        at, there = moved(literal, *at), moved(literal, *there)
+        at, there = position_after(literal, *at), position_after(literal, *there)
         texts.append(literal)
         if match is None:
             break
         named = env[match[1]].text if match[1] in env else OPAQUE
         said = match[0][1:] if match[0].startswith("$$") else named
         parts.append(Part(*at, *there, literal=False))
-        at, there = moved(said, *at), moved(match[0], *there)
+        at, there = position_after(said, *at), position_after(match[0], *there)
         texts.append(said)
         last = match.end()
     if len(parts) == 1:

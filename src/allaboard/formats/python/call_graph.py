@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Set
 from functools import cached_property
 
-from allaboard.formats.python.script_ast import Function, Script, leaves
+from allaboard.formats.python.script_ast import Function, Script, leaves_block
 
 _DEPTH = 4
 """Levels of functions that are followed."""
@@ -22,7 +22,7 @@ _JOINED = re.compile(
 """What a condition asks that is the same on every rank: whether there are others at all."""
 
 
-class Reach:
+class CallGraph:
     """The functions of one script, and what they call."""
 
     def __init__(self, script: Script) -> None:
@@ -53,7 +53,7 @@ class Reach:
                 names.add(node.arg)
         return names
 
-    def function(self, call: ast.Call) -> Function | None:
+    def called_function(self, call: ast.Call) -> Function | None:
         """The function of the script that surely is called; None for any other."""
         name = ""
         if isinstance(call.func, ast.Name) and call.func.id not in self._bound:
@@ -66,36 +66,40 @@ class Reach:
         known = self._functions.get(name, [])
         return known[0] if len(known) == 1 else None
 
-    def surely(
+    def certain_calls(
         self, call: ast.Call, wanted: frozenset[str], depth: int = _DEPTH
     ) -> list[tuple[str, ast.Call]]:
         """The wanted calls that this call of a function makes whatever its arguments are."""
-        function = self.function(call)
+        function = self.called_function(call)
         if function is None or not depth or not _is_plain(function):
             return []
         key = function, wanted, depth
         if key not in self._sure:
             found = self._sure[key] = []
             for name, inner in self._calls(function):
-                below = [(name, inner)] if name in wanted else self.surely(inner, wanted, depth - 1)
+                below = (
+                    [(name, inner)]
+                    if name in wanted
+                    else self.certain_calls(inner, wanted, depth - 1)
+                )
                 if below and self._always(inner, function):
                     found += below
                 if len(found) > _MOST:
                     break
         return self._sure[key]
 
-    def perhaps(self, node: ast.AST, wanted: frozenset[str], depth: int = _DEPTH) -> bool:
+    def may_call(self, node: ast.AST, wanted: frozenset[str], depth: int = _DEPTH) -> bool:
         """Whether any of the wanted calls can happen below a node, by whatever way."""
         for name, call in self._calls(node):
             if name in wanted:
                 return True
-            function = self.function(call)
+            function = self.called_function(call)
             if function is None or not depth:
                 continue
             key = function, wanted, depth
             if key not in self._possible:
                 self._possible[key] = False  # while it is looked at: it may call itself
-                self._possible[key] = self.perhaps(function, wanted, depth - 1)
+                self._possible[key] = self.may_call(function, wanted, depth - 1)
             if self._possible[key]:
                 return True
         return False
@@ -152,6 +156,10 @@ def _asks_if_joined(test: ast.expr) -> bool:
 
 def _may_leave(statement: ast.stmt) -> bool:
     """Whether the function may end there, other than where there is one rank alone."""
-    if isinstance(statement, ast.If) and _asks_if_joined(statement.test) and leaves(statement.body):
+    if (
+        isinstance(statement, ast.If)
+        and _asks_if_joined(statement.test)
+        and leaves_block(statement.body)
+    ):
         return any(_may_leave(s) for s in statement.orelse)
     return any(isinstance(n, (ast.Return, ast.Raise)) for n in ast.walk(statement))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 
-OF_TORCH = frozenset(
+TORCH_COLLECTIVES = frozenset(
     f"torch.distributed.{name}"
     for name in (
         *("barrier", "all_reduce", "broadcast", "all_gather", "reduce", "gather", "scatter"),
@@ -14,17 +14,17 @@ OF_TORCH = frozenset(
         *("all_gather_into_tensor", "reduce_scatter_tensor", "gather_object", "monitored_barrier"),
     )
 )
-OF_JAX = frozenset(
+JAX_COLLECTIVES = frozenset(
     f"jax.experimental.multihost_utils.{name}"
     for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
 )
 """These are of all processes, always."""
-OF_ACCELERATE = frozenset(
+ACCELERATE_COLLECTIVES = frozenset(
     f"accelerate.Accelerator().{name}"
     for name in ("wait_for_everyone", "gather", "gather_for_metrics", "reduce")
 )
 """So are these."""
-MADE_BY_ALL = frozenset(
+JOINT_CONSTRUCTORS = frozenset(
     (
         "torch.distributed.new_group",
         "torch.nn.parallel.DistributedDataParallel",
@@ -38,7 +38,7 @@ _FSDP = tuple(
 )
 _STATE = ("get_model_state_dict", "get_optimizer_state_dict", "get_state_dict")
 _SAVES = ("get_state_dict", "save_model", "save_state")
-OF_SHARDS = frozenset(
+SHARD_GATHERS = frozenset(
     (
         *(f"{name}().state_dict" for name in _FSDP),
         *(f"{name}.full_optim_state_dict" for name in _FSDP),
@@ -47,8 +47,14 @@ OF_SHARDS = frozenset(
     )
 )
 """These gather what the ranks hold a piece of each; under DDP nobody gathers anything."""
-ALL = OF_TORCH | OF_JAX | OF_ACCELERATE | OF_SHARDS | MADE_BY_ALL
-TOPS = ("torch", "multihost_utils", "accelerate")
+COLLECTIVE_CALLS = (
+    TORCH_COLLECTIVES
+    | JAX_COLLECTIVES
+    | ACCELERATE_COLLECTIVES
+    | SHARD_GATHERS
+    | JOINT_CONSTRUCTORS
+)
+FRAMEWORK_WORDS = ("torch", "multihost_utils", "accelerate")
 """Words without which a script calls none of them."""
 _GROUP_AT = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
              "reduce_scatter": 3, "reduce_scatter_tensor": 3, "gather_object": 3}  # fmt: skip
@@ -71,9 +77,9 @@ _MEETS = re.compile(r"DeepSpeedPlugin\(|automatic_checkpoint_naming\s*=\s*True")
 """What `save_state` waits for all in, whatever the model is: DeepSpeed's own checkpoint; the next name."""
 
 
-def gathers(name: str, source: str, called: list[str]) -> bool:
+def meets_other_ranks(name: str, source: str, called: list[str]) -> bool:
     """Whether the call meets the others in this script: of shards, only if there are any to gather."""
-    if name not in OF_SHARDS:
+    if name not in SHARD_GATHERS:
         return True
     if called.count(name) > 1 or any(word in source for word in _IN_PIECES):
         return False
@@ -85,11 +91,11 @@ def gathers(name: str, source: str, called: list[str]) -> bool:
     return not name.startswith("accelerate.") or "FullyShardedDataParallelPlugin" in source
 
 
-def of_a_group(name: str, call: ast.Call) -> bool:
+def is_limited_to_group(name: str, call: ast.Call) -> bool:
     """Whether it is told which ranks take part."""
-    if name in OF_JAX or name in OF_ACCELERATE or name in OF_SHARDS:
+    if name in JAX_COLLECTIVES or name in ACCELERATE_COLLECTIVES or name in SHARD_GATHERS:
         return False
     if any(k.arg in _LIMITS for k in call.keywords):
         return True
     at = _GROUP_AT.get(name.rpartition(".")[2], 2)
-    return name not in MADE_BY_ALL and len(call.args) > at
+    return name not in JOINT_CONSTRUCTORS and len(call.args) > at

@@ -23,7 +23,7 @@ _MODULES = {
 """Older places of the same things."""
 
 
-def imports(tree: ast.Module) -> dict[str, str]:
+def imported_names(tree: ast.Module) -> dict[str, str]:
     """Local name to full name, for imports anywhere in the script."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -40,7 +40,7 @@ def imports(tree: ast.Module) -> dict[str, str]:
     return names
 
 
-def dotted(node: ast.expr, names: dict[str, str]) -> str:
+def full_name(node: ast.expr, names: dict[str, str]) -> str:
     """The full dotted name of an expression; "" where it is none."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from allaboard.facts import Origin, Value
-from allaboard.formats.python.import_names import dotted, imports
-from allaboard.formats.python.text_positions import Places
+from allaboard.formats.python.import_names import full_name, imported_names
+from allaboard.formats.python.text_positions import ScriptPositions
 
 _POSITIONS = {
     "torch.distributed.init_process_group": ("backend", "init_method", "timeout", "world_size",
@@ -38,13 +38,13 @@ class Literals:
 
 def read_python(tree: ast.Module, source: str, file: str) -> Literals:
     """Everything literal in the script, a later assignment of a variable replacing the earlier."""
-    return _Reader(tree, Places(source, file)).read(tree)
+    return _Reader(tree, ScriptPositions(source, file)).read(tree)
 
 
 class _Reader:
-    def __init__(self, tree: ast.Module, places: Places) -> None:
+    def __init__(self, tree: ast.Module, places: ScriptPositions) -> None:
         self.places = places
-        self.names = imports(tree)
+        self.names = imported_names(tree)
         self.constants = _constants(tree)
         self.found = Literals()
 
@@ -59,7 +59,7 @@ class _Reader:
         return self.found
 
     def _name(self, node: ast.expr) -> str:
-        return dotted(node, self.names)
+        return full_name(node, self.names)
 
     def _call(self, name: str, node: ast.Call) -> None:
         if name in ("os.environ.setdefault", "os.putenv") and len(node.args) == 2:

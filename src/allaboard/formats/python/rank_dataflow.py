@@ -28,7 +28,7 @@ _VARIABLE = re.compile(
 )
 
 
-class Ranks:
+class RankDataflow:
     """What the variables and functions of one script say of the process's own rank."""
 
     def __init__(self, tree: ast.Module) -> None:
@@ -41,27 +41,27 @@ class Ranks:
             if isinstance(node, ast.Call) and _last(node.func) == "spawn":
                 self._spawned(node)
 
-    def decides(self, test: ast.expr) -> bool:
+    def depends_on_rank(self, test: ast.expr) -> bool:
         """Whether a condition's outcome depends on the rank.
 
         That a variable with the rank is set at all (``if os.environ.get("RANK")``) does not.
         """
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return self.decides(test.operand)
+            return self.depends_on_rank(test.operand)
         if isinstance(test, ast.BoolOp):
-            return any(self.decides(part) for part in test.values)
-        return self.kind(test) in ("number", "truth")
+            return any(self.depends_on_rank(part) for part in test.values)
+        return self.rank_kind(test) in ("number", "truth")
 
-    def are_set(self, test: ast.expr) -> bool:
+    def asks_if_ranks_are_set(self, test: ast.expr) -> bool:
         """Whether it asks if there are ranks at all, as a launcher gives them."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return self.are_set(test.operand)
+            return self.asks_if_ranks_are_set(test.operand)
         if isinstance(test, ast.Compare):
             among = isinstance(test.ops[0], (ast.In, ast.NotIn)) and _is_variable(test.left)
             return among or _whether_set(test)
-        return self.kind(test) == "text"
+        return self.rank_kind(test) == "text"
 
-    def kind(self, node: ast.expr) -> str:
+    def rank_kind(self, node: ast.expr) -> str:
         """``number``, ``text`` (as it stands in the environment), ``truth``, or "" for none."""
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._named(node)
@@ -71,22 +71,22 @@ class Ranks:
             return self._called(node)
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            from_rank = any(self.kind(side) for side in sides)
+            from_rank = any(self.rank_kind(side) for side in sides)
             return "truth" if from_rank and not _whether_set(node) else ""
         if isinstance(node, ast.BoolOp) or (
             isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         ):
-            return "truth" if self.decides(node) else ""
+            return "truth" if self.depends_on_rank(node) else ""
         if isinstance(node, ast.IfExp):
             return self._all([node.body, node.orelse])
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
-            return self.kind(node.left)
+            return self.rank_kind(node.left)
         return ""
 
     def _called(self, node: ast.Call) -> str:
         last = _last(node.func)
         if last in ("int", "bool") and len(node.args) == 1 and isinstance(node.func, ast.Name):
-            inner = self.kind(node.args[0])
+            inner = self.rank_kind(node.args[0])
             return "number" if inner and last == "int" else "truth" if inner == "number" else ""
         reads = last == "getenv" or (
             last == "get" and isinstance(node.func, ast.Attribute) and _environment(node.func.value)
@@ -120,7 +120,7 @@ class Ranks:
     def _all(self, values: list[ast.expr] | list[ast.expr | None]) -> str:
         """The kind that all of them have that are no constants."""
         kinds = {
-            "" if value is None else self.kind(value)
+            "" if value is None else self.rank_kind(value)
             for value in values
             if value is None or not _constant(value)
         }

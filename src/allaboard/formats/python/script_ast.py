@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
-from allaboard.formats.python.import_names import dotted, imports
-from allaboard.formats.python.rank_dataflow import Ranks
+from allaboard.formats.python.import_names import full_name, imported_names
+from allaboard.formats.python.rank_dataflow import RankDataflow
 from allaboard.formats.python.text_positions import column_of
 from allaboard.formats.python_parser import parse_without_warnings
 
@@ -35,7 +35,7 @@ class Script:
         self.file = facts.file
         self.lines = facts.source.split("\n")
         self.tree = parse_without_warnings(facts.source)
-        self.names = imports(self.tree)
+        self.names = imported_names(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
@@ -43,7 +43,7 @@ class Script:
         self._ways_out: dict[int, ast.If | None] = {}
         self._of_rank: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
-        self.ranks = Ranks(self.tree)
+        self.ranks = RankDataflow(self.tree)
         found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
         found.sort(key=lambda n: (n.lineno, n.col_offset))
         self.calls = [(self.name(n.func), n) for n in found]
@@ -53,9 +53,9 @@ class Script:
         known: dict[str, str] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                made = dotted(node.value.func, self.names)
+                made = full_name(node.value.func, self.names)
                 for target in node.targets:
-                    name = dotted(target, {})
+                    name = full_name(target, {})
                     if made and name:
                         known[name] = made
         return known
@@ -63,12 +63,12 @@ class Script:
     def name(self, node: ast.expr) -> str:
         """The full name of what is called."""
         if isinstance(node, ast.Attribute):
-            receiver = dotted(node.value, {})
+            receiver = full_name(node.value, {})
             if receiver in self.assigned:
                 return f"{self.assigned[receiver]}().{node.attr}"
-            full = dotted(node, self.names)
+            full = full_name(node, self.names)
             return full or f"?.{node.attr}"
-        return dotted(node, self.names)
+        return full_name(node, self.names)
 
     def called(self, *names: str) -> list[ast.Call]:
         """The calls of these full names."""
@@ -227,14 +227,14 @@ def _short(test: ast.expr) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def leaves(body: list[ast.stmt]) -> bool:
+def leaves_block(body: list[ast.stmt]) -> bool:
     """Whether a block ends by going elsewhere."""
     return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
 
 
 def leaves_in_silence(body: list[ast.stmt]) -> bool:
     """Whether a block goes elsewhere and the program goes on: what is raised ends it, and says so."""
-    return leaves(body) and not isinstance(body[-1], ast.Raise)
+    return leaves_block(body) and not isinstance(body[-1], ast.Raise)
 
 
 def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from allaboard.facts import Origin, Part
-from allaboard.formats.source_map import aligned
+from allaboard.formats.source_map import align_text
 
 _STRING = re.compile(r"(?P<prefix>[A-Za-z]{0,2})(?P<quote>\"\"\"|'''|\"|')")
 _MOST = 200_000
 """Pieces of one literal."""
 
 
-class Places:
+class ScriptPositions:
     """The lines of one script."""
 
     def __init__(self, source: str, file: str) -> None:
@@ -49,9 +49,11 @@ class Places:
         quote = begins["quote"]
         written = written[begins.end() : len(written) - behind - len(quote)]
         style = "raw" if "r" in begins["prefix"].lower() else "python"
-        return aligned(text, written, node.lineno, column + begins.end(), style)
+        return align_text(text, written, node.lineno, column + begins.end(), style)
 
-    def dumped(self, node: ast.expr, known: Mapping[str, ast.expr]) -> tuple[str, tuple[Part, ...]]:
+    def to_json(
+        self, node: ast.expr, known: Mapping[str, ast.expr]
+    ) -> tuple[str, tuple[Part, ...]]:
         """The literal as JSON, and where each part of it stands; names stand for what ``known`` says.
 
         Raises:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from allaboard.facts import OPAQUE, Origin, Part
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
-from allaboard.formats.source_map import moved
+from allaboard.formats.source_map import position_after
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SLURM = SOURCE_VARIABLES["slurm"].fields
@@ -72,7 +72,7 @@ class Word:
         for piece in self.pieces:
             parts.append(Part(line, column, piece.line, piece.column, piece.literal))
             if piece is not self.pieces[-1]:
-                line, column = moved(_shown(piece, known), line, column)
+                line, column = position_after(_shown(piece, known), line, column)
         at = (parts[0].at_line, parts[0].at_column) if parts else (self.line, self.column)
         return Origin(
             variable=variable,
