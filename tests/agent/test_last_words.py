@@ -22,7 +22,7 @@ TRAIL = (
 
 @pytest.mark.usefixtures("capfd")
 def test_a_native_stack_is_no_last_line(tmp_path: Path) -> None:
-    log = WorkerLog("0", 0, tmp_path / "log", Terminal())
+    log = WorkerLog("0", 0, tmp_path / "log", Terminal(), lambda _: None)
     log.write_output(2, b"\n".join((b"step 80", FATAL, *TRAIL, b"")))
     log.close()
     assert log.last_line == FATAL.decode()
@@ -48,7 +48,7 @@ AFTER_IT = (
 
 @pytest.mark.usefixtures("capfd")
 def test_what_aborted_a_rank_is_its_last_line_and_shows_a_victim(tmp_path: Path) -> None:
-    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal())
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
     log.write_output(2, "\n".join(["  " + WATCHDOG, *AFTER_IT, ""]).encode())
     log.close()
     assert log.last_line == WATCHDOG
@@ -57,7 +57,7 @@ def test_what_aborted_a_rank_is_its_last_line_and_shows_a_victim(tmp_path: Path)
 
 @pytest.mark.usefixtures("capfd")
 def test_a_crash_of_which_faulthandler_alone_tells_keeps_its_words(tmp_path: Path) -> None:
-    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal())
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
     lines = ["epoch 3", "Fatal Python error: Segmentation fault", *AFTER_IT[4:], ""]
     log.write_output(2, "\n".join(lines).encode())
     log.close()

@@ -92,7 +92,7 @@ def _end(program: Program, code: str) -> list[ProcessExited]:
     child = process.stdout.readline().strip()
     watch = ProcessWatcher(program.boxes)
     watch.add_worker(0, process.pid)
-    watch.ready = True
+    watch.confirm_workers(True)
     told = [
         e
         for now in (10.0, 10.1, 10.2)

@@ -74,7 +74,7 @@ def test_boxes_whose_folder_was_removed_are_no_fault(tmp_path: Path) -> None:
 def test_a_child_that_ended_well_is_told_so_while_its_parent_does_not_ask(tmp_path: Path) -> None:
     watch = ProcessWatcher(tmp_path)
     watch.add_worker(0, _own_pid())
-    watch.ready = True
+    watch.confirm_workers(True)
     code = "import os, sys; from allaboard.probe.blackbox import Box; Box('%d.box' % os.getpid())"
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -105,7 +105,7 @@ def test_what_killed_a_member_that_a_launcher_started_is_told(
 ) -> None:
     watch = ProcessWatcher(tmp_path)
     watch.add_worker(0, _own_pid())
-    watch.ready = True
+    watch.confirm_workers(True)
     with subprocess.Popen([sys.executable, "-c", KILLED, who, number], cwd=tmp_path) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         (ended,) = (e for e in watch.sample_processes(1.0) if isinstance(e, ProcessExited))
@@ -119,7 +119,7 @@ def test_a_glance_tells_who_came_and_who_is_in_another_phase(tmp_path: Path) -> 
     box = blackbox.Box(str(tmp_path / f"{_own_pid()}.box"))
     assert watch.has_changed()
     watch.add_worker(0, _own_pid())
-    watch.ready = True
+    watch.confirm_workers(True)
     watch.sample_processes(1.0)
     watch.has_changed()
     assert not watch.has_changed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.trackers.idle_groups import TOLD, IdleGroups
+from allaboard.coordinator.trackers.idle_groups import MIN_IDLE_STEPS, IdleGroups
 from allaboard.facts import GroupState, Unused
 
 
@@ -24,7 +24,7 @@ def test_a_group_that_is_called_in_every_step_is_not_unused() -> None:
 
 def test_steps_after_the_last_call_are_counted_from_where_it_was_seen() -> None:
     looks = [(s, s) for s in (10, 30, 50)]
-    assert seen(*looks, (50 + TOLD - 1, 50)).unused_groups == ()
+    assert seen(*looks, (50 + MIN_IDLE_STEPS - 1, 50)).unused_groups == ()
     assert seen(*looks, (250, 50)).unused_groups == (Unused("1", 1, 200, 10),)
 
 

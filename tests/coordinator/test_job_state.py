@@ -133,7 +133,7 @@ def test_a_death_before_init_waits_for_somebody_who_waits() -> None:
 
 
 def test_observe_holds_and_ends_nothing() -> None:
-    world = World(observe=True)
+    world = World(only_observes=True)
     world.arrive(0, 1, 2, size=4)
     world.wait(200)
     assert world.end is None

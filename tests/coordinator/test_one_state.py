@@ -100,7 +100,7 @@ def test_a_shell_that_reaches_inside_is_found() -> None:
         "    def tick(self, now):\n"
         "        party, job = self._party, self._job\n"
         "        job.handle(now)\n"
-        "        if job.status.ending is None: self._job.gate.mark_boarded(now)\n"
+        "        if job.status.ending is None: self._job.gate.mark_opened(now)\n"
         "        job.quiet = True\n"
         "        self._job.status.ending = 1\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.coordinator.pause_announcements import FIRST, PauseAnnouncements
+from allaboard.coordinator.pause_announcements import FIRST_PAUSE_S, PauseAnnouncements
 from allaboard.coordinator.progress_line import progress_line
 from allaboard.facts import Frame, JobView, Spent
 from allaboard.facts.samples import NOW, USER, ended, member, stack, stalled, waiting
@@ -55,11 +55,13 @@ def test_nobody_waits_where_all_do_the_same_or_it_is_stopped() -> None:
 
 def test_a_pause_is_told_once_and_the_next_only_if_it_is_twice_as_long() -> None:
     waits, view = PauseAnnouncements(), stalled(SAVING, waiting(1), progress_at=NOW)
-    assert not waits.next_line(later(view, FIRST - 1))
-    assert waits.next_line(later(view, FIRST)).startswith("waiting: rank 0 writes a checkpoint")
-    assert not waits.next_line(later(view, FIRST + 60))
-    assert not waits.next_line(later(view, FIRST + 1, since=NOW + 500))
-    assert waits.next_line(later(view, 2 * FIRST, since=NOW + 500))
+    assert not waits.next_line(later(view, FIRST_PAUSE_S - 1))
+    assert waits.next_line(later(view, FIRST_PAUSE_S)).startswith(
+        "waiting: rank 0 writes a checkpoint"
+    )
+    assert not waits.next_line(later(view, FIRST_PAUSE_S + 60))
+    assert not waits.next_line(later(view, FIRST_PAUSE_S + 1, since=NOW + 500))
+    assert waits.next_line(later(view, 2 * FIRST_PAUSE_S, since=NOW + 500))
 
 
 def test_a_wait_for_the_answer_of_another_process_is_told() -> None:

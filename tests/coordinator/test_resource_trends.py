@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.trackers.resource_trends import SAMPLES, SPAN, ResourceTrends, line
+from allaboard.coordinator.trackers.resource_trends import (
+    MIN_READINGS,
+    WINDOW_S,
+    ResourceTrends,
+    fit_line,
+)
 from allaboard.facts import Reading
 
 
@@ -16,11 +21,11 @@ def follow(gauges: ResourceTrends, *values: float, every: float = 2.0) -> None:
 
 
 def test_a_line_is_found_with_how_well_it_fits() -> None:
-    assert line([(0, 1), (1, 3), (2, 5)]) == (2.0, 1.0)
-    slope, fit = line([(0, 0), (1, 10), (2, 0), (3, 10)])
+    assert fit_line([(0, 1), (1, 3), (2, 5)]) == (2.0, 1.0)
+    slope, fit = fit_line([(0, 0), (1, 10), (2, 0), (3, 10)])
     assert slope == pytest.approx(2.0) and fit == pytest.approx(0.2)
-    assert line([(1, 5), (1, 6)]) == (0.0, 0.0)
-    assert line([(0, 5), (1, 5)]) == (0.0, 0.0)
+    assert fit_line([(1, 5), (1, 6)]) == (0.0, 0.0)
+    assert fit_line([(0, 5), (1, 5)]) == (0.0, 0.0)
 
 
 def test_what_rises_has_an_end() -> None:
@@ -29,7 +34,7 @@ def test_what_rises_has_an_end() -> None:
     (use,) = gauges.uses
     assert (use.host, use.pid, use.value, use.limit) == ("a", 7, 490.0, 1000.0)
     assert use.rate == pytest.approx(5.0) and use.fit == pytest.approx(1.0)
-    assert use.left == pytest.approx(102.0) and use.span == SPAN
+    assert use.left == pytest.approx(102.0) and use.span == WINDOW_S
 
 
 def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
@@ -44,7 +49,7 @@ def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
 
 def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
     gauges = ResourceTrends()
-    follow(gauges, *range(SAMPLES - 1))
+    follow(gauges, *range(MIN_READINGS - 1))
     assert gauges.uses[0].rate == 0.0 and gauges.uses[0].left == float("inf")
     gauges.forget_process("b", 7)
     assert gauges.uses

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF
-from allaboard.coordinator.stall_detector import LOOKS, StallDetector
+from allaboard.coordinator.stall_detector import FREQUENT_SAMPLES, StallDetector
 from allaboard.facts import GroupState, JobView, Op, Phase
 from allaboard.facts.samples import USER, ended, job, member, stack, task
 
@@ -37,10 +37,10 @@ def test_a_part_that_stands_is_looked_at_before_it_counts_as_standing() -> None:
 
 def test_a_part_is_looked_at_often_and_then_seldom() -> None:
     lookout = StallDetector()
-    for look in range(LOOKS):
+    for look in range(FREQUENT_SAMPLES):
         assert lookout.pids_to_sample(pairs(2.0 + look / 4, now=100.0 + look / 4))
     assert not lookout.needs_samples_soon
-    assert lookout.pids_to_sample(pairs(8.0, now=100.0 + LOOKS / 4)) == ()
+    assert lookout.pids_to_sample(pairs(8.0, now=100.0 + FREQUENT_SAMPLES / 4)) == ()
 
 
 @pytest.mark.parametrize("quiet", [1.0, 2.0])

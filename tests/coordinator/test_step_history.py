@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.trackers.step_history import KEPT, StepHistory
+from allaboard.coordinator.trackers.step_history import MAX_MARKS, StepHistory
 
 
 def test_between_two_looks_in_proportion() -> None:
@@ -24,7 +24,7 @@ def test_between_two_looks_in_proportion() -> None:
 def test_a_long_pause_takes_no_room() -> None:
     tally = StepHistory()
     tally.add_total(0.0, 0)
-    for at in range(10 * KEPT):
+    for at in range(10 * MAX_MARKS):
         tally.add_total(1.0 + at, 7)
     assert tally.steps_at(0.5) in (3, 4)
     assert tally.steps_at(1e9) == 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.trackers.time_shares import SPAN, TimeShares
+from allaboard.coordinator.trackers.time_shares import WINDOW_S, TimeShares
 from allaboard.facts import Load
 
 
@@ -13,7 +13,7 @@ def test_the_last_seconds_and_the_whole_work() -> None:
     for second in range(31):  # it starts up for 10 s, and uses twice the CPU there
         cpu = 2.0 * min(second, 10) + max(0, second - 10)
         shares.add_times(float(second), cpu, 0.5 * max(0, second - 10), 4.0, works=second >= 10)
-    assert shares.load == Load(span=SPAN, cpu=1.0, allowed=4.0, inside=0.5)
+    assert shares.load == Load(span=WINDOW_S, cpu=1.0, allowed=4.0, inside=0.5)
     assert shares.run_load == Load(span=20.0, cpu=1.0, allowed=4.0, inside=0.5)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.trackers.traffic_rates import SPAN, TrafficRates
+from allaboard.coordinator.trackers.traffic_rates import WINDOW_S, TrafficRates
 from allaboard.facts import Flow, Flows
 
 
@@ -20,7 +20,7 @@ def test_rates_are_of_the_last_seconds_and_sums_of_all() -> None:
             float(second), look(1000 * second, 500 * second, busy=0.5 * second, rtt=0.02)
         )
     (pair,) = pairs.pairs
-    assert pairs.span == SPAN
+    assert pairs.span == WINDOW_S
     assert (pair.task, pair.connections) == ("ps:0", 1)
     assert (pair.received, pair.sent, pair.busy) == pytest.approx((1000, 500, 0.5))
     assert (pair.received_all, pair.sent_all, pair.rtt) == (30000, 15000, 0.02)

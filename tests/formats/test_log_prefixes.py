@@ -46,7 +46,7 @@ def test_a_prefix_is_taken_off_and_names_whom_it_names(prefix: str) -> None:
 def test_torch_s_own_label_stays_and_is_within_the_launcher_s() -> None:
     read = split_labels("\n".join(f"1: [rank5]: {line}" for line in TOLD))
     assert [line for _, line in read] == [f"[rank5]: {line}" for line in TOLD]
-    assert {(one.rank, one.launcher) for one, _ in read} == {(5, True)}
+    assert {(one.rank, one.by_launcher) for one, _ in read} == {(5, True)}
 
 
 def test_what_stood_under_a_progress_bar_and_colours_are_gone() -> None:

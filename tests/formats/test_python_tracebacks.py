@@ -42,13 +42,13 @@ def test_a_chain_is_one_and_its_last_exception_counts() -> None:
             0,
             len(lines) - 1,
         )
-        assert one.first.startswith("KeyError: 'x'")
+        assert one.root_cause.startswith("KeyError: 'x'")
 
 
 def test_an_exception_group_names_its_part() -> None:
     (one,) = find_tracebacks(printed(GROUP))
     assert (one.type, one.message, one.frames[-1].line) == ("ValueError", "in a part", 2)
-    assert one.first.startswith("ExceptionGroup: several (1 sub-exception)")
+    assert one.root_cause.startswith("ExceptionGroup: several (1 sub-exception)")
 
 
 def test_two_that_nothing_chains_are_two() -> None:
@@ -62,4 +62,4 @@ def test_what_torch_carries_over_from_another_process_is_one_with_it() -> None:
     inner = ["Original Traceback (most recent call last):", '  File "/h/data.py", line 4, in get']
     said = "ValueError: Caught ValueError in DataLoader worker process 0."
     (one,) = find_tracebacks([*outer, said, *inner, "ValueError: bad", ""])
-    assert one.where is not None and one.where.file == "/h/data.py"
+    assert one.user_frame is not None and one.user_frame.file == "/h/data.py"

@@ -47,7 +47,7 @@ def started(program: Program, code: str) -> int:
 def asked(
     program: Program, pid: int, recorders: FlightRecorderClient, now: float
 ) -> tuple[Recorded, ...]:
-    return asyncio.run(recorders.look(program.box(pid), now))
+    return asyncio.run(recorders.read_record(program.box(pid), now))
 
 
 def ended(program: Program) -> Ended:
@@ -150,7 +150,7 @@ def test_what_it_writes_for_us_is_no_io_of_its_own(program: Program) -> None:
     pid = started(program, WAITS)
     box, until = program.box(pid), time.monotonic() + LIMIT
     while not box.dumped_bytes and time.monotonic() < until:
-        asyncio.run(FlightRecorderClient().look(box, 10.0))
+        asyncio.run(FlightRecorderClient().read_record(box, 10.0))
     assert box.dumped_bytes > 5000 and not list(program.boxes.glob("*.recorded"))
 
 

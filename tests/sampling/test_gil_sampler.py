@@ -74,7 +74,7 @@ def started(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
 async def looks(pid: int, times: int, between: float) -> Grip | None:
     grips = GilSampler(stack_sampler.spy_threads)
     for _ in range(times):
-        found = await grips.look(pid)
+        found = await grips.sample_gil(pid)
         if found is not None:
             return found
         await asyncio.sleep(between)
@@ -136,8 +136,8 @@ def test_who_lets_others_run_is_not_said_to_keep_it(
 
 
 _PLACE = (Frame("train.py", 3, "clean"),)
-_OWNER = SpiedThread(1, "MainThread", _PLACE, owns=True)
-_WAITS = SpiedThread(2, "beat", (Frame("train.py", 9, "beat"),), owns=False)
+_OWNER = SpiedThread(1, "MainThread", _PLACE, owns_gil=True)
+_WAITS = SpiedThread(2, "beat", (Frame("train.py", 9, "beat"),), owns_gil=False)
 
 
 def glance(

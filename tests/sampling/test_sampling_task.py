@@ -26,10 +26,10 @@ def test_its_process_is_reaped_before_the_loop_closes(caplog: pytest.LogCaptureF
         looking = SamplingTask()
         looking.begin(look())
         await asyncio.sleep(0.05)
-        assert looking.under_way
+        assert looking.is_running
         looking.cancel()
-        await looking.over()
-        assert not looking.under_way
+        await looking.wait_ended()
+        assert not looking.is_running
 
     with caplog.at_level(logging.WARNING, "asyncio"):
         asyncio.run(job())
@@ -39,5 +39,5 @@ def test_its_process_is_reaped_before_the_loop_closes(caplog: pytest.LogCaptureF
 def test_nothing_was_under_way() -> None:
     looking = SamplingTask()
     looking.cancel()
-    asyncio.run(looking.over())
-    assert not looking.under_way
+    asyncio.run(looking.wait_ended())
+    assert not looking.is_running

@@ -128,7 +128,7 @@ class CommandExecutor:
             case AnnounceFinding():
                 self.announce_finding(now, command.finding)
             case SampleStacks():
-                if not self._sampling.under_way:
+                if not self._sampling.is_running:
                     self._sampling.begin(self._sample_stacks(command.pids))
             case TraceCalls():
                 self._trace_calls(command)
@@ -215,7 +215,7 @@ class CommandExecutor:
 
     async def wait_for_sampling(self) -> None:
         """Return when the cancelled sampling has ended its helper processes."""
-        await self._sampling.over()
+        await self._sampling.wait_ended()
 
     async def _sample_stacks(self, pids: tuple[int, ...]) -> None:
         now = self._announcer.clock.monotonic

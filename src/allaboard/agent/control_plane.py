@@ -1,4 +1,4 @@
-"""Who decides what is done: this host's coordinator, or the one that it is linked to."""
+"""Asks whoever decides what to do: this host's job state, or that of the leader."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from allaboard.protocol.events import (
 from allaboard.protocol.job_state_port import JobStatePort
 
 RESTART_COMMANDS = (KillForReplacement, RestartWorker, ConcludeRound)
-"""What another host may ask for only where this one's user has allowed restarts."""
+"""Commands that another host may send only if this host's user has allowed restarts."""
 
 
 class ControlPlane:
-    """The job's own state alone where all members are on this host, else with the other hosts."""
+    """The job state alone if all members are on this host; else the job state and the membership of several hosts."""
 
     def __init__(
         self,
@@ -77,22 +77,24 @@ class ControlPlane:
                 )
 
     def start(self) -> None:
+        """Begin to look for the other hosts of the job."""
         if self._membership is not None:
             self._membership.start()
 
     def close(self) -> None:
+        """Leave the other hosts, and cancel what is still being looked at."""
         self._file_check.close()
         if self._membership is not None:
             self._membership.close()
 
     def must_stay(self, now: float) -> bool:
-        """Whether others may yet have to be told what became of our worker, which has ended."""
+        """Return True if other hosts may still have to learn what happened to our workers, which have ended."""
         if self.multi_host_restart is not None:
             return self.multi_host_restart.must_stay(now)
         return self._linger is not None and self._linger.must_stay(now)
 
     def decide_commands(self, now: float, events: list[Event]) -> list[Command]:
-        """What is to be done on this host now."""
+        """Hand the events to whoever decides; return the commands for this host."""
         membership = self._membership
         if membership is None:
             visible_events = events if self._observes else self._file_check.hold_unchecked(events)
@@ -125,7 +127,7 @@ class ControlPlane:
         return self.multi_host_restart.adopt_decision(commands)
 
     def share_last_findings(self, now: float, commands: list[Command]) -> list[Command]:
-        """What is found once all have ended is told to all."""
+        """Send the findings that were made after the end to all other hosts; return the commands unchanged."""
         leader = self._membership.leader if self._membership is not None else None
         if leader is not None and self.multi_host_restart is not None:
             for command in commands:
@@ -134,8 +136,10 @@ class ControlPlane:
         return commands
 
     def awaited_members(self, now: float) -> str:
-        """Who still trains on other hosts, or evaluates, by name, where servers wait for the word that all is
-        done, which only this host can give; else nobody."""
+        """Return the names of the workers and evaluators on other hosts whose end the parameter servers wait for.
+
+        "" if there are none, or if another host tells the servers to end.
+        """
         if self._membership is None or self._membership.leader is None:
             return ""
         awaited = awaited_by_servers(self._job.status.view(now))
@@ -145,10 +149,10 @@ class ControlPlane:
         )
 
     def _report_member_facts(self, events: list[Event]) -> list[Event]:
-        """What a member runs with, once it stands at the door."""
+        """Report what each member runs with (versions, settings of its host) once it has reached the gate."""
         reports: list[Event] = []
         if self._membership is not None and not self._membership.facts:
-            return reports  # what is known of this host belongs to it
+            return reports  # the facts about this host are part of it, and not measured yet
         for event in events:
             if (
                 not isinstance(event, ProcessSampled)
@@ -163,7 +167,7 @@ class ControlPlane:
                 and self._membership is not None
                 and not self._membership.has_surveyed(declared.place)
             ):
-                continue  # looked at again at the next tick
+                continue  # its file is still being read: asked again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
                 self._reported_pids.add(event.pid)
                 facts = runtime_fingerprint(event.pid, box.identity.argv, event.box.notes)

@@ -1,4 +1,4 @@
-"""From what was launched and asked to the settings of the job's state."""
+"""Translates the launch and the user's options into the settings of the job state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allaboard.policy.end.end_policy import EndPolicy
 
 
 def build_settings(launch: Launch, options: Options, restarted: int) -> JobSettings:
-    """What the state machine is told at the start; ``restarted``: how often something was before."""
+    """Return the settings of the job state. ``restarted`` counts the restarts before this attempt."""
     return JobSettings(
         launched=launch.plan.size,
         host=os.uname().nodename,
@@ -41,13 +41,16 @@ def build_settings(launch: Launch, options: Options, restarted: int) -> JobSetti
 
 
 def _ends_survivors(options: Options) -> bool:
-    """On several hosts only where all of them are to be started again."""
+    """Return True if the survivors of a failure are ended.
+
+    On several hosts only if all of them are restarted together; else the framework or its launcher decides.
+    """
     if options.joined is not None:
         return options.restarts.allowed
     return not options.wrapped
 
 
 def _bounded(options: Options) -> bool:
-    """Whether the user gave the time in which a job on several hosts must have begun."""
+    """Return True if the user gave a time by which a job on several hosts must have started."""
     rehearsed = options.stop_on_error or options.attached
     return options.joined is not None and options.strict and not rehearsed

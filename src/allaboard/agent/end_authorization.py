@@ -1,4 +1,4 @@
-"""Whether what another host's coordinator decides ends what is here. Pure."""
+"""Decides whether another host's coordinator may end the workers of this host. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from allaboard.protocol.commands import EndJob
 
 
 def may_end(end: EndJob, options: Options, view: JobView) -> bool:
-    """With a secret or certificates always, and in a rehearsal; else what the user allowed here too: a roll
-    call with ``--timeout``, as long as nobody here has done a step, and a hang with ``--on-hang stop``; and
-    what serves for a training that is done. Whether it trains, or serves, is seen here."""
+    """Return True if this host obeys an order to end that came from another host.
+
+    With a job secret or certificates the sender is known, so the order is obeyed; also in a rehearsal, which has
+    nothing to lose. Without them only what the user of this host allowed as well: a failed roll call with
+    ``--timeout`` while no member here has made a step, a hang with ``--on-hang stop``, and parameter servers whose
+    training is done. Steps and servers are taken from this host's own ``view``, never from the sender.
+    """
     if options.secret or options.tls or options.stop_on_error:
         return True
     match end.outcome:

@@ -1,5 +1,5 @@
-"""The agent's loop, which ends when the job does: also where one of its threads asks a disk or a name server
-that does not answer."""
+"""Runs the agent's asyncio loop so that it ends with the job, even if a thread still waits for a disk or a name
+server that does not answer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 THREAD_NAME_PREFIX = "allaboard asks"
 THREAD_GRACE_S = 3.0
-"""Seconds that threads get at the end for what they are at."""
+"""Seconds that threads get at the end to finish."""
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
-    """As asyncio.run, but for the threads of `run_in_executor`: they are not waited for."""
+    """Run like asyncio.run, but do not wait for the threads of `run_in_executor` at the end."""
 
     async def bounded() -> T:
         loop = asyncio.get_running_loop()
@@ -29,14 +29,14 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
             return await main
         finally:
             threads.shutdown(wait=False)
-            # asyncio.run waits for all threads of the pool that it finds.
+            # asyncio.run waits for every thread of the default executor: give it an empty one to wait for.
             loop.set_default_executor(ThreadPoolExecutor(1))
 
     return asyncio.run(bounded())
 
 
 def has_stuck_thread(timeout_s: float = THREAD_GRACE_S) -> bool:
-    """Whether a thread is still at it after so long: Python would wait for it at its own end."""
+    """Return True if a thread still runs after ``timeout_s``; the interpreter would wait for it at its exit."""
     threads = [t for t in threading.enumerate() if t.name.startswith(THREAD_NAME_PREFIX)]
     deadline = time.monotonic() + timeout_s
     for thread in threads:
@@ -45,7 +45,7 @@ def has_stuck_thread(timeout_s: float = THREAD_GRACE_S) -> bool:
 
 
 def exit_now(code: int) -> None:
-    """Ends this process at once; all has been said and written."""
+    """Flush the standard streams and end this process at once, without waiting for any thread."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,4 +1,4 @@
-"""From the last view and the findings to the `Report` that every face renders."""
+"""Builds the `Report` that every output renders from the last view and the findings."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ EXIT_CODES = {
     Outcome.HANG: 4,
     Outcome.INTERRUPTED: 130,
 }
-"""One code an outcome. An interruption by another signal than SIGINT gives 128 + its number."""
+"""Exit code of each outcome. An interruption by another signal than SIGINT gives 128 + its number."""
 
 
 def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
-    """The exit code of allaboard for this outcome."""
+    """Return the exit code of allaboard for this outcome."""
     if outcome is Outcome.INTERRUPTED and interrupted_by:
         return 128 + interrupted_by
     return EXIT_CODES[outcome]
 
 
 def shell_exit_code(end: Exit) -> int:
-    """A process's own exit code, as a shell gives it for one that a signal killed."""
+    """Return the exit code that a shell reports for this end of a process: 128 + the signal if one killed it."""
     return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
 def build_worker_report(view: JobView, member: Member) -> WorkerReport:
-    """One member as the report shows it."""
+    """Return one member as the report shows it."""
     end = member.exit
     served = has_servers(view)
     trained = member.step > 0 and member.run.span > 0 and not served
@@ -102,7 +102,7 @@ def assemble_report(
     rounds: tuple[RoundReport, ...] = (),
     returns: tuple[TaskReturn, ...] = (),
 ) -> Report:
-    """The report of a run that has ended."""
+    """Return the report of a run that has ended; ``seconds`` is its duration."""
     return Report(
         allaboard=__version__,
         job=job,
@@ -127,8 +127,11 @@ SECRET_HINTS = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt
 
 
 def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A report is handed on: without passwords. What finds them takes longer to load than the rest of a run's
-    end, and is needed by few."""
+    """Return the command without passwords, since people share reports.
+
+    The module that finds them takes longer to load than the rest of a run's end, so it is imported only where a word
+    looks like a secret.
+    """
     if not any(hint in word.lower() for word in command for hint in SECRET_HINTS):
         return command
     from allaboard.formats import redaction

@@ -1,8 +1,8 @@
-"""What several agents of one host would write to one stderr: the first of them does, and no other.
+"""Lets only the first of several agents on a host write a finding to the stderr that they share.
 
-Each rank that somebody else started has an agent of its own, and most launchers give all their ranks one
-stderr. Who comes first binds an abstract socket that is named after what is told and where, unix(7). It lasts
-as long as its agent, and no other program needs to know of it.
+Each rank that another launcher started has an agent of its own, and most launchers give all their ranks one
+stderr. The first agent binds an abstract Unix socket that is named after the finding and the stream, unix(7). The
+kernel releases it when that agent ends, however it ends: no lock file stays behind.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import msgspec
 from allaboard.facts import Finding
 
 MAX_REMEMBERED_FINDINGS = 64
-"""Findings that are remembered; those after them are told by every agent."""
+"""Largest number of findings that are remembered; every agent writes those after them."""
 
 
 class HostDedup:
-    """``fd`` is where this agent writes."""
+    """Remembers the findings of this host that were written to the stream ``fd``."""
 
     def __init__(self, fd: int = 2) -> None:
         self._fd = fd
         self._sockets: list[int] = []
-        """Descriptors of the sockets."""
+        """Descriptors of the bound sockets."""
 
     def close(self) -> None:
-        """Lets go of what was told."""
+        """Forget all findings: another agent may write them again."""
         while self._sockets:
             os.close(self._sockets.pop())
 
     def is_first(self, finding: Finding) -> bool:
-        """Whether no other agent of this host tells it there; True too where that cannot be known."""
+        """Return True if no other agent of this host has written it there; also if that cannot be known."""
         if len(self._sockets) >= MAX_REMEMBERED_FINDINGS:
             return True
         marker = None

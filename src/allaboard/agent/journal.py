@@ -15,12 +15,15 @@ from allaboard.facts import Finding, JobView, Report, RoundReport
 
 
 class Journal:
-    """Appends to ``journal.jsonl`` the moment that something is found. A disk that is full or gone
-    is told once and then left alone."""
+    """Appends entries to ``journal.jsonl`` at the moment that they happen, unbuffered.
+
+    A full or missing disk must not disturb the job: the first error is kept in ``write_error``, all are ignored.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.write_error: str = ""
+        """The first error while writing; "" if there was none."""
         self._file = None
         with self._record_error():
             self._file = (folder / "journal.jsonl").open("ab", buffering=0)
@@ -34,8 +37,10 @@ class Journal:
         wrapped: bool,
         names: tuple[str, ...] = (),
     ) -> None:
-        """What was started, by whom: the first line. ``size`` workers are started here; ``names``
-        are those of their logs in a job with roles."""
+        """Write the first entry: what was started.
+
+        ``size`` workers are started on this host; ``names`` are the names of their logs in a job with roles.
+        """
         self._append(
             {
                 "kind": "start",
@@ -52,12 +57,11 @@ class Journal:
         )
 
     def write_view(self, utc_time: str, view: JobView) -> None:
-        """How everybody is now, with their last stacks; where a finding was made, or the job rolled
-        or ended."""
+        """Write the state and the newest stacks of all members: when a finding was made, or the job started or ended."""
         self._append({"kind": "view", "at": utc_time, "view": view})
 
     def write_pulse(self, utc_time: str, view: JobView) -> None:
-        """How far the slowest and the fastest are: a sign of life in a job that is well."""
+        """Write the steps of the slowest and the fastest worker: a sign of life in a healthy job."""
         steps = [m.step for m in view.alive if not m.launcher]
         if steps:
             self._append({"kind": "pulse", "at": utc_time, "steps": (min(steps), max(steps))})
@@ -72,18 +76,18 @@ class Journal:
         self._append({"kind": "worker", "worker": worker, "pid": pid, "boxes": str(boxes)})
 
     def write_round(self, utc_time: str, report: RoundReport) -> None:
-        """How a round went, and what was decided after it."""
+        """Write how a round ended, and what was decided after it."""
         self._append({"kind": "round", "at": utc_time, "round": report})
 
     def write_report(self, report: Report, copy_path: Path | None) -> None:
-        """Writes ``report.json`` here, and to the file that the user named."""
+        """Write ``report.json`` into the run folder and to ``copy_path``, the file that the user named, if any."""
         text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
         for file in [self.folder / "report.json"] + ([copy_path] if copy_path is not None else []):
             with self._record_error():
                 file.write_bytes(text)
 
     def close(self) -> None:
-        """What comes after it, a signal in the last moment of a run, is not written."""
+        """Close the journal. Entries after that, as of a signal in the last moment of a run, are dropped."""
         file, self._file = self._file, None
         if file is not None:
             with self._record_error():
@@ -105,7 +109,10 @@ class Journal:
 
 
 def _encoded(entry: object) -> bytes:
-    """As JSON; bytes of an argument or a path that are no UTF-8 (os.fsdecode) are replaced."""
+    """Return the entry as JSON. Bytes of an argument or a path that are no UTF-8 are replaced.
+
+    os.fsdecode turns such bytes into surrogates, which JSON cannot carry.
+    """
     try:
         return msgspec.json.encode(entry)
     except UnicodeEncodeError:

@@ -21,13 +21,16 @@ from allaboard.policy.restart.restart_policy import RESTART_NOT_ALLOWED, NoResta
 from allaboard.report.run_summary import summary_lines
 
 GC_THRESHOLDS = (10_000, 20, 20)
-"""Objects more than before, and younger collections, between two of the collector's, see gc.set_threshold."""
+"""Thresholds of the three generations, see gc.set_threshold."""
 SCRIPT_READ_GRACE_S = 2.0
-"""Seconds for what is still being read of the script, where the job ended before it was told."""
+"""Seconds to wait for the background check if the job ended before it was done."""
 
 
 class Agent:
-    """Watches one launched job, round after round, to its end."""
+    """Watches one launched job, round after round, to its end.
+
+    ``fatal_signal``: signal that killed the only worker, or None.
+    """
 
     def __init__(self, launch: Launch, options: Options) -> None:
         self.launch = launch
@@ -43,7 +46,7 @@ class Agent:
         self.fatal_signal: int | None = None
 
     async def run(self) -> int:
-        """The whole life of the job; returns the exit code."""
+        """Watch the job to its end; return the exit code."""
         plan = self.launch.plan
         launched_at = self.clock.utc(self.launch.at)
         names = tuple(f"{job}-{index}" for job, index in plan.tasks)
@@ -64,7 +67,7 @@ class Agent:
                 return self._finish_run(attempt)
 
     async def _start_next_attempt(self, attempt: Attempt) -> bool:
-        """Starts the next round where there is to be one."""
+        """Start the next round if there is one; return False if the job is over."""
         course, write_line = self.history, self.announcer.write_line
         ended = attempt.summarize_end()
         findings = attempt.job.status.findings
@@ -102,7 +105,7 @@ class Agent:
         return True
 
     def _finish_run(self, attempt: Attempt) -> int:
-        """Writes the report, says the last words, and removes what was held in memory."""
+        """Write the report, print the summary, and remove what was held in memory; return the exit code."""
         now = self.clock.monotonic()
         self.announcer.announce_script_findings(
             now, self.background_check.wait_for_findings(SCRIPT_READ_GRACE_S)
@@ -119,18 +122,18 @@ class Agent:
         for line in summary_lines(report, RESTART_NOT_ALLOWED) if not self.options.attached else ():
             terminal.write_line(f"allaboard: {line}")
         if journal.write_error:
-            terminal.write_line(f"allaboard: not all of the run folder: {journal.write_error}")
+            terminal.write_line(f"allaboard: the run folder is incomplete: {journal.write_error}")
         terminal.close()
         journal.close()
         self.launch.clean()
         return report.exit_code
 
     def _export_snapshot(self) -> None:
-        """Of a job that did not come to its end here."""
+        """Copy the newest snapshot of the servers' variables to disk, since the job did not complete here."""
         try:
             exported = export_snapshot(self.launch.boxes, self.launch.plan.run_dir / "snapshot")
         except OSError as error:
-            self.announcer.write_line(f"the newest snapshot could not be left on disk: {error}")
+            self.announcer.write_line(f"the newest snapshot could not be copied to disk: {error}")
             return
         if exported is not None:
             self.announcer.write_line(
@@ -145,7 +148,8 @@ class Agent:
         code = self.options.exit_code_of(course.outcome, findings, course.interrupt_signal, view)
         single_exit = attempt.job.status.exit_of(0) if self.options.passes_through else None
         if single_exit is not None and course.outcome is Outcome.FAILED:
-            # One that left the others ended well: what that means is for whoever started it to say.
+            # A single worker that exited with 0 passes its 0 through, although the job failed elsewhere: its launcher
+            # judges what that means.
             ended_well = single_exit.code == 0 and not self.options.restarts.allowed
             code, self.fatal_signal = (
                 0 if ended_well else shell_exit_code(single_exit),
@@ -169,15 +173,20 @@ class Agent:
 
 
 def reduce_gc_frequency() -> None:
-    """What thousands of hosts tell is kept, and holds no cycles: the collector need not walk through it,
-    nor through modules and rules, again and again."""
+    """Make the garbage collector run rarely.
+
+    The reports of thousands of hosts are kept and hold no cycles; walking through them, and through modules and
+    rules, again and again would cost more than anything else that the agent does.
+    """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
 
 
 def run_agent(launch: Launch, options: Options) -> int:
-    """Watches what was launched until it has ended; returns the exit code of allaboard. Where one
-    process was started as it is and a signal killed it, allaboard dies of that signal too."""
+    """Watch what was launched until it has ended; return the exit code of allaboard.
+
+    If one process was started as it is and a signal killed it, allaboard dies of that signal, too.
+    """
 
     reduce_gc_frequency()
 

@@ -1,4 +1,4 @@
-"""Who holds the port that a member wanted, looked for once it says that it could not have it."""
+"""Finds the process that holds a port which a member failed to bind."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from allaboard.protocol.events import Event, PortChecked, ProcessSampled
 
 
 class PortConflicts:
-    """Asks the kernel once for each member that failed so."""
+    """Asks the kernel once for each member that failed to bind a port."""
 
     def __init__(self) -> None:
         self._checked_pids: set[int] = set()
 
     def find_holders(self, now: float, events: Iterable[Event]) -> list[Event]:
-        """The holder, also where it is not to be seen: then without a pid."""
+        """Return a `PortChecked` for each new failure; without a pid if the holder belongs to another user."""
         holders: list[Event] = []
         for event in events:
             if (

@@ -1,4 +1,4 @@
-"""One look at all processes of the job: boxes, /proc, children that may be members."""
+"""Samples all processes of the job: black boxes, /proc, children that may be members."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ from allaboard.probe.layout import ENDED
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, ResourcesMeasured
 
 QUOTA_REFRESH_S = 1.0
-"""Seconds after which it is looked anew how much CPU a process may use."""
+"""Seconds after which the CPU limit of a process is read again."""
 SLOW_CALL_S = 2.0
-"""Seconds in init or in one operation after which the kernel is asked for connections without answer,
-and between two such questions."""
+"""Seconds in init or in one operation after which the kernel is asked for unanswered connections, and between two
+such questions."""
 
 _HELPER_MODULES = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 
 USAGE_INTERVAL_S = 1.0
-"""Seconds between two looks at files, memory and disks."""
+"""Seconds between two measurements of files, memory and disks."""
 
 
 class ProcessWatcher:
-    """Keeps the open boxes and what belongs to which worker.
+    """Keeps the open black boxes and knows which process belongs to which worker.
 
-    ``ready`` once it is known of every worker which process it is: before that, a box cannot be told
-    from one of a worker's child. ``written`` are folders that the job writes to; ``wrapped``: the worker is
-    somebody else's launcher; ``struck`` says whether the kernel has killed below this worker for want of
-    memory; ``beside`` is the worker's task where that is outside of the cluster.
+    ``folder`` holds the black boxes, ``written_folders`` are folders that the job writes to. ``wrapped``: the worker is
+    another launcher. ``was_oom_killed`` returns True if the kernel has killed a process below a worker because memory
+    ran out. ``beside`` is the worker's task if that is outside of the cluster, else "".
     """
 
     def __init__(
@@ -57,8 +56,11 @@ class ProcessWatcher:
         self._was_oom_killed = was_oom_killed
         self._beside = beside
         self.ready = False
+        """Whether the pid of every worker is known. Before that, a worker's box looks like that of a worker's child."""
         self.boxes: dict[int, OpenBox] = {}
+        """Open black boxes by pid."""
         self.workers: dict[int, int] = {}
+        """Worker numbers by pid."""
         self.exited_pids: set[int] = set()
         self._other_pids: dict[int, int] = {}
         self._unreadable: dict[str, str] = {}
@@ -71,7 +73,7 @@ class ProcessWatcher:
         self._end_unknown_since: dict[int, float] = {}
 
     def measure_usage(self, now: float) -> list[Event]:
-        """What the members use of what is limited, once in a while."""
+        """Measure the members' use of limited resources, at most once per `USAGE_INTERVAL_S`."""
         if now < self._measured_at + USAGE_INTERVAL_S or not self.boxes:
             return []
         self._measured_at = now
@@ -80,6 +82,10 @@ class ProcessWatcher:
         readings = self._usage.read_usage(alive, serving)
         return [ResourcesMeasured(at=now, readings=tuple(readings))] if readings else []
 
+    def confirm_workers(self, all_known: bool) -> None:
+        """Note whether the pid of every worker is known; only then are new black boxes opened."""
+        self.ready = all_known
+
     def add_worker(self, worker: int, pid: int) -> None:
         self.workers[pid] = worker
 
@@ -87,8 +93,10 @@ class ProcessWatcher:
         self.exited_pids.add(pid)
 
     def sample_processes(self, now: float, candidates: bool = False) -> list[Event]:
-        """What every process of the job does now; ends of processes that are not our children.
-        ``candidates``: also look for children that have not declared themselves."""
+        """Return the state of every process, and the ends of those that are not our children.
+
+        ``candidates``: also look for children that have not declared themselves.
+        """
         self._open_new_boxes()
         if candidates:
             self._find_candidates()
@@ -112,14 +120,16 @@ class ProcessWatcher:
         return events
 
     def _is_end_known(self, pid: int, now: float) -> bool:
-        """Whether it is known how this one ended, or will not be: its parent, which may just have heard it
-        from the kernel, has until the next look to tell."""
+        """Return True if it is known how this process ended, or if it will never be.
+
+        Its parent, which the kernel may have informed just now, has until the next look to write down the status.
+        """
         if self.exit_watcher.exit_status(pid) is not None or self._reported_status(pid) is not None:
             return True
         return pid not in self.boxes or self._end_unknown_since.setdefault(pid, now) < now
 
     def _reported_status(self, pid: int) -> int | None:
-        """How it ended by its parent's word, as waitpid(2) gives it; None where that said nothing."""
+        """Return the exit status that its parent wrote down, as waitpid(2) gives it; None if there is none."""
         try:
             code = int((self.folder / f"{pid}{ENDED}").read_text())
         except (OSError, ValueError):
@@ -127,7 +137,10 @@ class ProcessWatcher:
         return -code if code < 0 else code << 8
 
     def _make_exit(self, pid: int, worker: int, now: float) -> ProcessExited:
-        """The end of one that somebody else started; of one that is no member not what killed it."""
+        """Return the end of a process that another launcher started.
+
+        Which signal killed it is reported for members only: a helper process is often killed on purpose.
+        """
         status = self.exit_watcher.exit_status(pid)
         status = self._reported_status(pid) if status is None else status
         if status is None:
@@ -143,7 +156,7 @@ class ProcessWatcher:
         return box is not None and box.has_declared
 
     def has_changed(self) -> bool:
-        """Whether somebody came or is in another phase since this was asked last; costs next to nothing."""
+        """Return True if a box appeared or a member changed its phase since the last call. Cheap enough for 20 Hz."""
         states = [box.state for pid, box in self.boxes.items() if pid not in self.exited_pids]
         try:
             files = len(os.listdir(self.folder))  # noqa: PTH208 - asked all the time
@@ -153,7 +166,7 @@ class ProcessWatcher:
         return previous_glance != self._last_glance
 
     def sample_last_state(self, pid: int, now: float) -> list[Event]:
-        """The last words of a worker that has ended: its box outlives it."""
+        """Return the last sample of a worker that has ended: its black box outlives it."""
         if pid not in self.boxes:
             self._open_box(self.folder / f"{pid}.box")
         has_box = pid in self.boxes or str(pid) in self._unreadable
@@ -189,7 +202,7 @@ class ProcessWatcher:
         )
 
     def _read_box(self, pid: int, box: OpenBox) -> BoxReading | None:
-        """One look; a box that was cut is let go, and its owner seen from outside alone."""
+        """Read a box. A truncated one is given up; from then on its owner is seen from outside only."""
         try:
             return box.read_snapshot()
         except ValueError as error:
@@ -200,8 +213,11 @@ class ProcessWatcher:
     def _unanswered_connections(
         self, pid: int, box: BoxReading | None, now: float
     ) -> tuple[Silence, ...]:
-        """Asked only while the member has been inside init or one operation for a while, or before its
-        first step: JAX connects to the others only there."""
+        """Return connections of this process that get no answer.
+
+        The kernel is asked only while a member has been inside init or one operation for a while, or before its first
+        step: JAX connects to the others only there.
+        """
         since = now if box is None else box.op.since if box.op is not None else now
         if box is not None and box.phase in (Phase.JOINING, Phase.JOINED) and not box.step:
             since = min(since, box.phase_since)
@@ -249,7 +265,7 @@ class ProcessWatcher:
             self.exit_watcher.follow_process(box.pid)
 
     def _find_candidates(self) -> None:
-        """Python children of the workers that have not declared themselves."""
+        """Note the Python children of the workers that have no black box yet."""
         for pid, worker in self.workers.items():
             if pid in self.exited_pids:
                 continue
@@ -270,5 +286,5 @@ def _may_be_member(pid: int) -> bool:
 
 
 def _is_before_init(box: BoxReading | None) -> bool:
-    """Whether the framework is imported, and its init not begun: somebody may wait for that."""
+    """Return True if the framework is imported and its init has not begun: others may wait for this process."""
     return box is not None and box.phase == Phase.IMPORTED

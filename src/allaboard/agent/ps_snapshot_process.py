@@ -1,4 +1,4 @@
-"""The process that keeps the servers' variables in memory: started, listened to, and again when it ends."""
+"""Starts the process that keeps snapshots of the servers' variables in memory, and restarts it when it ends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from allaboard.protocol.events import Event, SnapshotTaken
 from allaboard.report.servers import format_bytes
 
 SNAPSHOT_PROCESS_NUMBER = -2
-"""What the reaper calls it."""
+"""Number of this process in the reaper's messages; workers count from 0."""
 MAX_STARTS = 3
-"""How often it is started at most."""
+"""Largest number of starts."""
 
 
 class SnapshotProcess:
-    """``events`` collects the snapshots that were taken, until they are taken in; ``wake`` is called then.
-    Those of a host that keeps the values too are no events: no session restores them."""
+    """The agent's side of the snapshot process; ``wake`` is called when a snapshot was taken.
+
+    Snapshots of a host that only keeps a second copy are no events: no session restores from them.
+    """
 
     def __init__(
         self,
@@ -46,10 +48,11 @@ class SnapshotProcess:
         self._has_announced = False
         self._is_second_keeper = False
         self.events: list[Event] = []
-        workers.aside[SNAPSHOT_PROCESS_NUMBER] = self._on_reaper_message
+        """Snapshots that were taken, until the loop takes them."""
+        workers.add_helper(SNAPSHOT_PROCESS_NUMBER, self._on_reaper_message)
 
     def start_if_due(self, view: JobView) -> None:
-        """Starts it once the chief trains, where that is ours; or who keeps them besides."""
+        """Start it once the chief trains, if the chief or the second copy is on this host."""
         if (
             not self._launch.plan.snapshot
             or self._process is not None
@@ -63,7 +66,7 @@ class SnapshotProcess:
             self._start_process()
 
     def close(self) -> None:
-        """Listens no more; the reaper ends it with all the others."""
+        """Close its pipes; the reaper ends the process together with the workers."""
         if self._process is not None:
             loop = asyncio.get_running_loop()
             for fd in (self._process.out, self._process.err):
@@ -75,7 +78,7 @@ class SnapshotProcess:
         self._starts += 1
         plan = self._launch.plan
         script = str(Path(serving.__file__).with_name("ps_snapshotter.py"))
-        # It is no member, and needs no GPU.
+        # The process is no member (no black box), and must not take GPU memory from the workers.
         environment = dict(self._launch.environments[-1], ALLABOARD_BOX="", CUDA_VISIBLE_DEVICES="")
         command = [plan.command[0], script, str(self._launch.boxes), f"{plan.snapshot:g}"]
         self._process = self._launch.aside(SNAPSHOT_PROCESS_NUMBER, command, environment)
@@ -91,12 +94,8 @@ class SnapshotProcess:
         if "spawned" in message or self._process is None:
             return
         self.close()
-        sequel = (
-            "it is started again" if self._starts < MAX_STARTS else "no further snapshot is taken"
-        )
-        self._announcer.write_line(
-            f"the process that keeps the snapshots has ended ({self._log}); {sequel}"
-        )
+        sequel = "restarting it" if self._starts < MAX_STARTS else "no more snapshots are taken"
+        self._announcer.write_line(f"the snapshot process has ended (log: {self._log}); {sequel}")
 
     def _read_pipe(self, fd: int, handle_bytes: Callable[[bytes], None]) -> None:
         try:
@@ -113,14 +112,14 @@ class SnapshotProcess:
             with self._log.open("ab") as file:
                 file.write(data)
         except OSError:
-            pass  # a disk that is full is told by the workers' logs
+            pass  # the workers' logs report a full disk already
 
     def _take_lines(self, data: bytes) -> None:
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             try:
                 self._take_message(msgspec.json.decode(line))
-            except msgspec.MsgspecError:  # something that it imports prints too
+            except msgspec.MsgspecError:  # a library that it imports printed a line
                 self._append_log(line + b"\n")
 
     def _take_message(self, message: dict[str, Any]) -> None:

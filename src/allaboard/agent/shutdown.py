@@ -1,4 +1,4 @@
-"""How a job is ended: by the user's signal, or because the coordinator says so."""
+"""Ends the job: on the user's signal, or by order of the coordinator."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from allaboard.facts.signal_name import signal_name
 
 WriteLine = Callable[[str], None]
 SIGNAL_DEBOUNCE_S = 0.1
-"""Seconds in which a second signal is still the first: nobody types so fast."""
+"""Seconds within which a second signal counts as the first one: nobody types that fast."""
 
 
 class Shutdown:
-    """Signals first, SIGKILL after the grace (s), at once when the user asks a second time."""
+    """Sends a signal first and SIGKILL after ``grace`` seconds; SIGKILL at once if the user asks a second time."""
 
     def __init__(self, workers: WorkerProcesses, grace: float, write_line: WriteLine) -> None:
         self._workers = workers
@@ -29,20 +29,25 @@ class Shutdown:
 
     @property
     def has_begun(self) -> bool:
+        """True once the workers are being ended."""
         return self._task is not None
 
     def install_signal_handlers(
         self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[int], None]
     ) -> None:
-        """SIGINT, SIGTERM and SIGHUP end the job and are told to ``interrupted``; SIGUSR1 and
-        SIGUSR2 are the user's own and only passed on; SIGTSTP (Ctrl-Z) stops the workers, too."""
+        """Handle the user's signals in this loop.
+
+        SIGINT, SIGTERM and SIGHUP end the job; ``on_interrupt`` is called with their number. SIGUSR1 and SIGUSR2 are
+        the user's own and only passed on. SIGTSTP (Ctrl-Z) stops the workers, too.
+        """
 
         def end(number: int) -> None:
             on_interrupt(number)
             self.handle_interrupt(number)
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup asks us to ignore SIGHUP
+            # nohup(1) starts us with SIGHUP ignored: keep it so.
+            if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, end, number)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._forward_signal, number)
@@ -50,18 +55,24 @@ class Shutdown:
             loop.add_signal_handler(signal.SIGTSTP, self._suspend_job)
 
     def _forward_signal(self, number: int) -> None:
-        self._write_line(f"{signal_name(number)}: passed on")
+        self._write_line(f"{signal_name(number)} passed to the workers")
         self._workers.signal_workers(number, False)
 
     def _suspend_job(self) -> None:
-        """Stops all workers, and this process; and lets them go on when it goes on (fg, bg)."""
+        """Stop all workers and this process; continue the workers when this process continues (fg, bg).
+
+        The second line returns only after SIGCONT, so the third one wakes the workers.
+        """
         self._workers.signal_workers(signal.SIGSTOP, True)
         os.kill(os.getpid(), signal.SIGSTOP)
         self._workers.signal_workers(signal.SIGCONT, True)
 
     def handle_interrupt(self, number: int) -> None:
-        """The user's signal is passed on; at the second one everything ends at once. That a terminal closes
-        is told by its shell and by the kernel; timeout(1) tells its child, and then the child's group."""
+        """Pass the user's signal to the workers; at the second one, kill everything.
+
+        One request may arrive twice: both the shell and the kernel send SIGHUP when a terminal closes, and timeout(1)
+        signals its child and then the child's process group.
+        """
         now = time.monotonic()
         if self._signal_count and (
             number == signal.SIGHUP or now - self._last_signal_at < SIGNAL_DEBOUNCE_S
@@ -71,21 +82,34 @@ class Shutdown:
         self._signal_count += 1
         name = signal_name(number)
         if self._workers.all_exited:
-            self._write_line(f"{name}: ending")
+            self._write_line(f"{name}: finishing")
             return
         if self._signal_count > 1:
-            self._write_line(f"{name} again: ending everything now")
+            self._write_line(f"{name} again: killing all workers now")
             self._workers.end_all(0.0)
             return
-        self._write_line(f"{name}: passed on; ending in {self.grace:g} s, again: at once")
+        is_ctrl_c = number == signal.SIGINT
+        again = "press Ctrl-C again" if is_ctrl_c else f"send {name} again"
+        self._write_line(
+            f"{'Ctrl-C' if is_ctrl_c else name} passed to the workers. "
+            f"They have {self.grace:g} s to exit; {again} to kill them now"
+        )
         if not self.has_begun:
             self.begin_shutdown(0.0, number, group=number == signal.SIGINT)
 
     def begin_shutdown(self, delay_s: float, number: int, group: bool) -> None:
-        """The signal after ``patience`` s, SIGKILL after the grace, to all that is left."""
+        """Send the signal after ``delay_s`` seconds, and SIGKILL after the grace to all that is left.
+
+        ``group``: to the whole process group of each worker, as a terminal does.
+        """
         self._task = asyncio.ensure_future(self._run_shutdown(delay_s, number, group))
 
+    def shorten_grace(self, seconds: float) -> None:
+        """Wait no longer than ``seconds`` before SIGKILL."""
+        self.grace = min(self.grace, seconds)
+
     def cancel(self) -> None:
+        """Send no further signal."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,4 +1,4 @@
-"""What is left of a job that did not come to its end: the servers' newest values, as a checkpoint on disk."""
+"""Copies the servers' newest values to a checkpoint on disk when a job did not complete."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 NEWEST_SNAPSHOT_FILE = "snapshot.json"
-"""Where `serving.snapshots` tells its newest one."""
+"""File in which `serving.ps_snapshotter` names its newest snapshot."""
 CHECKPOINT_STATE_FILE = "checkpoint"
-"""The file by which TensorFlow finds the newest checkpoint of a folder; tf.train.CheckpointState as text."""
+"""File by which TensorFlow finds the newest checkpoint of a folder: tf.train.CheckpointState as text."""
 MAX_COPY_ATTEMPTS = 3
-"""A snapshot may be replaced by a newer one while it is copied."""
+"""Attempts to copy: a newer snapshot may replace the one that is being copied."""
 
 
 class ExportedSnapshot(NamedTuple):
-    """A folder that `checkpoint_dir` of MonitoredTrainingSession takes, and the global step in it."""
+    """A checkpoint on disk."""
 
     folder: Path
+    """Folder for the argument `checkpoint_dir` of MonitoredTrainingSession."""
     step: int
+    """Global step of the values."""
 
 
 def export_snapshot(memory_folder: Path, folder: Path) -> ExportedSnapshot | None:
-    """Copies the newest snapshot in ``memory`` to ``folder``, which is there whole or not at all; None where
-    none was taken. Raises OSError where there is no room for it."""
+    """Copy the newest snapshot in ``memory_folder`` to ``folder``; return None if there is no snapshot.
+
+    ``folder`` appears complete or not at all. Raises OSError if the disk has no room for it.
+    """
     for attempt in range(MAX_COPY_ATTEMPTS):
         try:
             newest = json.loads((memory_folder / NEWEST_SNAPSHOT_FILE).read_text())

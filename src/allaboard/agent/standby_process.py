@@ -1,4 +1,4 @@
-"""The process that waits to take the place of a task that ends: started, handed over, followed by another."""
+"""Keeps a process ready, with its imports done, that takes the place of a task that ends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from allaboard.policy.restart.restart_policy import RestartPolicy
 from allaboard.policy.restart.standby_start import is_standby_due
 
 STANDBY_PROCESS_NUMBER = -1
-"""What the reaper calls it."""
+"""Number of this process in the reaper's messages; workers count from 0."""
 MAX_STARTUP_S = 60.0
-"""Seconds from its start in which it is waited for."""
+"""Seconds from its start after which nobody waits for it any more."""
 
 
 class StandbyProcess:
-    """``waiting``: whether a process of it lives that nobody has taken."""
+    """Starts a standby process when one may be needed, hands it over to a task, and starts the next one."""
 
     def __init__(self, launch: Launch, workers: WorkerProcesses, policy: RestartPolicy) -> None:
         self._launch = launch
@@ -34,21 +34,22 @@ class StandbyProcess:
         self._start_count = 0
         self._promised_to = -1
         self._started_at = 0.0
-        workers.aside[STANDBY_PROCESS_NUMBER] = self._on_reaper_message
+        workers.add_helper(STANDBY_PROCESS_NUMBER, self._on_reaper_message)
 
     @property
     def is_waiting(self) -> bool:
+        """True while a standby process lives that no task has taken."""
         return self._process is not None
 
     def start_if_due(self, view: JobView, restarts_before: int) -> None:
-        """Starts one where it is time for it; ``used`` starts were made again before."""
+        """Start a standby process if it is time for one; ``restarts_before`` restarts were used up already."""
         if not self._launch.plan.standby or self.is_waiting:
             return
         if is_standby_due(view, self._policy, restarts_before, self._taken_at, self._failures):
             self._start_process(view.now)
 
     def is_worth_waiting_for(self, index: int, now: float) -> bool:
-        """Whether to wait for it: it imports yet, and who starts anew would import beside it."""
+        """Return True if a task should wait for it: a new process would have to do the same imports beside it."""
         if (
             not self.is_waiting
             or self._promised_to not in (-1, index)
@@ -59,7 +60,7 @@ class StandbyProcess:
         return True
 
     def hand_over(self, index: int, now: float) -> Worker | None:
-        """It becomes this worker, with the addresses that it had; None where nobody is ready yet."""
+        """Turn it into this worker, with the addresses that the worker had; return None if it is not ready yet."""
         process, pid = self._process, self._pid
         self._taken_at = now
         if process is None or not pid or self._promised_to not in (-1, index):
@@ -73,7 +74,7 @@ class StandbyProcess:
         }
         try:
             fd = os.open(self._fifo_path, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # it does not listen yet: it imports
+        except OSError:  # ENXIO: nobody reads the pipe yet, it still imports
             return None
         os.set_blocking(fd, True)
         with os.fdopen(fd, "wb") as file:
@@ -86,7 +87,7 @@ class StandbyProcess:
         return worker
 
     def close(self) -> None:
-        """Lets go of the pipes of one that was not needed; the reaper ends it with all the others."""
+        """Close the pipes of a process that was not needed; the reaper ends it together with the workers."""
         if self._process is not None:
             os.close(self._process.out)
             os.close(self._process.err)
@@ -107,7 +108,7 @@ class StandbyProcess:
         environment = dict(self._launch.environments[-1])
         try:
             os.mkfifo(self._fifo_path, 0o600)
-        except OSError:  # no room in memory: whoever ends is started as at the beginning
+        except OSError:  # no room in /dev/shm: a task that ends is started in the ordinary way
             self._failures += 1
             return
         command = [plan.command[0], standby_script, self._fifo_path, script]

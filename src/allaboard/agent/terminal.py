@@ -1,9 +1,9 @@
-"""Logs: every worker's lines with its rank in front, and whole in one file a rank.
+"""Writes the workers' output: to the terminal with the rank in front of each line, and unchanged to one file per rank.
 
-Bytes are kept as they come in the files. For the terminal they are split into lines (or pieces of
-``PIECE`` bytes), and a thread of its own writes them: a terminal that stands still (Ctrl-S, a slow
-pager) stops neither the agent nor the workers. What it cannot take is counted, and is in the file; where
-there is no file (a full disk), the worker waits, as it would for a terminal of its own.
+For the terminal the bytes are split into lines (or pieces of `MAX_LINE_PIECE_BYTES`), and a thread of its own writes
+them: a terminal that does not read (Ctrl-S, a slow pager) stops neither the agent nor the workers. Lines that it cannot
+take are counted, and are in the file. If there is no file (a full disk), the worker waits, as it would for a terminal of
+its own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 MAX_LINE_PIECE_BYTES = 8192
-"""Bytes of a line that has no end yet before the terminal shows them."""
+"""Bytes of an unfinished line after which the terminal shows them."""
 MAX_UNFINISHED_LINE_BYTES = 1 << 20
-"""Bytes of such a line before they go into the file: until then the worker's other stream cannot come
+"""Bytes of an unfinished line after which they go into the file. Until then the worker's other stream cannot come
 between."""
 MAX_QUEUED_LINES = 20_000
-"""Lines that wait for the terminal before further ones are only counted."""
+"""Lines that may wait for the terminal; further ones are only counted."""
 RANK_COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
 _CONTROL = re.compile(
     rb"\x1b\[[0-9;?]*[A-LN-Za-ln-z]|\x1b[^\[]|[\x00-\x08\x0b-\x0c\x0e-\x1a\x1c-\x1f]"
@@ -33,11 +33,14 @@ _CONTROL = re.compile(
 
 
 _READER_GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
-"""Nobody will read what is written there, now or later; a full disk may have room again."""
+"""Errors after which nobody will ever read that stream again; ENOSPC is not among them, since a disk may get room."""
 
 
 class Terminal:
-    """The only writer of stdout and stderr; ``status`` keeps one line at the bottom."""
+    """The only writer of stdout and stderr. `show_status` keeps one line at the bottom.
+
+    Only its thread touches the streams, so that no lock is needed and no write blocks the loop.
+    """
 
     def __init__(self) -> None:
         self.is_tty = sys.stderr.isatty()
@@ -52,32 +55,34 @@ class Terminal:
 
     @property
     def is_backlogged(self) -> bool:
-        """Whether it is far behind."""
+        """True if so many lines wait that further ones are dropped."""
         return self._queue.qsize() > MAX_QUEUED_LINES
 
     def write_worker_line(self, fd: int, text: bytes, is_in_file: bool) -> None:
-        """Queues one line for 1 (stdout) or 2 (stderr); one that is ``kept`` in a file may be left
-        out where the terminal is far behind."""
+        """Queue one line for ``fd`` 1 (stdout) or 2 (stderr).
+
+        A line that ``is_in_file`` is left out if the terminal is far behind.
+        """
         if is_in_file and self.is_backlogged:
             self._dropped_lines += 1
             return
         self._queue.put((fd, text))
 
     def write_line(self, text: str) -> None:
-        """A line of allaboard's own, on stderr."""
+        """Queue a line of allaboard's own for stderr."""
         self._queue.put((2, text.encode(errors="replace") + b"\n"))
 
     def show_status(self, text: str) -> None:
-        """Replaces the bottom line; "" takes it away. Nothing happens where there is no terminal."""
+        """Replace the bottom line; "" removes it. Does nothing if stderr is no terminal."""
         if self.is_tty:
             self._queue.put((0, text.encode(errors="replace")))
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Writes what is queued, for at most ``patience`` s."""
+        """Write what is queued, for at most ``timeout_s`` seconds."""
         self.show_status("")
         if self._dropped_lines:
             self.write_line(
-                f"allaboard: {self._dropped_lines} lines were not shown here; the log files have them"
+                f"allaboard: {self._dropped_lines} lines were not shown here; they are in the log files"
             )
         self._queue.put(None)
         self._thread.join(timeout_s)
@@ -109,7 +114,9 @@ class Terminal:
         while data:
             try:
                 data = data[os.write(fd, data) :]
-            except BlockingIOError:  # somebody who shares it does not want to wait (ssh, rsync)
+            except (
+                BlockingIOError
+            ):  # a program that shares the stream made it non-blocking (ssh, rsync)
                 select.select([], [fd], [])
             except OSError as error:
                 if error.errno in _READER_GONE:  # a closed pipe: `allaboard run … | head`
@@ -123,16 +130,26 @@ _TRAILING_DUMP = re.compile(
     rb"|frame #\d+: |Exception raised from .{1,300} \(most recent call first\):"
     rb"|(?:Current thread|Thread) 0x[0-9a-f]+ |File \"[^\"]+\", line \d+ in |Extension modules: )"
 )
-"""What absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
+"""Lines that absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
 _ABORTED = b"Fatal Python error: Aborted"
 _TERMINATE_REASON = "what(): "
-"""faulthandler says no more than that it aborted; std::terminate() has said why before."""
+"""Prefix of the reason that std::terminate() prints before faulthandler, which prints only that it aborted."""
 
 
 class WorkerLog:
-    """One worker's two streams: into its file, and by the line to the terminal."""
+    """Writes one worker's two streams into its file, and line by line to the terminal.
 
-    def __init__(self, label: str, colour: int, path: Path, terminal: Terminal) -> None:
+    ``on_trouble`` is called with a sentence when the file cannot be written any more.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        colour: int,
+        path: Path,
+        terminal: Terminal,
+        on_trouble: Callable[[str], None],
+    ) -> None:
         self._terminal = terminal
         prefix = f"[{label}] "
         if terminal.uses_colour:
@@ -142,7 +159,7 @@ class WorkerLog:
         self._unwritten = {1: b"", 2: b""}
         self.last_line = ""
         self._file: int | None = None
-        self.trouble: Callable[[str], None] = lambda _: None
+        self._on_trouble = on_trouble
         try:
             flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o600)
@@ -150,7 +167,7 @@ class WorkerLog:
             self._give_up_file(error)
 
     def write_output(self, fd: int, data: bytes) -> None:
-        """Takes what the worker wrote to ``fd``; b"" ends the stream."""
+        """Take what the worker wrote to ``fd`` (1 or 2); b"" ends the stream."""
         self._write_to_file(fd, data)
         whole, newline, partial = (self._partial[fd] + data).rpartition(b"\n")
         for line in whole.split(b"\n") if newline else ():
@@ -161,7 +178,10 @@ class WorkerLog:
         self._partial[fd] = partial
 
     def _write_to_file(self, fd: int, data: bytes) -> None:
-        """Into the file by the line, or by the state of a progress bar."""
+        """Append to the file by whole lines, or by whole states of a progress bar (\\r).
+
+        Two streams share the file: cut elsewhere, their lines would mix.
+        """
         pending = self._unwritten[fd] + data
         cut = max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1
         if not data or len(pending) - cut >= MAX_UNFINISHED_LINE_BYTES:
@@ -170,12 +190,12 @@ class WorkerLog:
         self._unwritten[fd] = pending[cut:]
 
     def write_marker(self, text: str) -> None:
-        """A line of allaboard's own in the file, between what two rounds wrote."""
+        """Write a line of allaboard's own into the file, between the output of two rounds."""
         self._append(text.encode(errors="replace") + b"\n")
 
     @property
     def is_file_open(self) -> bool:
-        """Whether the file still takes what comes."""
+        """True while the file takes output."""
         return self._file is not None
 
     def close(self) -> None:
@@ -183,7 +203,7 @@ class WorkerLog:
         if file is not None:
             with contextlib.suppress(
                 OSError
-            ):  # NFS tells only now of a quota; the number is free even so
+            ):  # NFS reports a full quota only now; the descriptor is free even so
                 os.close(file)
 
     def _show_line(self, fd: int, line: bytes) -> None:
@@ -203,4 +223,4 @@ class WorkerLog:
 
     def _give_up_file(self, error: OSError) -> None:
         self.close()
-        self.trouble(f"{error.strerror}: logs are from now on only shown here")
+        self._on_trouble(f"{error.strerror}: from now on, logs are shown here only")

@@ -1,6 +1,7 @@
-"""Who exchanges how much with whom: the connections of this host's processes, told apart by task where the
-job has parameter servers, by host in other jobs on several. It asks the kernel in a thread of its own:
-nothing waits for it.
+"""Samples how much the processes of this host exchange with others.
+
+Connections are grouped by task if the job has parameter servers, by host in other jobs on several hosts. The kernel is
+asked in a thread: with many sockets the answer takes a while, and nothing has to wait for it.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from allaboard.hosts.tcp_info import tcp_flows as flows_of
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, TrafficSampled
 
 SAMPLE_INTERVAL_S = 1.0
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 MAX_FAILURES_IN_A_ROW = 10
-"""Looks in a row that must have failed before no more are taken."""
+"""Samples in a row that must fail before sampling stops."""
 
 
 class TrafficSampler:
-    """``trouble`` says why nothing is measured."""
+    """Samples the connections of all members of this host; ``now`` returns CLOCK_MONOTONIC in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -32,9 +33,13 @@ class TrafficSampler:
         self._next_at = 0.0
         self._failures = 0
         self.sampling_error = ""
+        """Why nothing is measured any more; "" while it is."""
 
     def collect_samples(self, now: float, events: Iterable[Event]) -> list[Event]:
-        """What the last look saw; begins the next one when it is due. ``events`` tell who is who."""
+        """Return the newest sample once, and begin the next one when it is due.
+
+        ``events`` tell which process is which member.
+        """
         for event in events:
             if isinstance(event, ProcessExited):
                 self._declared.pop(event.pid, None)
@@ -53,8 +58,8 @@ class TrafficSampler:
     def _sample(self, declared: dict[int, Declared]) -> None:
         try:
             flows = flows_of(declared)
-        except Exception as error:  # of the kernel: the job goes on unmeasured
-            self._failures += 1  # a dump of sockets is broken off where many come and go
+        except Exception as error:  # whatever the kernel answers: the job goes on, unmeasured
+            self._failures += 1  # the kernel breaks a dump of sockets off while many come and go
             if self._failures >= MAX_FAILURES_IN_A_ROW:
                 self.sampling_error = f"connections are not measured: {error!r}"
             return
@@ -67,7 +72,7 @@ class TrafficSampler:
         ]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:
-        """Numeric address of each task -> its name."""
+        """Return the name of each task by its numeric address."""
         return {self._numeric_address(address): task for task, address in cluster.items()}
 
     def _numeric_address(self, address: str) -> str:
@@ -93,15 +98,17 @@ def group_flows(
     declared: Mapping[int, Declared],
     addresses: Mapping[int, Mapping[str, str]],
 ) -> dict[int, tuple[Flows, ...]]:
-    """The flows of each process, by task or by host. Of a server that nobody is connected to any more that
-    is told, too: else it were in use for ever."""
+    """Return the flows of each process, by task or by host.
+
+    A server to which nobody is connected any more gets an empty entry: otherwise its last sample would count for ever.
+    """
     server_jobs = {pid: one for pid, one in declared.items() if has_parameter_servers(one.cluster)}
     grouped = group_by_task({p: flows.get(p, ()) for p in server_jobs}, server_jobs, addresses)
     return grouped | group_by_host({p: f for p, f in flows.items() if p not in server_jobs})
 
 
 def group_by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:
-    """The flows of each process by the address of the host at their other end, this one left out."""
+    """Return the flows of each process by the address of the remote host; flows within this host are left out."""
     grouped = {}
     for pid, process_flows in flows.items():
         groups: dict[str, list[Flow]] = defaultdict(list)
@@ -126,9 +133,11 @@ def group_by_task(
     declared: Mapping[int, Declared],
     addresses: Mapping[int, Mapping[str, str]],
 ) -> dict[int, tuple[Flows, ...]]:
-    """The flows of each process by the task at their other end. Who opened a connection is known by the
-    listed address that it goes to; who was called knows the caller by the socket at the other end on this
-    host, else by the host that it calls from, where one task alone is listed there."""
+    """Return the flows of each process by the task at their other end.
+
+    The side that opened a connection knows its peer by the listed address. The called side knows it by the socket at the
+    other end if that is on this host, else by the remote host if only one task is listed there.
+    """
     callers = {
         flow.local: task_name(declared[pid])
         for pid, process_flows in flows.items()

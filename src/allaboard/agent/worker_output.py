@@ -1,29 +1,33 @@
-"""The workers' output: from their pipes to their files and the terminal."""
+"""Reads the workers' pipes and writes their output to files and to the terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from allaboard.agent.terminal import Terminal, WorkerLog
 from allaboard.launch.local_workers import Worker
 
 BACKPRESSURE_PAUSE_S = 0.05
-"""Seconds that a worker's output waits where neither file nor terminal takes it."""
+"""Seconds that a worker's pipe is left unread while neither file nor terminal takes its output."""
 READ_BYTES = 1 << 16
 
 
 class WorkerOutput:
-    """Two pipes a worker; ``logs`` by worker. ``tasks``: job and index of each, in a job with roles;
-    ``rank``: that of the first where it is a member of a job on several hosts."""
+    """Reads two pipes per worker.
+
+    ``on_trouble`` is called with a sentence when a log file fails. ``tasks``: job and index of each worker in a job with
+    roles, else empty. ``rank``: rank of the first worker.
+    """
 
     def __init__(
         self,
         workers: list[Worker],
         folder: Path,
         terminal: Terminal,
+        on_trouble: Callable[[str], None],
         tasks: Sequence[tuple[str, int]] = (),
         rank: int = 0,
     ) -> None:
@@ -37,21 +41,23 @@ class WorkerOutput:
                 folder
                 / f"{'-'.join(map(str, tasks[w.index])) if tasks else f'worker-{w.index}'}.log",
                 terminal,
+                on_trouble,
             )
             for w in workers
         ]
 
     def write_marker(self, text: str) -> None:
-        """A line of allaboard's own in every log file."""
+        """Write a line of allaboard's own into every log file."""
         for log in self.logs:
             log.write_marker(text)
 
     def start_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read the pipes of all workers in this loop."""
         for worker in self._workers:
             self._listen_to(loop, worker)
 
     def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-        """Another process writes for this worker now."""
+        """Read the pipes of the process that was started in place of this worker."""
         self._workers[worker.index] = worker
         self.logs[worker.index].write_marker("--- allaboard: started again ---")
         self._listen_to(loop, worker)
@@ -63,7 +69,10 @@ class WorkerOutput:
             loop.add_reader(fd, self._read_pipe, loop, self.logs[worker.index], stream, fd)
 
     def read_last_line(self, index: int) -> str:
-        """The last line of a worker that has ended, what it left in its pipes included."""
+        """Return the last line of a worker that has ended, including what it left in its pipes.
+
+        Bounded, since a child that it left behind may go on writing.
+        """
         worker = self._workers[index]
         for stream, fd in ((1, worker.out), (2, worker.err)):
             for _ in range(
@@ -71,7 +80,7 @@ class WorkerOutput:
             ):  # a child that it left behind may go on writing
                 try:
                     data = os.read(fd, READ_BYTES)
-                except OSError:  # nothing there now, or closed already
+                except OSError:  # nothing there now (EAGAIN), or closed already
                     break
                 if not data:
                     break
@@ -79,13 +88,14 @@ class WorkerOutput:
         return self.logs[index].last_line
 
     async def drain_pipes(self, timeout_s: float) -> None:
-        """Reads the last lines, for at most ``patience`` s: something that was left behind may hold
-        a pipe open."""
+        """Read the last lines, for at most ``timeout_s`` seconds: a process that was left behind may hold a pipe open."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while self._open_fds and loop.time() < deadline:
             await asyncio.sleep(0.02)
-        for fd in tuple(self._open_fds):  # what holds it may write on, to nobody
+        for fd in tuple(
+            self._open_fds
+        ):  # a process that still holds it gets SIGPIPE or EPIPE when it writes
             loop.remove_reader(fd)
             self._open_fds.discard(fd)
             os.close(fd)
@@ -98,6 +108,7 @@ class WorkerOutput:
         self, loop: asyncio.AbstractEventLoop, log: WorkerLog, stream: int, fd: int
     ) -> None:
         if self._terminal.is_backlogged and not log.is_file_open:
+            # Backpressure: with its pipe unread the worker blocks, as it would on a slow terminal of its own.
             loop.remove_reader(fd)
             loop.call_later(
                 BACKPRESSURE_PAUSE_S, loop.add_reader, fd, self._read_pipe, loop, log, stream, fd

@@ -1,4 +1,4 @@
-"""The workers as the reaper tells of them: started, could not be started, ended and how."""
+"""Tracks the workers by the reaper's messages: started, failed to start, ended and how."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ WriteLine = Callable[[str], None]
 class WorkerProcesses:
     """The agent's end of the reaper's socket.
 
-    ``all_ended`` is set when nothing is left of them and below them, after `end`, but what is in ``left``.
-    ``events`` collects what happened since it was last taken; ``wake`` is called when there is
-    something new; ``started`` is told every worker and its pid.
+    The reaper is the parent of all workers, so only it gets their exit statuses; it also ends what they leave behind.
+    ``wake`` is called when there is an event; ``on_started`` is called with the number and the pid of every worker.
     """
 
     def __init__(
@@ -45,70 +44,81 @@ class WorkerProcesses:
         self._ended: set[int] = set()
         self._oom_kills = oom.OomKills()
         self._adopted: dict[int, int] = {}
-        self.aside: dict[int, Callable[[dict[str, Any]], None]] = {}
+        self._helpers: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.events: list[Event] = []
+        """What happened, until the loop takes it."""
         self.failed_to_start = False
         self.left_running: list[int] = []
+        """Pids of detached processes that were spared at the end."""
         self.all_ended = asyncio.Event()
+        """Set after `end_all` when no process is left but those in ``left_running``."""
 
     @property
     def all_exited(self) -> bool:
-        """Whether every worker has ended."""
+        """True if every worker has ended."""
         return len(self._ended) == len(self._output.logs)
 
+    def add_helper(self, number: int, handle: Callable[[dict[str, Any]], None]) -> None:
+        """Pass the reaper's messages about this process, which is no worker (``number`` < 0), to ``handle``."""
+        self._helpers[number] = handle
+
     def start_listening(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read the reaper's messages in this loop."""
         self._reaper.setblocking(False)
         loop.add_reader(self._reaper, self._on_readable)
 
     def stop_listening(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Listens no more: the reaper's next words are of another round."""
+        """Stop reading: the reaper's next messages belong to the next round."""
         loop.remove_reader(self._reaper)
 
     def expect_restart(self, worker: int) -> None:
-        """It will be started again: while it is not there, the job is not over."""
+        """Note that this worker will be started again: meanwhile the job is not over."""
         self._ended.discard(worker)
 
     def give_up(self, worker: int) -> None:
-        """It will not be started again."""
+        """Note that this worker will not be started again."""
         self._ended.add(worker)
 
     def adopt_process(self, worker: int, pid: int, adopted_at: float) -> None:
-        """A process that the reaper knows by another number is this worker from now on."""
+        """Make a process that the reaper knows by another number this worker from now on."""
         self._adopted[pid] = worker
         self._on_spawned(worker, pid, adopted_at)
         self._wake()
 
     def kill_process(self, pid: int) -> None:
-        """Ends this one at once."""
+        """Kill this process with SIGKILL."""
         self.send_to_reaper(
             {"do": "signal", "pid": pid, "signal": int(signal.SIGKILL), "group": False}
         )
 
     def signal_workers(self, number: int, group: bool) -> None:
-        """To every worker, or to its whole process group, as a terminal does."""
+        """Send a signal to every worker or, with ``group``, to its whole process group, as a terminal does."""
         for pid in self._pids.values():
             self.send_to_reaper({"do": "signal", "pid": pid, "signal": int(number), "group": group})
 
     def end_all(self, grace: float, keep_sessions: bool = False) -> None:
-        """SIGTERM to all that is left of them and below them, SIGKILL after ``grace`` s; but, with ``spare``,
-        to what has a session of its own."""
+        """Send SIGTERM to all workers and all below them, and SIGKILL after ``grace`` seconds.
+
+        ``keep_sessions``: spare processes that have a session of their own.
+        """
         self.send_to_reaper({"do": "end", "grace": grace, "spare": keep_sessions})
 
     def send_to_reaper(self, message: dict[str, object]) -> None:
+        """Send one request; the socket is SOCK_SEQPACKET, so a message arrives whole or not at all."""
         try:
             self._reaper.send(json.dumps(message).encode())
         except OSError:
             pass  # the reaper is gone, and the workers with it
 
     def watch_oom_counters(self) -> None:
-        """Notes in which control group each worker is now."""
+        """Note in which control group each worker is now: a worker may be moved to another one."""
         for worker, pid in self._pids.items():
             self._oom_kills.watch_group(
                 worker, oom.oom_counter_file(pid) if worker not in self._ended else None
             )
 
     def was_oom_killed(self, worker: int) -> bool:
-        """Whether the kernel has killed one more in a control group of this worker for want of memory."""
+        """Return True if the kernel has killed another process in this worker's control group because memory ran out."""
         return self._oom_kills.claim_kill(worker)
 
     def _on_readable(self) -> None:
@@ -136,8 +146,8 @@ class WorkerProcesses:
         if number < 0 and message.get("pid") in self._adopted:
             message["exited"] = self._adopted[message["pid"]]
         elif number < 0:
-            if number in self.aside:
-                self.aside[number](message)
+            if number in self._helpers:
+                self._helpers[number](message)
             return
         if "spawned" in message:
             self._on_spawned(int(message["spawned"]), int(message["pid"]), float(message["at"]))
@@ -153,16 +163,19 @@ class WorkerProcesses:
             self.left_running = [int(pid) for pid in message.get("left", ())]
             self._report_unkillable()
             self.all_ended.set()
-        self._watcher.ready = len(self._pids) == len(self._output.logs)
+        self._watcher.confirm_workers(len(self._pids) == len(self._output.logs))
 
     def _report_unkillable(self) -> None:
-        """Those that SIGKILL did not end: they have it, and nobody can do more, nor waits."""
+        """Report the workers that SIGKILL did not end (stuck in the kernel, state D), and count them as ended.
+
+        Nobody can do more about them, and waiting for them would never end.
+        """
         for worker, pid in self._pids.items():
             if pid and worker not in self._ended:
                 stat = proc.read_stat(pid)
                 state = f", state {stat.state}" if stat is not None else ""
                 self._write_line(
-                    f"process {pid} did not end by SIGKILL (ps -o stat,wchan,user -p {pid}){state}"
+                    f"pid {pid} did not end after SIGKILL{state}; see: ps -o stat,wchan,user -p {pid}"
                 )
                 now = asyncio.get_running_loop().time()
                 self.events.append(ProcessExited(pid=pid, at=now, signal=int(signal.SIGKILL)))
@@ -187,13 +200,17 @@ class WorkerProcesses:
         self._ended.add(worker)
 
     def _on_reaper_lost(self) -> None:
-        """Somebody killed the reaper: the workers went with it, and what was below them is ours."""
+        """Handle a killed reaper.
+
+        The kernel kills the workers with it (PR_SET_PDEATHSIG); what was below them becomes our child (subreaper), so
+        we end it.
+        """
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._reaper)
         self.all_ended.set()
         if self.all_exited:
             return
-        self._write_line("the reaper was killed, and every worker with it")
+        self._write_line("the reaper process was killed, and all workers with it")
         self.failed_to_start = self.failed_to_start or len(self._pids) < len(self._output.logs)
         for worker, pid in self._pids.items():
             if worker not in self._ended:

@@ -1,8 +1,8 @@
-"""Whether a black box was written by our clock, and its times by ours.
+"""Translation of a black box's times to this process's clock.
 
-All processes of a host share CLOCK_MONOTONIC, but for those in a time namespace of their own and those
-under a library that fakes it. A box tells when its writer was born by the writer's clock: before the kernel
-started the process, or later than now, nobody is born by ours.
+All processes of a host share CLOCK_MONOTONIC, except those in a time namespace of their own and
+those under a library that fakes it. A box holds its writer's birth by the writer's clock: by our
+clock nobody is born before the kernel started the process, or later than now.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.hosts import proc
 
 BIRTH_TOLERANCE_S = 1.0
-"""Seconds by which a birth may be off before the clock is taken for another one."""
+"""How far a birth may be off before the clock counts as another one."""
 MAX_CLOCK_DISTANCE_S = 1e10
-"""Seconds; no clock is farther away than one that counts from 1970 in the place of the start."""
+"""No clock is farther away than one that counts from 1970 instead of from the start of the host."""
 
 
 def clock_offset(born: float, pid: int) -> float:
-    """How far the clock of the box of ``pid`` is ahead of ours (s), 0 where it is ours. It is to be asked as
-    soon as the box is there: of another clock it takes this moment for that of the birth."""
+    """Return how far the clock of the box of ``pid`` is ahead of ours (s); 0 if it is the same
+    clock.
+
+    Call it as soon as the box is there: for another clock, this moment is taken for the birth.
+    """
     now = time.monotonic()
     process_stat = proc.read_stat(pid)
     if process_stat is None or not isfinite(born) or abs(born - now) > MAX_CLOCK_DISTANCE_S:
@@ -34,7 +37,7 @@ def clock_offset(born: float, pid: int) -> float:
 
 
 def shift_times(box: BoxReading, shift_s: float) -> BoxReading:
-    """The reading with all its times later by so many seconds: by our clock, where its own is behind."""
+    """Return the reading with all its times shifted by ``shift_s``."""
     op, raised, groups = box.op, box.raised, box.groups
     if op is None and raised is None and not groups:  # all of those who stand at the door
         since, step_at = box.phase_since + shift_s, box.step_at + shift_s

@@ -1,4 +1,4 @@
-"""Reads the calls of a black box: how far each group is, and the ring of its last calls."""
+"""The collective calls in a black box: how far each group is, and the ring of its last calls."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from allaboard.facts import Frame, GroupState, Signature, Traced
 from allaboard.probe import layout
 
 RECENT_CALLS = tuple(range(4))
-"""Of the last calls these are always told, ..."""
+"""Digests of the calls this far back are always reported."""
 MARK_STRIDES = (16, 256)
-"""... and some whose numbers are multiples of these, so that ranks which are apart have one in common."""
+"""So are some whose numbers are multiples of these, so that ranks which are far apart have one in
+common."""
 MARKS_PER_STRIDE = 3
 SAFE_RING_CALLS = layout.CALLS - 16
-"""Older calls may be overwritten while they are read."""
+"""Older calls in the ring may be overwritten while they are read."""
 MAX_RANKS = 4096
-"""More ranks than a hostile box may claim."""
+"""A hostile box may claim more ranks than this; they are not believed."""
 
 
 class CallReader:
-    """One box's groups. What has not changed is not decoded again."""
+    """Reads the groups of one box. What has not changed is not decoded again."""
 
     def __init__(self, map_: mmap.mmap) -> None:
         self._map = map_
@@ -27,19 +28,20 @@ class CallReader:
         self._signatures: dict[int, Signature] = {}
 
     def group_states(self) -> tuple[GroupState, ...]:
-        """How far the member is in each of its groups, in the order in which it first used them."""
+        """Return how far the member is in each of its groups, in the order in which it first used
+        them."""
         states = (self._state(i) for i in range(layout.GROUPS))
         return tuple(s for s in states if s is not None)
 
     def group_name(self, index: int) -> str:
-        """The name of the group with this index (1...), "" where there is none."""
+        """Return the name of the group with this index (1, 2, …); "" if there is none."""
         if not 0 < index <= layout.GROUPS:
             return ""
         offset = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES + layout.ABOUT_AT
         return _text(layout.GROUP.unpack_from(self._map, offset)[3])
 
     def trace_group(self, name: str, round_: int) -> Traced | None:
-        """The last calls in one group; None where the box does not know it."""
+        """Return the last calls in one group; None if the box does not know it."""
         for index in range(layout.GROUPS):
             state = self._state(index)
             if state is None or state.key != (name, round_):
@@ -137,7 +139,7 @@ class CallReader:
 
 
 def _marked_calls(call_count: int) -> list[int]:
-    """The calls whose digests are told, of ``last`` calls in all."""
+    """Return the numbers of the calls whose digests are reported, newest first."""
     numbers = {call_count - n for n in RECENT_CALLS if call_count - n > 0}
     for stride in MARK_STRIDES:
         numbers |= {call_count - call_count % stride - n * stride for n in range(MARKS_PER_STRIDE)}
@@ -145,7 +147,7 @@ def _marked_calls(call_count: int) -> list[int]:
 
 
 def parse_ranks(raw: bytes) -> tuple[int, ...]:
-    """ "0-3,6" as ranks; () where it is no such text."""
+    """Return "0-3,6" as ranks; () if the text is none."""
     ranks: list[int] = []
     for part in _text(raw).split(","):
         first_text, _, last_text = part.partition("-")

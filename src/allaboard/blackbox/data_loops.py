@@ -1,4 +1,5 @@
-"""Reads how a member went through its data. Whatever the box holds, reading it never fails."""
+"""A member's passes through its data, read from its black box. Reading never fails, whatever the
+box holds."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from allaboard.probe import layout
 
 
 class DataLoopReader:
-    """One box's loops. What has not changed is not decoded again."""
+    """Reads the loops of one box. What has not changed is not decoded again."""
 
     def __init__(self, map_: mmap.mmap) -> None:
         self._map = map_
         self._decoded: dict[int, tuple[bytes, Loop]] = {}
 
     def loops(self) -> tuple[Loop, ...]:
-        """In the order in which the member came to them."""
+        """Return the loops in the order in which the member came to them."""
         loops = []
         for index in range(layout.LOOPS):
             offset = layout.LOOPS_AT + index * layout.LOOP_BYTES
@@ -36,7 +37,7 @@ class DataLoopReader:
 
 
 def _loop(raw: bytes) -> Loop | None:
-    """None while it is being written."""
+    """Return the loop; None while it is being written."""
     begin, passes, ended, whole, place_bytes, end = layout.LOOP.unpack_from(raw, 0)
     if begin != end:
         return None

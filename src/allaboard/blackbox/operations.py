@@ -12,8 +12,8 @@ from allaboard.probe import layout
 
 
 def current_operation(map_: mmap.mmap, group_name: Callable[[int], str]) -> tuple[Op | None, int]:
-    """What the main thread is inside of, else any thread; and how many were entered in all. ``named`` gives
-    a group's name."""
+    """Return the operation that the main thread, else any thread, is inside of, and how many were
+    entered in all. ``group_name`` returns a group's name by its index."""
     operation: Op | None = None
     entered = shared = 0
     for slot in range(layout.SLOTS):
@@ -41,7 +41,8 @@ def current_operation(map_: mmap.mmap, group_name: Callable[[int], str]) -> tupl
 
 
 def seconds_in_operations(map_: mmap.mmap, now: float) -> float:
-    """Seconds inside operations so far, of the thread that has been in them the longest."""
+    """Return the seconds spent inside operations so far, of the thread that has been in them the
+    longest."""
     longest = 0.0
     for slot in range(layout.SLOTS):
         offset = layout.SLOTS_AT + slot * layout.SLOT_BYTES

@@ -59,19 +59,19 @@ class OpenBox:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file still has its size: its owner may do with it what he wants, and a look at a
-        map of a file that was cut would end this process (SIGBUS)."""
+        """True if the file still has its size. Its owner may do with it what he wants, and reading
+        the map of a file that was cut would end this process (SIGBUS)."""
         return self.map.size() == layout.SIZE
 
     @property
     def state(self) -> bytes:
-        """What differs as soon as its owner is in another phase; of one that was cut nothing."""
+        """Bytes that differ as soon as the owner is in another phase; empty if the file was cut."""
         if not self.is_whole:
             return b""
         return self.map[layout.STATE_AT : layout.STATE_AT + layout.STATE.size]
 
     def read_snapshot(self) -> BoxReading:
-        """One look. Raises ValueError where the file was cut meanwhile."""
+        """Read the box once. Raises ValueError if the file was cut meanwhile."""
         if not self.is_whole:
             raise ValueError(f"its black box was cut to {self.map.size()} bytes")
         self._writer()
@@ -115,32 +115,32 @@ class OpenBox:
 
     @property
     def identity(self) -> Identity:
-        """Who its owner is, at the last look."""
+        """Identity that the owner gave of itself, as of the last look."""
         return self._texts.identity
 
     @property
     def has_declared(self) -> bool:
-        """Whether it had told a framework's init who it is, at the last look."""
+        """True if the owner had declared its rank to a framework's init, as of the last look."""
         return self._texts.declared is not None
 
     @property
     def job(self) -> str:
-        """The job that it declared, at the last look; "" where it did not."""
+        """The job that the owner declared, as of the last look; "" if it declared none."""
         return self._texts.declared.job if self._texts.declared is not None else ""
 
     def write_heartbeat(self, now: float, let_through: int, verdict: int = 0) -> None:
-        """Writes the agent's words: heartbeat (s), rounds let through, verdict."""
+        """Write the agent's heartbeat (s), the rounds that are let through, and the verdict."""
         if self.is_whole:
             heard = now + self.clock_ahead_s
             layout.AGENT.pack_into(self.map, layout.AGENT_AT, heard, let_through, verdict)
 
     def write_verdict(self, text: str) -> None:
-        """Leaves the verdict's text for the member's user."""
+        """Leave the verdict's text for the member's user."""
         if self.is_whole:
             layout.write_text(self.map, "verdict", text)
 
     def _writer(self) -> None:
-        """Its birth, main thread, signal and file for stacks: another program that the process
+        """Read birth, main thread, signal and stack file again: another program that the process
         executes in its place writes them anew."""
         self.born: float
         self.main_thread: int
@@ -180,7 +180,7 @@ class OpenBox:
         return Saves(*fields) if begin and begin == end else None
 
     def _checks(self) -> tuple[Check, ...]:
-        """Those of the ring that are whole, oldest first."""
+        """Return the complete entries of the ring, oldest first."""
         begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
         raw = self.map[begin:end]
         if raw != self._checked[0]:

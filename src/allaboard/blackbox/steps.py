@@ -1,4 +1,4 @@
-"""The steps of a black box: how many, the times between the last of them, and what a step is made of."""
+"""The steps in a black box: how many, the times between the last ones, and what a step consists of."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from allaboard.facts import Pace
 from allaboard.probe import layout
 
 PACE_INTERVAL_S = 1.0
-"""Seconds between two medians of a member's steps: of those that were done meanwhile, ..."""
+"""Time between two medians of a member's steps."""
 MIN_PACE_STEPS = 16
-"""... and of this many at least."""
+"""A median is over at least this many steps."""
 WARMUP_STEPS = 2
 """Steps in which compilers run and caches fill; their times mean nothing."""
 _RING = layout.RING * layout.PACE.size
 
 
 class StepReader:
-    """Reads them of one box; what takes long once a second."""
+    """Reads the steps of one box; what takes long only once a second."""
 
     def __init__(self, map_: mmap.mmap) -> None:
         self._map = map_
@@ -28,7 +28,7 @@ class StepReader:
         self._cached_pace = Pace(), 0.0
 
     def last_step(self) -> tuple[int, float]:
-        """How many are done, and when the last was (s)."""
+        """Return how many steps are done, and when the last one ended (s)."""
         for _ in range(4):
             begin, step, step_at, _, _, end = layout.STEP.unpack_from(self._map, layout.STEP_AT)
             if begin == end:
@@ -36,7 +36,8 @@ class StepReader:
         return step, step_at
 
     def intervals(self, step: int, step_at: float) -> tuple[float, ...]:
-        """The times between the last steps (s), from the ring; once it was full, it is read once a second."""
+        """Return the times of the last steps (s), from the ring. Once the ring is full, it is read
+        once a second."""
         cached, when = self._cached_intervals
         if step == self._steps or (
             self._steps > layout.RING and 0.0 <= step_at - when < PACE_INTERVAL_S
@@ -51,7 +52,7 @@ class StepReader:
         return self._cached_intervals[0]
 
     def pace(self, step: int, step_at: float) -> Pace | None:
-        """Medians of the last steps, worked out once a second."""
+        """Return medians over the last steps, computed once a second; None during warm-up."""
         cached, when = self._cached_pace
         if step_at - when < PACE_INTERVAL_S or step <= WARMUP_STEPS:
             return cached if cached.steps else None
@@ -74,6 +75,7 @@ class StepReader:
         return pace
 
     def _ring(self) -> list[tuple[float, float, float]]:
-        """Of the last steps, by step number: time, seconds of waiting for data, and in collectives."""
+        """Return, by step number modulo the ring's length: end time, seconds of waiting for data,
+        seconds in collectives."""
         raw = self._map[layout.RING_AT : layout.RING_AT + _RING]
         return list(layout.PACE.iter_unpack(raw))

@@ -1,4 +1,4 @@
-"""The texts of a black box: who its owner is, what it declared, and what it raised."""
+"""The texts in a black box: who its owner is, what it declared, and what it raised."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ T = TypeVar("T")
 
 
 class Identity(msgspec.Struct):
-    """What its owner told of itself; ``notes`` are of its hooks."""
+    """Identity that the owner of a box gave of itself."""
 
     worker: int = 0
     argv: list[str] = []
     python: str = ""
     host: str = ""
     notes: dict[str, str] = {}
+    """Notes of its hooks, by name."""
 
 
 class _Raised(msgspec.Struct):
@@ -32,13 +33,13 @@ class _Raised(msgspec.Struct):
 
 
 class _Round(msgspec.Struct):
-    """Of what was declared: for which init of this process (1, 2, …); 0 where it does not say it."""
+    """The init of the process that a declaration is for (1, 2, …); 0 if it does not say."""
 
     round: int = 0
 
 
 class TextRecords:
-    """The texts as they were at the last look; decoded anew only when they changed."""
+    """The texts as of the last look; decoded anew only when they change."""
 
     def __init__(self, map_: mmap.mmap) -> None:
         self.identity = Identity()
@@ -51,7 +52,7 @@ class TextRecords:
         """What it declared last, and for which of its inits."""
 
     def read_changes(self) -> None:
-        """Reads what is new. What was declared counts only once its init is entered: see `enter`."""
+        """Read what is new. A declaration counts only once its init is entered: see `enter_init`."""
         if self._changed("identity"):
             self.identity = self._decoded_text("identity", Identity) or self.identity
         if self._changed("declared"):
@@ -63,7 +64,7 @@ class TextRecords:
         self._changed("detail")
 
     def enter_init(self, round_: int) -> None:
-        """Its owner is in this init; what it has written for a later one is not in force yet."""
+        """Put the declaration in force if it is for this init or an earlier one."""
         declared, declared_round = self._last_declared
         if declared_round <= round_:
             self.declared = declared
@@ -74,7 +75,7 @@ class TextRecords:
 
     @property
     def garbled(self) -> str:
-        """Which texts cannot be read; "" where all can."""
+        """The texts that cannot be read, as a message; "" if all can."""
         if not self._garbled:
             return ""
         return f"its black box is garbled: {', '.join(sorted(self._garbled))}"
@@ -95,7 +96,7 @@ class TextRecords:
         )
 
     def _decoded_text(self, name: str, kind: type[T]) -> T | None:
-        """What a text says; None where it says nothing, or nothing that can be read."""
+        """Return the decoded text; None if it is empty or cannot be read."""
         text = self._texts[name][1]
         value = _decode(text, kind)
         self._garbled.discard(name)

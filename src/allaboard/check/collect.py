@@ -93,7 +93,7 @@ def from_files(paths: Sequence[str], every: bool = False, walked: Collection[str
     from allaboard.check.concurrent_members import jobs
     from allaboard.check.read_file import read
     from allaboard.check.source_material import may_be_for_training, parse, unjudged_reason
-    from allaboard.formats.manifests.kubernetes import merged
+    from allaboard.formats.manifests.kubernetes import merge_manifests
 
     known = configuration_sources()
     gathered = Gathered()
@@ -125,7 +125,7 @@ def from_files(paths: Sequence[str], every: bool = False, walked: Collection[str
         if parsed.manifests is not None:
             folder = path.rpartition("/")[0] if path in walked else ""
             manifests.setdefault(folder, []).append(parsed.manifests)
-    gathered.manifests = [merged(documents) for documents in manifests.values()]
+    gathered.manifests = [merge_manifests(documents) for documents in manifests.values()]
     if every:
         gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
     elif len(paths) - len(walked) > 1:

@@ -58,8 +58,8 @@ class Parsed:
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
     members: list[tuple[str, Material]] = field(default_factory=list)
-    manifests: ManifestFacts | None = None
-    scripts: list[ScriptFacts] = field(default_factory=list)
+    read_manifests: ManifestFacts | None = None
+    embedded_scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     script: Script | None = None
     inner: list[Script] = field(default_factory=list)
@@ -163,9 +163,9 @@ def _marked(file: str) -> Problem:
 
 def _manifest(source: Source, parsed: Parsed) -> None:
     from allaboard.check.pod_roles import role_material
-    from allaboard.formats.manifests.compose import is_compose, services
-    from allaboard.formats.manifests.embedded_scripts import scripts
-    from allaboard.formats.manifests.kubernetes import manifests
+    from allaboard.formats.manifests.compose import is_compose, training_services
+    from allaboard.formats.manifests.embedded_scripts import embedded_scripts
+    from allaboard.formats.manifests.kubernetes import read_manifests
     from allaboard.formats.yaml_nodes import read_yaml
 
     documents = []
@@ -186,9 +186,9 @@ def _manifest(source: Source, parsed: Parsed) -> None:
                 material = Material(kind="accelerate", file=source.name, tree=tree)
                 parsed.materials.append((source.name, material))
             elif is_compose(tree):
-                parsed.members += services(tree, source.name)
-        parsed.manifests = manifests(documents, source.name)
-        _inner(scripts(documents, parsed.manifests, source.name), source, parsed)
+                parsed.members += training_services(tree, source.name)
+        parsed.manifests = read_manifests(documents, source.name)
+        _inner(embedded_scripts(documents, parsed.manifests, source.name), source, parsed)
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
                 name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allaboard.options.option_values import add_tls
+from allaboard.options.option_values import add_tls_options
 from allaboard.options.value_types import Seconds
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def add_arguments(parser: CommandParser) -> None:
         help="where all hosts meet (default: the job's own address); or etcd://HOST:PORT/PREFIX",
     )
     add("--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host")
-    add_tls(parser)
+    add_tls_options(parser)
     add("--leashed", default="", help=argparse.SUPPRESS)  # over ssh: the hosts, by --hosts
     add("--run-dir", metavar="DIR", type=Path, help="write logs, journal and report here")
     add("-v", "--verbose", action="store_true", help="print all evidence of a finding")

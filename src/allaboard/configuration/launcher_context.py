@@ -1,6 +1,7 @@
 """Who started this process: the launcher's job, its store, and that others start the other ranks.
 
-Rank, size and address are the resolver's (`allaboard.configuration.resolve`); here is only what concerns the launcher.
+Rank, size and address are the resolver's (`allaboard.configuration.resolve`); here is only what concerns the
+launcher.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from allaboard.facts.configuration.source_variables import IDENTITY_VARIABLES
 _JOB_IDS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAMESPACE",
             "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "FLUX_JOB_ID", "CLOUD_ML_JOB_ID",
             "TRAINING_JOB_NAME")  # fmt: skip
-"""Variables that hold an id which every member of a job shares and no other job has. Those of an allocation in which
-several jobs may run at once (PBS_JOBID, LSB_JOBID) are none."""
+"""Variables that hold an id which every member of a job shares and no other job has. Those of an allocation
+in which several jobs may run at once (PBS_JOBID, LSB_JOBID) are none."""
 
 
 class Described(NamedTuple):
@@ -28,7 +29,8 @@ class Described(NamedTuple):
     rank: int
     """This task's rank; -1 if it is not said, or the task has none."""
     address: str
-    """``host:port`` where all ranks meet, as far as it is known before the script says so; "" if it is not."""
+    """``host:port`` where all ranks meet, as far as it is known before the script says so; "" if it is not.
+    """
     kept: bool
     """True if the launcher's own store holds MASTER_PORT, as torchrun's does: nobody else can meet there."""
     size: int = 0
@@ -75,7 +77,8 @@ def _task_beside(spec: ClusterSpec) -> str:
 def job_id(environment: Mapping[str, str]) -> str:
     """Return an id that every member of the job shares and no other job has; "" if the environment has none.
 
-    It is ``VARIABLE=value``; that of Slurm ends in the step, since steps of one allocation are jobs of their own.
+    It is ``VARIABLE=value``; that of Slurm ends in the step, since steps of one allocation are jobs of their
+    own.
     """
     for name in _JOB_IDS:
         value = environment.get(name, "")

@@ -9,8 +9,8 @@ from allaboard.facts import whole
 from allaboard.facts.configuration.source_variables import variables_of
 
 _OF_LAUNCHERS = variables_of("local_rank", without=("torch_env",))
-"""Local ranks that a launcher sets. LOCAL_RANK is also set by people who start each rank in a terminal of its own,
-and then says nothing about who was started first."""
+"""Local ranks that a launcher sets. LOCAL_RANK is also set by people who start each rank in a terminal of its
+own, and then says nothing about who was started first."""
 _TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 

@@ -1,36 +1,37 @@
 """One ClusterSpec from the environment of a process: the resolver that all commands use.
 
-`run`, the agent, `preflight`, the drop-ins and `diagnose PID` call `resolve`; `check` reads files and plug-ins of
-other packages as well, with the same readers (`read_sources`) and the same `merge`. So they agree on who a process
-is. `resolve` looks at the table of variables first and runs only the readers whose variables are set. Measured over
-1,000 calls on one core with Python 3.11: 9 µs without any, 43 µs in a worker of torchrun, 97 µs in a task of Slurm,
-220 µs with a TF_CONFIG of 16 tasks; the first call loads the readers too. It loads no plug-ins, and opens no file
-unless it is given a ``read_file``.
+`run`, the agent, `preflight`, the drop-ins and `diagnose PID` call `resolve`; `check` reads files and
+plug-ins of other packages as well, with the same readers (`read_sources`) and the same `merge`. So they agree
+on who a process is. `resolve` looks at the table of variables first and runs only the readers whose variables
+are set. Measured over 1,000 calls on one core with Python 3.11: 9 µs without any, 43 µs in a worker of
+torchrun, 97 µs in a task of Slurm, 220 µs with a TF_CONFIG of 16 tasks; the first call loads the readers too.
+It loads no plug-ins, and opens no file unless it is given a ``read_file``.
 
 Which statement is in force
 ---------------------------
-A field has the value of the first source that gives one. Sources count by the kind of their statement (the layer),
-then in this order, which is that of `SOURCE_VARIABLES`:
+A field has the value of the first source that gives one. Sources count by the kind of their statement (the
+layer), then in this order, which is that of `SOURCE_VARIABLES`:
 
 | layer | source | read from | why here |
 |---|---|---|---|
 | call | (scripts only) | arguments of the framework's init | an argument overrules the environment |
-| launcher | torchrun | PET_* | the defaults of the torchrun that is about to start the workers |
+| launcher | torchrun | PET_* | defaults of the torchrun that is about to start workers |
 | framework | tf_config | TF_CONFIG | TensorFlow reads nothing else, and nothing else sets it |
 | processes | jax | JAX_* | only JAX reads these, so a process that has them runs JAX |
-| processes | torch_env | RANK, WORLD_SIZE, MASTER_* | what torch reads; many tools set it for other programs too |
-| processes | mpi | OMPI_COMM_WORLD_*, PMI_*, PMIX_RANK | the launcher's numbers, from which a script makes RANK |
+| processes | torch_env | RANK, WORLD_SIZE, MASTER_* | torch reads them; many tools set them for others too |
+| processes | mpi | OMPI_COMM_WORLD_*, PMI_*, PMIX_RANK | the launcher's; scripts make RANK of them |
 | processes | mvapich2 | MV2_COMM_WORLD_* | the same, of another MPI |
 | processes | init_url | INIT_METHOD, DIST_URL | a habit of scripts, which no framework reads |
 | step | (scripts only) | srun, mpirun | what starts the tasks |
-| allocation | torchrun, mpi, mvapich2 | as above | in a process that torchrun has started: it was started by these |
+| allocation | torchrun, mpi, mvapich2 | as above | in a worker of torchrun: these started torchrun |
 | allocation | pals, flux, lsf, slurm | PALS_*, FLUX_*, JSM_*, SLURM_* | a task may start several ranks |
-| allocation | pbs, sagemaker, vertex, skypilot, dstack, kubernetes, ray | their own | they count hosts, not ranks |
+| allocation | pbs, sagemaker, vertex, skypilot, dstack, kubernetes, ray | their own | these count hosts |
 
-A listed cluster comes before numbers: with TF_CONFIG the rank is the task's place in the cluster, and all meet at
-the first task's address. Without one all meet at JAX_COORDINATOR_ADDRESS, else at MASTER_ADDR:MASTER_PORT. A value
-that is no number stays in force: the framework would read it and fail, so the rank is unknown (-1) rather than that
-of a source further down. A variable that is set but blank counts as not set.
+A listed cluster comes before numbers: with TF_CONFIG the rank is the task's place in the cluster, and all
+meet at the first task's address. Without one all meet at JAX_COORDINATOR_ADDRESS, else at
+MASTER_ADDR:MASTER_PORT. A value that is no number stays in force: the framework would read it and fail, so
+the rank is unknown (-1) rather than that of a source further down. A variable that is set but blank counts as
+not set.
 """
 
 from __future__ import annotations

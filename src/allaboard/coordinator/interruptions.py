@@ -49,8 +49,8 @@ class Interruptions:
         return self._interrupted_at.get(agent) if agent else None
 
     def since_opening(self, opened_at: float | None) -> tuple[Interruption, ...]:
-        """Return the interruptions since the gate was opened, all of them while it is closed: once it is open, others
-        have come in the place of the hosts that were interrupted before."""
+        """Return the interruptions since the gate was opened, all of them while it is closed: once it is
+        open, others have come in the place of the hosts that were interrupted before."""
         interruptions = self._interruptions.values()
         return tuple([i for i in interruptions if opened_at is None or i.at >= opened_at])
 

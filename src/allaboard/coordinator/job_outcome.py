@@ -29,7 +29,8 @@ def count_exits(exits: Iterable[Exit]) -> ExitCounts:
 def early_leaver(
     findings: Iterable[Finding], relations_of: RelationsOf, host: str, workers: Container[int]
 ) -> Finding | None:
-    """Return the finding on a worker of this ``host`` that exited with code 0 while other hosts waited for it.
+    """Return the finding on a worker of this ``host`` that exited with code 0 while other hosts waited for
+    it.
 
     None if there is none. ``workers`` are the pids of this host's workers.
     """

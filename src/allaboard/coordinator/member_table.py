@@ -1,4 +1,4 @@
-"""The processes of a job that are known, on all hosts, and what they are to it."""
+"""The processes of a job, on all hosts, and what they are to it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from allaboard.protocol.process_keys import split_process_key
 
 
 class MemberTable:
-    """``records`` by pid, ``workers``: which of those this agent has started. ``wrapped``: the one worker is
-    somebody else's launcher."""
+    """``records`` by pid; ``workers`` are the pids that this agent has started. ``wrapped``: the one worker
+    is somebody else's launcher."""
 
     def __init__(self, wrapped: bool) -> None:
         self.wrapped = wrapped
@@ -23,7 +23,7 @@ class MemberTable:
         self.workers: set[int] = set()
 
     def all_members(self) -> tuple[Member, ...]:
-        """As rules and faces read them."""
+        """Return the frozen pictures of all processes, as rules and faces read them."""
         ordered = sorted(self.records.values(), key=_ORDER)
         launchers = self.launcher_pids()
         members = tuple(
@@ -34,42 +34,45 @@ class MemberTable:
         return of_chief(separate_same_named_groups(members))
 
     def launcher_pids(self) -> set[int]:
-        """Workers that declared nothing themselves and whose children are the members, on all hosts."""
-        ours = [r for p in self.workers if (r := self.records.get(p)) is not None]
-        there = [r for p, r in self.records.items() if r.started and split_process_key(p)[0]]
-        silent = [r for r in ours + there if not r.has_declared]
+        """Return the workers, on all hosts, that declared nothing themselves and whose children are the
+        members."""
+        local = [r for p in self.workers if (r := self.records.get(p)) is not None]
+        remote = [r for p, r in self.records.items() if r.started and split_process_key(p)[0]]
+        silent = [r for r in local + remote if not r.has_declared]
         wrapped = self.wrapped
-        found = {r.pid for r in silent if (r.wraps if split_process_key(r.pid)[0] else wrapped)}
-        if len(found) < len(silent):
-            above = {r.worker for r in self.records.values() if r.has_declared}
-            found |= {r.pid for r in silent if r.worker in above}
-        return found
+        launchers = {r.pid for r in silent if (r.wraps if split_process_key(r.pid)[0] else wrapped)}
+        if len(launchers) < len(silent):
+            workers_with_members = {r.worker for r in self.records.values() if r.has_declared}
+            launchers |= {r.pid for r in silent if r.worker in workers_with_members}
+        return launchers
 
     @property
     def median_step(self) -> float | None:
-        """The job's median step (s): the median of its members' own; None before three steps."""
+        """The job's median step (s): the median of its members' medians; None before three steps."""
         timed = [r for r in self.records.values() if r.box is not None and r.box.intervals]
         intervals = [i for r in timed if (i := r.median_interval) is not None]
         return median(intervals) if intervals else None
 
     def exit_of(self, worker: int) -> Exit | None:
-        """How this worker ended, if it has; None too where allaboard ended it."""
-        ends = [
+        """Return how this worker exited; None if it has not, or if allaboard ended it."""
+        exits = [
             r.exit for r in self.records.values() if r.worker == worker and r.pid in self.workers
         ]
-        found = next((e for e in reversed(ends) if e is not None), None)
-        return None if found is None or found.ours else found
+        last_exit = next((e for e in reversed(exits) if e is not None), None)
+        return None if last_exit is None or last_exit.ours else last_exit
 
     def worker_exits(self, everywhere: bool) -> Iterator[Exit]:
-        """Of the workers of this host; of all hosts, ``everywhere``. An evaluator counts where it is alone:
-        beside a training it is that which fails, or does not."""
-        found = {
+        """Yield the exits of the workers of this host; of all hosts if ``everywhere``.
+
+        An evaluator counts only if it is alone: beside a training it is the training that fails, or does not.
+        """
+        exits = {
             record: record.exit
             for pid, record in self.records.items()
             if record.exit and (pid in self.workers or (everywhere and split_process_key(pid)[0]))
         }
-        part = [end for record, end in found.items() if record.job_name not in AROUND]
-        yield from part or found.values()
+        trainer_exits = [e for record, e in exits.items() if record.job_name not in AROUND]
+        yield from trainer_exits or exits.values()
 
 
 _ORDER = attrgetter("worker", "rank", "pid")

@@ -6,8 +6,8 @@ from allaboard.analysis.stalls.checkpoint_pauses import pause_line
 from allaboard.facts import JobView
 
 FIRST_PAUSE_S = 6.0
-"""How long the first pause must have lasted to be announced. Twice that for the second, and so on: a pause that
-comes with every epoch is announced a few times."""
+"""How long the first pause must have lasted to be announced. Twice that for the second, and so on: a pause
+that comes with every epoch is announced a few times."""
 
 
 class PauseAnnouncements:

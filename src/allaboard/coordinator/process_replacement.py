@@ -1,4 +1,5 @@
-"""Processes that took the place of others: which is a worker now, and what to say of the last is left."""
+"""Processes that took the place of others: which one is a worker now, and when the earlier one is
+forgotten."""
 
 from __future__ import annotations
 
@@ -8,70 +9,86 @@ from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.protocol.process_keys import split_process_key
 
-LOOKS = 1.0
-"""Seconds by which the end of a process may be seen later than the one after it."""
-TOLD = 2.0
-"""Seconds from the end of a process until the rules have said what there is to say of it."""
+MAX_EXIT_LAG_S = 1.0
+"""How much later the exit of a process may be seen than the start of its successor."""
+EXIT_REPORT_S = 2.0
+"""Time from the exit of a process until the rules have reported what there is to report of it."""
 
 
 class ProcessReplacements:
-    """Over the ``records`` of a job by pid, and the pids of its own ``workers``, of which it takes those that
-    are gone; ``steps`` were made by processes that are forgotten."""
+    """Keeps the ``records`` of a job (by pid) and the pids of its own ``workers`` free of processes that
+    others replaced. ``dropped_steps`` were made by processes that are forgotten."""
 
     def __init__(self, records: dict[int, ProcessRecord], workers: set[int]) -> None:
         self._records = records
         self._workers = workers
-        self._begun: set[int] = set()
+        self._started_workers: set[int] = set()
         self._replaced: set[int] = set()
         self._judged: set[int] = set()
+        """Replaced processes on whose exits the rules have had the time to report."""
         self._ended: set[int] = set()
         self.dropped_steps = 0
 
     def begin_process(self, worker: int) -> float | None:
-        """Another process is this worker now; when the one before it ended, None where it is the first."""
-        if worker not in self._begun:  # the first of thousands need no look at all others
-            self._begun.add(worker)
+        """Note that a process was started as this worker. Return when the one before it exited; None if it is
+        the first."""
+        if worker not in self._started_workers:  # spare the first process of thousands a search
+            self._started_workers.add(worker)
             return None
         return self.replace_process(worker)
 
     def replace_process(self, worker: int) -> float | None:
-        """As `begins`, of a worker that is known to have had a process before."""
-        before = {p: r for p, r in self._records.items() if r.worker == worker}
-        self._replace(before)
-        return max((r.exit.at for r in before.values() if r.exit is not None), default=None)
+        """Do as `begin_process` for a worker that is known to have had a process before."""
+        earlier = {p: r for p, r in self._records.items() if r.worker == worker}
+        self._replace(earlier)
+        return max((r.exit.at for r in earlier.values() if r.exit is not None), default=None)
 
     def mark_ended(self, pid: int) -> None:
-        """This one has, or is not seen any more."""
+        """Note that this process exited, or is not seen any more."""
         self._ended.add(pid)
 
-    def mark_declared(self, new: ProcessRecord) -> None:
-        """Launchers start ranks again by themselves (torchrun --max-restarts), all of them at once: where it
-        declares the rank of one that had ended under the same launcher, who had ended there by then is
-        of the round before, also a rank that does not come back."""
-        before = [r for pid in self._ended if (r := self._records.get(pid)) is not None]
-        before = [r for r in before if _launched_alike(r, new)]
-        same = {r.pid for r in before if _rank(r) == _rank(new) and _before(r, new, LOOKS)}
-        if same:
-            self._replace(same | {r.pid for r in before if _before(r, new, 0.0)})
+    def mark_declared(self, record: ProcessRecord) -> None:
+        """Note that a process declared its rank, and find the processes that it and its siblings replaced.
+
+        Launchers restart ranks by themselves (torchrun --max-restarts), all of them at once. If the process
+        declares the rank of one that had exited under the same launcher, all that had exited there by then
+        are of the round before, a rank that does not come back among them.
+        """
+        ended = [r for pid in self._ended if (r := self._records.get(pid)) is not None]
+        siblings = [r for r in ended if _has_same_launcher(r, record)]
+        predecessors = {
+            r.pid
+            for r in siblings
+            if _declared_rank(r) == _declared_rank(record)
+            and _exited_before_start(r, record, MAX_EXIT_LAG_S)
+        }
+        if predecessors:
+            self._replace(
+                predecessors | {r.pid for r in siblings if _exited_before_start(r, record, 0.0)}
+            )
 
     def mark_judged(self, now: float) -> None:
-        """The rules have looked: of whom they have had the time for, they have said all."""
+        """Note that the rules were run: on exits that are old enough they have reported all."""
         for pid in self._replaced:
-            end = self._records[pid].exit
-            if end is not None and now - end.at > SAME_CAUSE_WINDOW_S:
+            process_exit = self._records[pid].exit
+            if process_exit is not None and now - process_exit.at > SAME_CAUSE_WINDOW_S:
                 self._judged.add(pid)
 
     def drop_judged(self, now: float) -> None:
-        """Whose place another has taken stays until the rules have said how it ended."""
+        """Forget the replaced processes once the rules have reported how they exited."""
         for pid in tuple(self._replaced):
             record = self._records[pid]
-            judged = pid in self._judged and record.exit is not None
-            if record.exit is None or (judged and now - record.exit.at >= TOLD):
+            is_reported = (
+                record.exit is not None
+                and pid in self._judged
+                and now - record.exit.at >= EXIT_REPORT_S
+            )
+            if record.exit is None or is_reported:
                 self.drop_process(pid)
                 self.dropped_steps += record.box.step if record.box is not None else 0
 
     def drop_process(self, pid: int) -> None:
-        """Nothing is known of this one any more."""
+        """Forget all about this process."""
         del self._records[pid]
         self._replaced.discard(pid)
         self._judged.discard(pid)
@@ -82,19 +99,19 @@ class ProcessReplacements:
         self._workers -= self._replaced
 
 
-def _launched_alike(one: ProcessRecord, other: ProcessRecord) -> bool:
-    same = (
-        one.worker == other.worker
-        and split_process_key(one.pid)[0] == split_process_key(other.pid)[0]
+def _has_same_launcher(earlier: ProcessRecord, record: ProcessRecord) -> bool:
+    is_same = (
+        earlier.worker == record.worker
+        and split_process_key(earlier.pid)[0] == split_process_key(record.pid)[0]
     )
-    return same and one.pid != other.pid and _rank(one) >= 0
+    return is_same and earlier.pid != record.pid and _declared_rank(earlier) >= 0
 
 
-def _before(one: ProcessRecord, other: ProcessRecord, slack: float) -> bool:
-    return one.exit is not None and one.exit.at <= other.started_at + slack
+def _exited_before_start(earlier: ProcessRecord, record: ProcessRecord, max_lag_s: float) -> bool:
+    return earlier.exit is not None and earlier.exit.at <= record.started_at + max_lag_s
 
 
-def _rank(one: ProcessRecord) -> int:
-    """What it declared; -1 of one that did not."""
-    told = one.box.declared if one.box is not None else None
-    return told.rank if told is not None else -1
+def _declared_rank(record: ProcessRecord) -> int:
+    """Return the rank that the process declared; -1 if it declared none."""
+    declared = record.box.declared if record.box is not None else None
+    return declared.rank if declared is not None else -1

@@ -30,7 +30,8 @@ LATE_SAMPLE_INTERVAL_S = 10.0
 ROLL_CALL_INTERVAL_S = 2.0
 """Time between two samples while members wait at the gate for others."""
 FIRST_ROLL_CALL_INTERVAL_S, FIRST_ROLL_CALL_SAMPLES = 1.0, 8
-"""Time between the first samples there, and how many they are: a member that does nothing is to be known soon."""
+"""Time between the first samples there, and how many they are: a member that does nothing is to be known
+soon."""
 
 
 def stall_after(records: Iterable[ProcessRecord], median_step: float | None) -> float:
@@ -85,11 +86,11 @@ class StallDetector:
 
 
 def _stuck_pids(view: JobView) -> tuple[int, ...]:
-    """Return the processes for which a timeout of the others has run out, before those are ended; else the processes
-    that stand while others move.
+    """Return the processes for which a timeout of the others has run out, before those are ended; else the
+    processes that stand while others move.
 
-    They are returned as early as all processes would be in a job that stands as a whole, so that their stacks are
-    known once they count as stalled.
+    They are returned as early as all processes would be in a job that stands as a whole, so that their stacks
+    are known once they count as stalled.
     """
     absent = members_to_sample(view)
     if absent:

@@ -51,7 +51,7 @@ def roll_call(
     """
     from allaboard.cluster.transport.etcd_url import is_etcd_url
     from allaboard.options.option_values import coordinator as checked
-    from allaboard.options.option_values import secret, tls
+    from allaboard.options.option_values import read_secret, read_tls_files
     from allaboard.options.usage_error import UsageError
     from allaboard.preflight.task import UnstatedTaskError, task
     from allaboard.preflight.task import declared as declare
@@ -62,8 +62,8 @@ def roll_call(
         whole = {job: list(tasks) for job, tasks in cluster.items()}
         variables["TF_CONFIG"] = json.dumps({"cluster": whole, "task": mine})
     try:
-        secret(None)
-        meeting = checked(coordinator, tls(Namespace()), "coordinator=")
+        read_secret(None)
+        meeting = checked(coordinator, read_tls_files(Namespace()), "coordinator=")
         elects = is_etcd_url(meeting)
         kind = "tensorflow" if cluster is not None else ""
         one = task(variables, kind, "" if elects else coordinator, elects)

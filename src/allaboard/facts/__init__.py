@@ -1,4 +1,4 @@
-"""Frozen values that every other room speaks in. Nothing here decides, reads or writes."""
+"""Frozen values that all other rooms use. Nothing here decides, reads or writes."""
 
 from allaboard.facts.address import Address, whole
 from allaboard.facts.attempts import Cause, RoundEnd, RoundReport, TaskReturn

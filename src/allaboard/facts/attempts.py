@@ -56,7 +56,7 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reached(self) -> int | None:
-        """The last step, counted over all rounds; None where that is not known."""
+        """Number of the last step, counted over all rounds; None if that is not known."""
         if self.first is None:
             return None
         return self.first + self.steps - 1 if self.steps else None
@@ -87,7 +87,7 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def recovery(self) -> str:
-        """How the return went, as a clause: ``there again after 3.1 s, 40 steps lost``; "" if nothing is known."""
+        """The return as a clause: ``there again after 3.1 s, 40 steps lost``; "" if nothing is known."""
         parts = []
         if self.seconds is not None:
             parts.append(f"there again after {self.seconds:.1f} s")

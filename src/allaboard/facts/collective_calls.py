@@ -1,4 +1,4 @@
-"""What members called in their groups: collectives as they were asked for, and how two ranks compare."""
+"""Calls of collectives in groups of ranks: what each rank asked for, and how two ranks compare."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """How far a member is in one group."""
+    """Progress of a member in one group."""
 
     name: str
     """The group's name."""
@@ -66,7 +66,7 @@ class GroupState(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """The same for all members of one group, and for no other group of the job."""
+        """Identity of the group: equal for all its members, and for no other group of the job."""
         return self.name, self.round
 
 
@@ -84,7 +84,7 @@ class Unused(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, int]:
-        """As that of `GroupState`."""
+        """Identity of the group, as `GroupState.key`."""
         return self.group, self.round
 
 
@@ -102,8 +102,9 @@ class Traced(msgspec.Struct, frozen=True):
 
     @property
     def last(self) -> int:
+        """Number of the last call in ``calls``."""
         return self.first + len(self.calls) - 1
 
     def at(self, number: int) -> tuple[int, Signature | None] | None:
-        """The call of this number; None where it is not in here."""
+        """Return the call of this number; None if it is not in here."""
         return self.calls[number - self.first] if self.first <= number <= self.last else None

@@ -1,4 +1,4 @@
-"""What `allaboard diagnose` answers; every face of it renders this."""
+"""The answer of `allaboard diagnose`, which every output format renders."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Branch(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
+        """Number of processes that are in these calls."""
         return sum(b - a + 1 for a, b in self.ranks) + len(self.others)
 
 

@@ -1,4 +1,4 @@
-"""What allaboard says: a claim of one rule, and the finding that it becomes."""
+"""Statements of allaboard: the claim of one rule, and the finding that it becomes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Severity(StrEnum):
-    """How much it matters to the job."""
+    """Weight of a finding for the job."""
 
     ERROR = "error"
     """The job cannot start, has failed, or stands still."""
@@ -19,7 +19,7 @@ class Severity(StrEnum):
 
 
 class Certainty(StrEnum):
-    """How well the evidence carries the claim."""
+    """Strength of the evidence for a claim."""
 
     CERTAIN = "certain"
     """Proven: the evidence leaves no other reading."""
@@ -30,7 +30,7 @@ class Certainty(StrEnum):
 
 
 class Stage(StrEnum):
-    """When in a job's life a rule looks."""
+    """Time in a job's life at which a rule looks."""
 
     CONFIG = "config"
     HOST = "host"
@@ -59,8 +59,8 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def name(self) -> str:
-        """As it was started: ``worker 1``, ``ps 0``; by its pid, its file or its host where neither rank nor
-        index is known."""
+        """The member as it was started: ``worker 1``, ``ps 0``; its pid, its file or its host if neither rank
+        nor index is known."""
         if self.index < 0 and self.rank < 0 and (self.pid or self.file):
             return f"pid {self.pid}" if self.pid else self.file
         return f"{self.job} {self.index}" if self.index >= 0 else f"a {self.job} on {self.host}"
@@ -101,7 +101,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rule states about its facts. The catalogue adds the rule's own name."""
+    """Statement of one rule about its facts. The catalogue adds the rule's own name."""
 
     summary: str
     """One sentence: what happened, to whom."""

@@ -1,4 +1,4 @@
-"""What a recorder of collectives kept, PyTorch's Flight Recorder above all."""
+"""Records of collectives, those of PyTorch's Flight Recorder above all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host whose agent was asked for the end, by its user or a batch system."""
+"""Hosts whose agents were asked to end, by a user or a batch system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from allaboard.facts.signal_name import signal_name
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Signals by which an agent is asked for the end."""
+"""Signals that ask an agent to end."""
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):

@@ -87,10 +87,11 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     @cached_per_view
     def alive(self) -> tuple[Member, ...]:
+        """The members that live."""
         return tuple(m for m in self.members if m.alive)
 
     def told(self, field: str) -> bool:
-        """Whether any member has this field of Member filled, so that it is not empty, 0 or None."""
+        """Return True if any member has this field of Member filled, so that it is not empty, 0 or None."""
         known = self._told
         if field not in known:
             known[field] = any(map(attrgetter(field), self.members))
@@ -103,5 +104,5 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def stalled(self) -> bool:
-        """Whether the job as a whole has stood still for longer than its own rhythm explains."""
+        """True if the job as a whole has stood still for longer than its own rhythm explains."""
         return bool(self.alive) and self.now - self.progress_at >= self.stall_after

@@ -1,4 +1,4 @@
-"""What one host met when it tried to reach another: over which address, and who answered."""
+"""Attempts of one host to reach another: over which address, and who answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Answer(StrEnum):
-    """How an attempt to connect ended, as far as the kernel and the first bytes tell."""
+    """The end of an attempt to connect, as far as the kernel and the first bytes tell."""
 
     ABOARD = "aboard"
     """allaboard's roll call answered."""
@@ -41,7 +41,7 @@ class Answer(StrEnum):
 
     @property
     def foreign(self) -> bool:
-        """Whether another program than the roll call holds the port."""
+        """True if another program than the roll call holds the port."""
         return self in (Answer.MUTE, Answer.STORE, Answer.GRPC, Answer.HTTP, Answer.OTHER)
 
 
@@ -93,16 +93,17 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def works(self) -> bool:
+        """True if the roll call answered."""
         return self.answer is Answer.ABOARD
 
     @property
     def lasting(self) -> bool:
-        """Whether it is more than one lost moment that it does not work."""
+        """True if the link failed in more than one moment."""
         return not self.works and self.tries > 1
 
     @property
     def told(self) -> str:
-        """What was met, for people."""
+        """The answer, for people."""
         return f"{self.said or self.answer}{', twice' if self.tries > 1 else ''}"
 
 
@@ -129,7 +130,7 @@ class Silence(msgspec.Struct, frozen=True):
 
 
 LACKING = ("no-secret", "no-tls", "version", "other-job")
-"""Kinds of workers that have allaboard, and not what the roll call asks of those of its job."""
+"""Kinds of workers that run under allaboard but lack what the roll call asks of the members of its job."""
 
 
 class Knock(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,12 +153,12 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def named(self) -> bool:
-        """Whether it is a worker that lacks what all others have, and says of which host it is."""
+        """True if it is a worker that lacks what all others have, and says which host it is on."""
         return self.kind in LACKING and bool(self.host)
 
     @property
     def who(self) -> str:
-        """Who it says to be; "" where it does not say it."""
+        """The member that it says to be; "" if it does not say."""
         return f"{self.host} (rank {self.rank})" if self.rank >= 0 else self.host
 
 

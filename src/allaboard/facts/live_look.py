@@ -1,4 +1,4 @@
-"""What one look from outside told of processes that hang now and were started by others."""
+"""Samples from outside of processes that hang now and were started by others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others left behind about a job, and what was heard in it: logs, dumps, traces."""
+"""Evidence that others left behind about a job, and what was read in it: logs, dumps, traces."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
+        """The content as text."""
         return self.data.decode("utf-8", "replace")
 
     def place(self, before: int) -> Place:
-        """The place of the line that has so many lines before it here."""
+        """Return the place of the line that has so many lines before it here."""
         if self.cut:
             return Place(file=self.name, line=0)  # those of the middle were not counted
         whole = before >= len(self.numbers)
@@ -83,7 +84,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
-    """What one exhibit shows of one process."""
+    """Evidence of one process in one exhibit."""
 
     origin: Place
     """Where it stands."""

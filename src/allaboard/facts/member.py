@@ -18,13 +18,13 @@ from allaboard.facts.time_shares import Check, Load, Loop, Loss, Numbered, Pace,
 from allaboard.facts.traffic import Pair
 
 ATTACHED = "attached"
-"""The note of a member that an agent came to (ALLABOARD=1, drop-ins)."""
+"""Note of a member to which an agent has attached itself (ALLABOARD=1, drop-ins)."""
 BOX = "black box"
-"""The note of a member whose black box cannot be read: why, as a clause after its name."""
+"""Note of a member whose black box cannot be read: why, as a clause after its name."""
 
 
 class Phase(IntEnum):
-    """How far a member got, in the order in which it happens."""
+    """Progress of a member, in the order in which it happens."""
 
     LAUNCHED = 0
     """The process exists; its probe has not spoken."""
@@ -52,7 +52,7 @@ EACH_OWN = frozenset(
         "rendezvous joined", "rendezvous age", "rendezvous trouble",
     )
 )  # fmt: skip
-"""Names of facts that are of one host by right, and are compared with nobody's."""
+"""Names of facts that rightly differ between hosts, and are not compared."""
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -258,22 +258,23 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def called(self) -> int:
-        """What events and commands call it."""
+        """The key by which events and commands call it."""
         return self.key or self.who.pid
 
     @property
     def elsewhere(self) -> bool:
-        """Whether another host's agent started it."""
+        """True if another host's agent started it."""
         return bool(self.key >> 32)
 
     @property
     def alive(self) -> bool:
+        """True if it has not ended."""
         return self.exit is None
 
     @property
     def log(self) -> str:
-        """The file of its output, within the run folder of its host; of one that somebody else started, whose
-        output is not kept, words for it."""
+        """The file of its output, within the run folder of its host, or words for it if somebody else started
+        it and its output is not kept."""
         if ATTACHED in self.notes:
             return "its own output"
         worker = self.worker & 0xFFF if self.elsewhere else self.worker
@@ -282,8 +283,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def unheard(self) -> bool:
-        """Ended without an exception at its top, and nobody told us how: of a process that somebody else
-        started only its parent knows that."""
+        """True if it ended without an exception at its top and nobody told us how: of a process that somebody
+        else started only its parent knows that."""
         end = self.exit
         if end is None or end.code is not None or end.signal is not None or self.raised is not None:
             return False
@@ -291,10 +292,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def stopped(self) -> bool:
-        """Stopped by a signal, or held by a tracer."""
+        """True if a signal has stopped it, or a tracer holds it."""
         return self.os_state in STOPPED
 
     @property
     def in_user_code(self) -> bool:
-        """Alive and not yet in the framework's init."""
+        """True if it lives and is not yet in the framework's init."""
         return self.alive and self.phase < Phase.ARRIVED

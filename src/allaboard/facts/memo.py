@@ -1,4 +1,4 @@
-"""What several rules ask of one view is worked out once."""
+"""Answers that several rules ask of one view, worked out once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ V = TypeVar("V")
 
 
 def cached_per_view(function: Callable[[V], T]) -> Callable[[V], T]:
-    """``function`` of one frozen view, whose answer is kept with the view and goes with it.
+    """Return ``function`` of one frozen view with its answer kept in the view, for as long as that lives.
 
-    The view's class has a ``__dict__`` (``dict=True``); what is kept is no field of it: it is neither
-    compared, nor copied, nor written out.
+    The view's class has a ``__dict__`` (``dict=True``). The answer is no field of it: it is neither compared,
+    nor copied, nor written out.
     """
     key = f"{function.__module__}.{function.__qualname__}"
 

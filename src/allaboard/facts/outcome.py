@@ -1,4 +1,4 @@
-"""How a run, or a round of it, ended."""
+"""The ends of a run, or of a round of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """Each has one exit code."""
+    """The end of a run; each has one exit code."""
 
     COMPLETED = "completed"
     FAILED = "failed"

@@ -1,5 +1,7 @@
-"""What `allaboard preflight` found: the hosts, the links between them, one collective. Every face of
-it renders this; the published JSON Schema is generated from it."""
+"""The result of `allaboard preflight`: the hosts, the links between them, one collective.
+
+Every output format renders this; the published JSON Schema is generated from it.
+"""
 
 from __future__ import annotations
 
@@ -77,5 +79,5 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names of the hosts that are known, by the rank of their first member."""
+        """Names of the known hosts, by the rank of their first member."""
         return tuple(dict.fromkeys(m.host for m in self.members if m.host))

@@ -9,7 +9,8 @@ MAX_SHOWN_RANGES = 12
 
 
 def rank_ranges(ranks: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the first and last of every run of consecutive ranks, in order; a rank that comes twice counts once."""
+    """Return the first and last of every run of consecutive ranks, in order; a rank that comes twice counts
+    once."""
     runs: list[tuple[int, int]] = []
     ordered = iter(sorted(ranks))
     first = last = next(ordered, None)

@@ -1,4 +1,4 @@
-"""What `--report FILE.json` holds. The published JSON Schema is generated from these types."""
+"""The content of `--report FILE.json`. The published JSON Schema is generated from these types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the time of a member went that trains with parameter servers, in shares that make 1."""
+    """Time of a member that trains with parameter servers, in shares that make 1."""
 
     seconds: float
     """Duration of its training."""

@@ -1,4 +1,4 @@
-"""A training that went back."""
+"""Trainings that went back to an earlier step."""
 
 from __future__ import annotations
 
@@ -24,4 +24,5 @@ class Setback(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost(self) -> int:
+        """Number of steps that were lost."""
         return self.high - self.low

@@ -1,4 +1,4 @@
-"""What a signal is called, also where Python has no name for it."""
+"""Names of signals, also of those for which Python has none."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import signal
 
 
 def signal_name(number: int) -> str:
-    """``SIGKILL``; of a real-time signal, which signal(7) counts from the first, ``SIGRTMIN+3``; of any other
-    number ``signal 33``."""
+    """Return ``SIGKILL``; ``SIGRTMIN+3`` for a real-time signal, which signal(7) counts from the first;
+    ``signal 33`` for any other number."""
     try:
         return signal.Signals(number).name
     except ValueError:

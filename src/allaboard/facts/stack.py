@@ -1,4 +1,4 @@
-"""Python frames, and what several looks at one stack showed."""
+"""Python frames, and what several samples of one stack showed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _PROBE = "/allaboard/probe/"
 AUTOGRAPH = "/__autograph_generated_file"
 """In the path of what TensorFlow writes for a tf.function: the user never saw it, and it is gone soon."""
 _COMPILED = ("<eval_with_key>", "torchinductor_")
-"""The same of torch.compile: a graph's own name for its code, and the folder of what its compiler writes."""
+"""In the path of what torch.compile writes: a graph's own name for its code, and the folder of its compiler.
+"""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -27,13 +28,13 @@ class Frame(msgspec.Struct, frozen=True):
 
     @property
     def is_user(self) -> bool:
-        """Whether it is the user's own code: neither standard library, nor installed, nor ours,
-        nor written by TensorFlow or torch.compile."""
+        """True if it is the user's own code: neither standard library, nor installed, nor ours, nor written
+        by TensorFlow or torch.compile."""
         return _own(self.file)
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it is code that torch.compile has written."""
+        """True if torch.compile has written the code."""
         return any(part in self.file for part in _COMPILED)
 
     def __str__(self) -> str:
@@ -146,13 +147,13 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def user(self) -> Frame | None:
-        """The innermost frame of the user's own code, in a file where there is one: what a library makes by
+        """The innermost frame of the user's own code, in a file if there is one: what a library makes by
         ``exec`` (the methods of a manager's proxy, of a dataclass) is nobody's line."""
         own = [f for f in self.frames if f.is_user]
         return next((f for f in own if f.file != "<string>"), own[0] if own else None)
 
     @property
     def place(self) -> Frame:
-        """Where to point at: the innermost frame of the user's own code, else of all. Raises IndexError where
+        """The frame to point at: the innermost one of the user's own code, else of all. Raises IndexError if
         there is no frame."""
         return self.user or self.frames[0]

@@ -1,4 +1,4 @@
-"""How a process spent its time, measured while the job moves, and how it went through its data."""
+"""Shares of a process's time, measured while the job moves, and its progress through its data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from allaboard.facts.stack import Frame
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process did over some time."""
+    """Use of CPU and operations by a process over some time."""
 
     span: float = 0.0
     """Seconds over which it was measured."""
@@ -46,17 +46,17 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def seen(self) -> float:
-        """Seconds that these steps took: the first look of a span has steps from before it."""
+        """Seconds that these steps took: the first sample of a span has steps from before it."""
         return max(self.span, self.steps * self.step)
 
     @property
     def own(self) -> float:
-        """Of a step, what it did not wait for others (s)."""
+        """Time of a step in which it did not wait for others (s)."""
         return max(0.0, self.step - self.sync)
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """How the main thread of a process spent its time so far, all times in seconds."""
+    """Time of a process's main thread so far, all in seconds."""
 
     input: float = 0.0
     """Waiting for data, in its steps."""

@@ -1,4 +1,4 @@
-"""What goes over the connections between two tasks, as the kernel counts it: TCP_INFO, tcp(7)."""
+"""Traffic over the connections between two tasks, as the kernel counts it: TCP_INFO, tcp(7)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Flows(msgspec.Struct, frozen=True):
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task exchanged with another one over the last seconds."""
+    """Exchange of a task with another one over the last seconds."""
 
     task: str
     """The other task."""

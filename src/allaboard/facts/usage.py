@@ -1,4 +1,4 @@
-"""What is used of something that is limited: by a process, or on a host."""
+"""Use of something that is limited, by a process or on a host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Trend(msgspec.Struct, frozen=True):
 
 
 class Use(msgspec.Struct, frozen=True, kw_only=True):
-    """How one reading went over some time."""
+    """Course of one reading over some time."""
 
     host: str
     """The host."""
@@ -57,11 +57,11 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lately(self) -> Use:
-        """This, with its recent line alone."""
+        """This use, by its recent line alone."""
         one = self.recent
         return msgspec.structs.replace(self, rate=one.rate, fit=one.fit, span=one.span)
 
     @property
     def left(self) -> float:
-        """Seconds until the limit at this rate; infinite where it does not rise."""
+        """Seconds until the limit at this rate; infinite if the use does not rise."""
         return (self.limit - self.value) / self.rate if self.rate > 0 else float("inf")

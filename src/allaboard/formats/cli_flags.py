@@ -61,9 +61,9 @@ def read_flags(words: Sequence[Value], bare: frozenset[str]) -> Flags:
         word = rest.pop(0)
         if not word.text.startswith("-"):
             if OPAQUE not in word.text:
-                flags.rest = [word, *rest]
+                flags.program_words = [word, *rest]
                 break
-            flags.opaque = True
+            flags.is_opaque = True
             continue
         name, flag, value = _split(word)
         if name in bare:
@@ -83,9 +83,9 @@ def find_flags(words: Sequence[Value], wanted: frozenset[str], bare: frozenset[s
         word = rest.pop(0)
         if not word.text.startswith("-"):
             if re.match(_PROGRAM, word.text):
-                flags.rest = [word, *rest]
+                flags.program_words = [word, *rest]
                 break
-            flags.opaque = flags.opaque or OPAQUE in word.text
+            flags.is_opaque = flags.is_opaque or OPAQUE in word.text
             continue
         name, flag, value = _split(word)
         if value is None and re.match(_ATTACHED, word.text) and word.text[1] in wanted:
@@ -108,7 +108,7 @@ def _split(word: Value) -> tuple[str, str, Value | None]:
 
 def _keep(flags: Flags, name: str, flag: str, value: Value) -> None:
     origin = value.origin
-    if flags.opaque and name in flags.values:
+    if flags.is_opaque and name in flags.values:
         return
     # Given, but to what only a run can tell: known to be there, and empty.
     text = "" if OPAQUE in value.text else value.text

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from allaboard.options.usage_error import usage
+from allaboard.options.usage_error import raise_usage_error
 from allaboard.policy.restart.restart_policy import RestartPolicy
 
 LEAST, MOST = 0.1, 86400.0
@@ -37,15 +37,17 @@ def coming_back(
         asked = f"{option} {value}"
         example = f"try: allaboard run --ps 1 -n 2 --on-failure restart {asked} {script}"
         if given.ps is None and joined is None:
-            usage(f"{asked} goes with --ps P, which is not given; {example}")
+            raise_usage_error(f"{asked} goes with --ps P, which is not given; {example}")
         if given.ps is None and joined is not None:
             without = _without_servers(joined, given, words)
             if without:
-                usage(
+                raise_usage_error(
                     f"{asked} is for jobs with parameter servers, and {without}; leave {option} out"
                 )
         if not policy.allowed:
-            usage(f"{asked} goes with --on-failure restart, which is not given; {example}")
+            raise_usage_error(
+                f"{asked} goes with --on-failure restart, which is not given; {example}"
+            )
     # Who starts a task on a host of its own may have counted its memory: there it is asked for.
     waits = given.ps_standby != "off" if given.ps is not None else given.ps_standby == "on"
     return ComingBack(
@@ -77,7 +79,7 @@ def _seconds(text: str, script: str) -> float:
     except ValueError:
         value = 0.0
     if not LEAST <= value <= MOST:
-        usage(
+        raise_usage_error(
             f"--ps-snapshot {text}: seconds between two snapshots, from {LEAST:g} to {MOST:g}; "
             f"try: allaboard run --ps 1 -n 2 --on-failure restart --ps-snapshot 10 {script}"
         )
@@ -85,7 +87,7 @@ def _seconds(text: str, script: str) -> float:
 
     chief = read(Path(script)).needs_chief
     if chief is not None:
-        usage(
+        raise_usage_error(
             f"--ps-snapshot {text} is for sessions of TensorFlow 1; {script} uses {chief[0]} "
             f"(line {chief[1]}), whose chief fails with its server and restores its own checkpoint: "
             "leave --ps-snapshot out"

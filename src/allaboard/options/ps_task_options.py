@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from allaboard.options.usage_error import usage
+from allaboard.options.usage_error import raise_usage_error
 
 
 def roles(
@@ -17,7 +17,7 @@ def roles(
     if given.ps is None:
         for option, asked in (("--chief", given.chief), ("--evaluator", given.evaluator)):
             if asked:
-                usage(
+                raise_usage_error(
                     f"{option} goes with --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
                 )
         if given.n is not None and not dashes and given.module is None:
@@ -27,14 +27,16 @@ def roles(
     from allaboard.launch.parameter_servers.script_scan import read
 
     if dashes:
-        usage("--ps starts SCRIPT or -m MODULE; a command after -- starts its own processes")
+        raise_usage_error(
+            "--ps starts SCRIPT or -m MODULE; a command after -- starts its own processes"
+        )
     workers = None if given.n is None else str(given.n)
     script = f"-m {given.module}" if given.module else words[0] if words else "train.py"
     reading = read(Path(words[0]) if words and given.module is None else None)
     try:
         found = tasks(given.ps, workers, given.chief, given.evaluator, reading, script)
     except InvalidRolesError as error:
-        usage(str(error))
+        raise_usage_error(str(error))
     return found, served(found, given.ps_server, reading)
 
 

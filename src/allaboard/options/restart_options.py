@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from allaboard.options.usage_error import usage
+from allaboard.options.usage_error import raise_usage_error
 from allaboard.policy.restart.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool)
             ("--stopped-after", given.stopped_after),
         ):
             if value is not None:
-                usage(f"{option} goes with --on-failure restart, which is not given")
+                raise_usage_error(f"{option} goes with --on-failure restart, which is not given")
         return RestartPolicy()
     if given.observe:
-        usage("--observe ends and starts nothing; leave it out, or --on-failure restart")
+        raise_usage_error(
+            "--observe ends and starts nothing; leave it out, or --on-failure restart"
+        )
     if joined is not None:
         _together(joined, trusted)
     backoff = RestartPolicy().backoff if given.backoff is None else given.backoff
@@ -39,12 +41,12 @@ def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool)
 def _together(joined: Described, trusted: bool) -> None:
     """The hosts end and start each other's workers: only who belongs to the job may say so."""
     if joined.kept:
-        usage(
+        raise_usage_error(
             "--on-failure restart: torchrun started this rank, and starts all ranks again itself; "
             "try: torchrun --max-restarts 3 ... --no-python allaboard run train.py"
         )
     if not trusted:
-        usage(
+        raise_usage_error(
             "--on-failure restart on several hosts: the agents end and start each other's workers, so they "
             "must know each other; make a secret, openssl rand -hex 32 > job.secret, and give every host "
             "--secret-file job.secret (or ALLABOARD_SECRET, or --tls-cert, --tls-key and --tls-ca)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from allaboard.options.usage_error import usage
+from allaboard.options.usage_error import raise_usage_error
 
 
 def working_folder() -> Path:
@@ -13,7 +13,9 @@ def working_folder() -> Path:
     try:
         return Path.cwd()
     except FileNotFoundError:
-        return usage("the working folder has been removed; change to one that is there: cd DIR")
+        return raise_usage_error(
+            "the working folder has been removed; change to one that is there: cd DIR"
+        )
 
 
 def run_dir(wanted: Path | None, job: str) -> Path:
@@ -28,7 +30,9 @@ def run_dir(wanted: Path | None, job: str) -> Path:
             (folder / "logs").mkdir(exist_ok=True, mode=0o700)
             (folder / "journal.jsonl").open("ab").close()
         except OSError as error:
-            usage(f"--run-dir {wanted}: {error.strerror}; name a folder that you may write to")
+            raise_usage_error(
+                f"--run-dir {wanted}: {error.strerror}; name a folder that you may write to"
+            )
         return folder
     for base in (
         here / ".allaboard",
@@ -44,4 +48,6 @@ def run_dir(wanted: Path | None, job: str) -> Path:
         except OSError:
             continue
         return base / job
-    return usage("no folder for the run: neither here nor in the temporary folder; give --run-dir")
+    return raise_usage_error(
+        "no folder for the run: neither here nor in the temporary folder; give --run-dir"
+    )

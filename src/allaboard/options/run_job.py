@@ -6,12 +6,18 @@ import argparse
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from allaboard.options.option_values import check_values, coordinator, secret, tls, variables
+from allaboard.options.option_values import (
+    check_values_variable,
+    coordinator,
+    parse_variables,
+    read_secret,
+    tls,
+)
 from allaboard.options.ps_recovery_options import coming_back
 from allaboard.options.ps_task_options import roles, served_here
 from allaboard.options.restart_options import STOPPED_AFTER, restarts
 from allaboard.options.run_folder import run_dir, working_folder
-from allaboard.options.usage_error import usage
+from allaboard.options.usage_error import raise_usage_error
 from allaboard.options.worker_command import command, script
 
 if TYPE_CHECKING:
@@ -41,13 +47,13 @@ def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> 
     certificates = tls(options)
     has_other_hosts = options.coordinator or joined is not None
     address = coordinator(options.coordinator, certificates) if has_other_hosts else ""
-    meeting = Meeting(secret(options.secret_file), address, certificates)
+    meeting = Meeting(read_secret(options.secret_file), address, certificates)
     policy = restarts(options, joined, bool(meeting.secret or meeting.tls))
     plan = _plan_job(options, words, is_command, joined is not None, policy)
     try:
         started = launch(plan)
     except WorkerStartError as error:
-        usage(str(error))
+        raise_usage_error(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
     from allaboard.agent.background_check import CheckSubject
     from allaboard.agent.main import run_agent
@@ -75,11 +81,13 @@ def _plan_job(
     tasks, served = roles(options, words, is_command)
     workers = len(tasks) or options.n or 1
     if is_command and options.module is not None:
-        usage("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
+        raise_usage_error("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
     report = options.report
     if report is not None and not report.absolute().parent.is_dir():
-        usage(f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}")
-    environment = {**os.environ, **variables(options.env)} if is_joined else None
+        raise_usage_error(
+            f"--report {report}: there is no folder {report.parent}; mkdir -p {report.parent}"
+        )
+    environment = {**os.environ, **parse_variables(options.env)} if is_joined else None
     if environment is not None and not tasks and not is_command:
         served = served_here(environment, options, words)
     recovery = coming_back(options, policy, words, environment)
@@ -89,7 +97,7 @@ def _plan_job(
         size=workers,
         given=options.n is not None or bool(tasks),
         gate=_gate(options, is_joined, bool(tasks)),
-        extra=check_values(options.check_values) | variables(options.env),
+        extra=check_values_variable(options.check_values) | parse_variables(options.env),
         run_dir=run_dir(options.run_dir, job_id),
         job=job_id,
         tasks=tasks,
@@ -135,7 +143,7 @@ def _agent_options(
 class Meeting(NamedTuple):
     """How the agents of several hosts find and trust each other."""
 
-    secret: bytes
+    read_secret: bytes
     """The job's secret; b"" if it has none."""
     coordinator: str
     """HOST:PORT or an etcd URL; "" for the framework's own address."""
@@ -150,7 +158,9 @@ def _joined(options: argparse.Namespace) -> Described | None:
     """
     from allaboard.configuration.launcher_context import described
 
-    return None if options.n is not None else described({**os.environ, **variables(options.env)})
+    return (
+        None if options.n is not None else described({**os.environ, **parse_variables(options.env)})
+    )
 
 
 def _gate(options: argparse.Namespace, is_joined: bool, has_roles: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allaboard.options.option_values import add_tls
+from allaboard.options.option_values import add_tls_options
 from allaboard.options.value_types import Seconds, WholeNumber
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def add_arguments(parser: CommandParser) -> None:
     hosts.add_argument(
         "--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host"
     )
-    add_tls(hosts)
+    add_tls_options(hosts)
 
 
 def split_at_script(parser: CommandParser, words: Sequence[str]) -> tuple[int, list[str], bool]:

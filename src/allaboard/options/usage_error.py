@@ -11,6 +11,6 @@ class UsageError(AllaboardError):
     """What the user asked cannot be done; the message says why and what to type."""
 
 
-def usage(message: str) -> NoReturn:
+def raise_usage_error(message: str) -> NoReturn:
     """Ends the preparation of a run with this message."""
     raise UsageError(message)

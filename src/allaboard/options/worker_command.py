@@ -6,7 +6,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from allaboard.options.usage_error import usage
+from allaboard.options.usage_error import raise_usage_error
 
 
 def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
@@ -14,21 +14,25 @@ def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
 
     if as_it_is:
         if not words:
-            usage("nothing to run after --; try: allaboard run -- torchrun train.py")
+            raise_usage_error("nothing to run after --; try: allaboard run -- torchrun train.py")
         if shutil.which(words[0]) is None:
-            usage(f"no such command: {words[0]}; give its path, or see: command -v {words[0]}")
+            raise_usage_error(
+                f"no such command: {words[0]}; give its path, or see: command -v {words[0]}"
+            )
         return words
     if module is not None:
         return [python(), "-m", module, *words]
     if not words:
-        usage("no script; try: allaboard run -n 4 train.py")
+        raise_usage_error("no script; try: allaboard run -n 4 train.py")
     script = Path(words[0])
     if not script.exists():
-        usage(f"no such script: {script} (in {Path.cwd()})" + (_program(words) or _near(script)))
+        raise_usage_error(
+            f"no such script: {script} (in {Path.cwd()})" + (_program(words) or _near(script))
+        )
     if script.is_dir() and not (script / "__main__.py").exists():
-        usage(f"{script} is a folder without a __main__.py; give the script in it")
+        raise_usage_error(f"{script} is a folder without a __main__.py; give the script in it")
     if script.is_file() and not _looks_like_python(script):
-        usage(
+        raise_usage_error(
             f"{script} is not a Python script; to run any program: "
             f"allaboard run -- {' '.join(words[:3])}"
         )
@@ -58,7 +62,7 @@ def _looks_like_python(script: Path) -> bool:
         with script.open("rb") as file:
             head = file.read(4096)
     except OSError as error:
-        usage(f"{script} cannot be read: {error.strerror}")
+        raise_usage_error(f"{script} cannot be read: {error.strerror}")
     if b"\0" in head and not head.startswith(b"PK"):
         return script.suffix == ".pyc"
     first = head.split(b"\n", 1)[0]

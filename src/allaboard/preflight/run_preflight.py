@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from allaboard.options.option_values import coordinator, secret, tls
+from allaboard.options.option_values import coordinator, read_secret, tls
 from allaboard.options.run_folder import run_dir
 from allaboard.options.usage_error import UsageError
 from allaboard.preflight.task import Task
@@ -30,7 +30,7 @@ def run_preflight(options: argparse.Namespace) -> int:
 
     if options.leashed:
         remote_lifetime.say_host()
-    job_secret = remote_lifetime.secret() if options.leashed else secret(options.secret_file)
+    job_secret = remote_lifetime.secret() if options.leashed else read_secret(options.secret_file)
     certificates = tls(options)
     meeting = coordinator(options.coordinator, certificates)
     in_etcd = is_etcd_url(meeting)

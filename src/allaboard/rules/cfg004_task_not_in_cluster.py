@@ -32,7 +32,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             return
         names, first_name = ", ".join(written_names), written_names[0]
         yield Claim(
-            summary=f"the task is a {job!r}, and the cluster has no such job: it has {names}",
+            summary=f"the task is a {job!r}, but the cluster has no such job: it has {names}",
             who=own(spec),
             evidence=(spec.job.evidence,),
             fix=f'"task": {{"type": "{_most_similar_name(job, written_names) or first_name}", "index": 0}}',
@@ -55,13 +55,13 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _name_in_source(job: str, listed: Sequence[Value]) -> str:
-    """The job as the source calls it: Vertex AI's pools have names of their own."""
+    """Return the job's name as the source writes it: Vertex AI's pools have names of their own."""
     pool = re.match(r"cluster\.(workerpool\d+)\[", listed[0].origin.key) if listed else None
     return pool[1] if pool else job
 
 
 def _most_similar_name(job: str, written_names: list[str]) -> str:
-    """The job whose name the given one nearly is: another number, another case."""
+    """Return the job name that differs from ``job`` in plural or upper case only, or ""."""
     plain = job.lower().rstrip("s")
     return next((k for k in written_names if k.lower().rstrip("s") == plain), "")
 
@@ -95,7 +95,7 @@ RULE = Rule(
         ),
         "unknown job": (
             facts_of(cluster=_TWO_WORKERS, task=("workers", 0)),
-            "the task is a 'workers', and the cluster has no such job: it has worker",
+            "the task is a 'workers', but the cluster has no such job: it has worker",
         ),
     },
     silent_on={

@@ -17,7 +17,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Stage, Who, address, facts_of
 
 _MAX_REPORTED = 20
-"""Addresses that are named one by one; a template with a slip has it in all of them."""
+"""Addresses that are reported one by one; a mistake in a template is in all of them."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -26,7 +26,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     for job, index, value in facts.spec.tasks():
         wrong = address.fault(value.text, port=2222)
         if wrong is None or str(value.origin) in shapes:
-            continue  # what is no text at all is told by CFG003
+            continue  # what is no text is reported as tf-config-shape
         reported += 1
         if reported > _MAX_REPORTED:
             return

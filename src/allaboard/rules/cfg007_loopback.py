@@ -27,7 +27,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         yield from _check_cluster(facts)
         return
     count = hosts(spec)
-    # Rank 0 itself may be told localhost: some operators do so, and give the others its name.
+    # Some operators give rank 0 itself localhost, and the others its name.
     is_first_rank = facts.kind == "environment" and spec.number("rank") == 0
     if count < 2 or is_first_rank or facts.one_host:
         return
@@ -37,10 +37,10 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             continue
         name = value.origin.name or field
         yield Claim(
-            summary=f"{name} is {value.text}, which on each of the {count} hosts means itself",
+            summary=f"{name} is {value.text}, which is another machine on each of the {count} hosts",
             who=own(spec),
             evidence=(value.evidence, *_node_count_evidence(facts)),
-            # Another rank's own address would be as wrong.
+            # The address of any other rank would be just as wrong.
             fix=_corrected_assignment(value, facts.host if spec.number("rank") == 0 else None),
             where=value.origin.place,
         )
@@ -78,8 +78,8 @@ def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
             else "ITS-HOST-NAME"
         )
         yield Claim(
-            summary=f"{job} {index} is at {parsed.host}, where {remote_tasks} on other hosts cannot reach "
-            "it",
+            summary=f"{job} {index} has the address {parsed.host}: {remote_tasks} on other hosts cannot "
+            "reach it",
             who=(Who(job=job, index=index),),
             evidence=(value.evidence,),
             fix=f'"{join(name, parsed.port or DEFAULT_PORT["tensorflow"])}"',
@@ -94,11 +94,11 @@ RULE = Rule(
     fires_on={
         "one of two": (
             facts_of(cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)),
-            "worker 0 is at localhost, where worker 1 on other hosts cannot reach it",
+            "worker 0 has the address localhost: worker 1 on other hosts cannot reach it",
         ),
         "torchrun on two nodes": (
             facts_of(master_addr="127.0.0.1", nnodes="2"),
-            "MASTER_ADDR is 127.0.0.1, which on each of the 2 hosts means itself",
+            "MASTER_ADDR is 127.0.0.1, which is another machine on each of the 2 hosts",
         ),
     },
     silent_on={

@@ -44,7 +44,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _next_free_address(text: str, taken_addresses: set[str]) -> str:
-    """The next port up that no task of the cluster has."""
+    """Return the address with the next higher port that no task of the cluster has."""
     parsed = parse(text)
     port = whole(parsed.port) or 2222
     while canonical(join(parsed.host, port)) in taken_addresses and port < 65535:

@@ -24,7 +24,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     other_jobs = ", ".join(f'"{job}": […]' for job in facts.spec.cluster if job != "evaluator")
     yield Claim(
-        summary="the evaluator is listed in the training cluster, whose start it never joins",
+        summary="the evaluator is listed in the training cluster, which it never joins",
         who=(Who(job="evaluator", index=0),),
         evidence=(listed[0].evidence,),
         fix=f'"cluster": {{{other_jobs}}}',
@@ -41,7 +41,7 @@ RULE = Rule(
     fires_on={
         "listed": (
             facts_of(cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)),
-            "the evaluator is listed in the training cluster, whose start it never joins",
+            "the evaluator is listed in the training cluster, which it never joins",
         )
     },
     silent_on={"beside it": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))},

@@ -26,7 +26,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if facts.part("tf_config") is None:
         return
     yield Claim(
-        summary="the cluster has parameter servers and no chief: "
+        summary="the cluster has parameter servers but no chief: "
         "ParameterServerStrategy would have no coordinator",
         who=own(facts.spec),
         evidence=(cluster["ps"][0].evidence,),
@@ -44,7 +44,7 @@ RULE = Rule(
     fires_on={
         "ps and worker": (
             facts_of(cluster={"ps": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)),
-            "the cluster has parameter servers and no chief: "
+            "the cluster has parameter servers but no chief: "
             "ParameterServerStrategy would have no coordinator",
         )
     },

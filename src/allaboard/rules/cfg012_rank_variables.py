@@ -39,7 +39,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             if value is None or value.integer is not None or part.layer == "allocation":
                 continue
             if not value.text:
-                continue  # given, but to what only a run can tell
+                continue  # set, but to a value that only a run can tell
             name = value.origin.name or field
             yield Claim(
                 summary=f"{name} is {value.text!r}, which is not a whole number",
@@ -56,7 +56,7 @@ def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
     part = facts.part("torch_env")
     if part is None or any(facts.part(source) is not None for source in _OTHER_SOURCES):
         return
-    # torch takes one that is set to nothing for one that is not set.
+    # torch takes an empty variable for one that is not set.
     present = [n for n in _ENV_RENDEZVOUS if n in facts.opaque or _variable_text(facts, n)]
     absent = [n for n in _ENV_RENDEZVOUS if n not in present]
     if not absent or not {"RANK", "WORLD_SIZE"} & set(present):
@@ -68,34 +68,34 @@ def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
     if node_number is not None:
         name, rank = node_number
         yield Claim(
-            summary=f"RANK is not set, while {name} is {rank}: init_process_group reads RANK",
+            summary=f"RANK is not set, but {name} is {rank}: init_process_group reads RANK",
             who=own(facts.spec),
             evidence=(
                 facts.variables[name].evidence,
                 *(facts.variables[n].evidence for n in present if n in facts.variables),
             ),
-            fix=f"export RANK={rank}   # with one process a host; with several, start them by torchrun",
+            fix=f"export RANK={rank}   # for one process per host; start several with torchrun",
             severity=Severity.ERROR,
             certainty=Certainty.LIKELY,
         )
         return
     yield Claim(
         summary=f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not set, "
-        f"while {', '.join(present)} {'is' if len(present) == 1 else 'are'}",
+        f"but {', '.join(present)} {'is' if len(present) == 1 else 'are'}",
         who=own(facts.spec),
         evidence=tuple(
             facts.variables[n].evidence if n in facts.variables else Evidence("set", n)
             for n in present
         ),
         fix="export " + " ".join(f"{n}={_ENV_RENDEZVOUS[n]}" for n in absent),
-        # Where all meet may stand in the call: init_method="tcp://HOST:PORT".
+        # The meeting point may stand in the call: init_method="tcp://HOST:PORT".
         severity=Severity.WARNING if {"RANK", "WORLD_SIZE"} <= set(present) else Severity.ERROR,
         certainty=Certainty.LIKELY,
     )
 
 
 def _node_number(facts: ConfigFacts) -> tuple[str, str] | None:
-    """The variable that numbers this host, where one does, and its number."""
+    """Return the variable that numbers this host, and its number; None if there is none."""
     names = (n for n in ("NODE_RANK", "GROUP_RANK") if _variable_text(facts, n).isdecimal())
     return next(((n, _variable_text(facts, n)) for n in names), None)
 
@@ -121,11 +121,11 @@ RULE = Rule(
         ),
         "NODE_RANK given for RANK": (
             _environment(NODE_RANK="2", WORLD_SIZE="4", MASTER_ADDR="a", MASTER_PORT="29500"),
-            "RANK is not set, while NODE_RANK is 2: init_process_group reads RANK",
+            "RANK is not set, but NODE_RANK is 2: init_process_group reads RANK",
         ),
         "no WORLD_SIZE": (
             _environment(RANK="0", MASTER_ADDR="a", MASTER_PORT="29500"),
-            "WORLD_SIZE is not set, while RANK, MASTER_ADDR, MASTER_PORT are",
+            "WORLD_SIZE is not set, but RANK, MASTER_ADDR, MASTER_PORT are",
         ),
     },
     silent_on={

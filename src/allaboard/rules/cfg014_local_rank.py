@@ -1,4 +1,4 @@
-"""LOCAL_RANK is out of its range, or above the devices that the process may see.
+"""LOCAL_RANK is out of its range, or above the devices that the process can see.
 
 ## Why it matters
 LOCAL_RANK picks the GPU. If it is not below the number of visible devices, the process fails with `invalid
@@ -54,7 +54,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     ):
         return
     yield Claim(
-        summary=f"{name} is {number}, and this process may see {visible} "
+        summary=f"{name} is {number}, but this process can see {visible} "
         f"GPU{'s' if visible > 1 else ''} (0 to {visible - 1})",
         who=own(facts.spec),
         evidence=(value.evidence, device_evidence),
@@ -67,12 +67,12 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _visible_devices(facts: ConfigFacts) -> tuple[int, Evidence | None]:
-    """How many GPUs this process may see; none where it is not known, or training is on CPUs."""
+    """Return how many GPUs this process can see, and the evidence; 0 and None if unknown or not used."""
     backend = facts.spec.values.get("backend")
     if backend is not None and "nccl" not in backend.text:
         return 0, None
     visible_devices = facts.variables.get("CUDA_VISIBLE_DEVICES")
-    # A launcher that gives each process one device of its own sets this for that process alone.
+    # A launcher that gives each process a device of its own sets it for that process alone.
     if visible_devices is not None and visible_devices.text.strip() not in ("", "-1", "NoDevFiles"):
         listed = [d for d in visible_devices.text.split(",") if d.strip()]
         return (len(listed), visible_devices.evidence) if len(listed) > 1 else (0, None)
@@ -93,7 +93,7 @@ RULE = Rule(
         ),
         "beyond the devices": (
             facts_of(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
-            "LOCAL_RANK is 2, and this process may see 2 GPUs (0 to 1)",
+            "LOCAL_RANK is 2, but this process can see 2 GPUs (0 to 1)",
         ),
     },
     silent_on={

@@ -22,11 +22,11 @@ from allaboard.facts import Claim, ConfigFacts, Stage, Value, address, facts_of
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    # A URL's parts, flags and Ray's address are judged where they were read.
+    # URLs, flags and Ray's address are checked by their readers.
     for part in facts.parts:
         if part.source in ("init_url", "torchrun", "ray"):
             continue
-        # What is empty is given, but to what only a run can tell.
+        # An empty value is set, but to something that only a run can tell.
         values = {field: value for field, value in part.values.items() if value.text}
         host, port = values.get("master_addr"), values.get("master_port")
         if host is not None:

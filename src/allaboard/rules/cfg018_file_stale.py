@@ -29,7 +29,7 @@ from allaboard.facts import (
 )
 
 STARTING_RUN_S = 120.0
-"""Seconds for which a file may still belong to a run that is starting now."""
+"""A file that was written less than this many seconds ago may belong to a run that is starting."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -42,7 +42,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     ):
         return
     yield Claim(
-        summary=f"the rendezvous file {rendezvous_file.path} is left from an earlier run: "
+        summary=f"the rendezvous file {rendezvous_file.path} is left over from an earlier run: "
         f"last written {_describe_age(rendezvous_file.age)} ago",
         who=own(facts.spec),
         evidence=(
@@ -77,8 +77,8 @@ RULE = Rule(
     fires_on={
         "yesterday's": (
             _facts(812, 90000.0),
-            "the rendezvous file /shared/rdzv is left from an earlier run: last written 25 hours "
-            "ago",
+            "the rendezvous file /shared/rdzv is left over from an earlier run: last written 25 "
+            "hours ago",
         )
     },
     silent_on={

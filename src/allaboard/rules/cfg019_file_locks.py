@@ -47,7 +47,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     lone = rendezvous_file.filesystem == "tmpfs" and hosts(facts.spec) > 1
     if rendezvous_file.filesystem not in _FILESYSTEMS_WITHOUT_LOCKS and not nfs and not lone:
         return
-    why = "is in this host's memory alone" if lone else "has no locks that other hosts see"
+    why = "is only in this host's memory" if lone else "has no locks that other hosts see"
     yield Claim(
         summary=f"the rendezvous file is on {rendezvous_file.filesystem}, which {why}",
         who=own(facts.spec),

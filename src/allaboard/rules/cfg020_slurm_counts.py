@@ -37,7 +37,7 @@ _LAUNCHER_VARIABLES = (
     "CROSS_RANK",
     "GROUP_RANK",
 )
-"""What launchers set beside the ranks of the processes that they start: several in one task."""
+"""Variables of launchers that start several processes in one task."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -58,7 +58,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
-    """A task that is one rank, as both of its numbers say, in a world of another size than its step."""
+    """Report a WORLD_SIZE that is not the step's size, in a task whose rank is Slurm's number of the task."""
     size, total = facts.variables.get("WORLD_SIZE"), facts.variables.get("SLURM_STEP_NUM_TASKS")
     if size is None or total is None or any(facts.known(name) for name in _LAUNCHER_VARIABLES):
         return
@@ -67,17 +67,17 @@ def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if any(a is None or b is None or a.integer is None or a.integer != b.integer for a, b in ours):
         return  # a launcher's own numbers, or the node's
     world, tasks = size.integer, total.integer
-    # `srun --pty bash` is one task, in which several are started by hand.
+    # In `srun --pty bash`, one task, several processes are started by hand.
     if world is None or tasks is None or tasks < 2 or world == tasks:
         return
     missing = world - tasks
     consequence = (
-        f"nobody starts {missing} of the ranks"
+        f"nothing starts {missing} of the ranks"
         if missing > 0
         else f"{-missing} of them {'have' if missing < -1 else 'has'} no rank"
     )
     yield Claim(
-        summary=f"WORLD_SIZE is {world}, and the step has {tasks} tasks: {consequence}",
+        summary=f"WORLD_SIZE is {world}, but the step has {tasks} tasks: {consequence}",
         who=own(facts.spec),
         evidence=(size.evidence, total.evidence),
         fix="export WORLD_SIZE=$SLURM_NTASKS",
@@ -87,7 +87,7 @@ def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
 
 
 def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
-    """A batch script's WORLD_SIZE, where each task of its step is one process."""
+    """Report a WORLD_SIZE of a batch script that is not the number of tasks of its step."""
     size, step = facts.variables.get("WORLD_SIZE"), facts.part("srun")
     launched = any(facts.part(n) is not None for n in ("torchrun", "accelerate", "deepspeed"))
     if size is None or size.integer is None or step is None or step.values or launched:
@@ -102,7 +102,7 @@ def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Clai
     if count is None or total_source is None or count == size.integer:
         return
     yield Claim(
-        summary=f"WORLD_SIZE is {size.text}, and the step has {count} tasks",
+        summary=f"WORLD_SIZE is {size.text}, but the step has {count} tasks",
         who=own(facts.spec),
         evidence=(size.evidence, total_source.evidence),
         fix="export WORLD_SIZE=$SLURM_NTASKS",
@@ -128,12 +128,12 @@ def _check_counts(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if not slot_sum or slot_sum == total.integer or 0 in (m.slots for m in slurm.machines):
         return
     if each.origin.flag and total.integer < slot_sum:
-        return  # sbatch takes --ntasks-per-node as a most when --ntasks is given as well
+        return  # beside --ntasks, sbatch takes --ntasks-per-node for a maximum
     yield _claim(facts, total, each, f"the tasks per node add up to {slot_sum}")
 
 
 def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
-    """RANK and SLURM_PROCID count the same processes where their totals are the same."""
+    """Report a RANK that is not SLURM_PROCID although both count the same processes."""
     rank, size = facts.variables.get("RANK"), facts.variables.get("WORLD_SIZE")
     slurm_rank, total = slurm.values.get("rank"), facts.variables.get("SLURM_STEP_NUM_TASKS")
     if rank is None or size is None or slurm_rank is None or total is None:
@@ -142,7 +142,7 @@ def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
         return
     if rank.integer is not None and rank.integer != slurm_rank.integer:
         yield Claim(
-            summary=f"RANK is {rank.text}, and Slurm's own number of this task is {slurm_rank.text}",
+            summary=f"RANK is {rank.text}, but Slurm's number of this task is {slurm_rank.text}",
             who=own(facts.spec),
             evidence=(rank.evidence, slurm_rank.evidence, size.evidence),
             fix="export RANK=$SLURM_PROCID   # inside the task: srun bash -c '…'",
@@ -155,7 +155,7 @@ def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
 def _claim(facts: ConfigFacts, value: Value, contradicting: Value, contradiction: str) -> Claim:
     name = value.origin.variable or value.origin.flag
     return Claim(
-        summary=f"{name} is {value.text}, and {contradiction}",
+        summary=f"{name} is {value.text}, but {contradiction}",
         who=own(facts.spec),
         evidence=(value.evidence, contradicting.evidence),
         fix="#SBATCH --nodes=2 --ntasks-per-node=4   # and no --ntasks",
@@ -184,7 +184,7 @@ def _batch_script(size: str, **step: str) -> ConfigFacts:
 
 
 def _task_environment(**more: str) -> ConfigFacts:
-    """Task 1 of 4."""
+    """Return the environment of task 1 of 4."""
     here = {
         "SLURM_PROCID": "1",
         "SLURM_LOCALID": "1",
@@ -202,23 +202,23 @@ RULE = Rule(
     fires_on={
         "tasks": (
             _slurm_facts(_NODES, world_size="8", tasks_per_node="2(x2)", node_list="n[1-2]"),
-            "WORLD_SIZE is 8, and the tasks per node add up to 4",
+            "WORLD_SIZE is 8, but the tasks per node add up to 4",
         ),
         "nodes": (
             _slurm_facts(_NODES, nnodes="4", node_list="n[1-2]"),
-            "NNODES is 4, and the node list has 2 nodes",
+            "NNODES is 4, but the node list has 2 nodes",
         ),
         "a task in a larger world": (
             _task_environment(RANK="1", WORLD_SIZE="8"),
-            "WORLD_SIZE is 8, and the step has 4 tasks: nobody starts 4 of the ranks",
+            "WORLD_SIZE is 8, but the step has 4 tasks: nothing starts 4 of the ranks",
         ),
         "a task in a smaller world": (
             _task_environment(RANK="1", WORLD_SIZE="3"),
-            "WORLD_SIZE is 3, and the step has 4 tasks: 1 of them has no rank",
+            "WORLD_SIZE is 3, but the step has 4 tasks: 1 of them has no rank",
         ),
         "a world of another size": (
             _batch_script("4"),
-            "WORLD_SIZE is 4, and the step has 8 tasks",
+            "WORLD_SIZE is 4, but the step has 8 tasks",
         ),
     },
     silent_on={

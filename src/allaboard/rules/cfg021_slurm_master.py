@@ -22,7 +22,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     slurm, master = facts.part("slurm"), facts.spec.values.get("master_addr")
     if slurm is None or master is None or not slurm.machines or len(slurm.machines) < 2:
         return
-    # Under torchrun the first agent's node is the master, and may be chosen freely.
+    # Under torchrun the master may be any node: it is the one of the first agent.
     if facts.known("TORCHELASTIC_RUN_ID") or facts.part("torchrun") is not None:
         return
     name = master.text.strip().lower()
@@ -32,7 +32,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if only_here(name) or short not in names or short == names[0]:
         return
     yield Claim(
-        summary=f"MASTER_ADDR is {master.text}, and rank 0 runs on {names[0]}, "
+        summary=f"MASTER_ADDR is {master.text}, but rank 0 runs on {names[0]}, "
         "the first node of the list",
         who=own(facts.spec),
         evidence=(master.evidence, slurm.machines[0].name.evidence),
@@ -52,7 +52,7 @@ RULE = Rule(
     fires_on={
         "the second node": (
             facts_of(source="slurm", machines=_NODES, master_addr="n2"),
-            "MASTER_ADDR is n2, and rank 0 runs on n1, the first node of the list",
+            "MASTER_ADDR is n2, but rank 0 runs on n1, the first node of the list",
         )
     },
     silent_on={

@@ -48,17 +48,17 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     own_port = facts.variables.get("SLURM_SRUN_COMM_PORT")
     reserved = facts.variables.get("SLURM_STEP_RESV_PORTS")
     if own_port is not None and own_port.integer == number:
-        problem, evidence = "srun itself uses that port", own_port.evidence
+        problem, evidence = "which srun itself uses", own_port.evidence
     elif reserved is not None and _is_in_ranges(number, reserved.text):
-        problem, evidence = "Slurm has reserved that port for MPI", reserved.evidence
+        problem, evidence = "which Slurm has reserved for MPI", reserved.evidence
     else:
         slots = max((m.slots for m in facts.spec.machines), default=0)
         if slots > 1 and 65535 - slots < number <= 65535 and facts.spec.framework == "tensorflow":
-            problem = f"the last of {slots} tasks on a node would have port {number + slots - 1}"
+            problem = f"so the last of {slots} tasks on a node would have port {number + slots - 1}"
             evidence = Evidence(f"{slots} tasks", "SLURM_TASKS_PER_NODE")
     if problem:
         yield Claim(
-            summary=f"MASTER_PORT is {number}, and {problem}",
+            summary=f"MASTER_PORT is {number}, {problem}",
             who=own(facts.spec),
             evidence=(port.evidence, evidence),
             fix="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))",
@@ -69,7 +69,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
-    """Several tasks of a job array on one node with the same literal port."""
+    """Report tasks of a job array that may share a node and have the same literal port."""
     slurm, torchrun = facts.part("slurm"), facts.part("torchrun")
     array = slurm.values.get("array") if slurm is not None else None
     if slurm is None or array is None or not re.search(r"[-,]", array.text):
@@ -89,7 +89,7 @@ def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
     if port is None or port.integer in (None, 0):
         return
     yield Claim(
-        summary=f"tasks of the job array that run on one node all take port {port.text}",
+        summary=f"tasks of the job array on the same node all use port {port.text}",
         evidence=(port.evidence, array.evidence),
         fix="torchrun --standalone …   # or MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
         severity=Severity.WARNING,
@@ -125,15 +125,15 @@ RULE = Rule(
     fires_on={
         "srun's own": (
             _facts("36821", SLURM_SRUN_COMM_PORT="36821"),
-            "MASTER_PORT is 36821, and srun itself uses that port",
+            "MASTER_PORT is 36821, which srun itself uses",
         ),
         "reserved": (
             _facts("12005", SLURM_STEP_RESV_PORTS="12001-12008"),
-            "MASTER_PORT is 12005, and Slurm has reserved that port for MPI",
+            "MASTER_PORT is 12005, which Slurm has reserved for MPI",
         ),
         "an array": (
             _array_script("0-7", {"nproc_per_node": "2"}),
-            "tasks of the job array that run on one node all take port 29500",
+            "tasks of the job array on the same node all use port 29500",
         ),
     },
     silent_on={

@@ -30,7 +30,7 @@ from allaboard.facts import (
 
 _MAX_REPORTED = 10
 _ENV_RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""Without one of these PyTorch's env:// does not start: never unset them for another variable."""
+"""Variables that PyTorch's env:// cannot do without: never advise to unset one of them."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -61,14 +61,14 @@ def _check_flags(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
         return
     if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
         yield likely(
-            f"{fewest} nodes and no address to meet at: each node waits at its own 127.0.0.1",
+            f"{fewest} nodes but no rendezvous address: each node waits at its own 127.0.0.1",
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …",
         )
         return
     if static and "node_rank" not in part.values:
         yield likely(
-            f"{fewest} nodes by a static rendezvous and no --node-rank: every node is node 0",
+            f"{fewest} nodes with a static rendezvous but no --node-rank: every node is node 0",
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …   # or --node-rank=0, 1, … by hand",
         )
@@ -97,7 +97,7 @@ RULE = Rule(
     fires_on={
         "no address": (
             _flags(nnodes="2"),
-            "2 nodes and no address to meet at: each node waits at its own 127.0.0.1",
+            "2 nodes but no rendezvous address: each node waits at its own 127.0.0.1",
         ),
         "standalone": (
             _flags(nnodes="2", standalone="1"),
@@ -105,11 +105,11 @@ RULE = Rule(
         ),
         "no node rank": (
             _flags(nnodes="2", master_addr="a"),
-            "2 nodes by a static rendezvous and no --node-rank: every node is node 0",
+            "2 nodes with a static rendezvous but no --node-rank: every node is node 0",
         ),
         "a job that nobody tells": (
             _job_manifest("Job"),
-            "2 nodes and no address to meet at: each node waits at its own 127.0.0.1",
+            "2 nodes but no rendezvous address: each node waits at its own 127.0.0.1",
         ),
         "no number": (facts_of(problems=(_BAD_NNODES,)), "--nnodes cannot be 'two'"),
     },

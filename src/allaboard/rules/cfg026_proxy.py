@@ -29,7 +29,7 @@ from allaboard.facts import (
 from allaboard.facts.address import only_here, parse
 
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""In the order in which gRPC's core looks at them."""
+"""Variables that gRPC's core reads, in its order."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -75,7 +75,7 @@ def _is_set(facts: ConfigFacts, name: str) -> bool:
 
 
 def _is_exempt(host: str, suffix: str) -> bool:
-    """gRPC compares the end of the name; newer ones know address ranges, taken as matching."""
+    """Return True if gRPC may exempt the host: it compares the end of the name; an address range may match."""
     return host.endswith(suffix.lstrip("*")) or suffix == "*" or "/" in suffix
 
 

@@ -28,7 +28,7 @@ from allaboard.facts import (
 from allaboard.formats.cli_flags import find_flags, words_after_each_program
 
 _SINGLE_POD_ROLES = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chief"}
-"""The role of each kind that the operators take one pod of."""
+"""Roles of which the operators accept one pod only, by kind of job."""
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
@@ -40,9 +40,9 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
         for role in workload.roles:
             yield from _check_replicas(workload, role)
             if negative:
-                continue  # how many are meant is not known
+                continue  # the intended number is unknown
             size = role.env.get("WORLD_SIZE")
-            # One process a pod, or as many as the workload says; anything between is not known.
+            # One process per pod, or as many as the workload says; anything between is unknown.
             if size is not None and size.integer is not None and size.integer not in (
                 total, total * per,
             ):  # fmt: skip
@@ -57,7 +57,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 
 def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
-    """mpirun in an MPIJob's launcher asks for more processes than its workers have slots."""
+    """Report an mpirun of an MPIJob that asks for more processes than its workers have slots."""
     launcher = next((r for r in workload.roles if r.name == "Launcher"), None)
     if workload.kind != "MPIJob" or launcher is None:
         return
@@ -67,7 +67,7 @@ def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
         flags = find_flags(command, frozenset(("np", "n", "c", "x", "map_by")), frozenset())
         process_flag = next((flags.values[n] for n in ("np", "n", "c") if n in flags.values), None)
         count = process_flag.integer if process_flag is not None else None
-        free = any("oversubscribe" in w.text.lower() for w in command) or flags.opaque
+        free = any("oversubscribe" in w.text.lower() for w in command) or flags.is_opaque
         if (
             process_flag is None
             or count is None
@@ -78,7 +78,7 @@ def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
             continue
         slots = slots_value or Value("1", workload.origin)
         yield Claim(
-            summary=f"{process_flag.origin.flag} {count} asks for {count} processes, and MPIJob "
+            summary=f"{process_flag.origin.flag} {count} asks for {count} processes, but MPIJob "
             f"{workload.name} has {slots_per_worker * workers} slots: {workers} workers of {slots_per_worker}",
             evidence=(process_flag.evidence, slots.evidence),
             fix=f"{process_flag.origin.flag} {slots_per_worker * workers}   # or Worker replicas: {-(-count // slots_per_worker)}",
@@ -88,7 +88,7 @@ def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
 
 
 def _count_processes(workload: Workload) -> tuple[int | None, int]:
-    """Training pods of the workload and processes in each; None where a count is no number."""
+    """Return the number of training pods, None if unknown, and the number of processes in each."""
     counts = [
         r.replicas.integer for r in workload.roles if r.name not in ("Launcher", "Evaluator", "PS")
     ]
@@ -114,7 +114,7 @@ def _check_replicas(workload: Workload, role: Role) -> Iterator[Claim]:
     if _SINGLE_POD_ROLES.get(workload.kind) == role.name and count is not None and count > 1:
         yield Claim(
             summary=f"{workload.kind} {workload.name} has {count} {role.name} replicas; "
-            "the operator takes one",
+            "the operator accepts one",
             evidence=(role.replicas.evidence,),
             fix="replicas: 1   # and the others under Worker",
             where=role.replicas.origin.place,
@@ -122,7 +122,7 @@ def _check_replicas(workload: Workload, role: Role) -> Iterator[Claim]:
 
 
 def _check_completions(workload: Workload) -> Iterator[Claim]:
-    """An indexed Job whose pods do not all run at the same time cannot meet."""
+    """Report an indexed Job whose pods do not all run at the same time: they cannot meet."""
     parallelism, total = workload.parallelism, workload.completions
     if not workload.indexed or total is None or total.integer is None:
         return
@@ -132,7 +132,7 @@ def _check_completions(workload: Workload) -> Iterator[Claim]:
     value = parallelism or total
     yield Claim(
         summary=f"Job {workload.name} runs {count} of its {total.integer} pods at a time: "
-        "the others start when these have ended, and these wait for them",
+        "they wait for the others, which start only when these have ended",
         evidence=(value.evidence, total.evidence),
         fix=f"parallelism: {total.integer}",
         severity=Severity.ERROR if _is_one_job(workload) else Severity.WARNING,
@@ -141,7 +141,7 @@ def _check_completions(workload: Workload) -> Iterator[Claim]:
 
 
 def _is_one_job(workload: Workload) -> bool:
-    """Whether its pods wait for each other, rather than work through a list."""
+    """Return True if the pods wait for each other, rather than work through a list."""
     names = {name for role in workload.roles for name in (*role.env, *role.computed)}
     commands = [c for role in workload.roles for c in role.commands]
     meets = any(_flag_value(c, "--nnodes") or _flag_value(c, "--rdzv-endpoint") for c in commands)
@@ -162,7 +162,7 @@ def _claim(
 ) -> Claim:
     name = declared.origin.variable or "--nnodes"
     return Claim(
-        summary=f"{name} is {declared.text}, and {workload.kind} {workload.name} starts {total} "
+        summary=f"{name} is {declared.text}, but {workload.kind} {workload.name} starts {total} "
         f"pod{'s' if total != 1 else ''}",
         evidence=(declared.evidence, replicas.evidence),
         fix=f'{name}: "{correction}"' if declared.origin.variable else f"--nnodes={correction}",
@@ -201,11 +201,11 @@ RULE = Rule(
     fires_on={
         "too few pods": (
             _pytorch_job("3", "4"),
-            "WORLD_SIZE is 4, and PyTorchJob mnist starts 3 pods",
+            "WORLD_SIZE is 4, but PyTorchJob mnist starts 3 pods",
         ),
         "too few slots": (
             _mpi_job("16"),
-            "-np 16 asks for 16 processes, and MPIJob mnist has 8 slots: 2 workers of 4",
+            "-np 16 asks for 16 processes, but MPIJob mnist has 8 slots: 2 workers of 4",
         ),
         "fewer than none": (
             _pytorch_job("-2", "4"),

@@ -1,4 +1,4 @@
-"""Pods are to find each other by name, and no headless service gives them names.
+"""Pods look for each other by name, but no headless service gives them names.
 
 ## Why it matters
 A pod's name `POD.SERVICE` resolves only under a service with `clusterIP: None`. Without one, or with an
@@ -45,12 +45,12 @@ _CONTROLLER_LABELS = {
     "StatefulSet": (),
     "Pod": (),
 }
-"""Labels that the controllers give each pod besides its template's, with the workload's name."""
+"""Labels that controllers add to those of the pod template, with the workload's name as value."""
 _UNKNOWABLE_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid", "pod-template-hash")
 
 
 def _check_selector(workload: Workload, role: Role, service: Service) -> Iterator[Claim]:
-    """A service that does not select these pods gives them no names."""
+    """Report a service that does not select these pods, and so gives them no names."""
     labels = {**role.labels, **dict.fromkeys(_CONTROLLER_LABELS[workload.kind], workload.name)}
     for key, text in service.selector.items():
         is_unknowable = key in _UNKNOWABLE_LABELS or ("kubernetes.io/" in key and key not in labels)
@@ -62,7 +62,7 @@ def _check_selector(workload: Workload, role: Role, service: Service) -> Iterato
             else ", ".join(f"{k}={t}" for k, t in labels.items()) or "no labels"
         )
         yield Claim(
-            summary=f"the service {service.name!r} selects pods with {key}={text}, and those of "
+            summary=f"the service {service.name!r} selects pods with {key}={text}, but those of "
             f"{workload.kind} {workload.name} have {actual_labels}: their names do not resolve",
             evidence=(
                 Value(f"{key}: {text}", service.origin).evidence,
@@ -80,7 +80,7 @@ def _suggested_selector(labels: dict[str, str], workload: Workload) -> str:
 
 
 def _service_names(workload: Workload) -> Iterator[tuple[Value, Role]]:
-    """The services under which this workload's pods are to have names."""
+    """Yield the services that are to give this workload's pods their names, with the pods' role."""
     if workload.kind not in ("StatefulSet", "Job", "Pod"):
         return
     for role in workload.roles:
@@ -98,7 +98,7 @@ def _is_distributed(role: Role) -> bool:
 
 
 def _meets_by_pod(role: Role, service: str) -> bool:
-    """Whether some value names a pod under the service, not the service itself."""
+    """Return True if some value names a pod under the service, not the service itself."""
     texts = [v.text for v in role.env.values()] + [w.text for w in role.command]
     return any(f"-0.{service}" in t for t in texts)
 
@@ -106,8 +106,8 @@ def _meets_by_pod(role: Role, service: str) -> bool:
 def _missing(workload: Workload, named: Value, role: Role) -> Claim:
     label, text = next(iter(role.labels.items()), ("job-name", workload.name))
     return Claim(
-        summary=f"the pods of {workload.kind} {workload.name} take their names from a service "
-        f"{named.text!r}, which is not among the documents given",
+        summary=f"the pods of {workload.kind} {workload.name} take their names from the service "
+        f"{named.text!r}, which is not in the given files",
         evidence=(named.evidence,),
         fix=f"add a headless Service {named.text} (allaboard check --fix-suggestions prints it)\n"
         "apiVersion: v1\nkind: Service\nmetadata:\n"
@@ -151,8 +151,8 @@ RULE = Rule(
     fires_on={
         "missing": (
             _facts(()),
-            "the pods of StatefulSet train take their names from a service 'train', which is not "
-            "among the documents given",
+            "the pods of StatefulSet train take their names from the service 'train', which is not "
+            "in the given files",
         ),
         "not headless": (
             _facts((Service(name="train"),)),
@@ -161,7 +161,7 @@ RULE = Rule(
         ),
         "others selected": (
             _facts((Service(name="train", headless=True, selector={"app": "serve"}),)),
-            "the service 'train' selects pods with app=serve, and those of StatefulSet train have "
+            "the service 'train' selects pods with app=serve, but those of StatefulSet train have "
             "app=train: their names do not resolve",
         ),
     },

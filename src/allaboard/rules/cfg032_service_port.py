@@ -47,7 +47,7 @@ def _check_service(service: Service, port: Value) -> Claim | None:
     if listed is None:
         numbers = ", ".join(p.port.text for p in service.ports)
         return _claim(
-            f"MASTER_PORT is {port.text}, and the service {service.name!r} forwards {numbers}",
+            f"MASTER_PORT is {port.text}, but the service {service.name!r} forwards {numbers}",
             port,
             service.ports[0].port,
             f"- port: {port.text}\n  targetPort: {port.text}",
@@ -56,7 +56,7 @@ def _check_service(service: Service, port: Value) -> Claim | None:
     if target is None or target.integer is None or target.integer == port.integer:
         return None
     return _claim(
-        f"the service {service.name!r} forwards port {port.text} to {target.text}, and rank 0 listens on "
+        f"the service {service.name!r} forwards port {port.text} to {target.text}, but rank 0 listens on "
         f"{port.text}",
         port,
         target,
@@ -94,11 +94,11 @@ RULE = Rule(
     fires_on={
         "another port": (
             _facts("23456"),
-            "MASTER_PORT is 29500, and the service 'master' forwards 23456",
+            "MASTER_PORT is 29500, but the service 'master' forwards 23456",
         ),
         "another target": (
             _facts("29500", "8080"),
-            "the service 'master' forwards port 29500 to 8080, and rank 0 listens on 29500",
+            "the service 'master' forwards port 29500 to 8080, but rank 0 listens on 29500",
         ),
     },
     silent_on={

@@ -37,7 +37,7 @@ _ADDRESS_VARIABLES = (
 )
 _ADDRESS_FLAGS = ("master_addr", "rdzv_endpoint", "coordinator_address")
 _MIN_SIMILARITY = 0.8
-"""Names of this similarity (Ratcliff and Obershelp) are one name, misspelt."""
+"""Similarity (Ratcliff and Obershelp) from which a name counts as the other one misspelt."""
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
@@ -54,7 +54,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 
 def _addresses(role: Role) -> Iterator[Value]:
-    """The addresses that the role's pods are told, by variable or by flag."""
+    """Yield the addresses that the role's pods are given, by variable or by flag."""
     for name in _ADDRESS_VARIABLES:
         if name in role.env:
             yield role.env[name]
@@ -79,7 +79,7 @@ def _addresses(role: Role) -> Iterator[Value]:
 
 
 def _check_job_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
-    """A JobSet's pods: ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
+    """Report a name that no pod of the JobSet has; they are ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
     pod, _, domain = parse(value.text).host.partition(".")
     if domain.partition(".")[0] != workload.subdomain or not workload.subdomain:
         return
@@ -89,13 +89,13 @@ def _check_job_set(workload: Workload, role: Role, value: Value) -> Iterator[Cla
         if match is not None and (count is None or int(match[2]) < count):
             return
     correct_name = f"{workload.name}-{role.name}-0-0.{workload.subdomain}"
-    yield _claim(workload, value, f"its pods are {correct_name} and so on", correct_name)
+    yield _claim(workload, value, f"the pods are named {correct_name} and so on", correct_name)
 
 
 def _check_spelling(
     workload_names: Set[str], workload: Workload, role: Role, value: Value
 ) -> Iterator[Claim]:
-    """The service is this workload's, and the pod's name nearly is."""
+    """Report a misspelt pod name under the service of this workload."""
     pod, _, domain_text = parse(value.text).host.partition(".")
     domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
     match = re.fullmatch(r"(.+)-\d+", pod)
@@ -103,18 +103,20 @@ def _check_spelling(
         return
     if match[1] in workload_names:
         return
-    from difflib import SequenceMatcher  # few look so far, and it takes time to load
+    from difflib import SequenceMatcher  # rarely needed, and slow to import
 
     similarity = SequenceMatcher(None, match[1], workload.name).ratio()
     if similarity >= _MIN_SIMILARITY:
         correct_name = f"{workload.name}-0.{domain.text}"
-        yield _claim(workload, value, f"its pods are {workload.name}-0 and so on", correct_name)
+        yield _claim(
+            workload, value, f"the pods are named {workload.name}-0 and so on", correct_name
+        )
 
 
 def _claim(workload: Workload, value: Value, contradiction: str, correct_name: str) -> Claim:
     port = parse(value.text).port
     return Claim(
-        summary=f"{value.origin.name or 'the address'} is {value.text}, and {contradiction}",
+        summary=f"{value.origin.name or 'the address'} is {value.text}, but {contradiction}",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
         fix=f"{value.origin.name}={correct_name}" + (f":{port}" if port else ""),
         certainty=Certainty.LIKELY,
@@ -135,21 +137,21 @@ def _check_pod(
     contradiction = correction = ""
     count = role.replicas.integer
     if workload.kind == "Job" and not workload.indexed:
-        contradiction = "the Job is not indexed: its pods have random names"
+        contradiction = "the Job is not indexed, so its pods have random names"
         correction = "completionMode: Indexed"
     elif domain is None:
         field = "serviceName" if workload.kind == "StatefulSet" else "subdomain"
-        contradiction = f"its pods have no {field}: no name of theirs resolves"
+        contradiction = f"the pods have no {field}, so their names do not resolve"
         correction = f"{field}: {domain_text.partition('.')[0] or workload.name}"
     elif domain_text.partition(".")[0] != domain.text:
         contradiction = f"the pods' names end in .{domain.text}"
         correction = f"{value.origin.name}={pod}.{domain.text}{port}"
     elif count is not None and int(match.group(1)) >= count:
-        contradiction = f"its pods are {workload.name}-0 to {workload.name}-{count - 1}"
+        contradiction = f"the pods are named {workload.name}-0 to {workload.name}-{count - 1}"
         correction = f"{value.origin.name}={workload.name}-0.{domain.text}{port}"
     if contradiction:
         yield Claim(
-            summary=f"{value.origin.name or 'the address'} is {value.text}, and {contradiction}",
+            summary=f"{value.origin.name or 'the address'} is {value.text}, but {contradiction}",
             evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
             fix=correction,
             where=value.origin.place,
@@ -182,24 +184,24 @@ RULE = Rule(
     fires_on={
         "no subdomain": (
             _facts("mnist-0", subdomain=""),
-            "MASTER_ADDR is mnist-0, and its pods have no subdomain: no name of theirs resolves",
+            "MASTER_ADDR is mnist-0, but the pods have no subdomain, so their names do not resolve",
         ),
         "another subdomain": (
             _facts("mnist-0.svc"),
-            "MASTER_ADDR is mnist-0.svc, and the pods' names end in .train",
+            "MASTER_ADDR is mnist-0.svc, but the pods' names end in .train",
         ),
         "not indexed": (
             _facts("mnist-0.train", indexed=False),
-            "MASTER_ADDR is mnist-0.train, and the Job is not indexed: its pods have random names",
+            "MASTER_ADDR is mnist-0.train, but the Job is not indexed, so its pods have random names",
         ),
         "misspelt": (
             _facts("minst-0.train"),
-            "MASTER_ADDR is minst-0.train, and its pods are mnist-0 and so on",
+            "MASTER_ADDR is minst-0.train, but the pods are named mnist-0 and so on",
         ),
         "no such role of the set": (
             _job_set("train-worker-0-0.train"),
-            "MASTER_ADDR is train-worker-0-0.train, and its pods are train-workers-0-0.train and "
-            "so on",
+            "MASTER_ADDR is train-worker-0-0.train, but the pods are named train-workers-0-0.train "
+            "and so on",
         ),
     },
     silent_on={

@@ -41,7 +41,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 
 def _literal_node_rank(role: Role) -> Value | None:
-    """The number that torchrun is told literally, where nothing else numbers the nodes."""
+    """Return the literal --node-rank of torchrun, unless something else numbers the nodes; else None."""
     for command in words_after_each_program(
         role.commands, ("torchrun",), ("torch.distributed.run",)
     ):
@@ -59,7 +59,7 @@ def _claim(workload: Workload, role: Role, value: Value, count: int) -> Claim:
     group = f" {role.name}" if role.name else ""
     return Claim(
         summary=f"all {count} pods of {workload.kind} {workload.name}{group} get {name}="
-        f"{value.text if len(value.text) < 20 else '…'}: they are one and the same member",
+        f"{value.text if len(value.text) < 20 else '…'}: all of them are the same member",
         evidence=(value.evidence, role.replicas.evidence),
         fix=f"remove {name}: the operator sets it"
         if operator
@@ -91,11 +91,11 @@ RULE = Rule(
     fires_on={
         "RANK": (
             _facts("3"),
-            "all 3 pods of PyTorchJob mnist Worker get RANK=0: they are one and the same member",
+            "all 3 pods of PyTorchJob mnist Worker get RANK=0: all of them are the same member",
         ),
         "a node rank": (
             _torchrun_pods("--nnodes=4", "--node-rank=0", "--master-addr=train-0.train"),
-            "all 4 pods of StatefulSet train get --node-rank=0: they are one and the same member",
+            "all 4 pods of StatefulSet train get --node-rank=0: all of them are the same member",
         ),
     },
     silent_on={

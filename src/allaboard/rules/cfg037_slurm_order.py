@@ -29,8 +29,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     index = next(i for i, (a, b) in enumerate(zip(names, order, strict=True)) if a != b)
     yield Claim(
-        summary=f"SlurmClusterResolver would take {order[index]} for host {index}, where Slurm has "
-        f"{names[index]}; it matters only to TensorFlow",
+        summary=f"SlurmClusterResolver would take {order[index]} for host {index}, which in Slurm is "
+        f"{names[index]}; this matters to TensorFlow only",
         who=own(facts.spec),
         evidence=(
             slurm.machines[0].name.evidence,
@@ -54,8 +54,8 @@ RULE = Rule(
     fires_on={
         "n9 and n10": (
             _facts("n9", "n10"),
-            "SlurmClusterResolver would take n10 for host 0, where Slurm has n9; "
-            "it matters only to TensorFlow",
+            "SlurmClusterResolver would take n10 for host 0, which in Slurm is n9; "
+            "this matters to TensorFlow only",
         )
     },
     silent_on={

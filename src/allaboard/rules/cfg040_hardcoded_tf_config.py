@@ -28,7 +28,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "TF_CONFIG" not in facts.source:
         return
     from allaboard.formats.python.script_ast import (
-        read_script,  # where there is no script, it is not loaded
+        read_script,  # slow to import, and not needed without a script
     )
 
     script = read_script(facts)
@@ -47,18 +47,18 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if not isinstance(cluster, dict) or not _has_several_hosts(cluster):
             continue
         yield Claim(
-            summary=f"the script sets TF_CONFIG itself: whoever runs it is "
+            summary=f"the script sets TF_CONFIG itself: every process that runs it is "
             f"{task.get('type', 'worker')} {task['index']}",
-            evidence=(script.evidence(node),),
+            evidence=(script.evidence_for(node),),
             fix='"index": int(os.environ["WORKER_INDEX"])',
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=script.place(node),
+            where=script.place_of(node),
         )
 
 
 def _literal_variables(script: Script) -> dict[str, object]:
-    """Names that are assigned one literal, once."""
+    """Return the literals of the names that the script assigns exactly once, by name."""
     literals: dict[str, object] = {}
     assignments: dict[str, int] = {}
     for node in ast.walk(script.tree):
@@ -98,7 +98,7 @@ def _literal_tf_config(value: ast.expr, literals: dict[str, object]) -> dict[str
 
 
 def _is_guarded(script: Script, node: ast.AST) -> bool:
-    """Whether it happens only where the environment says nothing."""
+    """Return True if the script does it only when TF_CONFIG is not set."""
     return any(
         isinstance(above, ast.If) and "TF_CONFIG" in ast.unparse(above.test)
         for above in script.ancestors(node)
@@ -136,7 +136,7 @@ RULE = Rule(
     fires_on={
         "worker 0 for all": (
             _script("0"),
-            "the script sets TF_CONFIG itself: whoever runs it is worker 0",
+            "the script sets TF_CONFIG itself: every process that runs it is worker 0",
         )
     },
     silent_on={

@@ -1,7 +1,7 @@
-"""TF_CONFIG is set after the strategy was made.
+"""TF_CONFIG is set after the strategy was created.
 
 ## Why it matters
-A strategy reads TF_CONFIG when it is made. What is set later is not read at all: the worker silently trains
+A strategy reads TF_CONFIG when it is created. A value that is set later is not read at all: the worker silently trains
 alone. Setting it after `import tensorflow` but before the strategy is early enough, and is not reported.
 
 ## What to do
@@ -27,7 +27,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "TF_CONFIG" not in facts.source:
         return
     from allaboard.formats.python.script_ast import (
-        read_script,  # where there is no script, it is not loaded
+        read_script,  # slow to import, and not needed without a script
     )
 
     script = read_script(facts)
@@ -41,19 +41,19 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if isinstance(n, ast.Assign)
         and isinstance(n.targets[0], ast.Subscript)
         and ast.unparse(n.targets[0]) == "os.environ['TF_CONFIG']"
-        and script.function(n) is script.function(first_reader)
+        and script.enclosing_function(n) is script.enclosing_function(first_reader)
     ]
     if not assignments or any(n.lineno < first_reader.lineno for n in assignments):
         return
     if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(first_reader)):
         return
-    name = script.name(first_reader.func).rpartition(".")[2]
+    name = script.call_name(first_reader.func).rpartition(".")[2]
     yield Claim(
-        summary=f"TF_CONFIG is set after {name} was made, which has already read it",
-        evidence=(script.evidence(assignments[0]), script.evidence(first_reader)),
-        fix=f"{script.text(assignments[0])}   # before line {first_reader.lineno}",
+        summary=f"TF_CONFIG is set after {name} was created, which has already read it",
+        evidence=(script.evidence_for(assignments[0]), script.evidence_for(first_reader)),
+        fix=f"{script.source_line(assignments[0])}   # before line {first_reader.lineno}",
         certainty=Certainty.LIKELY,
-        where=script.place(assignments[0]),
+        where=script.place_of(assignments[0]),
     )
 
 
@@ -68,7 +68,7 @@ RULE = Rule(
     fires_on={
         "after it": (
             ScriptFacts(source=_IMPORT + _MAKE + _SET),
-            "TF_CONFIG is set after MultiWorkerMirroredStrategy was made, which has already read it",
+            "TF_CONFIG is set after MultiWorkerMirroredStrategy was created, which has already read it",
         )
     },
     silent_on={"after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE)},

@@ -59,7 +59,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _node_count(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | None:
-    """How many nodes a part has, the upper end of a range where ``most`` is set."""
+    """Return a part's number of nodes and where it stands; of a range the lower end, or the upper if ``most``."""
     value = part.values.get("nnodes") if part is not None else None
     if value is None:
         return None
@@ -73,7 +73,7 @@ def _check_step(step: PartialSpec, allocated: tuple[int, Value]) -> Iterator[Cla
     if requested is not None and requested[0] > allocated[0]:
         name = requested[1].origin.flag
         yield likely(
-            f"srun asks for {requested[0]} nodes, and the allocation has {allocated[0]}: srun refuses",
+            f"srun asks for {requested[0]} nodes, but the allocation has {allocated[0]}: srun fails",
             (requested[1], allocated[1]),
             f"{name} {allocated[0]}" if len(name) == 2 else f"{name}={allocated[0]}",
         )
@@ -86,8 +86,8 @@ def _check_launcher(
     if requested is not None and requested[0] > available[0]:
         flag = requested[1].origin.flag or name
         yield likely(
-            f"{name} waits for {requested[0]} nodes, and {available[0]} "
-            f"{'is' if available[0] == 1 else 'are'} there",
+            f"{name} waits for {requested[0]} nodes, but there "
+            f"{'is' if available[0] == 1 else 'are'} {available[0]}",
             (requested[1], available[1]),
             f"{flag}=$SLURM_NNODES",
         )
@@ -96,14 +96,14 @@ def _check_launcher(
 def _check_each_node(
     name: str, launcher: PartialSpec, step_nodes: tuple[int, Value]
 ) -> Iterator[Claim]:
-    """One command, which srun starts on each of several nodes."""
+    """Report a launcher that srun starts on several nodes by one command, and that does not expect that."""
     count, nodes_value = step_nodes
     value, node = launcher.values.get("nnodes"), launcher.values.get("node_rank")
     max_nodes = Value(value.text.rpartition(":")[2]).integer if value is not None else 1
     if max_nodes == 1:
         if name == "torchrun":
             yield likely(
-                f"torchrun is started on {count} nodes but told of one: each of them trains alone",
+                f"torchrun is started on {count} nodes but set up for one: each of them trains alone",
                 (*((value,) if value is not None else ()), nodes_value),
                 "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
                 "--rdzv-endpoint=FIRST-HOST:29500 …",
@@ -112,7 +112,7 @@ def _check_each_node(
     if value is not None and max_nodes is not None and max_nodes < count:
         flag = value.origin.flag or name
         yield likely(
-            f"{name} is started on {count} nodes, and {flag} is {value.text}: "
+            f"{name} is started on {count} nodes, but {flag} is {value.text}: "
             f"{_clause_without_place(count - max_nodes)} no place in the job",
             (value, nodes_value),
             f"{flag}=$SLURM_NNODES   # or srun -N {max_nodes} {name} …",
@@ -124,7 +124,7 @@ def _check_each_node(
         yield likely(
             f"{flag} is {node.text} on each of the {count} nodes, which srun starts with one command",
             (node, nodes_value),
-            f"srun bash -c '{name} … {flag}=$SLURM_NODEID …'   # single quotes: each task's own",
+            f"srun bash -c '{name} … {flag}=$SLURM_NODEID …'   # single quotes: each task expands it",
         )
 
 
@@ -161,19 +161,19 @@ RULE = Rule(
         "slots": (facts_of("shell", problems=(_TOO_FEW_SLOTS,)), _TOO_FEW_SLOTS.said),
         "a larger step": (
             _facts("2", {"nnodes": "4"}, nnodes="2"),
-            "srun asks for 4 nodes, and the allocation has 2: srun refuses",
+            "srun asks for 4 nodes, but the allocation has 2: srun fails",
         ),
         "more nodes than there are": (
             _facts("2", {}, nnodes="4"),
-            "torchrun waits for 4 nodes, and 2 are there",
+            "torchrun waits for 4 nodes, but there are 2",
         ),
         "told of one": (
             _facts("2", {}, nproc_per_node="4"),
-            "torchrun is started on 2 nodes but told of one: each of them trains alone",
+            "torchrun is started on 2 nodes but set up for one: each of them trains alone",
         ),
         "one node too many": (
             _facts("3", {}, nnodes="2", rdzv_backend="c10d"),
-            "torchrun is started on 3 nodes, and --nnodes is 2: one of them has no place in the job",
+            "torchrun is started on 3 nodes, but --nnodes is 2: one of them has no place in the job",
         ),
         "every node the first": (
             _facts("2", {}, nnodes="2", node_rank="0"),

@@ -1,4 +1,4 @@
-"""The pods meet at another pod than the one that has rank 0.
+"""The pods do not meet at the pod that has rank 0.
 
 ## Why it matters
 Rank 0 opens the store in its own pod. If each pod takes its rank from the end of its name, rank 0 is pod
@@ -33,7 +33,7 @@ _RANK_FROM_ORDINAL = re.compile(
     rf"\b(?:RANK|NODE_RANK|JAX_PROCESS_ID)=[\"']?(?:{_ORDINAL})[\"']?(?=[\s;&]|\Z)"
     rf"|--(?:node[-_])?rank[= ][\"']?(?:{_ORDINAL})[\"']?(?=[\s;&]|\Z)"
 )
-"""A rank that is the pod's own number as it stands, and no sum or difference."""
+"""A rank that is exactly the pod's ordinal, not a sum or difference."""
 _MASTER_ADDRESS = re.compile(r"--master[-_]addr[= ]([\w.-]+)|\bMASTER_ADDR=[\"']?([\w.-]+)")
 
 
@@ -51,7 +51,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 def _ranks_by_ordinal(role: Role) -> bool:
     text = " ".join(w.text for w in role.command)
     if "c10d" in text:
-        return False  # any pod may be the one where it meets
+        return False  # any pod may host the rendezvous
     return (
         any(name in role.computed for name in _RANK_VARIABLES)
         or _RANK_FROM_ORDINAL.search(text) is not None
@@ -76,7 +76,7 @@ def _check_address(workload: Workload, value: Value) -> Iterator[Claim]:
         return
     correct_name = f"{workload.name}-0" + (f".{domain}" if domain else "")
     yield Claim(
-        summary=f"{value.origin.name} is {value.text}, and rank 0 runs in {workload.name}-0: each pod's rank "
+        summary=f"{value.origin.name} is {value.text}, but rank 0 runs in {workload.name}-0: each pod's rank "
         "is the number in its name",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
         fix=f"{value.origin.name}={join(correct_name, parsed.port) if parsed.port else correct_name}",
@@ -102,7 +102,7 @@ RULE = Rule(
     fires_on={
         "the second pod": (
             _facts("train-1.train.default.svc"),
-            "MASTER_ADDR is train-1.train.default.svc, and rank 0 runs in train-0: each pod's rank is the "
+            "MASTER_ADDR is train-1.train.default.svc, but rank 0 runs in train-0: each pod's rank is the "
             "number in its name",
         ),
     },

@@ -1,4 +1,4 @@
-"""A StatefulSet starts its pods in turn, and a pod is ready only once all of them train.
+"""A StatefulSet starts its pods one after the other, but a pod is ready only once all of them train.
 
 ## Why it matters
 By default (`podManagementPolicy: OrderedReady`) pod 1 is started when pod 0 is ready. Where the
@@ -39,7 +39,7 @@ _NAMES_TRAINING = re.compile(
     r"|train(?:ing)?[-_.]?(?:started|began|begun|running))(?![a-z])",
     re.IGNORECASE,
 )
-"""In the name of what is there only once somebody trains."""
+"""Words in the names of files that exist only once the training runs."""
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
@@ -53,7 +53,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
 
 
 def _is_one_job(role: Role, pod_count: int) -> bool:
-    """Whether the pods are the members of one job, which begins when the last of them is there."""
+    """Return True if the pods are members of one job, which begins when the last of them has joined."""
     size = role.env.get("WORLD_SIZE")
     if size is not None and size.integer is not None and size.integer >= pod_count:
         return True
@@ -67,8 +67,8 @@ def _check_probe(workload: Workload, role: Role, pod_count: int) -> Iterator[Cla
         yield _claim(
             workload,
             ready_port,
-            f"a pod of it is ready once port {ready_port.text} is open, which only rank 0 opens: pod 2 is never "
-            "started",
+            f"a pod becomes ready only once port {ready_port.text} is open, which only rank 0 opens: pod 2 is "
+            "never started",
             Severity.ERROR,
         )
     text = _join_arguments(role.ready_command)
@@ -77,14 +77,14 @@ def _check_probe(workload: Workload, role: Role, pod_count: int) -> Iterator[Cla
         yield _claim(
             workload,
             probe_value,
-            "a pod of it seems to be ready only once it trains, and then pod 1 is never started",
+            "a pod seems to become ready only once it trains: pod 1 is never started",
             Severity.WARNING,
         )
 
 
 def _claim(workload: Workload, probe_value: Value, consequence: str, severity: Severity) -> Claim:
     return Claim(
-        summary=f"StatefulSet {workload.name} starts its pods in turn, and {consequence}",
+        summary=f"StatefulSet {workload.name} starts its pods one after the other, but {consequence}",
         evidence=(
             probe_value.evidence,
             Value("podManagementPolicy: OrderedReady", workload.origin).evidence,
@@ -97,7 +97,7 @@ def _claim(workload: Workload, probe_value: Value, consequence: str, severity: S
 
 
 def _meeting_ports(role: Role) -> set[str]:
-    """Where the members meet, as far as it is literal."""
+    """Return the literal ports at which the members meet."""
     ports = {a or b for a, b in _MEETING_PORT.findall(_join_arguments(role.command))}
     master_port = role.env.get("MASTER_PORT")
     return ports | ({master_port.text} if master_port is not None else set())
@@ -131,13 +131,13 @@ RULE = Rule(
     fires_on={
         "a file of the first step": (
             _facts(_STEP_FILE_PROBE),
-            "StatefulSet train starts its pods in turn, and a pod of it seems to be ready only once it "
-            "trains, and then pod 1 is never started",
+            "StatefulSet train starts its pods one after the other, but a pod seems to become ready only "
+            "once it trains: pod 1 is never started",
         ),
         "the meeting port": (
             _facts(port="29500"),
-            "StatefulSet train starts its pods in turn, and a pod of it is ready once port 29500 is open, "
-            "which only rank 0 opens: pod 2 is never started",
+            "StatefulSet train starts its pods one after the other, but a pod becomes ready only once port "
+            "29500 is open, which only rank 0 opens: pod 2 is never started",
         ),
     },
     silent_on={

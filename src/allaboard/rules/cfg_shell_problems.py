@@ -25,7 +25,7 @@ _SIZES = frozenset(
         "--gpus-per-node", "--gpus-per-task", "--nodelist", "-w", "--array", "-a",
     )
 )  # fmt: skip
-"""Options by which the training has another number of processes, or of devices."""
+"""Options that change the number of processes or devices of the training."""
 
 
 def _rule(

@@ -1,12 +1,12 @@
-"""A model or a variable is made outside of `strategy.scope()`.
+"""A model or a variable is created outside of `strategy.scope()`.
 
 ## Why it matters
-Only what is created inside the scope becomes a mirrored variable. A model made before or beside it has
-plain variables: `compile` or `fit` fails with a message about variables from another strategy, or each
+Only what is created inside the scope becomes a mirrored variable. A model created before or beside it
+has plain variables: `compile` or `fit` fails with a message about variables from another strategy, or each
 worker trains a copy of its own and nothing is averaged.
 
 ## What to do
-Make the model, its optimizer and its metrics inside `with strategy.scope():`.
+Create the model, its optimizer and its metrics inside `with strategy.scope():`.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         is_model = name in _MODEL_CLASSES or (ready_made and name.rpartition(".")[2][:1].isupper())
         if not is_model or _runs_in_scope(script, call, 0):
             continue
-        outer = script.function(call)
-        if outer is not None and not script.callers(outer):
-            continue  # nobody here calls it: it may be called inside a scope elsewhere
+        outer = script.enclosing_function(call)
+        if outer is not None and not script.name_uses(outer):
+            continue  # not called in this file: it may be called inside a scope elsewhere
         yield Claim(
-            summary="a model is made outside of strategy.scope(): its variables are not mirrored",
-            evidence=(script.evidence(call), script.evidence(script.strategies[0])),
-            fix=f"with strategy.scope():\n    {script.text(call)}",
+            summary="a model is created outside of strategy.scope(): its variables are not mirrored",
+            evidence=(script.evidence_for(call), script.evidence_for(script.strategies[0])),
+            fix=f"with strategy.scope():\n    {script.source_line(call)}",
             certainty=Certainty.LIKELY,
-            where=script.place(call),
+            where=script.place_of(call),
         )
 
 
 def _runs_in_scope(script: Script, node: ast.AST, depth: int) -> bool:
-    """Whether the node runs inside a scope, as far as the script itself shows."""
-    if depth > _MAX_DEPTH or script.in_scope(node):
+    """Return True if the node runs inside a scope, as far as the script itself shows."""
+    if depth > _MAX_DEPTH or script.is_in_strategy_scope(node):
         return True
-    outer: ast.AST | None = script.function(node)
+    outer: ast.AST | None = script.enclosing_function(node)
     holder = next((a for a in script.ancestors(node) if isinstance(a, ast.ClassDef)), None)
     if holder is not None:
         uses = [n for n in ast.walk(script.tree) if isinstance(n, ast.Name) and n.id == holder.name]
     elif isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        uses = [n for n in script.callers(outer) if isinstance(n, ast.Name)]
+        uses = [n for n in script.name_uses(outer) if isinstance(n, ast.Name)]
     else:
         return False
     return any(_runs_in_scope(script, use, depth + 1) for use in uses if use is not node)
@@ -76,7 +76,7 @@ RULE = Rule(
                 source=_HEAD + "model = tf.keras.Sequential([])\n"
                 "with strategy.scope():\n    model.compile()\n"
             ),
-            "a model is made outside of strategy.scope(): its variables are not mirrored",
+            "a model is created outside of strategy.scope(): its variables are not mirrored",
         )
     },
     silent_on={

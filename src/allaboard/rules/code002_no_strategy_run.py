@@ -1,4 +1,4 @@
-"""A strategy is made, and the train step never goes through `strategy.run`.
+"""A strategy is created, but the train step never goes through `strategy.run`.
 
 ## Why it matters
 This loop is very common, and it seems to work: every worker computes its own gradients on its own data and
@@ -29,20 +29,20 @@ _RUN_METHODS = (
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    tapes = script.called("tensorflow.GradientTape")
-    makers = [s for s in script.strategies if "OneDevice" not in script.name(s.func)]
-    if not makers or not tapes or script.methods(*_RUN_METHODS):
+    tapes = script.calls_of("tensorflow.GradientTape")
+    makers = [s for s in script.strategies if "OneDevice" not in script.call_name(s.func)]
+    if not makers or not tapes or script.method_calls(*_RUN_METHODS):
         return
-    step = script.function(tapes[0])
+    step = script.enclosing_function(tapes[0])
     name = step.name if step is not None else "step"
     shown = step if step is not None else tapes[0]
     yield Claim(
-        summary=f"{name} computes gradients and never goes through strategy.run: "
+        summary=f"{name} computes gradients but never goes through strategy.run: "
         "each worker would train alone",
-        evidence=(script.evidence(shown), script.evidence(makers[0])),
+        evidence=(script.evidence_for(shown), script.evidence_for(makers[0])),
         fix=f"strategy.run({name}, args=(…,))",
         certainty=Certainty.LIKELY,
-        where=script.place(shown),
+        where=script.place_of(shown),
     )
 
 
@@ -63,7 +63,7 @@ RULE = Rule(
     fires_on={
         "a plain loop": (
             ScriptFacts(source=_LOOP + "for x, y in data:\n    train_step(x, y)\n"),
-            "train_step computes gradients and never goes through strategy.run: "
+            "train_step computes gradients but never goes through strategy.run: "
             "each worker would train alone",
         )
     },

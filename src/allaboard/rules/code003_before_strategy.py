@@ -1,12 +1,12 @@
-"""TensorFlow is used before MultiWorkerMirroredStrategy is made.
+"""TensorFlow is used before MultiWorkerMirroredStrategy is created.
 
 ## Why it matters
 The strategy has to set up collectives before TensorFlow's runtime starts, and a dataset, constant or
-variable made earlier starts it. The constructor then fails with `Collective ops must be configured at
+variable created earlier starts it. The constructor then fails with `Collective ops must be configured at
 program startup`; or, if that was a slow load, the other workers wait for this one.
 
 ## What to do
-Make the strategy first, right after the imports. If you must load data before it, load it with NumPy.
+Create the strategy first, right after the imports. If you must load data before it, load it with NumPy.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _RUNTIME_STARTERS = (
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    makers = script.called("tensorflow.distribute.MultiWorkerMirroredStrategy")
+    makers = script.calls_of("tensorflow.distribute.MultiWorkerMirroredStrategy")
     if not makers:
         return
     strategy_call = makers[0]
-    strategy_function = script.function(strategy_call)
+    strategy_function = script.enclosing_function(strategy_call)
     for name, call in script.calls:
         starts_runtime = name in _RUNTIME_STARTERS or name.startswith("tensorflow.data.Dataset.")
         if (
             not starts_runtime
             or call.lineno >= strategy_call.lineno
-            or script.function(call) is not strategy_function
+            or script.enclosing_function(call) is not strategy_function
         ):
             continue
         yield Claim(
-            summary="TensorFlow is used before MultiWorkerMirroredStrategy is made, "
+            summary="TensorFlow is used before MultiWorkerMirroredStrategy is created, "
             "which must come first",
-            evidence=(script.evidence(call), script.evidence(strategy_call)),
-            fix=f"{script.text(strategy_call)}   # before line {call.lineno}",
+            evidence=(script.evidence_for(call), script.evidence_for(strategy_call)),
+            fix=f"{script.source_line(strategy_call)}   # before line {call.lineno}",
             certainty=Certainty.LIKELY,
-            where=script.place(call),
+            where=script.place_of(call),
         )
         return
 
@@ -66,7 +66,7 @@ RULE = Rule(
     fires_on={
         "a dataset": (
             ScriptFacts(source="import tensorflow as tf\n" + _DATA + _MAKE),
-            "TensorFlow is used before MultiWorkerMirroredStrategy is made, which must come first",
+            "TensorFlow is used before MultiWorkerMirroredStrategy is created, which must come first",
         )
     },
     silent_on={

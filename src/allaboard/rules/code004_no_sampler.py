@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.script_ast import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _LOADER = "torch.utils.data.DataLoader"
 _DDP = "torch.nn.parallel.DistributedDataParallel"
@@ -35,18 +35,18 @@ _SEEDING_FUNCTIONS = (
     "seed_everything",
 )
 _RANDOM_DATA = re.compile(r"\brand|\brandom\b|\brng\b|\bnormal\b")
-"""Data that is made up by drawing it, as in benchmarks."""
+"""Data that is drawn at random, as in benchmarks."""
 _DIVIDES_BY_RANK = re.compile(r"rank|world|replica|shard|islice|process_index|num_process", re.I)
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    loaders = script.called(_LOADER)
-    group = script.called("torch.distributed.init_process_group") or script.called(_DDP)
-    if not loaders or not group or script.launched_by_library:
+    loaders = script.calls_of(_LOADER)
+    group = script.calls_of("torch.distributed.init_process_group") or script.calls_of(_DDP)
+    if not loaders or not group or script.uses_launching_library:
         return
     yield from _check_unused_samplers(script, loaders)
-    dataset = argument(loaders[0], "dataset", 0)
+    dataset = call_argument(loaders[0], "dataset", 0)
     stream_class = _stream_class(script, dataset)
     if _is_sharded(script, stream_class) or (
         dataset is not None and _differs_by_rank(script, dataset)
@@ -64,11 +64,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             if stream_class
             else "the DataLoader has no DistributedSampler"
         ),
-        evidence=(script.evidence(train_loader), script.evidence(group[0])),
+        evidence=(script.evidence_for(train_loader), script.evidence_for(group[0])),
         fix=_fix(dataset, stream_class),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place(train_loader),
+        where=script.place_of(train_loader),
     )
 
 
@@ -84,7 +84,7 @@ def _fix(dataset: ast.expr | None, stream_class: ast.ClassDef | None) -> str:
 
 
 def _origin_expressions(script: Script, dataset: ast.expr | None) -> list[ast.expr]:
-    """The expression, and what its variables were assigned from, a few steps back."""
+    """Return the expression and what its variables were assigned from, a few steps back."""
     expressions = [dataset] if dataset is not None else []
     names: set[str] = set()
     for _ in range(3):
@@ -97,14 +97,14 @@ def _origin_expressions(script: Script, dataset: ast.expr | None) -> list[ast.ex
 
 
 def _own_classes(script: Script, expressions: list[ast.expr]) -> list[ast.ClassDef]:
-    """The script's own classes that the expressions name."""
+    """Return the script's own classes that the expressions name."""
     names = {n.id for e in expressions for n in ast.walk(e) if isinstance(n, ast.Name)}
     nodes = ast.walk(script.tree)
     return [n for n in nodes if isinstance(n, ast.ClassDef) and n.name in names]
 
 
 def _stream_class(script: Script, dataset: ast.expr | None) -> ast.ClassDef | None:
-    """The script's own IterableDataset that the loader reads."""
+    """Return the script's own IterableDataset that the loader reads, or None."""
     for dataset_class in _own_classes(script, _origin_expressions(script, dataset)):
         if any(ast.unparse(b).endswith("IterableDataset") for b in dataset_class.bases):
             return dataset_class
@@ -112,11 +112,14 @@ def _stream_class(script: Script, dataset: ast.expr | None) -> ast.ClassDef | No
 
 
 def _differs_by_rank(script: Script, dataset: ast.expr) -> bool:
-    """Whether each rank has data of its own: made by its rank, or drawn with a seed from it."""
+    """Return True if each rank has data of its own: chosen by its rank, or drawn with a seed from it."""
     expressions = _origin_expressions(script, dataset)
     parts: list[ast.AST] = [*expressions, *_own_classes(script, expressions)]
     nodes = [n for part in parts for n in ast.walk(part)]
-    if any(isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and script.of_rank(n) for n in nodes):
+    if any(
+        isinstance(n, (ast.Name, ast.Attribute, ast.Call)) and script.depends_on_rank(n)
+        for n in nodes
+    ):
         return True
     seeded = any(
         name.rpartition(".")[2] in _SEEDING_FUNCTIONS
@@ -127,12 +130,12 @@ def _differs_by_rank(script: Script, dataset: ast.expr) -> bool:
 
 
 def _contains_rank(script: Script, value: ast.expr) -> bool:
-    return any(isinstance(n, ast.expr) and script.of_rank(n) for n in ast.walk(value))
+    return any(isinstance(n, ast.expr) and script.depends_on_rank(n) for n in ast.walk(value))
 
 
 def _check_unused_samplers(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
-    """A sampler that is made and handed to nobody, beside a loader that shuffles by itself."""
-    shuffles = [c for c in loaders if _is_true(argument(c, "shuffle", 2)) and len(c.args) < 4]
+    """Report a sampler that no loader gets, beside a loader that shuffles by itself."""
+    shuffles = [c for c in loaders if _is_true(call_argument(c, "shuffle", 2)) and len(c.args) < 4]
     plain = [c for c in shuffles if not {"sampler", None} & {k.arg for k in c.keywords}]
     sampler_assignments = [
         n for n in ast.walk(script.tree) if isinstance(n, ast.Assign) and _is_sampler(n.value)
@@ -143,11 +146,11 @@ def _check_unused_samplers(script: Script, loaders: list[ast.Call]) -> Iterator[
             continue
         yield Claim(
             summary=f"{target.id} is not passed to any DataLoader: every rank reads the whole dataset",
-            evidence=(script.evidence(assign), script.evidence(plain[0])),
+            evidence=(script.evidence_for(assign), script.evidence_for(plain[0])),
             fix=f"sampler={target.id} instead of shuffle=True",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=script.place(plain[0]),
+            where=script.place_of(plain[0]),
         )
 
 
@@ -162,7 +165,7 @@ def _is_sampler(node: ast.expr) -> bool:
 
 
 def _is_used(script: Script, name: str) -> bool:
-    """Whether the variable is read for more than to be told the epoch."""
+    """Return True if the variable is read for more than ``set_epoch``."""
     for node in ast.walk(script.tree):
         if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
             above = script.parents.get(node)
@@ -172,7 +175,7 @@ def _is_used(script: Script, name: str) -> bool:
 
 
 def _is_sharded(script: Script, stream_class: ast.ClassDef | None) -> bool:
-    """Whether anything in the script divides the data in another way.
+    """Return True if anything in the script divides the data in another way.
 
     An IterableDataset from elsewhere may; of the script's own (``own``) it can be seen.
     """

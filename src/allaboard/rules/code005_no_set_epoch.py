@@ -15,17 +15,17 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.script_ast import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if script.launched_by_library or "set_epoch" in facts.source:
+    if script.uses_launching_library or "set_epoch" in facts.source:
         return
     samplers = [
         call
-        for call in script.called("torch.utils.data.DistributedSampler")
-        if not _is_false(argument(call, "shuffle", 3))
+        for call in script.calls_of("torch.utils.data.DistributedSampler")
+        if not _is_false(call_argument(call, "shuffle", 3))
     ]
     epochs = _epoch_loop(script)
     if not samplers or epochs is None:
@@ -34,12 +34,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     parent = script.parents.get(samplers[0])
     sampler = ast.unparse(parent.targets[0]) if isinstance(parent, ast.Assign) else "sampler"
     yield Claim(
-        summary="the DistributedSampler is never told the epoch: every epoch has the same order",
-        evidence=(script.evidence(samplers[0]), script.evidence(epochs)),
+        summary="set_epoch of the DistributedSampler is never called: every epoch has the same order",
+        evidence=(script.evidence_for(samplers[0]), script.evidence_for(epochs)),
         fix=f"{sampler}.set_epoch({variable})   # first in the loop of line {epochs.lineno}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place(epochs),
+        where=script.place_of(epochs),
     )
 
 
@@ -48,7 +48,7 @@ def _is_false(node: ast.expr | None) -> bool:
 
 
 def _epoch_loop(script: Script) -> ast.For | None:
-    """A loop over epochs by its variable's name."""
+    """Return the loop over epochs, recognised by its variable's name, or None."""
     for node in ast.walk(script.tree):
         if isinstance(node, ast.For) and "epoch" in ast.unparse(node.target).lower():
             return node
@@ -69,7 +69,7 @@ RULE = Rule(
             ScriptFacts(
                 source=_HEAD + "for epoch in range(9):\n    for x in loader:\n        train(x)\n"
             ),
-            "the DistributedSampler is never told the epoch: every epoch has the same order",
+            "set_epoch of the DistributedSampler is never called: every epoch has the same order",
         )
     },
     silent_on={

@@ -20,32 +20,32 @@ from allaboard.formats.python.script_ast import Script, read_script
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.strategies or not script.methods("run", "experimental_run_v2"):
+    if not script.strategies or not script.method_calls("run", "experimental_run_v2"):
         return
     if "compute_average_loss" in facts.source or "num_replicas_in_sync" in facts.source:
         return
-    for call in script.called("tensorflow.reduce_mean"):
+    for call in script.calls_of("tensorflow.reduce_mean"):
         inner = call.args[0] if call.args else None
         if inner is None or not _is_loss(script, call, inner):
             continue
         parent = script.parents.get(call)
         if isinstance(parent, ast.BinOp):
-            continue  # divided further, by whatever the script counts
+            continue  # divided further, by a number that the script computes
         yield Claim(
             summary="the loss is the mean over one replica's batch, and gradients are summed over "
             "all replicas",
-            evidence=(script.evidence(call), script.evidence(script.strategies[0])),
+            evidence=(script.evidence_for(call), script.evidence_for(script.strategies[0])),
             fix=f"tf.nn.compute_average_loss({ast.unparse(inner)[:60]}, "
             "global_batch_size=GLOBAL_BATCH_SIZE)",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=script.place(call),
+            where=script.place_of(call),
         )
         return
 
 
 def _is_loss(script: Script, mean: ast.Call, inner: ast.expr) -> bool:
-    """Whether the mean is taken of a loss under a tape."""
+    """Return True if the mean is that of a loss under a tape."""
     under = any(
         isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
         for above in script.ancestors(mean)

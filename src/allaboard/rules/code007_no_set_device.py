@@ -1,4 +1,4 @@
-"""NCCL is used, and all processes of a host take the default GPU.
+"""NCCL is used, but all processes of a host use the default GPU.
 
 ## Why it matters
 `.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a host then
@@ -16,49 +16,49 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.script_ast import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if script.launched_by_library:
+    if script.uses_launching_library:
         return
-    inits = [c for c in script.called("torch.distributed.init_process_group") if _uses_nccl(c)]
+    inits = [c for c in script.calls_of("torch.distributed.init_process_group") if _uses_nccl(c)]
     if not inits or _chooses_device(script, facts.source):
         return
     default_use = _default_device_use(script)
     if default_use is None:
         return
     yield Claim(
-        summary="every process of a host takes GPU 0: nothing says which GPU is whose",
-        evidence=(script.evidence(default_use), script.evidence(inits[0])),
+        summary="every process of a host uses GPU 0: none selects a GPU of its own",
+        evidence=(script.evidence_for(default_use), script.evidence_for(inits[0])),
         fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # '
         f"before line {inits[0].lineno}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place(inits[0]),
+        where=script.place_of(inits[0]),
     )
 
 
 def _uses_nccl(call: ast.Call) -> bool:
-    backend = argument(call, "backend", 0)
-    device = argument(call, "device_id")
+    backend = call_argument(call, "backend", 0)
+    device = call_argument(call, "device_id")
     return isinstance(backend, ast.Constant) and backend.value == "nccl" and device is None
 
 
 def _chooses_device(script: Script, source: str) -> bool:
-    """Whether a device is chosen in any way."""
+    """Return True if the script chooses a device in any way."""
     if "CUDA_VISIBLE_DEVICES" in source or "set_device" in source or "device_ids" in source:
         return True
-    return bool(script.called("torch.cuda.device")) or "cuda:" in source
+    return bool(script.calls_of("torch.cuda.device")) or "cuda:" in source
 
 
 def _default_device_use(script: Script) -> ast.AST | None:
-    """Where the default GPU is used."""
-    for call in script.methods("cuda"):
+    """Return the call that uses the default GPU, or None."""
+    for call in script.method_calls("cuda"):
         if not call.args and not call.keywords:
             return call
-    for call in script.methods("to", "device"):
+    for call in script.method_calls("to", "device"):
         device = call.args[0] if call.args else None
         if isinstance(device, ast.Constant) and device.value == "cuda" and len(call.args) == 1:
             return call
@@ -74,7 +74,7 @@ RULE = Rule(
     fires_on={
         "plain cuda": (
             ScriptFacts(source=_INIT + "model = Net().cuda()\n"),
-            "every process of a host takes GPU 0: nothing says which GPU is whose",
+            "every process of a host uses GPU 0: none selects a GPU of its own",
         )
     },
     silent_on={

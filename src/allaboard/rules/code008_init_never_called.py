@@ -1,12 +1,12 @@
-"""The script prepares for distributed training, and never joins it.
+"""The script prepares for distributed training, but never joins it.
 
 ## Why it matters
-If TF_CONFIG is set and no strategy is made, TensorFlow trains alone on every worker, silently, with exit
+If TF_CONFIG is set but no strategy is created, TensorFlow trains alone on every worker, silently, with exit
 code 0. DistributedDataParallel or a collective without `init_process_group` fails with `Default process
 group has not been initialized` on the ranks that get there.
 
 ## What to do
-Call the framework's own init first: `dist.init_process_group(...)`, or make a strategy.
+Call the framework's own init first: `dist.init_process_group(...)`, or create a strategy.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _check_torch(script: Script) -> Iterator[Claim]:
-    wraps = script.called(_DDP)
-    if not wraps or script.launched_by_library:
+    wraps = script.calls_of(_DDP)
+    if not wraps or script.uses_launching_library:
         return
-    if script.called("torch.distributed.init_process_group"):
+    if script.calls_of("torch.distributed.init_process_group"):
         return
-    # A helper of the script's own, or of a module of its author, may be what joins.
+    # A helper of the script or of another module of its author may join.
     if any(_OWN_INIT.search(name.rpartition(".")[2]) and "__init__" not in name
            for name, _ in script.calls):  # fmt: skip
         return
     yield Claim(
-        summary="DistributedDataParallel is used, and init_process_group is never called",
-        evidence=(script.evidence(wraps[0]),),
+        summary="DistributedDataParallel is used, but init_process_group is never called",
+        evidence=(script.evidence_for(wraps[0]),),
         fix='torch.distributed.init_process_group("gloo")   # or "nccl"; '
         f"before line {wraps[0].lineno}",
         certainty=Certainty.LIKELY,
-        where=script.place(wraps[0]),
+        where=script.place_of(wraps[0]),
     )
 
 
@@ -67,7 +67,7 @@ def _check_tensorflow(script: Script, source: str) -> Iterator[Claim]:
 
     setting_place = Place(file=script.file, line=setting, column=1)
     yield Claim(
-        summary="TF_CONFIG is set, and no strategy is made: each worker trains alone",
+        summary="TF_CONFIG is set, but no strategy is created: each worker trains alone",
         evidence=(Evidence(text, str(setting_place)),),
         fix="strategy = tf.distribute.MultiWorkerMirroredStrategy()",
         certainty=Certainty.LIKELY,
@@ -90,11 +90,11 @@ RULE = Rule(
     fires_on={
         "PyTorch": (
             ScriptFacts(source=_WRAP),
-            "DistributedDataParallel is used, and init_process_group is never called",
+            "DistributedDataParallel is used, but init_process_group is never called",
         ),
         "TensorFlow": (
             ScriptFacts(source=_SET + "model = tf.keras.Sequential([])\n"),
-            "TF_CONFIG is set, and no strategy is made: each worker trains alone",
+            "TF_CONFIG is set, but no strategy is created: each worker trains alone",
         ),
     },
     silent_on={

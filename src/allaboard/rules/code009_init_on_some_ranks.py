@@ -26,7 +26,7 @@ _INIT_FUNCTIONS = (
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    for call in script.called(*_INIT_FUNCTIONS):
+    for call in script.calls_of(*_INIT_FUNCTIONS):
         condition = script.rank_condition(call)
         if (
             condition is None
@@ -35,20 +35,20 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         ):
             continue
         if any(k.arg == "world_size" and isinstance(k.value, ast.Constant) for k in call.keywords):
-            continue  # a world of its own size, of those that it is reached by
-        name = script.name(call.func).rpartition(".")[2]
+            continue  # a world of the ranks that reach it, with a size of its own
+        name = script.call_name(call.func).rpartition(".")[2]
         yield Claim(
-            summary=f"{name} is reached only where {script.only_where(call, condition)}: "
+            summary=f"{name} is reached only where {script.reached_where(call, condition)}: "
             "it waits for all ranks",
-            evidence=(script.evidence(call), script.evidence(condition)),
-            fix=f"{script.text(call)}   # before line {condition.lineno}",
+            evidence=(script.evidence_for(call), script.evidence_for(condition)),
+            fix=f"{script.source_line(call)}   # before line {condition.lineno}",
             certainty=Certainty.LIKELY,
-            where=script.place(call),
+            where=script.place_of(call),
         )
 
 
 def _singles_out_ranks(test: ast.expr) -> bool:
-    """Whether it compares with a number: ``rank == 0``, ``local_rank != 0``."""
+    """Return True if the test compares with a number: ``rank == 0``, ``local_rank != 0``."""
     for node in ast.walk(test):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
             operand = node.comparators[0]
@@ -62,10 +62,10 @@ def _singles_out_ranks(test: ast.expr) -> bool:
 
 
 def _is_in_both_branches(script: Script, condition: ast.If, call: ast.Call) -> bool:
-    """Whether the other branch calls it too."""
-    name = script.name(call.func)
+    """Return True if both branches call it."""
+    name = script.call_name(call.func)
     counts = [
-        sum(isinstance(n, ast.Call) and script.name(n.func) == name for n in ast.walk(branch))
+        sum(isinstance(n, ast.Call) and script.call_name(n.func) == name for n in ast.walk(branch))
         for block in (condition.body, condition.orelse)
         for branch in [ast.Module(block, [])]
     ]

@@ -2,9 +2,9 @@
 
 ## Why it matters
 A collective returns only when *every* rank of its group has entered it. Under `if rank == 0` the others
-never come: rank 0 waits in it until the timeout, and the ranks that went on stop at their next collective,
-which pairs with this one. To ask an FSDP model for its whole `state_dict` is such a call: every rank
-gives its shard. So are `get_model_state_dict` with `full_state_dict=True` (FSDP2), and accelerate's
+never enter it: rank 0 waits in it until the timeout, and the ranks that went on stop at their next collective,
+which pairs with this one. Asking an FSDP model for its whole `state_dict` is such a call: every rank
+contributes its shard. So are `get_model_state_dict` with `full_state_dict=True` (FSDP2), and accelerate's
 `save_state` and `save_model` of a model in shards.
 
 ## What to do
@@ -31,13 +31,16 @@ from allaboard.formats.python.script_ast import Script, leaves_block, read_scrip
 
 
 class _GuardedCall(NamedTuple):
-    """A call that only some ranks reach, and the collective that it enters: itself, or one inside of a
-    function of the script."""
+    """A call that only some ranks reach, and the collective that it enters."""
 
     name: str
+    """Full name of the collective."""
     call: ast.Call
+    """The call that only some ranks reach."""
     condition: ast.If
+    """The condition on the rank."""
     inner: ast.Call
+    """The call of the collective: ``call`` itself, or one in a function of the script that it calls."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -59,12 +62,12 @@ def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCa
     source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in script.calls:
         direct = name in COLLECTIVE_CALLS
-        if not direct and reach.function(call) is None:
+        if not direct and reach.called_function(call) is None:
             continue
         condition = script.rank_condition(call)
         if condition is None or not _differs_between_ranks(script, reach, condition.test):
             continue
-        entered = [(name, call)] if direct else reach.surely(call, COLLECTIVE_CALLS)
+        entered = [(name, call)] if direct else reach.certain_calls(call, COLLECTIVE_CALLS)
         if not direct or name not in JOINT_CONSTRUCTORS:
             entered = [(n, c) for n, c in entered if n not in JOINT_CONSTRUCTORS]
         for entered_name, inner in entered:
@@ -80,29 +83,29 @@ def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
         guarded_call.name.rpartition(".")[2],
         guarded_call.name in JOINT_CONSTRUCTORS,
     )
-    evidence = [script.evidence(guarded_call.call)]
+    evidence = [script.evidence_for(guarded_call.call)]
     if guarded_call.condition.lineno != guarded_call.call.lineno:
-        evidence.append(script.evidence(guarded_call.condition))
+        evidence.append(script.evidence_for(guarded_call.condition))
     description = short
     if guarded_call.inner is not guarded_call.call:
-        description = f"{short} in line {guarded_call.inner.lineno} (by {script.name(guarded_call.call.func)}())"
+        description = f"{short} in line {guarded_call.inner.lineno} (by {script.call_name(guarded_call.call.func)}())"
         description = description.replace("(by ?.", "(by ")
-        evidence.insert(1, script.evidence(guarded_call.inner))
+        evidence.insert(1, script.evidence_for(guarded_call.inner))
     return Claim(
         summary=f"{description} is {'called' if called_by_all else 'entered'} only where "
-        f"{script.only_where(guarded_call.call, guarded_call.condition)}: "
+        f"{script.reached_where(guarded_call.call, guarded_call.condition)}: "
         + ("all ranks must call it" if called_by_all else "it waits for all ranks"),
         evidence=tuple(evidence),
         fix=f"{_statement_text(script, guarded_call.call)}   # {_where_to_move(script, guarded_call.call, guarded_call.condition)}",
         certainty=Certainty.LIKELY,
-        where=script.place(guarded_call.call),
+        where=script.place_of(guarded_call.call),
     )
 
 
 def _statement_text(script: Script, call: ast.Call) -> str:
-    """What is to stand elsewhere: its line, if nothing but its statement is in that."""
+    """Return the text to move: the whole line if it holds only this statement, else the call."""
     statement = script.parents.get(call)
-    line = script.text(call)
+    line = script.source_line(call)
     alone = isinstance(statement, ast.stmt) and line == ast.get_source_segment(
         "\n".join(script.lines), statement
     )
@@ -110,7 +113,7 @@ def _statement_text(script: Script, call: ast.Call) -> str:
 
 
 def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
-    if not script.after(call, condition):
+    if not script.is_after(call, condition):
         return f"outside of the if of line {condition.lineno}"
     leaving_statement = condition.body[-1]
     leaving_verb = type(leaving_statement).__name__.lower()
@@ -123,12 +126,12 @@ def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
 
 
 def _differs_between_ranks(script: Script, reach: CallGraph, test: ast.expr) -> bool:
-    """Whether the condition can differ between ranks of one group; sizes and flags cannot."""
-    if script.ranks.are_set(test):
+    """Return True if the condition can differ between ranks of one group; sizes and flags cannot."""
+    if script.ranks.asks_if_ranks_are_set(test):
         return False
     call = test.operand if isinstance(test, ast.UnaryOp) else test
-    if isinstance(call, ast.Call) and reach.perhaps(call, COLLECTIVE_CALLS):
-        return False  # the ranks meet in it, and may well agree there
+    if isinstance(call, ast.Call) and reach.may_call(call, COLLECTIVE_CALLS):
+        return False  # the ranks meet in it, and may agree there
     text = ast.unparse(test)
     if any(marker in text for marker in ("is_initialized", "world_size > 1", "is_available")) and (
         "==" not in text and "!=" not in text
@@ -138,8 +141,8 @@ def _differs_between_ranks(script: Script, reach: CallGraph, test: ast.expr) -> 
 
 
 def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: _GuardedCall) -> bool:
-    """Whether both ways call it: the two branches, or a branch that leaves and what follows."""
-    # Where the collective is a function's, any other on the other way may be its partner.
+    """Return True if both ways call it: both branches, or a branch that leaves and the code after it."""
+    # If the collective is in a function, any collective on the other way may match it.
     collectives = (
         frozenset([guarded_call.name])
         if guarded_call.inner is guarded_call.call
@@ -147,13 +150,13 @@ def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: _GuardedCal
     )
 
     def has(block: list[ast.stmt]) -> bool:
-        return any(reach.perhaps(statement, collectives) for statement in block)
+        return any(reach.may_call(statement, collectives) for statement in block)
 
     body, orelse = guarded_call.condition.body, guarded_call.condition.orelse
     if has(body) and has(orelse):
         return True
     leaving_blocks = [block for block in (body, orelse) if leaves_block(block) and has(block)]
-    return bool(leaving_blocks) and has(script.rest(guarded_call.condition))
+    return bool(leaving_blocks) and has(script.statements_after(guarded_call.condition))
 
 
 _HEAD = "import torch.distributed as dist\n"

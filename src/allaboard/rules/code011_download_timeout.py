@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.script_ast import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 SHORT_TIMEOUT_S = 300.0
-"""Seconds below which a timeout counts as short for a download."""
+"""A timeout below this many seconds counts as short for a download."""
 
 _UNIT_SECONDS = {
     "seconds": 1.0,
@@ -31,10 +31,10 @@ _UNIT_SECONDS = {
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    inits = script.called("torch.distributed.init_process_group")
-    if not inits or not script.called("torch.distributed.barrier"):
+    inits = script.calls_of("torch.distributed.init_process_group")
+    if not inits or not script.calls_of("torch.distributed.barrier"):
         return
-    seconds = _timedelta_seconds(script, argument(inits[0], "timeout"))
+    seconds = _timedelta_seconds(script, call_argument(inits[0], "timeout"))
     if seconds is None or seconds >= SHORT_TIMEOUT_S:
         return
     for name, call in script.calls:
@@ -45,18 +45,18 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if fetches and script.rank_condition(call) is not None and call.lineno > inits[0].lineno:
             yield Claim(
                 summary=f"one rank downloads while the others wait in a barrier of {seconds:.0f} s",
-                evidence=(script.evidence(call), script.evidence(inits[0])),
+                evidence=(script.evidence_for(call), script.evidence_for(inits[0])),
                 fix="init_process_group(…, timeout=timedelta(minutes=30))",
                 severity=Severity.WARNING,
                 certainty=Certainty.LIKELY,
-                where=script.place(call),
+                where=script.place_of(call),
             )
             return
 
 
 def _timedelta_seconds(script: Script, node: ast.expr | None) -> float | None:
-    """The length of a literal timedelta."""
-    if not isinstance(node, ast.Call) or not script.name(node.func).endswith("timedelta"):
+    """Return the length in seconds of a literal timedelta, or None."""
+    if not isinstance(node, ast.Call) or not script.call_name(node.func).endswith("timedelta"):
         return None
     total = 0.0
     for keyword in node.keywords:

@@ -35,7 +35,7 @@ _BROAD_EXCEPTIONS = ("Exception", "BaseException", "RuntimeError")
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.distributed:
+    if not script.is_distributed:
         return
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Try) or not _is_training_step(script, node):
@@ -47,11 +47,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 yield Claim(
                     summary="an exception in the training step is swallowed, and this rank goes on "
                     "without its peers",
-                    evidence=(script.evidence(handler), script.evidence(node.body[0])),
+                    evidence=(script.evidence_for(handler), script.evidence_for(node.body[0])),
                     fix="raise   # as the last line of the handler",
                     severity=Severity.WARNING,
                     certainty=Certainty.LIKELY,
-                    where=script.place(handler),
+                    where=script.place_of(handler),
                 )
 
 
@@ -59,7 +59,7 @@ def _is_training_step(script: Script, node: ast.Try) -> bool:
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
-        and (n.func.attr in _STEP_CALLS or script.name(n.func).endswith("Strategy().run"))
+        and (n.func.attr in _STEP_CALLS or script.call_name(n.func).endswith("Strategy().run"))
         for statement in node.body
         for n in ast.walk(statement)
     )
@@ -72,7 +72,7 @@ def _is_broad(handler: ast.ExceptHandler) -> bool:
 
 
 def _only_logs(handler: ast.ExceptHandler) -> bool:
-    """Whether the handler surely does nothing more than to tell of it and to count."""
+    """Return True if the handler certainly does no more than log the exception and count it."""
     for statement in handler.body:
         if isinstance(statement, (ast.Pass, ast.Continue, ast.AugAssign)):
             continue

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.facts.address import only_here
-from allaboard.formats.python.script_ast import Function, Script, argument, read_script
+from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 
 _CHOSEN_BY_PROCESS = re.compile(
     r"random|randint|free_port|find_port|open_port|getpid|gethostname|time\.time"
@@ -30,12 +30,12 @@ _RANK_NAME = re.compile(
 _INIT = "torch.distributed.init_process_group"
 
 Setting = tuple[ast.Assign, str]
-"""An assignment to os.environ, and which of the two variables it sets."""
+"""An assignment to os.environ and the variable that it sets: MASTER_PORT or MASTER_ADDR."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    inits = script.called(_INIT)
+    inits = script.calls_of(_INIT)
     if not inits:
         return
     settings = list(_find_settings(script))
@@ -56,31 +56,33 @@ def _find_settings(script: Script) -> Iterator[Setting]:
 def _check_own_choice(
     script: Script, settings: list[Setting], inits: list[ast.Call], source: str
 ) -> Iterator[Claim]:
-    """A value that is another one in each process, by chance or by its rank."""
-    homes = {script.function(call) for call in inits}
-    spawned = bool(script.methods("spawn", "Process")) or "spawn(" in source
+    """Report a value that differs between processes, by chance or by their rank."""
+    homes = {script.enclosing_function(call) for call in inits}
+    spawned = bool(script.method_calls("spawn", "Process")) or "spawn(" in source
     for node, name in settings:
         by_rank = _is_computed_from_rank(node.value)
         if not by_rank and not _CHOSEN_BY_PROCESS.search(ast.unparse(node.value)):
             continue
-        home = script.function(node)
+        home = script.enclosing_function(node)
         if home not in homes or script.rank_condition(node) is not None:
             continue
         if home is None and spawned and not by_rank:
             continue
         how = "computes {} from its own rank" if by_rank else "chooses {} by itself"
         yield Claim(
-            summary=f"each process {how.format(name)} before it joins: no two will agree",
-            evidence=(script.evidence(node), script.evidence(inits[0])),
+            summary=f"each process {how.format(name)} before it joins: no two of them agree",
+            evidence=(script.evidence_for(node), script.evidence_for(inits[0])),
             fix=f'os.environ["{name}"]   # set once, by the launcher, for all ranks',
             certainty=Certainty.LIKELY,
-            where=script.place(node),
+            where=script.place_of(node),
         )
 
 
 def _is_computed_from_rank(value: ast.expr) -> bool:
-    """Whether the rank is added to, or put into, the value; a choice by it (`a if rank == 0 else b`,
-    `hosts[rank]`) may be right."""
+    """Return True if the rank is added to, or put into, the value.
+
+    A choice by the rank (`a if rank == 0 else b`, `hosts[rank]`) may be right.
+    """
     for node in ast.walk(value):
         if isinstance(node, (ast.IfExp, ast.Compare, ast.Subscript, ast.FloorDiv)):
             return False
@@ -101,31 +103,31 @@ def _is_computed_from_rank(value: ast.expr) -> bool:
 def _check_two_functions(
     script: Script, settings: list[Setting], inits: list[ast.Call]
 ) -> Iterator[Claim]:
-    """Two functions that each join as another rank, and meet elsewhere."""
+    """Report two functions that join as different ranks, at different meeting points."""
     first_settings: dict[str, tuple[ast.Assign, str, Function]] = {}
-    ranks = {script.function(call): _literal_rank(call) for call in inits}
+    ranks = {script.enclosing_function(call): _literal_rank(call) for call in inits}
     for node, name in settings:
-        home, value = script.function(node), node.value
+        home, value = script.enclosing_function(node), node.value
         if home is None or ranks.get(home) is None or not isinstance(value, ast.Constant):
             continue
         text = str(value.value)
         earlier = first_settings.setdefault(name, (node, text, home))
         differ = earlier[1] != text and ranks[earlier[2]] != ranks[home]
-        # The host of rank 0 may call itself localhost: its store listens everywhere.
+        # Rank 0 may use localhost for itself: its store listens on all addresses.
         if not differ or (name == "MASTER_ADDR" and (only_here(text) or only_here(earlier[1]))):
             continue
         yield Claim(
             summary=f"{home.name} sets {name} to {text}, {earlier[2].name} to {earlier[1]}: "
             f"ranks {ranks[earlier[2]]} and {ranks[home]} will not meet",
-            evidence=(script.evidence(node), script.evidence(earlier[0])),
+            evidence=(script.evidence_for(node), script.evidence_for(earlier[0])),
             fix=f'os.environ["{name}"] = "{earlier[1]}"',
             certainty=Certainty.LIKELY,
-            where=script.place(node),
+            where=script.place_of(node),
         )
 
 
 def _literal_rank(call: ast.Call) -> int | None:
-    rank_argument = argument(call, "rank", 4)
+    rank_argument = call_argument(call, "rank", 4)
     value = rank_argument.value if isinstance(rank_argument, ast.Constant) else None
     return value if isinstance(value, int) else None
 
@@ -155,14 +157,14 @@ RULE = Rule(
     fires_on={
         "in each process": (
             ScriptFacts(source=_SETUP.replace("INSIDE", _RANDOM_PORT)),
-            "each process chooses MASTER_PORT by itself before it joins: no two will agree",
+            "each process chooses MASTER_PORT by itself before it joins: no two of them agree",
         ),
         "from the rank": (
             ScriptFacts(
                 source=_SETUP.replace("INSIDE", "os.environ['MASTER_PORT'] = str(29500 + rank)")
             ),
-            "each process computes MASTER_PORT from its own rank before it joins: no two will "
-            "agree",
+            "each process computes MASTER_PORT from its own rank before it joins: no two of "
+            "them agree",
         ),
         "two functions": (
             ScriptFacts(source=_TWO_FUNCTIONS),

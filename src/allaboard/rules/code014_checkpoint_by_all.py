@@ -16,15 +16,15 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.script_ast import Script, argument, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if script.launched_by_library or not script.called("torch.distributed.init_process_group"):
+    if script.uses_launching_library or not script.calls_of("torch.distributed.init_process_group"):
         return
-    for call in script.called("torch.save"):
-        path = argument(call, "f", 1)
+    for call in script.calls_of("torch.save"):
+        path = call_argument(call, "f", 1)
         if (
             path is None
             or not _is_same_on_all_ranks(script, path)
@@ -33,16 +33,16 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         yield Claim(
             summary=f"every rank saves to {ast.unparse(path)[:60]}",
-            evidence=(script.evidence(call),),
-            fix=f"if dist.get_rank() == 0:\n    {script.text(call)}",
+            evidence=(script.evidence_for(call),),
+            fix=f"if dist.get_rank() == 0:\n    {script.source_line(call)}",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=script.place(call),
+            where=script.place_of(call),
         )
 
 
 def _is_same_on_all_ranks(script: Script, path: ast.expr) -> bool:
-    """Whether the text of the path surely is the same on all ranks."""
+    """Return True if the path is certainly the same on all ranks."""
     for node in ast.walk(path):
         if isinstance(node, ast.Name):
             lowered = node.id.lower()
@@ -54,14 +54,14 @@ def _is_same_on_all_ranks(script: Script, path: ast.expr) -> bool:
 
 
 def _is_reached_by_one_rank(script: Script, node: ast.AST, depth: int) -> bool:
-    """Whether one rank alone gets here, in this function or at all places that call it."""
+    """Return True if only one rank gets here, in this function or where it is called."""
     if script.rank_condition(node) is not None:
         return True
-    outer = script.function(node)
+    outer = script.enclosing_function(node)
     if outer is None or depth > 4:
         return False
-    uses = script.callers(outer)
-    # Called by nobody here, or as a method of an object: who calls it cannot be seen.
+    uses = script.name_uses(outer)
+    # Not called in this file, or a method of an object: its callers cannot be seen.
     if not uses or isinstance(script.parents.get(outer), ast.ClassDef):
         return True
     return any(_is_reached_by_one_rank(script, use, depth + 1) for use in uses)

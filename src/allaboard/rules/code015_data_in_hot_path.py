@@ -23,16 +23,16 @@ from allaboard.formats.python.script_ast import Script, read_script
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TRAINING_CALLS = ("backward", "apply_gradients", "train_on_batch")
 _MAX_CALL_DEPTH = 3
-"""Functions that call one another until the one that trains."""
+"""Length of a chain of calls that is followed to a function that trains."""
 _METHODS_WITHOUT_DATA = ("parameters", "buffers", "modules", "children", "values", "keys", "items",
             "named_parameters", "named_buffers", "named_modules")  # fmt: skip
-"""Methods whose first element is taken to look at a device or a gradient."""
+"""Methods whose first element is read to look at a device or a gradient, not for data."""
 _DISTRIBUTING_METHODS = ("experimental_distribute_dataset", "distribute_datasets_from_function")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.distributed:
+    if not script.is_distributed:
         return
     for name, call in script.calls:
         loop = _innermost_loop(script, call)
@@ -47,8 +47,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             yield _claim(
                 script,
                 call,
-                "every step starts the data anew: its workers start again, and it may be the same batch "
-                "each time",
+                "every step restarts the data pipeline: its worker processes start again, and each step may "
+                "get the same batch",
                 "batches = iter(loader)   # before the loop, then next(batches)",
             )
         elif (
@@ -61,12 +61,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 script,
                 call,
                 "the dataset is distributed anew in every step",
-                f"{script.text(call)}   # before the loop",
+                f"{script.source_line(call)}   # before the loop",
             )
 
 
 def _innermost_loop(script: Script, node: ast.AST) -> ast.AST | None:
-    """The innermost loop around a node, within its function."""
+    """Return the innermost loop around a node, within its function, or None."""
     child = node
     for above in script.ancestors(node):
         if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -78,8 +78,8 @@ def _innermost_loop(script: Script, node: ast.AST) -> ast.AST | None:
 
 
 def _is_new_iterator(script: Script, node: ast.expr) -> bool:
-    """Whether it is a new iterator over data; one over a model's parameters or a mapping is none."""
-    if not isinstance(node, ast.Call) or script.name(node.func) != "iter" or not node.args:
+    """Return True for a new iterator over data, not over a model's parameters or a mapping."""
+    if not isinstance(node, ast.Call) or script.call_name(node.func) != "iter" or not node.args:
         return False
     over = node.args[0]
     called = (
@@ -91,7 +91,7 @@ def _is_new_iterator(script: Script, node: ast.expr) -> bool:
 
 
 def _is_training_loop(script: Script, loop: ast.AST) -> bool:
-    """Whether the loop trains: itself, or by functions of the script's that it calls or hands on
+    """Return True if the loop trains, itself or by functions of the script that it calls or passes on
     (`strategy.run(step, …)`)."""
     functions = [
         n for n in ast.walk(script.tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -115,18 +115,18 @@ def _calls_training(node: ast.AST, functions: set[str]) -> bool:
 
 
 def _has_inner_loop(loop: ast.AST) -> bool:
-    """An inner loop runs through the data: then the outer one counts epochs."""
+    """Return True if an inner loop runs through the data: then the outer one counts epochs."""
     return any(isinstance(n, _LOOPS) for n in ast.walk(loop) if n is not loop)
 
 
 def _claim(script: Script, call: ast.Call, summary: str, fix: str) -> Claim:
     return Claim(
         summary=summary,
-        evidence=(script.evidence(call),),
+        evidence=(script.evidence_for(call),),
         fix=fix,
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place(call),
+        where=script.place_of(call),
     )
 
 
@@ -150,8 +150,8 @@ RULE = Rule(
             ScriptFacts(
                 source=f"{_HEAD}for step in range(9):\n    x = next(iter(loader))\n{_STEP}"
             ),
-            "every step starts the data anew: its workers start again, and it may be the same batch each "
-            "time",
+            "every step restarts the data pipeline: its worker processes start again, and each step may "
+            "get the same batch",
         ),
         "a new distribution a step": (
             ScriptFacts(

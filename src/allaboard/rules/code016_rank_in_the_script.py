@@ -1,4 +1,4 @@
-"""The script sets its own RANK to a fixed number, whoever runs it.
+"""The script sets its own RANK to a fixed number, in every process.
 
 ## Why it matters
 `os.environ["RANK"] = "0"` replaces what the launcher said: every process is rank 0. The second one cannot
@@ -23,7 +23,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "RANK" not in facts.source:
         return
     script = read_script(facts)
-    if not script.called("torch.distributed.init_process_group"):
+    if not script.calls_of("torch.distributed.init_process_group"):
         return
     set_here = dict(_top_level_numbers(script))
     rank, size = set_here.get("RANK"), set_here.get("WORLD_SIZE")
@@ -31,17 +31,17 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     node, number = rank
     yield Claim(
-        summary=f"the script sets RANK itself: whoever runs it is rank {number} of {size[1]}",
-        evidence=(script.evidence(node), script.evidence(size[0])),
+        summary=f"the script sets RANK itself: every process that runs it is rank {number} of {size[1]}",
+        evidence=(script.evidence_for(node), script.evidence_for(size[0])),
         fix='rank = int(os.environ["RANK"])   # as the launcher set it',
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place(node),
+        where=script.place_of(node),
     )
 
 
 def _top_level_numbers(script: Script) -> Iterator[tuple[str, tuple[ast.Assign, int]]]:
-    """Variables that the script's own top level sets to a number, under no condition."""
+    """Yield the variables that the top level of the script sets to a number, unconditionally."""
     for node in script.tree.body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
             continue
@@ -66,7 +66,7 @@ RULE = Rule(
     fires_on={
         "rank 0 everywhere": (
             ScriptFacts(source=_SET),
-            "the script sets RANK itself: whoever runs it is rank 0 of 2",
+            "the script sets RANK itself: every process that runs it is rank 0 of 2",
         )
     },
     silent_on={

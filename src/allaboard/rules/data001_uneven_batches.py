@@ -1,13 +1,12 @@
-"""A worker came to the end of its data earlier than the others, which now wait for it.
+"""A worker reached the end of its data earlier than the others, which now wait for it.
 
-The batches of each pass through a loader are counted. They are compared if somebody waits for a worker in
-that pass, or has lost it. Uneven data that does no harm is not reported: an evaluation, torch's `Join`, a
+The batches of each pass through a loader are counted. They are compared if other workers wait for one in
+that pass, or have lost it. Uneven data that does no harm is not reported: an evaluation, torch's `Join`, a
 pass that all have finished.
 
 ## Why it matters
 Every step needs every rank. A rank with one batch fewer goes on to whatever comes after its loop. The
-others wait in a step that it never takes, or fail with a closed connection, and nobody says that it was the
-data.
+others wait in a step that it never takes, or fail with a closed connection, and no message mentions the data.
 
 ## What to do
 Give every rank the same number of batches: `DistributedSampler` (it pads), `drop_last=True`, shards of
@@ -39,7 +38,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _does_harm(view: JobView, uneven_pass: Uneven) -> bool:
-    """Somebody who had more waits in vain, lost its peer, or calls what the others do not."""
+    """Return True if a member with more batches waits in vain, lost its peer, or makes a call of its own."""
     more = {m.called for m, _ in uneven_pass.more if _is_in_pass(m, uneven_pass)}
     if any(m.called in more and has_failed(m) and has_lost_peer(m) for m in view.members):
         return True
@@ -48,14 +47,14 @@ def _does_harm(view: JobView, uneven_pass: Uneven) -> bool:
     if current_stall is not None:
         waits = {m.called for m in current_stall.waiting}
         others_absent = any(m.called not in waits | fewer for m in view.members if not m.launcher)
-        # Who waits with them keeps nobody waiting where a third has not come.
+        # A member that waits too is not awaited if another one is absent.
         if more & waits and not (others_absent and fewer <= waits):
             return True
     return any(m.called in fewer for d in find_differences(view) for m, _ in d.calls)
 
 
 def _is_in_pass(member: Member, uneven_pass: Uneven) -> bool:
-    """Whether it is still in that pass: who is past it has missed nobody there."""
+    """Return True if the member is still in that pass: one that is past it waits for no one there."""
     return any(
         p.place == uneven_pass.place and p.pass_ == uneven_pass.pass_ != p.ended
         for p in member.loops
@@ -68,7 +67,7 @@ def _claim(uneven_pass: Uneven) -> Claim:
     pass_ = f"pass {uneven_pass.pass_} at {uneven_pass.place}"
     return Claim(
         summary=f"{names(uneven_pass.fewer)} had {uneven_pass.least} batches in {pass_}, "
-        f"others {most} and perhaps more: they wait for it in the next step",
+        f"the others {most} or more: they wait for it in the next step",
         who=tuple(m.who for m in uneven_pass.fewer),
         evidence=(
             Evidence(
@@ -107,8 +106,8 @@ RULE = Rule(
     fires_on={
         "the others wait": (
             stalled(_waiting_reader(0, 13), _reader(1, 12, 12), _waiting_reader(2, 13)),
-            "worker 1 had 12 batches in pass 1 at train.py:30 in train, others 13 and perhaps more: they "
-            "wait for it in the next step",
+            "worker 1 had 12 batches in pass 1 at train.py:30 in train, the others 13 or more: they wait "
+            "for it in the next step",
         ),
     },
     silent_on={

@@ -30,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for sides in side_by_side(view).values():
         digests = [{b.digest for b in side.batches} for side in sides]
         readable_digests = [d for d in digests if 0 not in d]
-        # Batches that are all alike (a benchmark on zeros) are no copy of each other's.
+        # Batches that are all equal (a benchmark on zeros) prove nothing.
         all_equal = len(readable_digests) >= SEEN and all(len(d) == 1 for d in readable_digests)
         if all_equal and len(set.union(*readable_digests)) >= SEEN:
             yield _claim(view, sides)
@@ -61,7 +61,7 @@ _SAME_BATCHES = tuple(reading(r, 11, 12, 13, 14) for r in range(3))
 
 
 def _without_ddp(rank_count: int) -> JobView:
-    """The same data by right: a model that is shared out calls other collectives."""
+    """Return a job whose ranks rightly read the same data: they split one model, without DDP."""
     members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME_BATCHES[:rank_count])
     return job(*members)
 

@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
     for sides in side_by_side(view).values():
         comparable = [s for s in sides if not s.last and all(b.rows > 0 for b in s.batches)]
         rows = {tuple(b.rows for b in s.batches) for s in comparable}
-        # One that changes from batch to batch (as many as fit a number of tokens) is made so.
+        # A size that changes from batch to batch (as many rows as fit a number of tokens) is intended.
         if len(comparable) >= SEEN and len(rows) == 1:
             sizes = next(iter(rows))
             if len(set(sizes)) > 1:

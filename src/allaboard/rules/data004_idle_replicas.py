@@ -24,7 +24,7 @@ from allaboard.facts.samples import job, member
 
 REPLICA_ROWS_NOTE = "replica rows"
 MIN_BATCHES = 8
-"""Batches that must have been looked at: the last of a pass may be smaller."""
+"""Smallest number of sampled batches to judge by: the last batch of a pass may be smaller."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -1,17 +1,17 @@
-"""In one look at the stacks, some ranks wait for the others and some are somewhere else.
+"""In one snapshot of the stacks, some ranks wait for the others, which are somewhere else.
 
 ## Why it matters
-Ranks that wait in a collective or in init wait for those that are not there. One look shows where those
+Ranks that wait in a collective or in init wait for those that are not in it. One snapshot shows where those
 are; it cannot show whether they move.
 
-Where a dump does not tell its rank, its process is called by its pid or its file. Whether it is of the same
-job, and how many there are of that, is not known then, and it is no more than the place to look at first.
-Workers of a DataLoader or a pool, launchers and other programs are told beside, and accused of nothing.
+If a dump does not show its rank, its process is named by its pid or its file. Then it is not known whether it
+belongs to the same job, nor how many processes that has: it is only the first place to look at. Workers of a
+DataLoader or a pool, launchers and other programs are listed separately, and not blamed.
 
 ## What to do
-Take the dumps again some seconds later. A rank that is still at the same place is stuck there; one that is
-not is only slow. `allaboard diagnose PID...` looks several times by itself. Files that are called `rank0.txt`
-and so on tell the ranks.
+Take the dumps again some seconds later. A rank that is still at the same place is stuck there; one that has
+moved is only slow. `allaboard diagnose PID...` takes several snapshots by itself. Names like `rank0.txt` give
+the rank of a dump.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, 
 from allaboard.facts.samples import REDUCE, USER, stack
 
 MAX_SHOWN_PLACES = 3
-"""Places of the odd ones out that the sentence tells."""
+"""Places of outliers that the summary names."""
 
 
 def check(dumps: Dumps) -> Iterator[Claim]:
@@ -48,7 +48,7 @@ def check(dumps: Dumps) -> Iterator[Claim]:
     ]
     if unranked:
         which = "these processes have" if len(unranked) > 1 else "this process has"
-        evidence[2:2] = [Evidence(f"which rank {which}, and of how many, no dump tells", "stacks")]
+        evidence[2:2] = [Evidence(f"which rank {which}, and of how many, no dump shows", "stacks")]
     yield Claim(
         summary=_summarize(outlier_groups, dumps),
         who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in outlier_numbers[:64]),
@@ -80,16 +80,14 @@ def _summarize(outlier_groups: Outliers, dumps: Dumps) -> str:
 
 
 def _next_step(unranked: Sequence[Who], some_ranked: bool) -> str:
-    """What to do next: whose rank is not known can say it while it lives."""
+    """Return what to do next; a live process can still give its rank."""
     if not unranked:
         return "take the dumps again: a rank that is still at the same place is stuck there"
     if all(w.pid for w in unranked):
         pids = " ".join(str(w.pid) for w in unranked[:8]) + (" ..." if len(unranked) > 8 else "")
         more = ", and the pids of the ranks" if some_ranked else ""
-        return (
-            f"while it hangs: allaboard diagnose {pids}{more}; it reads their ranks and looks again"
-        )
-    return "take the dumps again, in files that are called rank0.txt, rank1.txt: who is still there is stuck"
+        return f"while it hangs: allaboard diagnose {pids}{more}; it reads their ranks and takes new stacks"
+    return "take the dumps again, in files named rank0.txt, rank1.txt: a rank at the same place is stuck"
 
 
 def _describe_place(group: StackGroup) -> str:

@@ -1,8 +1,8 @@
-"""By the recorders, some ranks have entered a collective that others have not.
+"""The flight recorders show that some ranks have entered a collective that others have not.
 
 ## Why it matters
-The Flight Recorder numbers every collective of a group. If the job stands still, the ranks with the lower
-number are the ones to look at: they never entered the collective that the others wait in.
+The Flight Recorder numbers every collective of a group. If the job stands still, look at the ranks with the
+lower number: they never entered the collective that the others wait in.
 
 ## What to do
 Look at what the ranks that are behind do instead: their stacks, their logs. If the dumps were taken while

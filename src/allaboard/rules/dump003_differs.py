@@ -1,4 +1,4 @@
-"""By the recorders, ranks did not do the same at one number of a group.
+"""The flight recorders show that ranks did not make the same call at one number of a group.
 
 ## Why it matters
 Collectives are matched by their order. If one rank calls another operation, or the same with another shape

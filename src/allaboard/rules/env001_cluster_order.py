@@ -40,7 +40,9 @@ def check(facts: Pasted) -> Iterator[Claim]:
             who=own(spec),
             evidence=(
                 value.evidence,
-                Evidence(f"{job} {index} is {usual_list[position][1]}", f"{model} and as most say"),
+                Evidence(
+                    f"{job} {index} is {usual_list[position][1]}", f"{model} and the majority"
+                ),
             ),
             fix=f'"cluster": {json.dumps(usual_cluster)[:2000]}',
             where=value.origin.place,

@@ -52,7 +52,7 @@ def _identity_value(spec: ClusterSpec) -> Value | None:
 
 
 def _is_numbered_by_hand(spec: ClusterSpec) -> bool:
-    """Whether torchrun's nodes are told apart by the numbers that they are given."""
+    """Return True if torchrun's nodes are identified by their --node-rank alone."""
     backend = spec.values.get("rdzv_backend")
     return spec.sources == ("torchrun",) and (backend is None or backend.text == "static")
 

@@ -24,7 +24,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 BREAKING_PACKAGES = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
-"""Those whose mixture is known to break jobs; the others usually only matter for results."""
+"""Packages of which mixed versions are known to break jobs; others usually affect only results."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _importance(name: str) -> int:
-    """Another Python brings its own of everything; then what breaks jobs."""
+    """Return the rank of a package, the most important first: Python brings its own of everything."""
     package = name.partition(" ")[2]
     return 0 if package == "python" else 1 if package in BREAKING_PACKAGES else 2
 

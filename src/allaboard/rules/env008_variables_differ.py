@@ -22,13 +22,14 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 
 HOST_SPECIFIC_ENDINGS = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
        "_LOG_LEVEL", "_VERBOSITY", "_DEBUG", "_DEBUG_SUBSYS", "_LOGS")  # fmt: skip
-"""Endings of names whose value may differ between hosts by right: what is each host's own, where its
-files are, and how much it says. Under mpirun and ssh the first host has its login's."""
+"""Endings of variables that may rightly differ between hosts: a host's own devices and paths, and how much it
+logs. Under mpirun and ssh the first host has those of a login."""
 HARMLESS_NAMES = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK",
          "KMP_INIT_AT_FORK")  # fmt: skip
-"""Names whose values change nothing that ranks could notice of each other; the last two are set by
-scikit-learn for itself and what it starts."""
+"""Variables whose values make no difference to other ranks; scikit-learn sets the last two for itself and what
+it starts."""
 THREAD_PREFIXES = ("OMP_", "MKL_", "KMP_")
+"""Beginnings of variables that set numbers of threads."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -54,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 for value, members in d.others
                 for m in members[:3]
             ),
-            fix=f"set it on every host or on none; as most have it: {set_to}",
+            fix=f"set it on every host or on none; the majority has: {set_to}",
             severity=Severity.WARNING,
             certainty=Certainty.CERTAIN,
         )

@@ -18,7 +18,7 @@ from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 MIN_CLOCK_DIFFERENCE_S = 2.0
-"""Seconds; hosts with time synchronisation are within milliseconds."""
+"""Smallest difference in seconds that is reported; synchronised hosts are within milliseconds."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

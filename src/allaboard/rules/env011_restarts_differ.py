@@ -1,9 +1,9 @@
-"""The hosts were given different options for starting the job again.
+"""The hosts were given different options for restarting the job.
 
 ## Why it matters
-A job on several hosts is started again on all of them together, or not at all. A host without `--on-failure
-restart` ends with its worker, and then nobody is there to start it again. If only the numbers differ, those
-of the host where all meet (rank 0's) count for the whole job.
+A job on several hosts is restarted on all of them together, or not at all. A host without `--on-failure
+restart` ends with its worker, and then nothing can restart it. If only the numbers differ, those of rank 0's
+host count for the whole job.
 
 ## What to do
 Give the same options on every host: put them into the command that the launcher starts everywhere.
@@ -29,7 +29,7 @@ def check(view: JobView) -> Iterator[Claim]:
         )
         yield Claim(
             summary=f"the hosts' restart options differ: {difference.told}"
-            + ("; nothing is started again" if STOP_OPTION in options else ""),
+            + ("; nothing is restarted" if STOP_OPTION in options else ""),
             who=tuple(m.who for m in difference.members),
             evidence=tuple(
                 Evidence(m.facts.get(RESTARTS_FACT, "") or "no option", m.who.host)
@@ -52,7 +52,7 @@ RULE = Rule(
                 RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, STOP_OPTION, _RESTART_OPTIONS
             ),
             f"the hosts' restart options differ: h2 (rank 2) has {STOP_OPTION}, the others {_RESTART_OPTIONS}; nothing is "
-            "started again",
+            "restarted",
         ),
         "other numbers": (
             side_by_side(

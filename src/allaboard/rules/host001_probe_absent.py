@@ -19,11 +19,11 @@ from allaboard.facts import BOX, Certainty, Claim, Evidence, JobView, Phase, Sev
 from allaboard.facts.samples import coming, gathering, held
 
 PROBE_START_GRACE_S = 5.0
-"""Seconds that an interpreter gets to start on a busy machine."""
+"""How long an interpreter may take to start on a busy machine before its probe counts as absent (s)."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    # Under another launcher the one process that we started need not be Python at all.
+    # Under another launcher, the one process that we started need not be Python.
     for member in view.alive if view.launched > 0 else ():
         if member.probed or member.launcher or member.candidate or BOX in member.notes:
             continue

@@ -1,9 +1,8 @@
-"""By NCCL's watchdogs, some ranks did not come to a collective in which the others waited for them.
+"""NCCL's watchdogs show that some ranks did not enter a collective in which the others waited for them.
 
 ## Why it matters
 The watchdog reports on the victims, and ends them with SIGABRT; launchers then name one of those as the
-root cause. The rank at fault wrote only how far it had come: fewer collectives of the group than the
-others.
+root cause. The rank at fault logged only how far it got: fewer collectives of the group than the others.
 
 ## What to do
 Look at what the named ranks did meanwhile: their own log, a `py-spy dump --pid PID` while the job hangs, a

@@ -1,4 +1,4 @@
-"""By NCCL's watchdogs, every rank came to the collective, and still it did not end.
+"""NCCL's watchdogs show that every rank entered the collective, and still it did not end.
 
 ## Why it matters
 The usual advice for a collective that timed out is to look for the missing rank. Here none is missing: all

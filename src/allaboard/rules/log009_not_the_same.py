@@ -1,4 +1,4 @@
-"""By NCCL's watchdogs, ranks waited in different collectives at one number of a group.
+"""NCCL's watchdogs show that ranks waited in different collectives at one number of a group.
 
 ## Why it matters
 NCCL matches collectives by their order alone. If one rank calls another operation, or the same with another

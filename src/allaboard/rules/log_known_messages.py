@@ -36,7 +36,7 @@ def _rule(
 
 RULES = {
     "log001_collective_timed_out": _rule(
-        page="""Ranks waited in a collective until its timeout for a peer that did not come.
+        page="""Ranks waited in a collective until its timeout for a peer that never entered it.
 
 ## Why it matters
 The message is written by the victims: each names an address, or nothing at all. The rank that did not write
@@ -49,7 +49,7 @@ PID...`. Under `allaboard run`, the job itself tells you which rank it is, and w
         stage=Stage.RUNTIME,
         example=heard(
             "LOG001",
-            "a rank waited 10000 ms in a collective for a peer that did not come",
+            "a rank waited 10000 ms in a collective for a peer that never entered it",
             "Timed out waiting 10000ms",
             fix="allaboard diagnose PID...",
         ),

@@ -1,4 +1,5 @@
-"""Asks members for what PyTorch's recorder kept of their last collectives; see the probe, `_torch_flight`."""
+"""Asks members for what PyTorch's Flight Recorder kept of their last collectives; see the probe's
+`_torch/flight_recorder`."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ MAX_ANSWER_BYTES = 4 << 20
 
 
 class FlightRecorderClient:
-    """Remembers when each member was asked (CLOCK_MONOTONIC s)."""
+    """Remembers when each member was asked (CLOCK_MONOTONIC s), so that none is asked too often."""
 
     def __init__(self) -> None:
         self._asked: dict[int, float] = {}
 
-    async def look(self, box: OpenBox, now: float) -> tuple[Recorded, ...]:
-        """Its last collectives, of rank -1; () where it keeps none, does not answer, or was just asked."""
+    async def read_record(self, box: OpenBox, now: float) -> tuple[Recorded, ...]:
+        """Return the member's last collectives, with rank -1; () if it keeps none, does not answer,
+        or was asked a moment ago."""
         ask = box.stacks.with_suffix(ASK)
         if now - self._asked.get(box.pid, -ASK_INTERVAL_S) < ASK_INTERVAL_S or not ask.exists():
             return ()
@@ -43,7 +45,8 @@ class FlightRecorderClient:
 
 
 def _ask_through(pipe: Path) -> bool:
-    """Whether somebody will hear it: where nobody has the pipe open, or it is none, nobody does."""
+    """Return True if the question was written to somebody who will read it; False if nobody has the
+    pipe open, or it is no pipe."""
     try:
         fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -57,7 +60,8 @@ def _ask_through(pipe: Path) -> bool:
 
 
 async def _wait_for_answer(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
-    """An answer that came too late last time is as good: it has done nothing since, or it is asked again."""
+    """Return the answer, () after the timeout. One that came too late last time is as good: the
+    member has done nothing since, or it is asked again."""
     for _ in range(int(RECORDER_TIMEOUT_S / 0.02)):
         if file.exists():
             with file.open("rb") as answer:
@@ -70,7 +74,7 @@ async def _wait_for_answer(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
 
 
 def parse_answer(data: bytes) -> tuple[Recorded, ...]:
-    """What was answered; () for what is no answer."""
+    """Return the collectives in an answer; () if it is no answer."""
     try:
         return read_entries(json.loads(data), -1) or ()
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Asks which thread of a process keeps the interpreter to itself.
+"""Finds the thread of a process that keeps the interpreter to itself.
 
-/proc alone tells whether any thread wakes as often as one that waits for the GIL. Only then the system calls
-of those are looked at for a moment, and where one stands at a futex py-spy is started, which reads the
-process's memory without pausing it; and the same once more.
+/proc alone shows whether any thread wakes as often as one that waits for the GIL. Only then are the
+system calls of those threads sampled for a moment; if one stands at a futex, py-spy is started,
+which reads the process's memory without pausing it; and the same a second time.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Spy = Callable[[int], Awaitable[tuple[SpiedThread, ...]]]
 
 
 class GilSampler:
-    """What was seen of each process at its last look; ``spy`` gives its Python threads, () where it
+    """Remembers the last snapshot of each process. ``spy`` returns its Python threads, () if it
     cannot."""
 
     def __init__(self, spy: Spy) -> None:
         self._spy = spy
-        self._before: dict[int, ThreadsSnapshot] = {}
+        self._last_snapshots: dict[int, ThreadsSnapshot] = {}
 
-    async def look(self, pid: int) -> Grip | None:
-        """A look at a process. It is compared with the last one, and takes no time but where a thread looks
-        as if it waited."""
-        previous, sampled_at = self._before.get(pid), monotonic()
+    async def sample_gil(self, pid: int) -> Grip | None:
+        """Compare the process with its last snapshot. Costs next to nothing unless a thread looks
+        as if it waited for the GIL."""
+        previous, sampled_at = self._last_snapshots.get(pid), monotonic()
         if previous is not None and sampled_at - previous.taken_at < MIN_LOOK_SPAN_S:
             return None  # too soon to tell; it stays what the next look is compared with
-        now = self._before[pid] = ThreadsSnapshot(sampled_at, thread_stats(pid))
+        now = self._last_snapshots[pid] = ThreadsSnapshot(sampled_at, thread_stats(pid))
         if previous is None or not possible_gil_waiters(previous, now):
             return None
         first_sample = await self._closely(pid, previous, now)
@@ -56,7 +56,9 @@ class GilSampler:
             return None
         await asyncio.sleep(max(0.0, now.taken_at + MIN_LOOK_SPAN_S - monotonic()))
         second_snapshot = ThreadsSnapshot(monotonic(), thread_stats(pid))
-        second_sample = self._before[pid] = await self._closely(pid, first_sample, second_snapshot)
+        second_sample = self._last_snapshots[pid] = await self._closely(
+            pid, first_sample, second_snapshot
+        )
         return find_gil_grip(first_sample, second_sample, pid)
 
     async def _closely(
@@ -70,8 +72,8 @@ class GilSampler:
 
 
 async def _threads_at_futex(pid: int, tids: list[int]) -> frozenset[int]:
-    """Which of these threads stand at one futex while they are looked at. No longer than one may: gloo's own
-    wake as often in epoll_wait(2)."""
+    """Return the threads that stand at one futex in all samples. Sampling stops early for the
+    others: gloo's own threads wake as often in epoll_wait(2)."""
     samples: dict[int, list[str]] = {tid: [] for tid in tids}
     machine = os.uname().machine
     for _ in range(SYSCALL_SAMPLES):

@@ -1,7 +1,8 @@
-"""Of a process that stands at a lock: what each thread wants, and what it holds by the text of its code.
+"""The locks that threads want and hold, by the text of their code.
 
-Python's locks do not say who has them. But who is inside a ``with lock:`` block has it, and the source says
-which blocks a frame is inside of. A lock is known by the words of the code ("self.lock") alone.
+Python's locks do not say who holds them. But a thread inside a ``with lock:`` block holds it, and
+the source says which blocks a frame is inside of. A lock is known only by its expression in the
+code ("self.lock").
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _WITH = re.compile(r"^with\s+(.*):")
 
 
 def lock_holds(stacks: list[tuple[Frame, ...]]) -> tuple[Holds, ...]:
-    """What these threads, the main one first, want and hold; () where the main one wants no lock."""
+    """Return what these threads, the main one first, want and hold; () if the main one wants no
+    lock."""
     holds = [_holds_of_thread(frames) for frames in stacks]
     if not holds or holds[0] is None or not holds[0].wants:
         return ()
@@ -34,8 +36,9 @@ def lock_holds(stacks: list[tuple[Frame, ...]]) -> tuple[Holds, ...]:
 
 
 def other_user_frames(stacks: list[tuple[Frame, ...]]) -> tuple[Frame, ...]:
-    """Where the program's other threads are, in its own code, while the main one, the first of these, waits
-    for what one of them does: for its end, an item, a result; () where it waits for a lock by its name."""
+    """Return where the program's other threads are in its own code, while the main one (the first
+    of these) waits for something that one of them does: its end, an item, a result. () if the
+    main one waits for a lock with a name."""
     if not stacks or lock_holds(stacks):
         return ()
     user_frames = (next((f for f in frames if f.is_user), None) for frames in stacks[1:])
@@ -43,15 +46,16 @@ def other_user_frames(stacks: list[tuple[Frame, ...]]) -> tuple[Frame, ...]:
 
 
 def is_feeding_generator(frames: tuple[Frame, ...]) -> bool:
-    """Whether this thread is one of the framework's that runs the user's own Python: a generator that a
-    ``tf.data`` pipeline is fed by, or a function in the midst of it."""
+    """Return True if a thread of the framework runs the user's own Python here: a generator that
+    feeds a ``tf.data`` pipeline, or a function inside of one."""
     calls = next((i for i, f in enumerate(frames) if f.file.endswith(_PYTHON_IN_TENSORFLOW)), 0)
     return any(f.is_user for f in frames[:calls])
 
 
 def awaits_external_answer(frames: tuple[Frame, ...]) -> bool:
-    """Whether this thread is one of the program's, or of a pool that it gives work to, and waits for the
-    answer of another process. Those that a library keeps for itself (a logger's) wait so all the time."""
+    """Return True if this is a thread of the program, or of a pool that it gives work to, that
+    waits for an answer from another process. Threads that a library keeps for itself (a
+    logger's) wait like that all the time, and do not count."""
     is_programs_own = any(f.is_user or f.file.endswith(_POOL) for f in frames)
     return is_programs_own and classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.ANSWER
 
@@ -70,7 +74,7 @@ def _holds_of_thread(frames: tuple[Frame, ...]) -> Holds | None:
 
 @lru_cache(maxsize=64)
 def _enclosing(file: str, line: int) -> tuple[str, ...]:
-    """The expressions of the ``with`` blocks that this line is in the body of, innermost first."""
+    """Return the expressions of the ``with`` blocks whose bodies hold this line, innermost first."""
     lines = linecache.getlines(file)
     if not lines or len(lines) > MAX_FILE_LINES:
         return ()

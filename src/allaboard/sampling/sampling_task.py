@@ -1,7 +1,8 @@
-"""The look at stacks that is under way: one at a time, and over before the loop is.
+"""The sampling of stacks that is running: one at a time, and ended before the loop is.
 
-A look may be inside of a process of its own (py-spy). Its loop, which reaps that process, may close only when
-that has ended: cancelled a second time, as a loop's end does, it would leave it behind.
+Sampling may wait for a process of its own (py-spy). Its event loop, which reaps that process, may
+close only when the process has ended: cancelled a second time, as the end of a loop does it, the
+task would leave the process behind.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from collections.abc import Coroutine
 from typing import Any
 
 CANCEL_GRACE_S = 2.0
-"""Seconds that a cancelled look gets to end its process."""
+"""How long a cancelled sampling gets to end its process."""
 
 
 class SamplingTask:
-    """Nothing is under way at first."""
+    """A sampling that runs, or none: never two at a time."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def under_way(self) -> bool:
+    def is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
     def begin(self, look: Coroutine[Any, Any, None]) -> None:
@@ -31,7 +32,8 @@ class SamplingTask:
         if self._task is not None:
             self._task.cancel()
 
-    async def over(self) -> None:
-        """Comes back when what was cancelled has ended; what it raised is nobody's matter any more."""
+    async def wait_ended(self) -> None:
+        """Return when a cancelled sampling has ended, or after the grace. What it raised does not
+        matter any more."""
         if self._task is not None:
             await asyncio.wait([self._task], timeout=CANCEL_GRACE_S)

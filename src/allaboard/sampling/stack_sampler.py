@@ -1,4 +1,5 @@
-"""Takes the stacks of processes: by faulthandler where they stand still and can answer, else by py-spy."""
+"""Takes the stacks of processes: by faulthandler if they stand still and can answer, else by
+py-spy."""
 
 from __future__ import annotations
 
@@ -46,9 +47,9 @@ ENDED_UNREAPED = "it has ended, and nobody has asked how"
 _HELPER = "multiprocessing.resource_tracker"
 """A child that every program with processes of its own has, and that answers nothing."""
 PYSPY_TIMEOUT_S = 5.0
-"""Seconds that py-spy gets, ..."""
+"""How long py-spy gets."""
 EXIT_POLL_S = 0.02
-"""... and between two looks whether it has ended, where the kernel does not tell it."""
+"""Time between two checks whether it has ended, on kernels without pidfd."""
 
 
 async def sample_stack(
@@ -58,10 +59,13 @@ async def sample_stack(
     grips: GilSampler | None = None,
     recorders: FlightRecorderClient | None = None,
 ) -> StackSampled:
-    """One look at the main thread of ``pid`` (CLOCK_MONOTONIC ``now``); no frames where none could
-    be had. ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us;
-    ``grips`` and ``recorders`` remember earlier looks."""
-    grip = await grips.look(pid) if grips is not None else None
+    """Sample the main thread of ``pid`` at ``now`` (CLOCK_MONOTONIC s); no frames if none could be
+    had.
+
+    ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us.
+    ``grips`` and ``recorders`` remember earlier samples.
+    """
+    grip = await grips.sample_gil(pid) if grips is not None else None
     stacks, by = await _stacks(pid, box)
     below = proc.descendants_of(pid)
     own_stat = proc.read_stat(pid)
@@ -89,27 +93,30 @@ async def sample_stack(
         grip=_with_source(grip) if grip is not None else None,
         fed_by=fed_by,
         asks=at_lock and any(map(awaits_external_answer, other_threads)),
-        recorded=await recorders.look(box, now)
+        recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
         else (),
     )
 
 
 def stopped_children(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:
-    """Those of these processes that are stopped; not those that a debugger holds, as py-spy does."""
+    """Return the stopped ones among these processes (at most 8); not those that a debugger holds,
+    as py-spy does."""
     return tuple(pid for pid, process_stat in below.items() if process_stat.state == "T")[:8]
 
 
 async def _stacks(pid: int, box: OpenBox | None) -> tuple[list[tuple[Frame, ...]], str]:
-    """The stacks, the main thread's first, and who took them. A process that runs at this moment is asked
-    last: faulthandler walks frames that change meanwhile, which has crashed processes
-    (python/cpython#116008); py-spy only reads."""
+    """Return the stacks, the main thread's first, and what took them.
+
+    A process that runs at this moment is asked last: faulthandler walks frames while they change,
+    which has crashed processes (python/cpython#116008); py-spy only reads.
+    """
     running = proc.is_on_cpu(pid)
     answered = await _ask_faulthandler(box) if box is not None and not running else []
     if not answered:
         output, _ = await _run_pyspy(pid)
         if main := parse_pyspy(output, pid):
-            other_threads = (t.frames for t in parse_spied_threads(output) if t.tid != pid)
+            other_threads = (t.frames for t in parse_spied_threads(output) if t.thread_id != pid)
             return [main, *(f for f in other_threads if f != main)], "py-spy"
         answered = await _ask_faulthandler(box) if box is not None and running else []
     return (answered, "faulthandler") if answered else ([()], "py-spy")
@@ -122,8 +129,9 @@ def _with_source(grip: Grip) -> Grip:
 def _awaited_children(
     pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
 ) -> tuple[tuple[int, str], ...]:
-    """Its own living children with their commands, where it stands in a wait that may be for one. Of who
-    waits for an answer, also those that have ended: the one that was to give it may be among them."""
+    """Return the process's living children with their commands, if it stands in a wait that may be
+    for one of them. For a wait for an answer also those that have ended: the one that should
+    answer may be among them."""
     spot = classify_stack(Stack(frames=frames, taken_at=0.0))
     if spot not in (Spot.CHILD, Spot.ANSWER):
         return ()
@@ -142,9 +150,11 @@ def _awaited_children(
 
 
 async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
-    """Asks the process by its private signal for the stacks of its threads, the main one first. Empty
-    where the handler or the file is not ours any more (an exec, a program that closes all its files), or
-    where no answer comes."""
+    """Ask the process by its private signal for the stacks of its threads, the main one first.
+
+    Empty if the handler or the file is not ours any more (an exec, a program that closes all its
+    files), or if no answer comes.
+    """
     process_stat = proc.read_stat(box.pid)
     if (
         box.signum == 0
@@ -179,7 +189,7 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
 
 
 async def _read_finished_dump(file: Path) -> str:
-    """The dump, once it has stopped growing."""
+    """Return the dump once it has stopped growing, or what is there after the timeout."""
     size = 0
     for _ in range(int(FAULTHANDLER_TIMEOUT_S / 0.02)):
         await asyncio.sleep(0.02)
@@ -191,19 +201,20 @@ async def _read_finished_dump(file: Path) -> str:
 
 
 async def spy_main_thread(pid: int) -> tuple[tuple[Frame, ...], str]:
-    """The main thread's frames by py-spy, without pausing the process; or none, and why."""
+    """Return the main thread's frames by py-spy, without pausing the process, and "" or why there
+    are none."""
     output, trouble = await _run_pyspy(pid)
     frames = parse_pyspy(output, pid)
     return frames, "" if frames else trouble or "py-spy: no Python frames"
 
 
 async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
-    """All its Python threads by py-spy, without pausing the process; () where they are not to be had."""
+    """Return all Python threads by py-spy, without pausing the process; () if they cannot be had."""
     return parse_spied_threads((await _run_pyspy(pid))[0])
 
 
 async def _run_pyspy(pid: int) -> tuple[bytes, str]:
-    """What py-spy prints of this process, and what is wrong where it prints nothing."""
+    """Return what py-spy prints about this process, and what is wrong if it prints nothing."""
     program = find_pyspy()
     if program is None:
         return b"", "py-spy is not installed"
@@ -236,7 +247,7 @@ async def _run_pyspy(pid: int) -> tuple[bytes, str]:
 
 
 def _nameless_file() -> IO[bytes]:
-    """A file without a name, in memory where this Python can make one."""
+    """Return a file without a name, in memory if this Python can make one."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("py-spy"), "w+b")
     return tempfile.TemporaryFile()
@@ -261,13 +272,15 @@ async def _wait_for_exit(child: subprocess.Popen[bytes]) -> None:
 
 
 def find_pyspy() -> str | None:
-    """The py-spy that was installed beside allaboard, else the one of PATH."""
+    """Return the py-spy that is installed beside allaboard, else the one in PATH; None if there is
+    none."""
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
 
 
 def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """Adds the source line to the user's own frames, and to what was compiled of them."""
+    """Return the frames with source lines for the user's own ones, and for what was compiled from
+    them."""
     return tuple(
         Frame(f.file, f.line, f.function, linecache.getline(f.file, f.line).strip()[:200])
         if f.is_user or f.is_compiled

@@ -1,1 +1,1 @@
-"""Which member failed first, why, and who failed as a consequence."""
+"""Failures of members: which came first, why, and which were only consequences."""

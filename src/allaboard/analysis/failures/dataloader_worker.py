@@ -1,4 +1,4 @@
-"""Whether a rank ended because a worker process of its DataLoader was gone."""
+"""Ranks that ended because a worker process of their DataLoader was gone."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from allaboard.facts import Member, Raised, Stack
 _WORKER_ENDED = re.compile(
     r"DataLoader worker \(pid\(?s?\)? ([\d, ]+)\) (is killed by signal: [^.]+|exited unexpectedly)"
 )
-"""torch/utils/data/dataloader.py and torch/csrc/DataLoader.cpp."""
+"""Message of torch/utils/data/dataloader.py and torch/csrc/DataLoader.cpp."""
 _WORKER_GONE_ERRORS = ("ConnectionResetError", "ConnectionRefusedError", "BrokenPipeError", "EOFError",
          "FileNotFoundError")  # fmt: skip
-"""What multiprocessing raises where the other end is not there any more."""
+"""Exceptions that multiprocessing raises if the other process is gone."""
 
 
 def describe_loader_worker_end(member: Member) -> str:
-    """What became of it, in words ("worker process 4711 is killed by signal: Killed"); "" where it is no
-    such end."""
+    """Return what became of the worker process ("worker process 4711 is killed by signal: Killed").
+
+    Return "" if the member did not end because of a worker process.
+    """
     raised = member.raised
     if raised is None:
         return ""
@@ -35,10 +37,10 @@ def describe_loader_worker_end(member: Member) -> str:
 
 
 def is_raised_in_loader(raised: Raised) -> bool:
-    """Whether it was raised while the rank waited for its data."""
+    """Return True if the exception was raised while the rank waited for its data."""
     return classify_stack(Stack(frames=raised.frames, taken_at=raised.at)) is Spot.DATA
 
 
 def _is_raised_by_multiprocessing(raised: Raised) -> bool:
-    """Whether it was raised by multiprocessing's own way to the worker, not by a dataset in this process."""
+    """Return True if multiprocessing's connection to the worker raised it, not a dataset in this process."""
     return any("/multiprocessing/" in f.file for f in raised.frames[:12])

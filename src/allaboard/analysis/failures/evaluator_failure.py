@@ -1,4 +1,4 @@
-"""What is told of an evaluator that failed: nobody waits for it, and no job is ended for it."""
+"""Claims about an evaluator that failed: no member waits for it, and no job is ended because of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from allaboard.facts import Claim, JobView, Member, Severity
 
 
 def soften_evaluator_claim(view: JobView, member: Member, claim: Claim) -> Claim:
-    """The claim that this one failed, as it is of a rank or a task of the cluster; of an evaluator a warning,
-    which says what becomes of the training."""
+    """Return the claim about a failed member; for an evaluator, a warning that says whether training goes on."""
     if member.who.job not in AROUND:
         return claim
     trainers_of_job = trainers(view)

@@ -1,4 +1,4 @@
-"""Among the members that failed: who began it, and who fell because of it."""
+"""The order of failures: which members failed by themselves, and which as a consequence."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
 CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, signal.SIGFPE)
-"""How native code ends that does what it must not."""
+"""Signals that end native code with a memory error, an illegal instruction or a failed assertion."""
 _REPLACED_BY_INTERRUPT = re.compile(r"ORIGINAL \w+ REPLACED BY KeyboardInterrupt\b")
-"""What pybind11 raises of an error of native code (TensorFlow's) into which a KeyboardInterrupt came."""
+"""Message of pybind11 for an error of native code (TensorFlow's) that a KeyboardInterrupt replaced."""
 USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
-"""What is sent to programs that wait for it, all of a job together; it ends those that do not."""
+"""Signals that batch systems send to all processes of a job at once; they end a program that has no handler."""
 OWN_FAULT_SIGNALS = {
     signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, *USER_SIGNALS
 }  # fmt: skip
-"""Which nobody sends to the survivors of another's failure, but a launcher that has waited for their end."""
+"""Signals that survivors of another member's failure do not get, except from a launcher that has waited for them
+to exit."""
 
 
 def known_exit_status(wait_status: int) -> tuple[int | None, int | None]:
-    """Code and signal of a process that somebody else started, as far as they say something of it;
-    ``status`` is as waitpid(2) gives it. Not another code than 0, nor a signal that its launcher may have
-    sent: what one rank met ends the others, and a program may start a child that failed again by itself."""
+    """Return exit code and signal of a process that another launcher started, each None if it proves nothing.
+
+    ``wait_status`` is that of waitpid(2). A code other than 0, or a signal that the launcher may have sent,
+    proves nothing about this process: the failure of one rank makes the launcher end the others, and a program
+    may retry a child that failed.
+    """
     signal_number = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else None
     return (
         0 if wait_status == 0 else None,
@@ -37,20 +41,22 @@ def known_exit_status(wait_status: int) -> tuple[int | None, int | None]:
 
 
 class FailureOrder(msgspec.Struct, frozen=True):
-    """``began``: those whose failure has no earlier cause here, oldest first; ``fell``: the others;
-    ``aside``: evaluators that failed by themselves, for which nobody falls."""
+    """The failed members of a job, divided into causes and consequences."""
 
     root_failures: tuple[Member, ...]
+    """Members whose failure has no earlier cause in this job, oldest first."""
     consequences: tuple[Member, ...]
+    """Members that failed because of these."""
     evaluators: tuple[Member, ...] = ()
+    """Evaluators that failed by themselves; their failure has no consequences."""
 
     @property
     def own_failures(self) -> tuple[Member, ...]:
-        """All whose failure is their own."""
+        """Return all members whose failure is their own."""
         return self.root_failures + self.evaluators
 
     def consequence_evidence(self, member: Member) -> tuple[Evidence, ...]:
-        """Who fell because of what this one began; nothing where nobody did."""
+        """Return which members failed as a consequence of this member's failure; () if none did."""
         consequences = self.consequences if member not in self.evaluators else ()
         ranks = ", ".join(str(m.who.rank) for m in consequences if m.who.rank >= 0)
         unranked_names = ", ".join(m.who.name for m in consequences if m.who.rank < 0)
@@ -59,8 +65,10 @@ class FailureOrder(msgspec.Struct, frozen=True):
 
 
 def has_failed(member: Member) -> bool:
-    """Whether it raised at the top, was killed, or ended with another code than 0. What allaboard
-    itself ended did not fail, on this host or on one that was interrupted."""
+    """Return True if the member ended by an exception, was killed, or exited with a code other than 0.
+
+    A member that allaboard itself ended did not fail, whether on this host or on one that was interrupted.
+    """
     end = member.exit
     if _ended_on_request(member):
         return False
@@ -74,15 +82,17 @@ def has_failed(member: Member) -> bool:
 
 
 def _ended_on_request(member: Member) -> bool:
-    """Whether it ended once its agent had been asked for the end, or a moment before: a batch system may tell
-    all processes of a host at once."""
+    """Return True if the member ended after its agent was asked to end the job, or a moment before.
+
+    A batch system may signal all processes of a host at once.
+    """
     if member.interrupted is None or (member.raised is None and member.exit is None):
         return False
     return failed_at(member) >= member.interrupted - SAME_CAUSE_WINDOW_S
 
 
 def interruption_behind(view: JobView, member: Member) -> Interruption | None:
-    """The interruption of another host because of which this member may have failed."""
+    """Return the interruption of another host that may have made this member fail, or None."""
     failed_time = failed_at(member)
     return next(
         (k for k in view.interruptions if failed_time >= k.at - INTERRUPTION_NOTICE_S), None
@@ -90,12 +100,11 @@ def interruption_behind(view: JobView, member: Member) -> Interruption | None:
 
 
 INTERRUPTION_NOTICE_S = 3.0
-"""Seconds from the fall of its peers within which it is heard that a host was interrupted, at the most: it is
-told at once."""
+"""Most seconds between the failure of its peers and the news that a host was interrupted, which is sent at once."""
 
 
 def was_interrupted(member: Member) -> bool:
-    """Whether somebody ended it by SIGINT: the line that it was at is no fault."""
+    """Return True if SIGINT ended the member, so that the line at which it was is not to blame."""
     error = member.raised
     if error is None:
         return False
@@ -106,13 +115,15 @@ def was_interrupted(member: Member) -> bool:
 
 
 def failed_at(member: Member) -> float:
-    """When it failed (s, monotonic): when it raised, else when it ended."""
+    """Return when the member failed (s, CLOCK_MONOTONIC): when it raised, else when it ended."""
     return member.raised.at if member.raised is not None else ended_at(member)
 
 
 def ended_at(member: Member) -> float:
-    """When a member that has ended began to end: the interpreter's shutdown closes its connections,
-    and its peers fall, seconds before the process is gone."""
+    """Return when a member that has ended began to exit (s, CLOCK_MONOTONIC).
+
+    The interpreter's shutdown closes its connections, and its peers fail, seconds before the process is gone.
+    """
     assert member.exit is not None
     if member.phase is Phase.LEAVING:
         return min(member.phase_since, member.exit.at)
@@ -120,7 +131,7 @@ def ended_at(member: Member) -> float:
 
 
 def crashed_at_exit(member: Member) -> bool:
-    """Whether native code crashed while the interpreter shut down after a training without error."""
+    """Return True if native code crashed while the interpreter shut down after a training without error."""
     end = member.exit
     crashed = end is not None and end.signal in (signal.SIGABRT, signal.SIGSEGV) and not end.ours
     worked = member.step > 0 or member.ops > 0
@@ -129,17 +140,20 @@ def crashed_at_exit(member: Member) -> bool:
 
 @cached_per_view
 def order_failures(view: JobView) -> FailureOrder:
-    """Splits the failed members of a job. A launcher only passes on a child's end, and is left out
-    unless it is all that failed; an evaluator is nobody's peer."""
+    """Divide the failed members of a job into causes and consequences.
+
+    A launcher only passes on a child's exit, so it is left out unless nothing else failed. An evaluator is
+    nobody's peer.
+    """
     failed_with_launchers = [m for m in view.members if has_failed(m) and not crashed_at_exit(m)]
     failed_members = sorted(
         [m for m in failed_with_launchers if not m.launcher] or failed_with_launchers, key=failed_at
     )
     ordered = [m for m in failed_members if m.who.job not in AROUND]
-    # Peers notice a closed connection before the kernel tells us of the end: the first failure that
-    # does not speak of a peer is the beginning, whichever was seen first.
+    # Peers notice a closed connection before the kernel reports the exit to us: the first failure that does not
+    # mention a peer is the cause, whichever was seen first.
     own_failures = [m for m in ordered if not has_lost_peer(m)]
-    # Where a host was interrupted, that is the beginning.
+    # If a host was interrupted, that is the cause.
     first_failure = next(iter(own_failures), None)
     first_failure = (
         first_failure
@@ -167,19 +181,23 @@ def order_failures(view: JobView) -> FailureOrder:
 
 
 def is_failure_settling(view: JobView, member: Member) -> bool:
-    """Whether to wait a moment before this failure is told: others may yet show the same, or fall
-    because of it, and are then told with it."""
+    """Return True while a failure is so recent that others may yet show the same, or fail because of it.
+
+    They are then reported together.
+    """
     return not view.ended and view.now - failed_at(member) < SAME_CAUSE_WINDOW_S
 
 
 SAME_CAUSE_WINDOW_S = 1.0
-"""Seconds in which what one cause does to several members has shown."""
+"""Seconds within which one cause has shown itself in all members that it affects."""
 
 
 def must_delay_report(view: JobView, member: Member) -> bool:
-    """Whether an exit rule has to wait with this failure: for a moment always; and before init, where
-    JOIN003 tells it, while others are alive and may yet come to init and wait there. After
-    ``UNDECIDED`` s it is told anyway."""
+    """Return True if an exit rule must not report this failure yet.
+
+    It always waits for a moment (`is_failure_settling`). A failure before init is left to JOIN003 while others
+    are alive and may yet reach init and wait there; after MAX_REPORT_DELAY_S it is reported anyway.
+    """
     if is_failure_settling(view, member):
         return True
     if member.who.job in AROUND:
@@ -195,13 +213,16 @@ def must_delay_report(view: JobView, member: Member) -> bool:
 
 
 MAX_REPORT_DELAY_S = 4.0
-"""Seconds."""
+"""Most seconds that the report of a failure before init is delayed for members that may still reach init."""
 
 
 def _is_own_failure(member: Member, is_first: bool, has_launcher: bool) -> bool:
-    """A failure of its own: the first that does not speak of a peer, every exception that does not,
-    and every kill that nobody sends to the survivors of another's failure; ``below`` a launcher, which does
-    in the end, only a crash."""
+    """Return True if the failure is the member's own.
+
+    That is the first failure that does not mention a peer, every exception that does not, and every signal that
+    survivors of another's failure do not get. Below a launcher, which sends SIGKILL to survivors in the end,
+    that signal counts only if the out-of-memory killer sent it.
+    """
     if is_first or member.raised is not None:
         return True
     if has_launcher and member.exit is not None and member.exit.signal == signal.SIGKILL:

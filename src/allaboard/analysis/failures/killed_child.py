@@ -1,5 +1,6 @@
-"""A process that a member had started with multiprocessing and that a signal ended: what it was to deliver
-never comes. A Pool starts another one in its place, and says nothing.
+"""Processes that a member started with multiprocessing and that a signal killed.
+
+What such a process should have delivered never comes. A Pool silently starts another process in its place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ KILLED_CHILD_NOTE = "process killed"
 
 
 def killed_child_evidence(member: Member) -> tuple[Evidence, ...]:
-    """The last of them that ended so since the step that the member did last; nothing where none did."""
+    """Return the last such process that was killed since the member's last step; () if none was."""
     fields = member.notes.get(KILLED_CHILD_NOTE, "").split()
     if len(fields) != 3 or not all(f.isdigit() for f in fields) or int(fields[2]) != member.step:
         return ()

@@ -1,7 +1,7 @@
-"""Exceptions that frameworks raise where a distributed job is set up wrongly: what helps is known, and it is
-seldom the line that raised.
+"""Exceptions that frameworks raise if a distributed job is set up wrongly, and the advice for each.
 
-The words are those of PyTorch 2.13, TensorFlow 2.21 and JAX 0.10, and of their releases since 2.0.
+The line that raised is seldom to blame. The wording is that of PyTorch 2.13, TensorFlow 2.21 and JAX 0.10, and
+of their releases since 2.0.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ _ADVICE_TABLE = tuple(
 
 
 def known_error_advice(error: Raised) -> str:
-    """What helps against this exception; "" where it is no known one."""
+    """Return what to do about this exception; "" if it is not a known one."""
     if not error.message:
         return ""
     for pattern, text in _ADVICE_TABLE:

@@ -1,4 +1,4 @@
-"""Hosts that have gone without a word, with those who fell because of it."""
+"""Hosts that were lost without notice, and the members that failed because of it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
 HOST_LOSS_WINDOW_S = 10.0
-"""Seconds between the host's last word and the fall of the first of its peers; also those in which the steps
-end that were under way."""
+"""Most seconds between the last message of a host and the failure of its first peer. Steps that were under way when
+the host was lost end within this time, too."""
 
 
 class LostHost(NamedTuple):
-    """A host, its members (``there``), its last word (s, monotonic), and who ``fell`` with it on others."""
+    """A host that was lost while its members took part in the job."""
 
     host: str
+    """Name of the host."""
     members: tuple[Member, ...]
+    """The members of the host."""
     last_heard_at: float
+    """Time of the last message of the host (s, CLOCK_MONOTONIC)."""
     victims: tuple[Member, ...]
+    """Members of other hosts that failed because of it."""
 
 
 @cached_per_view
 def find_lost_hosts(view: JobView) -> tuple[LostHost, ...]:
-    """Who computes, writes or compiles for a while falls later, in the next collective: if nobody has made a
-    step since then, it is because of it all the same."""
+    """Return the lost hosts with their victims.
+
+    A member that computes, writes or compiles for a while fails later, in its next collective. It is a victim
+    all the same if no member has done a step in the meantime.
+    """
     lost_members: dict[str, list[Member]] = {}
     for member in view.members:
         if _was_lost_in_job(view, member) and not member.launcher and member.interrupted is None:
@@ -43,7 +50,10 @@ def find_lost_hosts(view: JobView) -> tuple[LostHost, ...]:
 
 
 def _was_lost_in_job(view: JobView, member: Member) -> bool:
-    """Whether it was through its door. What it did in the last second may not have been told."""
+    """Return True if the member was lost after the gate of the roll call had let it through.
+
+    What it did in the last second before the loss may not have been reported, so its phase may lag behind.
+    """
     if member.exit is None or not member.exit.lost:
         return False
     through = view.rolled_at is not None and member.exit.at >= view.rolled_at

@@ -1,4 +1,4 @@
-"""Whether an exception says that another member went away, and not that this one failed.
+"""Exceptions that say that another member went away, not that this one failed.
 
 The phrases are those of gloo, NCCL, torch's stores and RPC (TensorPipe), TensorFlow's gRPC and coordination
 service, and JAX, as their current releases print them.
@@ -46,13 +46,13 @@ _PEER_LOSS_PHRASES = re.compile(
     r"|this error originated at tensorpipe/|with a different incarnation|Horovod has been shut down",
     re.IGNORECASE,
 )
-"""gRPC's codes in capitals alone: TensorFlow writes of any error "stack traces unavailable"."""
+"""gRPC's codes count in capitals only: TensorFlow writes "stack traces unavailable" about any error."""
 
 _ENGINE_FILES = re.compile(
     r"/(torch|tensorflow|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
     r"|/bin/(torchrun|accelerate|deepspeed)$"
 )
-"""In the path of whose code the job's own connections are used, and of our hooks around it."""
+"""Paths of the code that uses the job's own connections, and of our hooks around it."""
 _STANDARD_LIBRARY = re.compile(
     r"/lib(64)?/python3[^/]*/(?!site-packages/|dist-packages/)|^<frozen "
 )
@@ -69,7 +69,7 @@ _OWN_ERROR_TYPES = {
     "UnboundLocalError",
     "ZeroDivisionError",
 }
-"""What no engine raises of a peer."""
+"""Exceptions that no framework raises about a peer."""
 _SOCKET_ERROR_TYPES = {
     "BrokenPipeError",
     "ConnectionAbortedError",
@@ -78,12 +78,15 @@ _SOCKET_ERROR_TYPES = {
     "ConnectionResetError",
     "TimeoutError",
 }
-"""Python's own, of any pipe or socket."""
+"""Python's own exceptions about any pipe or socket."""
 
 
 def _is_other_connection(raised: Raised) -> bool:
-    """Whether it speaks of another connection than the job's: to a database, a web server, a program that was
-    started. Who raised is the innermost frame that is not the standard library's."""
+    """Return True if the exception is about a connection that is not the job's own.
+
+    Examples are a database, a web server, or a child program. The innermost frame outside the standard library
+    tells who raised it.
+    """
     if raised.type in _OWN_ERROR_TYPES:
         return True
     raising_frame = next((f for f in raised.frames if not _STANDARD_LIBRARY.search(f.file)), None)
@@ -91,15 +94,17 @@ def _is_other_connection(raised: Raised) -> bool:
         return False
     if not raising_frame.is_user:
         return True
-    # Native code of an engine is called from here too, but what it raises is none of these. Ranks that are
-    # each other's parent and child have pipes of multiprocessing.
+    # Native code of a framework is called from user code, too, but does not raise Python's socket errors. Ranks
+    # that are parent and child of each other share pipes of multiprocessing: those are the job's own.
     by_multiprocessing = any("/multiprocessing/" in f.file for f in raised.frames)
     return raised.type in _SOCKET_ERROR_TYPES and not by_multiprocessing
 
 
 def has_lost_peer(member: Member) -> bool:
-    """Whether what ended this member speaks of a peer: of one that went away, or that called another
-    collective, which both suffer from, whoever is wrong."""
+    """Return True if what ended this member mentions a peer that went away or called another collective.
+
+    Both sides suffer from different collectives, whichever of them is wrong.
+    """
     if find_mismatch_error(member) is not None:
         return True
     if member.raised is not None:

@@ -1,6 +1,6 @@
-"""Whether an exception says that the members of one collective did not call the same.
+"""Exceptions that say that the members of one collective did not call the same operation.
 
-The words are those of TensorFlow 2.21 (its collective parameter resolver and executors) and of gloo
+The wording is that of TensorFlow 2.21 (its collective parameter resolver and executors) and of gloo
 (transport/tcp/pair.cc), which PyTorch and JAX use on CPUs, as they print them.
 """
 
@@ -14,10 +14,10 @@ _DTYPE_NAMES = {
     "1": "float32", "2": "float64", "3": "int32", "4": "uint8", "6": "int8", "7": "string",
     "9": "int64", "10": "bool", "14": "bfloat16", "19": "float16",
 }  # fmt: skip
-"""Of tensorflow/core/framework/types.proto."""
+"""Names of the numbers of data types in tensorflow/core/framework/types.proto."""
 _OPERATION_NAMES = {"0": "a reduction", "1": "a broadcast", "2": "a gather", "3": "a permutation",
                "4": "an all-to-all", "5": "a reduce-scatter"}  # fmt: skip
-"""CollectiveType of tensorflow/core/framework/collective.h."""
+"""Names of the numbers of CollectiveType in tensorflow/core/framework/collective.h."""
 _KIND_MISMATCH = re.compile(
     r"Collective instance (\d+) expected type (\d+) and data[_ ]type (\w+) but got type (\d+) and "
     r"data[_ ]type (\w+)"
@@ -32,15 +32,17 @@ _SIZE_MISMATCH = re.compile(
 
 
 def find_mismatch_error(member: Member) -> str | None:
-    """What the members called, in words: ``a reduction of int64, and a reduction of float32``; None where
-    what ended this one says nothing of the kind."""
+    """Return what the members called: "a reduction of int64, and a reduction of float32".
+
+    Return None if the member did not end by such an exception.
+    """
     if member.raised is not None:
         return describe_mismatch_error(member.raised.message)
     return describe_mismatch_error(member.exit.last_line) if member.exit is not None else None
 
 
 def describe_mismatch_error(text: str) -> str | None:
-    """As `mismatch`, of these words."""
+    """Return what the members called according to this message; None if it is about something else."""
     if match := _KIND_MISMATCH.search(text):
         _, operation, kind, other_operation, other_kind = match.groups()
         return (

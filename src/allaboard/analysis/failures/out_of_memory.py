@@ -1,7 +1,7 @@
-"""Whether an exception says that memory could not be had.
+"""Exceptions that say that memory could not be allocated.
 
-The words are the C library's for ENOMEM, PyTorch's allocators', TensorFlow's BFC allocator's and XLA's; NumPy
-raises a class of its own of MemoryError.
+The phrases are those of the C library for ENOMEM, of PyTorch's allocators, TensorFlow's BFC allocator and XLA.
+NumPy raises a subclass of MemoryError.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _GPU_WORDS = re.compile(r"\bCUDA\b|\bHIP\b|GPU")
 
 
 def is_out_of_memory(raised: Raised) -> bool:
-    """Of the host, or of a device."""
+    """Return True if the exception says that memory of the host or of a device ran out."""
     return raised.type.endswith(("MemoryError", "OutOfMemoryError")) or bool(
         _MEMORY_PHRASES.search(raised.message)
     )
 
 
 def is_gpu_memory(raised: Raised) -> bool:
-    """Whether it is a GPU's memory that could not be had."""
+    """Return True if it is the memory of a GPU that ran out."""
     return bool(_GPU_WORDS.search(raised.message))

@@ -1,6 +1,6 @@
-"""Whether what a member raised says that the port where it was to listen had been taken.
+"""Exceptions that say that the port on which a member should listen was already in use.
 
-The words are those of torch's TCPStore (torch/csrc/distributed/c10d/socket.cpp) and of TensorFlow's gRPC
+The wording is that of torch's TCPStore (torch/csrc/distributed/c10d/socket.cpp) and of TensorFlow's gRPC
 server (tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc), as current releases print them.
 """
 
@@ -17,8 +17,10 @@ _GRPC_NOT_STARTED = "Could not start gRPC server"
 
 
 def find_taken_port(raised: Raised | None, declared: Declared | None = None) -> int | None:
-    """The port that the framework could not have; 0 where it is not known which, None where something else
-    was raised. TensorFlow's exception does not say it: it is that of the task in what was ``declared``."""
+    """Return the port that the framework could not bind; 0 if not known which, None for another exception.
+
+    TensorFlow's exception does not name the port; it is that of the task in what the member ``declared``.
+    """
     if raised is None:
         return None
     match = _STORE_PORT_TAKEN.search(raised.message)
@@ -32,5 +34,5 @@ def find_taken_port(raised: Raised | None, declared: Declared | None = None) -> 
 
 
 def failed_on_taken_port(member: Member) -> bool:
-    """Whether it ended because its port was taken."""
+    """Return True if the member ended because its port was taken."""
     return find_taken_port(member.raised, member.declared) is not None

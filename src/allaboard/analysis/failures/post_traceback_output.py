@@ -1,8 +1,8 @@
-"""What may follow the traceback of an exception that ended its process, and what tells that it went on.
+"""Output that may follow the traceback of a fatal exception, and output that shows that the process went on.
 
-Python's interpreter prints an uncaught exception last; after it come only what native code, atexit and
-launchers say. Standard output that was buffered, though, is written only then: up to its buffer's size,
-lines after a traceback prove nothing, neither way.
+Python's interpreter prints an uncaught exception last; only native code, atexit handlers and launchers write
+after it. But buffered standard output is written only then: up to the buffer's size, lines after a traceback
+prove nothing.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 MAX_BUFFERED_CHARS = 16_384
-"""Characters that a process's end may still write: what is in Python's text layer and its 8 KiB buffer."""
+"""Characters that a process may still write when it exits: Python's text layer and its 8 KiB buffer."""
 WENT_ON_DOUBT = "its process, or another one that writes here, went on"
-"""How the doubt begins that something followed which was in no buffer."""
+"""Beginning of the doubt that output followed which was in no buffer."""
 OTHER_THREAD_DOUBT = "it ended another thread than the main one, and the process went on"
 LOGGED_DOUBT = "a logger wrote it, so that it was caught"
 LINE_KIND_CHARS = 24
-"""Characters by which two lines are of one kind, numbers left out."""
+"""Leading characters that make two lines one kind, with all numbers replaced by 0."""
 _NUMBERS = re.compile(r"\d+")
 MAX_SCRIPT_LINES = 3
-"""Lines that a batch script may write after its launcher failed: a date, a duration, that it is done."""
+"""Lines that a batch script may write after its launcher failed: a date, a duration, that it has finished."""
 _LAUNCHER_FAILURE = re.compile(
     r"^(?:srun: error: |={20,}$|mpirun (?:noticed|detected)|Primary job)[^\n]*", re.MULTILINE
 )
@@ -60,21 +60,20 @@ _LAUNCHER_REPORT = re.compile(
     r"srun: error: \S+: tasks? [\d,-]+: (?:Exited with exit code|[A-Z])"
     r"|(?:mpirun|prterun|mpiexec) (?:noticed that process|detected that one or more processes exited)"
 )
-"""How a launcher tells that a process failed: what is after it is of the script that started the launcher."""
+"""Report of a launcher that a process failed; what follows it is from the script that started the launcher."""
 _LAUNCHER_REPORT_LINE = re.compile(f"^(?:{_LAUNCHER_REPORT.pattern})", re.MULTILINE)
 _LOG_RECORD = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
-"""A record of a logger: what it is given as ``exc_info`` is written right after it."""
+"""A record of a logger; the traceback that it gets as ``exc_info`` is written right after it."""
 
 
 def progress_lines(later_lines: Iterable[str]) -> tuple[str, ...]:
-    """The lines that look like what a process says at its work."""
+    """Return the lines after a traceback that look like output of a program at work."""
     program_lines = takewhile(lambda line: not _LAUNCHER_REPORT.match(line), later_lines)
     return tuple(line for line in program_lines if not _EPILOGUE.match(line))
 
 
 def has_ended_well(output_lines: tuple[str, ...]) -> bool:
-    """Whether the last thing that it said is that its work is done, or it said more than was left in
-    a buffer."""
+    """Return True if the last line says that the work is done, or the lines exceed what a buffer can hold."""
     if not output_lines:
         return False
     return (
@@ -84,8 +83,10 @@ def has_ended_well(output_lines: tuple[str, ...]) -> bool:
 
 
 def is_same_stream(earlier_lines: Iterable[str], later_lines: Iterable[str]) -> bool:
-    """Whether what was said after a traceback is of a kind that was written before it, too: what had been
-    in a buffer until the end would not be on both sides of it."""
+    """Return True if lines after a traceback are of a kind that was also written before it.
+
+    Output that was buffered until the process exited would not be on both sides of the traceback.
+    """
     return not {*map(_line_kind, earlier_lines)}.isdisjoint(map(_line_kind, later_lines))
 
 
@@ -94,7 +95,7 @@ def _line_kind(line: str) -> str:
 
 
 def training_over_line(text: str) -> str:
-    """The last line, where it tells that the training is over as it should be, else ""."""
+    """Return the last line of the text if it says that the training has finished normally, else ""."""
     tail = text[-MAX_BUFFERED_CHARS:].rstrip()
     last_line = tail.rpartition("\n")[2]
     if not _TRAINING_OVER.search(last_line):
@@ -106,10 +107,10 @@ def training_over_line(text: str) -> str:
 
 
 def launcher_reports_failure(text: str) -> bool:
-    """Whether a launcher says that a process of it failed."""
+    """Return True if a launcher reports that one of its processes failed."""
     return _LAUNCHER_REPORT_LINE.search(text) is not None
 
 
 def is_logged_traceback(previous_line: str) -> bool:
-    """Whether the line before a traceback is a logger's, so that somebody caught what it logged."""
+    """Return True if the line before a traceback is a logger's record, so that the exception was caught."""
     return bool(_LOG_RECORD.match(previous_line))

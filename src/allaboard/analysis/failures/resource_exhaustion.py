@@ -1,7 +1,7 @@
-"""An exception that says that something limited is used up: what it is, and what helps.
+"""Exceptions that say that a limited resource is used up: which one, and what to do about it.
 
-The words are the C library's for EMFILE, ENFILE, ENOSPC and EDQUOT, which Python, PyTorch and TensorFlow pass
-on, and Python's for a thread that could not be started.
+The phrases are those of the C library for EMFILE, ENFILE, ENOSPC and EDQUOT, which Python, PyTorch and TensorFlow
+pass on, and Python's phrase for a thread that could not be started.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from allaboard.facts import Evidence, JobView, Member, Raised
 
 _FULL_PATH = re.compile(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
 _SHARED_MEMORY = re.compile(r"</torch_|shared memory|\bshm\b|'/dev/shm/")
-"""As PyTorch names a tensor that processes share."""
+"""Names that PyTorch gives to a tensor in shared memory."""
 
 
 class Exhaustion(NamedTuple):
-    """``fix`` is what to do; ``evidence`` the limit, where it is known."""
+    """A resource that is used up."""
 
     fix: str
+    """What to do about it."""
     evidence: tuple[Evidence, ...] = ()
+    """The limit; () if it is not known."""
 
 
 def find_exhaustion(view: JobView, member: Member, raised: Raised) -> Exhaustion | None:
-    """None of an exception that speaks of no limit."""
+    """Return which resource the exception says is used up; None if it mentions no limit."""
     message = raised.message
     if "Too many open files in system" in message:
         return Exhaustion(on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")

@@ -1,7 +1,7 @@
-"""An exception that was caught in another process and raised again here: place and words of the first.
+"""Exceptions that were caught in another process and raised again here: place and message of the original.
 
 `torch.utils.data`, `torch.multiprocessing` and TensorFlow's `py_function` put the traceback of the other
-process or thread into the message (in the form of Python's traceback module): the line to mend is in there.
+process or thread into the message (in the form of Python's traceback module). The line to fix is in there.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from allaboard.facts import Frame, Raised
 
 _TRACEBACK_START = "Traceback (most recent call last):\n"
 _CUT_MARK = "\n...\n"
-"""Where the probe took the middle out of a long message."""
+"""Mark with which the probe replaces the middle of a long message."""
 _FRAME_LINE = re.compile(r'^  File "(.+)", line (\d+), in (.+)$')
 _ERROR_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*))?$")
 
 
 def unwrap_root_exception(raised: Raised) -> Raised:
-    """What the innermost traceback in its message tells; itself where there is none that can be read."""
+    """Return the exception of the innermost traceback in the message; ``raised`` itself if there is none."""
     head, separator, traceback_text = raised.message.rpartition(_TRACEBACK_START)
     _beginning, cut_mark, tail = raised.message.partition(_CUT_MARK)
     if cut_mark and (not separator or _CUT_MARK in traceback_text):
@@ -46,8 +46,10 @@ def unwrap_root_exception(raised: Raised) -> Raised:
 
 
 def _read_traceback(lines: list[str]) -> tuple[list[Frame], re.Match[str] | None]:
-    """The frames, outermost first, and the line that ends them; the words of an exception may go on in
-    further lines, which are left out."""
+    """Return the frames of a traceback, outermost first, and the match of the error line after them.
+
+    The message of an exception may go on in further lines, which are left out.
+    """
     frames: list[Frame] = []
     for line in lines:
         match = _FRAME_LINE.match(line)

@@ -89,8 +89,8 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("<frozen importlib._bootstrap>", "_find_and_load.*|_call_with_frames_removed", Spot.IMPORT),
 )
 _COMPILED_TABLE = tuple(
-    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), classify_stack)
-    for file, function, classify_stack in _TABLE
+    (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), spot)
+    for file, function, spot in _TABLE
 )
 _LINE_SPOTS: tuple[tuple[re.Pattern[str], Spot], ...] = (
     # The source line of the innermost user frame, for waits in C that leave no frame of their own.

@@ -92,15 +92,15 @@ def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) ->
     if (
         earlier_owner is None
         or owner is None
-        or earlier_owner.tid != owner.tid
+        or earlier_owner.thread_id != owner.thread_id
         or not is_same_place(earlier_owner.frames, owner.frames)
     ):
         return None
     rates = possible_gil_waiters(earlier, later)
-    python_names = {t.tid: t.name for t in later.python_threads}
-    proven_waiting = (python_names.keys() & earlier.at_futex & later.at_futex) - {owner.tid}
+    python_names = {t.thread_id: t.name for t in later.python_threads}
+    proven_waiting = (python_names.keys() & earlier.at_futex & later.at_futex) - {owner.thread_id}
     waiting = {tid: rate for tid, rate in rates.items() if tid in proven_waiting}
-    earlier_task, later_task = earlier.tasks.get(owner.tid), later.tasks.get(owner.tid)
+    earlier_task, later_task = earlier.tasks.get(owner.thread_id), later.tasks.get(owner.thread_id)
     if not waiting or earlier_task is None or later_task is None:
         return None
     span = later.taken_at - earlier.taken_at
@@ -113,13 +113,13 @@ def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) ->
         waiting=tuple(python_names[tid] or later.tasks[tid].name for tid in waiting),
         wakes=most,
         busy=earlier_task.state == later_task.state == "R",
-        main=owner.tid == pid,
+        main=owner.thread_id == pid,
         stops_main=pid in waiting,
     )
 
 
 def _gil_owner(glance: ThreadsSnapshot) -> SpiedThread | None:
-    return next((t for t in glance.python_threads if t.owns and t.tid and t.frames), None)
+    return next((t for t in glance.python_threads if t.owns_gil and t.thread_id and t.frames), None)
 
 
 def blocking_gil_grip(member: Member) -> Grip | None:

@@ -42,7 +42,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         words = words[1:] if words and words[0].text == "launch" else words
         flags = read_flags(words, _BARE)
         # A config file may say all that the command line does not.
-        more = flags.opaque or "config_file" in flags.values
+        more = flags.is_opaque or "config_file" in flags.values
         yield _spec(flags.values, whole_file=False, more=more)
         return
 

@@ -32,7 +32,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)
     ):
         flags = read_flags(words, _BARE)
-        if not flags.values and not flags.rest:
+        if not flags.values and not flags.program_words:
             continue
         values = {_FIELDS[n]: v for n, v in flags.values.items() if n in _FIELDS}
         yield PartialSpec(
@@ -40,7 +40,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
             layer="launcher",
             framework="pytorch",
             values=values,
-            problems=tuple(_problems(flags.values, flags.opaque)),
+            problems=tuple(_problems(flags.values, flags.is_opaque)),
         )
         return
 

@@ -1,8 +1,9 @@
 """dstack: the hosts of a distributed task, and which of them this is.
 
-DSTACK_NODE_RANK, DSTACK_NODES_NUM, DSTACK_NODES_IPS (one a line), DSTACK_MASTER_NODE_IP and DSTACK_GPUS_PER_NODE are
-those of dstack's page "Tasks" (System environment variables); DSTACK_NODES_IPS came with dstack 0.18.25.
-DSTACK_GPUS_NUM, their sum, is not read: it counts GPUs, and ranks are given by what the task's command starts.
+DSTACK_NODE_RANK, DSTACK_NODES_NUM, DSTACK_NODES_IPS (one a line), DSTACK_MASTER_NODE_IP and
+DSTACK_GPUS_PER_NODE are those of dstack's page "Tasks" (System environment variables); DSTACK_NODES_IPS came
+with dstack 0.18.25. DSTACK_GPUS_NUM, their sum, is not read: it counts GPUs, and ranks are given by what the
+task's command starts.
 """
 
 from __future__ import annotations

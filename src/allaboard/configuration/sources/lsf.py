@@ -1,9 +1,9 @@
 """IBM Spectrum LSF: the hosts of a job, and the numbers that its ``jsrun`` gives each task.
 
-LSB_MCPU_HOSTS (``hostA 4 hostB 4``) and LSB_HOSTS (a host once for each slot) are those of the LSF reference; the
-first is preferred, since LSF leaves the second out for large jobs. JSM_NAMESPACE_RANK, _SIZE and _LOCAL_RANK are
-set by the Job Step Manager, as PyTorch Lightning's LSFEnvironment documents them. LSB_DJOB_RANKFILE names a file
-that says the same as LSB_MCPU_HOSTS, and is not opened.
+LSB_MCPU_HOSTS (``hostA 4 hostB 4``) and LSB_HOSTS (a host once for each slot) are those of the LSF reference;
+the first is preferred, since LSF leaves the second out for large jobs. JSM_NAMESPACE_RANK, _SIZE and
+_LOCAL_RANK are set by the Job Step Manager, as PyTorch Lightning's LSFEnvironment documents them.
+LSB_DJOB_RANKFILE names a file that says the same as LSB_MCPU_HOSTS, and is not opened.
 """
 
 from __future__ import annotations

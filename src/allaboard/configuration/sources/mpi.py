@@ -1,8 +1,8 @@
 """What MPI launchers leave in the environment of each process.
 
 Open MPI (its page "Environment variables set for MPI applications", OMPI_COMM_WORLD_*), PMIx (PMIX_RANK),
-MPICH's and Intel MPI's Hydra (PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS). Cray's PMI, which PALS and
-aprun give their processes, and Flux set PMI_RANK and PMI_SIZE, too.
+MPICH's and Intel MPI's Hydra (PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS). Cray's PMI, which PALS
+and aprun give their processes, and Flux set PMI_RANK and PMI_SIZE, too.
 """
 
 from __future__ import annotations

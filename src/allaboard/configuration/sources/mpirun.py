@@ -73,11 +73,11 @@ def _fixed(words: Sequence[Value], flags: Flags) -> Iterator[Problem]:
     count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
     if count is None or (count.integer or 0) < 2 or any(w.text == ":" for w in words):
         return  # one process, or several groups, each with options of its own
-    program = flags.rest[0].text if flags.rest else ""
-    told = " ".join(w.text for w in flags.rest)
+    program = flags.program_words[0].text if flags.program_words else ""
+    told = " ".join(w.text for w in flags.program_words)
     if not _PYTHON.match(program) or re.search(_LAUNCHERS, told):
         return  # what may well set it again, for each process
-    for at, word in enumerate(words[: len(words) - len(flags.rest)]):
+    for at, word in enumerate(words[: len(words) - len(flags.program_words)]):
         text = " ".join(w.text for w in words[at : at + 3])
         found = re.match(r"-x (\w+)=(\d+)(?: |\Z)|-g?env (\w+)[= ](\d+)(?: |\Z)", text)
         name, number = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
@@ -99,7 +99,7 @@ def _too_many(flags: Flags) -> Problem | None:
     over = "oversubscribe" in flags.values or "OVERSUBSCRIBE" in (
         flags.values.get("map_by", Value("")).text.upper()
     )
-    if listed is None or count is None or number is None or over or flags.opaque:
+    if listed is None or count is None or number is None or over or flags.is_opaque:
         return None
     hosts = [address.parse(part)[:2] for part in listed.text.split(",") if part.strip()]
     slots = [1 if not text else whole(text) for _, text in hosts]

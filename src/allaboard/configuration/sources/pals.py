@@ -1,8 +1,8 @@
 """PALS, HPE's launcher on Cray systems under PBS (``mpiexec``, ``aprun``): the variables of each process.
 
-PALS_RANKID, PALS_LOCAL_RANKID and PALS_NODEID are those of its mpiexec(1) page. The number of processes is that of
-Cray's PMI (PMI_SIZE, with PMI_LOCAL_RANK and PMI_LOCAL_SIZE beside), which the source ``mpi`` reads. No copy of the
-page was at hand: the names are as programs on such systems use them.
+PALS_RANKID, PALS_LOCAL_RANKID and PALS_NODEID are those of its mpiexec(1) page. The number of processes is
+that of Cray's PMI (PMI_SIZE, with PMI_LOCAL_RANK and PMI_LOCAL_SIZE beside), which the source ``mpi`` reads.
+No copy of the page was at hand: the names are as programs on such systems use them.
 """
 
 from __future__ import annotations

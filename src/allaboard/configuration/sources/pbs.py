@@ -1,7 +1,8 @@
 """PBS (OpenPBS, PBS Professional, Torque): the hosts of a job, and which of them a task runs on.
 
-PBS_NODENUM is the number of the task's host, as pbsdsh(1) documents it. PBS_NODEFILE names a file with a line for
-each slot, which only the job's hosts have: it is read where the caller allows it. PBS_NUM_NODES is Torque's.
+PBS_NODENUM is the number of the task's host, as pbsdsh(1) documents it. PBS_NODEFILE names a file with a line
+for each slot, which only the job's hosts have: it is read where the caller allows it. PBS_NUM_NODES is
+Torque's.
 
 Not read: PBS_TASKNUM counts the processes that the task manager has ever started, in no order of ranks;
 PBS_NUM_PPN counts cores, not ranks. The ranks of a PBS job are those of its MPI launcher.

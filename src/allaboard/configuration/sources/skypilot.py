@@ -1,8 +1,8 @@
 """SkyPilot: the hosts of a task, and which of them this is.
 
 SKYPILOT_NODE_RANK, SKYPILOT_NODE_IPS (one a line, rank 0's first), SKYPILOT_NUM_NODES and
-SKYPILOT_NUM_GPUS_PER_NODE are those of SkyPilot's page "Environment Variables" (SkyPilot environment variables).
-SkyPilot starts one command on each host; ranks are given by what that command starts.
+SKYPILOT_NUM_GPUS_PER_NODE are those of SkyPilot's page "Environment Variables" (SkyPilot environment
+variables). SkyPilot starts one command on each host; ranks are given by what that command starts.
 """
 
 from __future__ import annotations

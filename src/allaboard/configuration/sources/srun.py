@@ -88,7 +88,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     ]
     problems += [p for s in steps for p in _chosen(s, material)]
     # srun hostname, srun mkdir: not the step that trains.
-    steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.rest)]
+    steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.program_words)]
     launching = [s for s in steps if _launcher(s)]
     if len(launching) > 1 and all(_FEWER_NODES & s.values.keys() for s in launching):
         # One node each, started one by one: which of them are one job, only a run could tell.
@@ -121,7 +121,7 @@ def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
 
 def _launcher(flags: Flags) -> Value | None:
     """The word of the step that starts a launcher of all processes of a node."""
-    for word in flags.rest:
+    for word in flags.program_words:
         found = re.search(_STARTS, word.text)
         if found:
             return Value(found[1] or "torchrun", word.origin)
@@ -136,8 +136,8 @@ def _size(flags: Flags) -> float:
 
 def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
     """Several launchers on a node, each of which starts all of the node's processes."""
-    name = next((w.text.rpartition("/")[2] for w in flags.rest), "")
-    text = " ".join(w.text for w in flags.rest[:6])
+    name = next((w.text.rpartition("/")[2] for w in flags.program_words), "")
+    text = " ".join(w.text for w in flags.program_words[:6])
     if name not in _PER_NODE and "-m torch.distributed.run" not in text:
         return
     lines = dict(batch_lines(material.text, material.file))
@@ -164,7 +164,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
     counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
     if not any(c is not None and c > 1 for c in counts):
         return
-    words = " ".join(w.text for w in flags.rest)
+    words = " ".join(w.text for w in flags.program_words)
     static = "c10d" not in words
     yield from _fixed(flags)
     yield from _taken(flags, material)
@@ -177,7 +177,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
             said=f"{what} is ${number} as the batch script has it: 0, for every task of the step",
             observed=f"{what}=${number}, outside of the step",
             correction=f"srun bash -c '… {what}=${number} …'   # single quotes: each task's own",
-            origin=flags.rest[0].origin,
+            origin=flags.program_words[0].origin,
         )
     if _launcher(flags) is not None:
         return  # torchrun sets these itself
@@ -191,13 +191,13 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
                 "every task of the step has that number",
                 observed=f"export {name}=${number.strip(OPAQUE)}, before srun",
                 correction=f"srun bash -c 'export {name}=${number.strip(OPAQUE)}; …'",
-                origin=flags.rest[0].origin,
+                origin=flags.program_words[0].origin,
             )
 
 
 def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
     """``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has filled it in."""
-    for word in flags.rest:
+    for word in flags.program_words:
         for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", word.text))):
             mark = f"{OPAQUE}{name}{OPAQUE}"
             # NAME=$NAME hands on what the submitter's own environment may have.
@@ -222,7 +222,7 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
     if flags.values.keys() & _OTHERS:
         return  # on which nodes, only a run could tell
     nodes, tasks = size_of(flags.values, dict(batch_lines(material.text, material.file)))
-    for shell, word in itertools.pairwise(flags.rest):
+    for shell, word in itertools.pairwise(flags.program_words):
         if not re.fullmatch(r"-\w*c", shell.text):
             continue
         for one in by_each(word.text):
@@ -242,13 +242,13 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
 def _fixed(flags: Flags) -> Iterator[Problem]:
     """``srun --export=ALL,RANK=0``: one number, for every task."""
     given = flags.values.get("export")
-    words = " ".join(w.text for w in flags.rest)
+    words = " ".join(w.text for w in flags.program_words)
     for part in given.text.split(",") if given is not None else ():
         name, _, number = part.partition("=")
         own = _OWN.get(name)
         if given is None or own is None or not number.isdecimal() or _launcher(flags) is not None:
             continue
-        if flags.rest[0].text.endswith(".sh") or re.search(rf"\b{name}=", words):
+        if flags.program_words[0].text.endswith(".sh") or re.search(rf"\b{name}=", words):
             continue  # set again, for each task
         yield Problem(
             kind="launch",

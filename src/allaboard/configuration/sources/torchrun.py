@@ -63,7 +63,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
 def _spec(words: Sequence[Value], preset: dict[str, Value]) -> PartialSpec:
     flags = read_flags(words, _NO_VALUE)
     given = {_FLAGS[n]: v for n, v in flags.values.items() if n in _FLAGS}
-    unknown = dict.fromkeys(_ELSEWHERE, Value("")) if flags.opaque else {}
+    unknown = dict.fromkeys(_ELSEWHERE, Value("")) if flags.is_opaque else {}
     problems = (_problem(field, value) for field, value in given.items() if value.text)
     return PartialSpec(
         source="torchrun",

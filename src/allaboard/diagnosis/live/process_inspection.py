@@ -116,7 +116,7 @@ async def look(pids: list[int]) -> HostLook:
         now = clock.monotonic()
         spied = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
         for pid, (frames, trouble) in zip(pids, spied, strict=True):
-            held = await grips.look(pid)
+            held = await grips.sample_gil(pid)
             _take(records[pid], now, pid, stack_sampler.with_source(frames), held)
             why[pid] = trouble
         await asyncio.sleep(BETWEEN)

@@ -49,7 +49,7 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         return (exhibit if same else msgspec.structs.replace(exhibit, data=plain.encode()),)
     whose = _processes(labels)
     # What a node's launcher wrote itself is of none of its ranks, whatever the file is called.
-    own = exhibit.rank if all(label.local < 0 for label in labels) else -1
+    own = exhibit.rank if all(label.local_rank < 0 for label in labels) else -1
     parts: dict[Label, tuple[list[str], list[int]]] = {}
     for number, (label, line) in enumerate(read, 1):
         lines, numbers = parts.setdefault(whose[label], ([], []))
@@ -63,8 +63,8 @@ def streams(exhibit: Exhibit) -> tuple[Exhibit, ...]:
             host=label.host,
             pid=label.pid,
             numbers=tuple(numbers),
-            labelled=label.launcher,
-            local=label.local,
+            labelled=label.by_launcher,
+            local=label.local_rank,
         )
         for label, (lines, numbers) in parts.items()
         if any(lines)
@@ -78,16 +78,16 @@ def _processes(labels: set[Label]) -> dict[Label, Label]:
     for one in labels:
         if one.rank >= 0:
             inside[one.host, one.pid].add(one.rank)
-    launched = {one.rank for one in labels if one.launcher}
+    launched = {one.rank for one in labels if one.by_launcher}
     named: dict[Label, Label] = {}
     for one in labels:
         ranks = inside[one.host, one.pid] if one.host or one.pid else set()
-        alone = one.rank < 0 and one.local < 0 and len(ranks) == 1
+        alone = one.rank < 0 and one.local_rank < 0 and len(ranks) == 1
         rank = next(iter(ranks)) if alone else one.rank
-        launcher = one.launcher or (rank >= 0 and rank in launched)
+        launcher = one.by_launcher or (rank >= 0 and rank in launched)
         if rank >= 0:
             # The same rank of another host or pid is the one that was started anew.
-            named[one] = Label(rank, launcher=launcher, local=one.local)
+            named[one] = Label(rank, by_launcher=launcher, local_rank=one.local_rank)
         else:
             named[one] = one
     return named

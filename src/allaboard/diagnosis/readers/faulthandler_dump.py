@@ -71,21 +71,21 @@ def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
         ranks_from_variables(text[max(0, d.begin - MAX_VARIABLE_DISTANCE) : d.begin], [0])[0]
         for d in all_dumps
     ]
-    candidates = [n for n, process_role in enumerate(roles) if not process_role]
-    for number, (dump, process_role, rank) in enumerate(zip(all_dumps, roles, ranks, strict=True)):
+    candidates = [n for n, role in enumerate(roles) if not role]
+    for number, (dump, role, rank) in enumerate(zip(all_dumps, roles, ranks, strict=True)):
         is_own_dump = candidates[-1:] == [number] if exhibit.rank >= 0 else len(candidates) == 1
-        if not process_role and not is_own_dump and exhibit.rank >= 0:
+        if not role and not is_own_dump and exhibit.rank >= 0:
             continue
         end = text.find("\n", dump.begin)
-        fallback_rank = speaker(text[dump.begin : end], exhibit.rank) if not process_role else -1
+        fallback_rank = speaker(text[dump.begin : end], exhibit.rank) if not role else -1
         yield Glimpse(
             origin=exhibit.place(text.count("\n", 0, dump.begin)),
-            rank=rank if rank >= 0 and not process_role else fallback_rank,
+            rank=rank if rank >= 0 and not role else fallback_rank,
             pid=exhibit.pid if len(all_dumps) == 1 else 0,
             host=exhibit.host,
-            guess=exhibit.local if not process_role else -1,
+            guess=exhibit.local if not role else -1,
             stack=Stack(frames=dump.frames, taken_at=0.0, by="faulthandler"),
-            role=process_role,
+            role=role,
         )
 
 

@@ -22,24 +22,20 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     roles = [role(dump.command, dump.frames) for dump in dumps]
     ranks = ranks_from_variables(text, [dump.begin for dump in dumps])
     rank_by_pid = {
-        dump.pid: rank
-        for dump, process_role, rank in zip(dumps, roles, ranks, strict=True)
-        if not process_role
+        dump.pid: rank for dump, role, rank in zip(dumps, roles, ranks, strict=True) if not role
     }
     if -1 in rank_by_pid.values() or len(set(rank_by_pid.values())) < len(rank_by_pid):
         ranks = [-1] * len(dumps)  # one of them printed it, or a shell: whose it is, is not known
     rank_from_name = _rank_from_name(
-        exhibit, [dump for dump, process_role in zip(dumps, roles, strict=True) if not process_role]
+        exhibit, [dump for dump, role in zip(dumps, roles, strict=True) if not role]
     )
     glimpses = []
     line = counted_up_to = 0
-    for dump, process_role, rank in zip(dumps, roles, ranks, strict=True):
+    for dump, role, rank in zip(dumps, roles, ranks, strict=True):
         line, counted_up_to = line + text.count("\n", counted_up_to, dump.begin), dump.begin
         place = exhibit.place(line)
         glimpses.append(
-            _glimpse(
-                place, dump, process_role, rank if rank >= 0 else rank_from_name.get(dump.pid, -1)
-            )
+            _glimpse(place, dump, role, rank if rank >= 0 else rank_from_name.get(dump.pid, -1))
         )
     return Testimony(glimpses=tuple(glimpses))
 
@@ -60,17 +56,17 @@ def _rank_from_name(exhibit: Exhibit, candidates: list[ProcessDump]) -> dict[int
     return dict.fromkeys(roots, exhibit.rank)
 
 
-def _glimpse(place: Place, dump: ProcessDump, process_role: str, rank: int) -> Glimpse:
+def _glimpse(place: Place, dump: ProcessDump, role: str, rank: int) -> Glimpse:
     argument = rank_from_command(dump.command)
     return Glimpse(
         origin=place,
-        rank=-1 if process_role else rank,
+        rank=-1 if role else rank,
         pid=dump.pid,
         stack=Stack(frames=dump.frames, taken_at=0.0, by="py-spy") if dump.frames else None,
         guess=argument if argument >= 0 else dump.rank,
         command=dump.command,
         parent=dump.parent,
-        role=process_role,
+        role=role,
     )
 
 

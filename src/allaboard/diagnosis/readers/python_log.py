@@ -119,11 +119,13 @@ def _reason_to_doubt(
 def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> Glimpse:
     # Who handles the loss of a peer and raises something else fell because of it all the same.
     message = (
-        f"{traceback.message} (after {traceback.first})" if traceback.first else traceback.message
+        f"{traceback.message} (after {traceback.root_cause})"
+        if traceback.root_cause
+        else traceback.message
     )
     frames = tuple(reversed(traceback.frames))
     raised = Raised(
-        type=traceback.type, message=message, at=0.0, where=traceback.where, frames=frames
+        type=traceback.type, message=message, at=0.0, where=traceback.user_frame, frames=frames
     )
     return Glimpse(
         origin=exhibit.place(traceback.begin),

@@ -18,7 +18,7 @@ from allaboard.agent.options import Options
 from allaboard.configuration.launcher_context import Described, described, job_id
 from allaboard.dropin.attach.attached_process import attach
 from allaboard.launch.local_workers import new_job_id
-from allaboard.options.option_values import coordinator, secret, tls
+from allaboard.options.option_values import coordinator, read_secret, read_tls_files
 from allaboard.options.usage_error import UsageError
 
 TOLD_AFTER = 60.0
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     except (ProcessLookupError, FileNotFoundError):
         return 0
     try:
-        certificates = tls(argparse.Namespace())
+        certificates = read_tls_files(argparse.Namespace())
         return run_agent(
             launch,
             Options(
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
                 grace=2.0,
                 joined=joined(told["rank"], told["place"]),
                 strict=timeout is not None,
-                secret=secret(None),
+                secret=read_secret(None),
                 tls=certificates,
                 coordinator=coordinator(told.get("coordinator", ""), certificates),
                 attached=True,

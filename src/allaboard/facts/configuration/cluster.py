@@ -1,7 +1,7 @@
-"""What a job's configuration says, value by value, and where each value was read.
+"""The values of a job's configuration, one by one, and where each was read.
 
-Nothing here is interpreted beyond its text: a rule that calls a value wrong must be able to show
-it as it was written.
+Nothing here is interpreted beyond its text: a rule that calls a value wrong must be able to show it as it was
+written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the parts of a text stand that is not in the file letter by letter."""
 
     def within(self, line: int, column: int, *, key: str = "") -> Origin:
-        """The origin of a place inside of the text that begins here, by its line and column there."""
+        """Return the origin of a place inside of the text that begins here, by its line and column there."""
         there = line, column
         if self.parts:
             there = place_in(self.parts, line, column)
@@ -47,7 +47,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def around(self, inner: Origin) -> Origin:
-        """The origin in this file of what ``inner`` says to be inside of the text that begins here."""
+        """Return the origin in this file of what ``inner`` says to be inside of the text that begins here."""
         found = self.within(inner.line, inner.column)
         parts: tuple[Part, ...] = ()
         if inner.parts:
@@ -59,18 +59,18 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def place(self) -> Place | None:
-        """The position that an editor can jump to; None where the value came from no file."""
+        """The position that an editor can jump to; None if the value came from no file."""
         if not self.file:
             return None
         return Place(file=self.file, line=self.line, column=self.column)
 
     @property
     def name(self) -> str:
-        """What its writer calls the value: the variable, the flag, or the key in a file."""
+        """The writer's name of the value: the variable, the flag, or the key in a file."""
         return self.variable or self.flag or self.key
 
     def written(self, text: str) -> str:
-        """The line or words to paste where this value is to be ``text``."""
+        """Return the line or words to paste where this value is to be ``text``."""
         if self.variable:
             return f"export {self.variable}={text}"
         if self.flag.endswith("=)"):  # an argument of a call in Python
@@ -100,12 +100,12 @@ class Value(msgspec.Struct, frozen=True):
 
     @property
     def integer(self) -> int | None:
-        """The value as a whole number in decimal, None where it is not one."""
+        """The value as a whole number in decimal; None if it is not one."""
         return whole(self.text)
 
     @property
     def evidence(self) -> Evidence:
-        """The value as evidence; long texts are cut to what a terminal line holds."""
+        """The value as evidence; a long text is cut to what a terminal line holds."""
         short = self.text if len(self.text) <= 120 else self.text[:117] + "…"
         return Evidence(short, str(self.origin))
 
@@ -157,8 +157,8 @@ FIELDS = (
 
 
 TASK_ORDER = ("chief", "master", "worker", "ps")
-"""Order in which ranks count through the jobs of a TensorFlow cluster, as TensorFlow's own collectives and the
-probe (``probe/adapters/_tensorflow``) count them."""
+"""Order in which ranks count through the jobs of a TensorFlow cluster, as TensorFlow's own collectives and
+the probe (``probe/adapters/_tensorflow``) count them."""
 BESIDE_CLUSTER = ("evaluator",)
 """Jobs whose tasks take no part in the cluster: TensorFlow counts none of them as a rank."""
 
@@ -173,7 +173,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source states about the cluster."""
+    """Statement of one source about the cluster."""
 
     source: str
     """Name of the source."""
@@ -197,11 +197,11 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many tasks ``cluster`` lists."""
+        """Number of tasks that ``cluster`` lists."""
         return sum(len(tasks) for tasks in self.cluster.values())
 
     def tasks(self) -> Iterator[tuple[str, int, Value]]:
-        """Job, index and address of every listed task."""
+        """Yield job, index and address of every listed task."""
         for job, addresses in self.cluster.items():
             for index, address in enumerate(addresses):
                 yield job, index, address
@@ -236,7 +236,7 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def world_size(self) -> int:
-        """How many ranks the job has; 0 if it is not said."""
+        """Number of ranks of the job; 0 if it is not said."""
         return len(self.ranked_tasks) or max(self.number("world_size") or 0, 0)
 
     @property
@@ -259,7 +259,10 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def meeting_address(self) -> Address | None:
-        """Where all ranks meet; None if it is not said. The order is explained in `configuration.resolve`."""
+        """The address where all ranks meet; None if it is not said.
+
+        `allaboard.configuration.resolve` explains the order.
+        """
         tasks = self.ranked_tasks
         if tasks:
             address = Address.parse(tasks[0][2].text)

@@ -1,4 +1,4 @@
-"""What the rules of the configuration stage read."""
+"""The facts that rules of the configuration stage read."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     """True if a script starts the nodes of a job beside each other, on the host that it runs on."""
 
     def part(self, source: str) -> PartialSpec | None:
-        """What this source says, None where it says nothing."""
+        """Return the statement of this source; None if it states nothing."""
         return next((p for p in self.parts if p.source == source), None)
 
     def known(self, name: str) -> bool:
-        """Whether the variable is set at all, be its value literal or not."""
+        """Return True if the variable is set at all, be its value literal or not."""
         return name in self.variables or name in self.opaque
 
 
@@ -98,7 +98,7 @@ def facts_of(
     values: Mapping[str, str] | None = None,
     **more: str,
 ) -> ConfigFacts:
-    """Facts written by hand: how rules state the cases they are tested with.
+    """Return facts written by hand, in which rules state the cases that they are tested with.
 
     ``values`` and ``more`` are fields; their origin is the variable of the same name in capitals.
     """

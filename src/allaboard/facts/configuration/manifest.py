@@ -1,4 +1,4 @@
-"""What Kubernetes documents say of a training job, in the words of their own fields."""
+"""Facts about a training job from Kubernetes documents, in the words of their own fields."""
 
 from __future__ import annotations
 

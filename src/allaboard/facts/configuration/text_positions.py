@@ -1,4 +1,4 @@
-"""Where the parts of a text stand that was written with quotes, escapes or indentation."""
+"""Positions in a file of the parts of a text that was written with quotes, escapes or indentation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part(NamedTuple):
     place."""
 
     def place(self, line: int, column: int) -> tuple[int, int]:
-        """The line and column of the file where this place of the text stands."""
+        """Return the line and column of the file where this place of the text stands."""
         if not self.literal or line < self.line:
             return self.at_line, self.at_column
         if line == self.line:
@@ -32,14 +32,17 @@ class Part(NamedTuple):
 
 
 def place_in(parts: Sequence[Part], line: int, column: int) -> tuple[int, int]:
-    """The same by all parts of a text, in the text's order; there is at least one."""
+    """Return the line and column of the file where a place of a text stands that has these parts.
+
+    The parts stand in the text's order; there is at least one.
+    """
     index = bisect_right(parts, (line, column), key=lambda part: part[:2])
     return parts[max(index - 1, 0)].place(line, column)
 
 
 def through(outer: Sequence[Part], inner: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts of a text whose ``inner`` ones are places in another text, which itself stands in a
-    file by its ``outer`` ones."""
+    """Return the parts of a text whose ``inner`` parts are places in another text, which itself stands in a
+    file by its ``outer`` parts."""
     found: list[Part] = []
     for number, part in enumerate(inner):
         start = (part.at_line, part.at_column)

@@ -31,7 +31,7 @@ class Node(msgspec.Struct):
     """Where the parts of a text stand that is not in the file letter by letter."""
 
     def at(self, *path: str | int) -> Node | None:
-        """The node at this path of keys and indices; None where there is none."""
+        """Return the node at this path of keys and indices; None if there is none."""
         node = self
         for step in path:
             if isinstance(step, int):
@@ -46,7 +46,7 @@ class Node(msgspec.Struct):
         return node
 
     def text_at(self, *path: str | int) -> str:
-        """The text of the scalar at this path, "" where there is none."""
+        """Return the text of the scalar at this path; "" if there is none."""
         node = self.at(*path)
         return node.text if node is not None and node.kind not in ("map", "list") else ""
 

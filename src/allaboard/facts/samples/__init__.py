@@ -31,7 +31,7 @@ EADDRINUSE = (
 
 
 def member(rank: int, **changes: Any) -> Member:
-    """A member that trains; ``changes`` are fields of `Member`."""
+    """Return a member that trains; ``changes`` are fields of `Member`."""
     fields: dict[str, Any] = {
         "who": Who(index=rank, rank=rank, host="a", pid=100 + rank),
         "worker": rank,
@@ -49,7 +49,7 @@ def member(rank: int, **changes: Any) -> Member:
 
 
 def declared(rank: int, size: int = 3, **changes: Any) -> Declared:
-    """What torch's init was told."""
+    """Return the arguments of torch's init."""
     fields: dict[str, Any] = {
         "framework": "torch",
         "call": "init_process_group",
@@ -62,7 +62,7 @@ def declared(rank: int, size: int = 3, **changes: Any) -> Declared:
 
 
 def waiting(rank: int, **changes: Any) -> Member:
-    """A member inside an all_reduce."""
+    """Return a member inside an all_reduce."""
     fields: dict[str, Any] = {
         "op": Op("all_reduce", 41, 90.0),
         "stack": stack(REDUCE, USER),
@@ -71,7 +71,7 @@ def waiting(rank: int, **changes: Any) -> Member:
 
 
 def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
-    """A member that made these calls in the default group."""
+    """Return a member that made these calls in the default group."""
     digest, path, calls, paths = 0, 0, [], []
     for one in signatures:
         digest = (digest * 1000003 + one.required) & 0xFFFFFFFF
@@ -97,7 +97,7 @@ def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> 
 
 
 def signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signature:
-    """A call at this line of train.py; all of what is given counts as required."""
+    """Return a call at this line of train.py; all of what is given counts as required."""
     fields: dict[str, Any] = {"dtype": "float32", "shape": "4", "elements": 4}
     if op == "all_reduce":
         fields["reduce"] = "sum"
@@ -112,12 +112,12 @@ def signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signatu
 
 
 def stack(*frames: Frame, samples: int = 8, moving: bool = False) -> Stack:
-    """Looked at ``samples`` times over two seconds."""
+    """Return a stack that was sampled ``samples`` times over two seconds."""
     return Stack(frames=frames, taken_at=99.0, samples=samples, span=2.0, moving=moving)
 
 
 def held(rank: int, size: int = 3, **changes: Any) -> Member:
-    """A member that stands at the door of init since 60."""
+    """Return a member that has stood at the door of init since 60."""
     fields: dict[str, Any] = {
         "phase": Phase.ARRIVED,
         "phase_since": 60.0,
@@ -129,7 +129,7 @@ def held(rank: int, size: int = 3, **changes: Any) -> Member:
 
 
 def coming(rank: int, **changes: Any) -> Member:
-    """A member that is alive in its own code, before init."""
+    """Return a member that is alive in its own code, before init."""
     fields: dict[str, Any] = {
         "phase": Phase.IMPORTED,
         "declared": None,
@@ -141,7 +141,8 @@ def coming(rank: int, **changes: Any) -> Member:
 
 
 def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
-    """A member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with ``frames``."""
+    """Return a member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with
+    ``frames``."""
     raised, frames = how.pop("raised", None), how.pop("frames", ())
     changes: dict[str, Any] = dict(how.pop("member", {}))
     if raised is not None:
@@ -153,12 +154,12 @@ def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
 
 
 def evaluator(rank: int) -> Who:
-    """Who is launched beside those that train, as the last."""
+    """Return an evaluator, which is launched beside those that train, as the last."""
     return Who(job="evaluator", index=0, rank=rank, host="a", pid=100 + rank)
 
 
 def job(*members: Member, **changes: Any) -> JobView:
-    """A job of these members that is fine, at `NOW`."""
+    """Return a job of these members that is fine, at `NOW`."""
     fields: dict[str, Any] = {
         "now": NOW,
         "launched": 3,
@@ -173,17 +174,17 @@ def job(*members: Member, **changes: Any) -> JobView:
 
 
 def stalled(*members: Member, **changes: Any) -> JobView:
-    """A job of these members in which nothing has moved for 10 s."""
+    """Return a job of these members in which nothing has moved for 10 s."""
     return job(*members, **({"progress_at": 90.0} | changes))
 
 
 def gathering(*members: Member, **changes: Any) -> JobView:
-    """A job of these members before its roll call is complete."""
+    """Return a job of these members before its roll call is complete."""
     return job(*members, **({"rolled_at": None} | changes))
 
 
 def heard(rule: str, says: str, line: str, rank: int = 0, **changes: Any) -> Heard:
-    """A known message that one rank wrote."""
+    """Return a known message that one rank wrote."""
     speaker = Speaker(rank, line, Place(file=f"rank{rank}.log", line=7))
     fields: dict[str, Any] = {"rule": rule, "says": says, "speakers": (speaker,), "fix": "read on"}
     return Heard(**(fields | changes))
@@ -192,7 +193,7 @@ def heard(rule: str, says: str, line: str, rank: int = 0, **changes: Any) -> Hea
 def recorded(
     rank: int, number: int, op: str = "all_reduce", size: int = 4, **changes: Any
 ) -> Recorded:
-    """One collective of the default group in a rank's recorder."""
+    """Return one collective of the default group in a rank's recorder."""
     fields: dict[str, Any] = {
         "rank": rank,
         "group": "0 default_pg",
@@ -207,12 +208,13 @@ def recorded(
 
 
 def recording(*entries: Recorded) -> Recording:
-    """The recorders of three ranks."""
+    """Return the recorders of three ranks."""
     return Recording(entries=entries, ranks=(0, 1, 2), members={"0 default_pg": (0, 1, 2)})
 
 
 def overdue(rank: int, number: int = 0, enqueued: int = 133, **changes: Any) -> Overdue:
-    """What a rank's watchdog wrote of the default group: ``number`` was over its time, or none (0)."""
+    """Return the words of a rank's watchdog about the default group: call ``number`` was over its time, or
+    none (0)."""
     fields: dict[str, Any] = {
         "group": "0(default_pg)",
         "op": "ALLREDUCE" if number else "",
@@ -226,7 +228,7 @@ def overdue(rank: int, number: int = 0, enqueued: int = 133, **changes: Any) -> 
 
 
 def watchdogs(*words: Overdue, known: tuple[int, ...] = ()) -> Watchdogs:
-    """What the watchdogs of several ranks wrote; of ``known`` ranks there is a log, too."""
+    """Return the words of the watchdogs of several ranks; of ``known`` ranks there is a log, too."""
     return Watchdogs(words=words, known=tuple({*known, *(o.rank for o in words)}))
 
 
@@ -234,7 +236,7 @@ SERVING = Op("Server.join", 1, 60.0)
 
 
 def task(name: str, index: int, **changes: Any) -> Member:
-    """A member of a job with parameter servers: worker 0, worker 1, ps 0 of TensorFlow 1 by default,
+    """Return a member of a job with parameter servers: worker 0, worker 1, ps 0 of TensorFlow 1 by default,
     numbered 0 to 2; a ps serves."""
     number = changes.pop("number", index + (2 if name == "ps" else 0))
     cluster = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2", "ps:0": "127.0.0.1:3"}

@@ -11,8 +11,8 @@ SINCE = 90.0
 
 
 def inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
-    """In call 21 of this group; with ``others``, in a second group of the same ranks that it has yet
-    to enter."""
+    """Return a member in call 21 of this group; with ``others``, also in a second group of the same ranks
+    that it has yet to enter."""
     names = ("1", "2") if others else (group,)
     return waiting(
         rank,
@@ -24,7 +24,7 @@ def inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
 
 
 def between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
-    """In the newest of its calls in these groups (name, calls, two ranks)."""
+    """Return a member in the newest of its calls in these groups (name, calls, two ranks)."""
     newest = max(groups, key=lambda g: g[1])
     return waiting(
         rank,
@@ -34,10 +34,10 @@ def between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
 
 
 def stage(rank: int, peer: int, call: str = "recv") -> Member:
-    """It waits for a message of this rank."""
+    """Return a member that waits for a message of this rank."""
     return waiting(rank, op=Op(f"{call} from rank {peer}", 41, SINCE))
 
 
 def stages(peers: dict[int, int], call: str = "recv") -> JobView:
-    """A job in which each rank waits for a message of another."""
+    """Return a job in which each rank waits for a message of another."""
     return stalled(*(stage(rank, peer, call) for rank, peer in peers.items()))

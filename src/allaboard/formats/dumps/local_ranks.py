@@ -19,7 +19,7 @@ def assign_ranks(lines: list[tuple[Label, str]]) -> list[tuple[Label, str]]:
     """The same lines, with the rank where it is told. Of one node of which nothing is told it is its first:
     its numbers are the ranks, as far as this file tells, and are kept as ``local``. Of several such the ranks
     are unknown."""
-    hosts = {label.host for label, _ in lines if label.local >= 0}
+    hosts = {label.host for label, _ in lines if label.local_rank >= 0}
     if not hosts:
         return lines
     firsts = _firsts(lines)
@@ -32,20 +32,20 @@ def _firsts(lines: list[tuple[Label, str]]) -> dict[str, set[int]]:
     """What may be the rank of each node's first process."""
     found: dict[str, set[int]] = defaultdict(set)
     for label, line in lines:
-        if label.local >= 0 and label.rank >= 0:
-            found[label.host].add(label.rank - label.local)
+        if label.local_rank >= 0 and label.rank >= 0:
+            found[label.host].add(label.rank - label.local_rank)
         elif (told := _SUMMARY.match(line)) is not None:
             found[label.host].add(int(told[1]) - int(told[2]))
     return found
 
 
 def _as_rank(label: Label) -> Label:
-    return label._replace(rank=label.local) if label.local >= 0 else label
+    return label._replace(rank=label.local_rank) if label.local_rank >= 0 else label
 
 
 def _ranked(label: Label, firsts: dict[str, set[int]]) -> Label:
-    if label.local < 0 or label.rank >= 0:
-        return label._replace(local=-1)
+    if label.local_rank < 0 or label.rank >= 0:
+        return label._replace(local_rank=-1)
     known = firsts.get(label.host, set())
     first = next(iter(known)) if len(known) == 1 else -1
-    return label._replace(rank=first + label.local, local=-1) if first >= 0 else label
+    return label._replace(rank=first + label.local_rank, local_rank=-1) if first >= 0 else label

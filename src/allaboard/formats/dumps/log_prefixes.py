@@ -47,11 +47,11 @@ class Label(NamedTuple):
         rank = self.rank if self.rank >= 0 else outer.rank
         if self.local_rank >= 0 and self.rank < 0 and outer.rank >= 0:
             rank, host = -1, host or f"task {outer.rank}"
-        local = self.local_rank if self.local_rank >= 0 else outer.local
+        local = self.local_rank if self.local_rank >= 0 else outer.local_rank
         return Label(rank, host, pid, self.by_launcher or outer != NO_LABEL, local)
 
 
-NO_LABEL = Label(launcher=False)
+NO_LABEL = Label(by_launcher=False)
 
 
 class PrefixForm(NamedTuple):
@@ -136,10 +136,10 @@ def _read(one: tuple[Label, str], forms: Iterable[PrefixForm]) -> tuple[Label, s
                 rank=int(named.get("rank") or -1),
                 host=named.get("host") or "",
                 pid=int(named.get("pid") or 0),
-                launcher=not form.kept,
-                local=int(named.get("local") or -1),
+                by_launcher=not form.stays_in_line,
+                local_rank=int(named.get("local") or -1),
             )
-            return inner.within(label), line if form.kept else line[match.end() :]
+            return inner.within(label), line if form.stays_in_line else line[match.end() :]
     return label, line
 
 

@@ -73,8 +73,8 @@ def find_tracebacks(lines: Sequence[str]) -> list[Traceback]:
             continue
         before = found[-1] if found else None
         if before is not None and (before.begin < grouped > at or _chained(lines, before.end, at)):
-            first = before.first or before.said
-            one = one._replace(begin=before.begin, first=first)
+            first = before.root_cause or before.summary
+            one = one._replace(begin=before.begin, root_cause=first)
             found.pop()
         found.append(one)
     return found

@@ -23,7 +23,7 @@ def is_compose(tree: Node) -> bool:
     return services is not None and services.kind == "map" and "kind" not in tree.items
 
 
-def services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
+def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
     """The services that take part in a training job, by their names."""
     listed = tree.at("services")
     for name, node in listed.items.items() if listed is not None else ():

@@ -21,14 +21,14 @@ _FILE = re.compile(r".*\.(?:sh|bash|sbatch|slurm|sl)\Z")
 _HEAD = re.compile(r"#!\s*(?:/usr/bin/env\s+)?\S*?\b(?:ba|z|da)?sh\b")
 
 
-def of_workloads(manifests: ManifestFacts, file: str) -> Iterator[Script]:
+def workload_scripts(manifests: ManifestFacts, file: str) -> Iterator[Script]:
     """Those that the containers of these workloads run."""
     for workload in manifests.workloads:
         for role in workload.roles:
             yield from inside([role.command], file, role.env)
 
 
-def of_services(tree: Node, file: str) -> Iterator[Script]:
+def service_scripts(tree: Node, file: str) -> Iterator[Script]:
     """Those that the services of a Compose file run. A command that is one text is no script: it is split
     into words at blanks and line ends alike."""
     listed = tree.at("services")
@@ -41,7 +41,7 @@ def of_services(tree: Node, file: str) -> Iterator[Script]:
                 yield from inside(inner_commands(_value(node, file), file)[:1], file)
 
 
-def of_steps(tree: Node, file: str) -> Iterator[Script]:
+def workflow_scripts(tree: Node, file: str) -> Iterator[Script]:
     """Those of a workflow of GitHub's, or of a composite action."""
     jobs = tree.at("jobs")
     for job in jobs.items.values() if jobs is not None and jobs.kind == "map" else ():
@@ -50,7 +50,7 @@ def of_steps(tree: Node, file: str) -> Iterator[Script]:
     yield from _steps(tree.at("runs", "steps"), "", file)
 
 
-def files(tree: Node, file: str) -> Iterator[Value]:
+def config_map_scripts(tree: Node, file: str) -> Iterator[Value]:
     """The shell scripts that a ConfigMap has for files."""
     data = tree.at("data") if tree.text_at("kind") == "ConfigMap" else None
     for name, node in data.items.items() if data is not None else ():
@@ -94,13 +94,15 @@ def _value(node: Node, file: str) -> Value:
     return Value(node.text, Origin(file=file, line=node.line, column=node.column, parts=node.parts))
 
 
-def scripts(documents: Iterable[Node], manifests: ManifestFacts, file: str) -> Iterator[Script]:
+def embedded_scripts(
+    documents: Iterable[Node], manifests: ManifestFacts, file: str
+) -> Iterator[Script]:
     """All of them, each with the places that it has in the file."""
-    yield from of_workloads(manifests, file)
+    yield from workload_scripts(manifests, file)
     for tree in documents:
         if tree.kind != "map":
             continue
         if is_compose(tree):
-            yield from of_services(tree, file)
-        yield from of_steps(tree, file)
-        yield from (read_inside(word, file) for word in files(tree, file))
+            yield from service_scripts(tree, file)
+        yield from workflow_scripts(tree, file)
+        yield from (read_inside(word, file) for word in config_map_scripts(tree, file))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from allaboard.facts import ManifestFacts, Node, Problem, Role, Service, ServicePort, Workload
-from allaboard.formats.manifests.pod_template import Reader
+from allaboard.formats.manifests.pod_template import PodTemplateReader
 
 _REPLICA_SPECS = {
     "TFJob": "tfReplicaSpecs",
@@ -28,9 +28,9 @@ _KNOWN = {
 _DOCUMENTS = 20_000
 
 
-def manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
+def read_manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
     """Everything in these documents that takes part in a training job."""
-    reader = Reader(file)
+    reader = PodTemplateReader(file)
     workloads: list[Workload] = []
     services: list[Service] = []
     for document in _flat(documents):
@@ -49,7 +49,7 @@ def manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
     )
 
 
-def merged(parts: Iterable[ManifestFacts]) -> ManifestFacts:
+def merge_manifests(parts: Iterable[ManifestFacts]) -> ManifestFacts:
     """Several files that are applied together."""
     known = list(parts)
     problems: list[Problem] = [p for m in known for p in m.problems]
@@ -74,7 +74,7 @@ def _flat(documents: Iterable[Node]) -> Iterator[Node]:
             yield document
 
 
-def _twice(document: Node, reader: Reader) -> Iterator[Problem]:
+def _twice(document: Node, reader: PodTemplateReader) -> Iterator[Problem]:
     """Keys that stand twice in one mapping; shared nodes are visited once."""
     seen: set[int] = set()
     open_nodes = [document]
@@ -91,11 +91,11 @@ def _twice(document: Node, reader: Reader) -> Iterator[Problem]:
                 said=f"the key {key!r} appears twice in one mapping: the first one is ignored",
                 observed=f"{key}: again",
                 correction=f"one {key!r}, with what both say",
-                origin=reader.origin(place, key),
+                origin=reader.origin_of(place, key),
             )
 
 
-def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
+def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload | None:
     spec = document.at("spec")
     if spec is None or spec.kind != "map":
         return None
@@ -104,7 +104,7 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
     if kind in _REPLICA_SPECS:
         specs = spec.at(_REPLICA_SPECS[kind])
         found = specs.items.items() if specs is not None else ()
-        roles = tuple(reader.role(name, node, node.at("template")) for name, node in found)
+        roles = tuple(reader.read_role(name, node, node.at("template")) for name, node in found)
         if specs is not None:
             reader.problems += _unknown(kind, document, specs, reader)
         per_node = spec.at("slotsPerWorker") if kind == "MPIJob" else per_node
@@ -115,12 +115,12 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         )
     elif kind == "TrainJob":
         trainer = spec.at("trainer") or Node("map", spec.line, spec.column)
-        roles = (reader.trainer(trainer),)
+        roles = (reader.read_trainer(trainer),)
         per_node = trainer.at("numProcPerNode")
     elif kind in ("Job", "StatefulSet", "Deployment", "ReplicaSet"):
-        roles = (reader.role("", spec, spec.at("template")),)
+        roles = (reader.read_role("", spec, spec.at("template")),)
     elif kind == "Pod":
-        roles = (reader.role("", spec, document),)
+        roles = (reader.read_role("", spec, document),)
     else:
         return None
     name = document.text_at("metadata", "name")
@@ -130,22 +130,24 @@ def _workload(kind: str, document: Node, reader: Reader) -> Workload | None:
         name=name,
         namespace=document.text_at("metadata", "namespace"),
         roles=roles,
-        service=reader.value(spec.at("serviceName"), "spec.serviceName"),
-        parallelism=reader.value(spec.at("parallelism"), "spec.parallelism"),
-        completions=reader.value(spec.at("completions"), "spec.completions"),
+        service=reader.value_of(spec.at("serviceName"), "spec.serviceName"),
+        parallelism=reader.value_of(spec.at("parallelism"), "spec.parallelism"),
+        completions=reader.value_of(spec.at("completions"), "spec.completions"),
         indexed=spec.text_at("completionMode") == "Indexed",
-        per_node=reader.value(
+        per_node=reader.value_of(
             per_node, "spec.slotsPerWorker" if kind == "MPIJob" else "spec.nprocPerNode"
         ),
         subdomain=(network or name) if kind == "JobSet" else "",
         elastic=spec.at("elasticPolicy") is not None,
         first=spec.text_at("ordinals", "start"),
         at_once=spec.text_at("podManagementPolicy") == "Parallel",
-        origin=reader.origin(document, f"{kind}/{name}"),
+        origin=reader.origin_of(document, f"{kind}/{name}"),
     )
 
 
-def _unknown(kind: str, document: Node, specs: Node, reader: Reader) -> Iterator[Problem]:
+def _unknown(
+    kind: str, document: Node, specs: Node, reader: PodTemplateReader
+) -> Iterator[Problem]:
     """Groups of replicas that the operator does not know."""
     known = _KNOWN.get(kind, ())
     for name, (line, column) in specs.keys.items():
@@ -165,26 +167,26 @@ def _unknown(kind: str, document: Node, specs: Node, reader: Reader) -> Iterator
             f"its operator knows {', '.join(known)}",
             observed=f"{name}:",
             correction=f"{right}:",
-            origin=reader.origin(Node("string", line, column, name), name),
+            origin=reader.origin_of(Node("string", line, column, name), name),
         )
 
 
-def _replicated(node: Node, reader: Reader) -> Role:
+def _replicated(node: Node, reader: PodTemplateReader) -> Role:
     """A JobSet's replicated job: as many pods as its replicas times its Job's parallelism."""
     job = node.at("template", "spec") or Node("map", node.line, node.column)
-    role = reader.role(node.text_at("name"), job, job.at("template"))
+    role = reader.read_role(node.text_at("name"), job, job.at("template"))
     times = node.at("replicas")
-    return reader.times(role, times)
+    return reader.multiply_replicas(role, times)
 
 
-def _service(document: Node, reader: Reader) -> Service:
+def _service(document: Node, reader: PodTemplateReader) -> Service:
     spec = document.at("spec") or Node("map", document.line, document.column)
     listed = spec.at("ports")
     ports = []
     for port in listed.elements if listed is not None else ():
-        number = reader.value(port.at("port"), "spec.ports.port")
+        number = reader.value_of(port.at("port"), "spec.ports.port")
         if number is not None:
-            target = reader.value(port.at("targetPort"), "spec.ports.targetPort")
+            target = reader.value_of(port.at("targetPort"), "spec.ports.targetPort")
             ports.append(ServicePort(port=number, target=target))
     selector = spec.at("selector")
     name = document.text_at("metadata", "name")
@@ -194,5 +196,5 @@ def _service(document: Node, reader: Reader) -> Service:
         headless=spec.text_at("clusterIP") == "None",
         ports=tuple(ports),
         selector={k: n.text for k, n in selector.items.items()} if selector is not None else {},
-        origin=reader.origin(document, f"Service/{name}"),
+        origin=reader.origin_of(document, f"Service/{name}"),
     )

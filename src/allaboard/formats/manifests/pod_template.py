@@ -19,14 +19,14 @@ _LONGEST = 2**20
 _EXPANDED = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
-class Reader:
+class PodTemplateReader:
     """Reads one file's documents; what is wrong in them gathers in ``problems``."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
 
-    def origin(self, node: Node, key: str, variable: str = "") -> Origin:
+    def origin_of(self, node: Node, key: str, variable: str = "") -> Origin:
         return Origin(
             variable=variable,
             key=key,
@@ -36,23 +36,23 @@ class Reader:
             parts=node.parts,
         )
 
-    def value(self, node: Node | None, key: str) -> Value | None:
+    def value_of(self, node: Node | None, key: str) -> Value | None:
         """A scalar as a value; None where there is none."""
         if node is None or node.kind in ("map", "list", "null"):
             return None
-        return Value(node.text, self.origin(node, key))
+        return Value(node.text, self.origin_of(node, key))
 
-    def role(self, name: str, counted: Node, template: Node | None) -> Role:
+    def read_role(self, name: str, counted: Node, template: Node | None) -> Role:
         """One group of pods; ``counted`` has replicas or parallelism, 1 where it has neither."""
         prefix = f"{name}." if name else ""
-        replicas = self.value(counted.at("replicas"), prefix + "replicas") or self.value(
+        replicas = self.value_of(counted.at("replicas"), prefix + "replicas") or self.value_of(
             counted.at("parallelism"), prefix + "parallelism"
         )
         if replicas is None:
-            replicas = Value("1", self.origin(counted, prefix + "replicas (default)"))
+            replicas = Value("1", self.origin_of(counted, prefix + "replicas (default)"))
         pod = template.at("spec") if template is not None else None
         if pod is None or template is None:
-            return Role(name=name, replicas=replicas, origin=self.origin(counted, name))
+            return Role(name=name, replicas=replicas, origin=self.origin_of(counted, name))
         containers = pod.at("containers")
         listed = containers.elements if containers is not None else []
         training = next((c for c in listed if c.text_at("name") in _TRAINING), None)
@@ -60,7 +60,7 @@ class Reader:
         env, computed = self._env(main.at("env"))
         words = self._words(main, env)
         labels = template.at("metadata", "labels")
-        names = (self.value(c.at("name"), "containers.name") for c in listed)
+        names = (self.value_of(c.at("name"), "containers.name") for c in listed)
         return Role(
             name=name,
             replicas=replicas,
@@ -70,33 +70,34 @@ class Reader:
             command=words,
             commands=_inside(words, self.file),
             labels={k: n.text for k, n in labels.items.items()} if labels is not None else {},
-            subdomain=self.value(pod.at("subdomain"), "subdomain"),
-            fixed=self.value(pod.at("hostname"), "hostname"),
+            subdomain=self.value_of(pod.at("subdomain"), "subdomain"),
+            fixed=self.value_of(pod.at("hostname"), "hostname"),
             host_network=pod.text_at("hostNetwork") == "true",
             containers=tuple(n for n in names if n is not None),
             ready_port=self._ready_port(main),
             ready_command=self._ready_command(main),
-            origin=self.origin(pod, name),
+            origin=self.origin_of(pod, name),
         )
 
-    def trainer(self, node: Node) -> Role:
+    def read_trainer(self, node: Node) -> Role:
         """A TrainJob's trainer section, which has a container's fields at its top."""
-        replicas = self.value(node.at("numNodes"), "spec.trainer.numNodes")
+        replicas = self.value_of(node.at("numNodes"), "spec.trainer.numNodes")
         env, computed = self._env(node.at("env"))
         words = self._words(node, env)
         return Role(
             name="node",
-            replicas=replicas or Value("1", self.origin(node, "spec.trainer.numNodes (default)")),
+            replicas=replicas
+            or Value("1", self.origin_of(node, "spec.trainer.numNodes (default)")),
             env=env,
             computed=computed,
             command=words,
             commands=_inside(words, self.file),
-            origin=self.origin(node, "spec.trainer"),
+            origin=self.origin_of(node, "spec.trainer"),
         )
 
-    def times(self, role: Role, factor: Node | None) -> Role:
+    def multiply_replicas(self, role: Role, factor: Node | None) -> Role:
         """The role with as many pods again for every replica of its job."""
-        value = self.value(factor, f"{role.name}.replicas")
+        value = self.value_of(factor, f"{role.name}.replicas")
         if value is None or value.integer is None or role.replicas.integer is None:
             return role
         total = value.integer * role.replicas.integer
@@ -119,7 +120,7 @@ class Reader:
             if "$(" in given.text:
                 computed.append(name)
                 continue
-            found[name] = Value(given.text, self.origin(given, "", name))
+            found[name] = Value(given.text, self.origin_of(given, "", name))
         return found, tuple(computed)
 
     def _no_string(self, what: str, node: Node, before: str, variable: str = "") -> None:
@@ -129,13 +130,13 @@ class Reader:
                 said=f"{what} is a {node.kind}; Kubernetes accepts only strings here",
                 observed=before + node.text,
                 correction=f'{before}"{node.text}"',
-                origin=self.origin(node, "", variable),
+                origin=self.origin_of(node, "", variable),
             )
         )
 
     def _ports(self, node: Node | None) -> tuple[Value, ...]:
         listed = node.elements if node is not None else []
-        values = (self.value(p.at("containerPort"), "ports.containerPort") for p in listed)
+        values = (self.value_of(p.at("containerPort"), "ports.containerPort") for p in listed)
         return tuple(v for v in values if v is not None)
 
     def _ready_port(self, container: Node) -> Value | None:
@@ -145,13 +146,13 @@ class Reader:
         for port in listed.elements if told is not None and listed is not None else ():
             if told is not None and port.text_at("name") == told.text:
                 number = port.text_at("containerPort")
-                return Value(number, self.origin(told, "readinessProbe.tcpSocket.port"))
-        return self.value(told, "readinessProbe.tcpSocket.port")
+                return Value(number, self.origin_of(told, "readinessProbe.tcpSocket.port"))
+        return self.value_of(told, "readinessProbe.tcpSocket.port")
 
     def _ready_command(self, container: Node) -> tuple[Value, ...]:
         listed = container.at("readinessProbe", "exec", "command")
         words = listed.elements if listed is not None else []
-        found = (self.value(w, "readinessProbe.exec.command") for w in words)
+        found = (self.value_of(w, "readinessProbe.exec.command") for w in words)
         return tuple(v for v in found if v is not None)
 
     def _words(self, container: Node, env: Mapping[str, Value]) -> tuple[Value, ...]:
@@ -160,7 +161,7 @@ class Reader:
         for field in ("command", "args"):
             node = container.at(field)
             for element in node.elements if node is not None else ():
-                word = self.value(element, field)
+                word = self.value_of(element, field)
                 if word is not None and element.kind != "string":
                     self._no_string(f"{field} has {element.text}, which", element, "- ")
                 if word is not None:

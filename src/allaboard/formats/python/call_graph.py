@@ -107,7 +107,7 @@ class CallGraph:
     def _calls(self, node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
         for below in ast.walk(node):
             if isinstance(below, ast.Call):
-                yield self.script.name(below.func), below
+                yield self.script.call_name(below.func), below
 
     def _always(self, node: ast.AST, function: Function) -> bool:
         """Whether the function cannot end without it, where there are several ranks."""

@@ -117,7 +117,7 @@ class _Reader:
 
     def _json(self, node: ast.expr, origin: Origin) -> Value | None:
         try:
-            text, parts = self.places.dumped(node, self.constants)
+            text, parts = self.places.to_json(node, self.constants)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return None
         return Value(text, msgspec.structs.replace(origin, parts=parts))

@@ -46,7 +46,7 @@ class Script:
         self.ranks = RankDataflow(self.tree)
         found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
         found.sort(key=lambda n: (n.lineno, n.col_offset))
-        self.calls = [(self.name(n.func), n) for n in found]
+        self.calls = [(self.call_name(n.func), n) for n in found]
 
     def _assigned(self) -> dict[str, str]:
         """Variable to the full name of the call that it was last assigned from."""
@@ -60,7 +60,7 @@ class Script:
                         known[name] = made
         return known
 
-    def name(self, node: ast.expr) -> str:
+    def call_name(self, node: ast.expr) -> str:
         """The full name of what is called."""
         if isinstance(node, ast.Attribute):
             receiver = full_name(node.value, {})
@@ -70,11 +70,11 @@ class Script:
             return full or f"?.{node.attr}"
         return full_name(node, self.names)
 
-    def called(self, *names: str) -> list[ast.Call]:
+    def calls_of(self, *names: str) -> list[ast.Call]:
         """The calls of these full names."""
         return [node for name, node in self.calls if name in names]
 
-    def methods(self, *names: str) -> list[ast.Call]:
+    def method_calls(self, *names: str) -> list[ast.Call]:
         """The calls of methods of these names, on whatever object."""
         return [
             n for _, n in self.calls if isinstance(n.func, ast.Attribute) and n.func.attr in names
@@ -86,12 +86,12 @@ class Script:
         return [node for name, node in self.calls if _STRATEGY.fullmatch(name + "()")]
 
     @property
-    def distributed(self) -> bool:
+    def is_distributed(self) -> bool:
         """Whether the script joins a group of PyTorch or makes a strategy of TensorFlow."""
-        return bool(self.called("torch.distributed.init_process_group") or self.strategies)
+        return bool(self.calls_of("torch.distributed.init_process_group") or self.strategies)
 
     @property
-    def launched_by_library(self) -> bool:
+    def uses_launching_library(self) -> bool:
         """Whether a library that shards data and wraps the model by itself is in use."""
         tops = {full.partition(".")[0] for full in self.names.values()}
         known = {"accelerate", "lightning", "pytorch_lightning", "deepspeed", "horovod", "ignite"}
@@ -103,14 +103,14 @@ class Script:
             node = self.parents[node]
             yield node
 
-    def function(self, node: ast.AST) -> Function | None:
+    def enclosing_function(self, node: ast.AST) -> Function | None:
         """The innermost function around a node; None at the top of the script."""
         for above in self.ancestors(node):
             if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 return above
         return None
 
-    def in_scope(self, node: ast.AST) -> bool:
+    def is_in_strategy_scope(self, node: ast.AST) -> bool:
         """Whether it stands inside ``with strategy.scope():``."""
         for above in self.ancestors(node):
             if isinstance(above, (ast.With, ast.AsyncWith)):
@@ -128,7 +128,11 @@ class Script:
         """
         child = node
         for above in self.ancestors(node):
-            if isinstance(above, ast.If) and child is not above.test and self.of_rank(above.test):
+            if (
+                isinstance(above, ast.If)
+                and child is not above.test
+                and self.depends_on_rank(above.test)
+            ):
                 return above
             for field in ("body", "orelse", "finalbody"):
                 block = getattr(above, field, None)
@@ -146,12 +150,12 @@ class Script:
         if id(block) not in self._ways_out:
             ifs = (s for s in block if isinstance(s, ast.If))
             found = next(
-                (s for s in ifs if leaves_in_silence(s.body) and self.of_rank(s.test)), None
+                (s for s in ifs if leaves_silently(s.body) and self.depends_on_rank(s.test)), None
             )
             self._ways_out[id(block)] = found
         return self._ways_out[id(block)]
 
-    def of_rank(self, test: ast.expr) -> bool:
+    def depends_on_rank(self, test: ast.expr) -> bool:
         """Whether the condition asks who this process is, not how many there are."""
         if test not in self._of_rank:
             self._of_rank[test] = self._asks_rank(test)
@@ -162,16 +166,16 @@ class Script:
         named = bool(_RANK.search(text)) and not re.fullmatch(
             r"[\w.]*(?:rank|RANK)[\w.]* (?:!=|>=|>|is not|is|==) (?:-1|None)", text
         )
-        return named or self.ranks.decides(test)
+        return named or self.ranks.depends_on_rank(test)
 
-    def after(self, node: ast.AST, condition: ast.If) -> bool:
+    def is_after(self, node: ast.AST, condition: ast.If) -> bool:
         """Whether the node stands behind the ``if``, which the other ranks leave by."""
         return condition not in self.ancestors(node)
 
-    def only_where(self, node: ast.AST, condition: ast.If) -> str:
+    def reached_where(self, node: ast.AST, condition: ast.If) -> str:
         """The condition under which a node is reached, for its ``rank_condition``."""
         test, inner = condition.test, [node, *self.ancestors(node)]
-        if not self.after(node, condition) and not any(n in condition.orelse for n in inner):
+        if not self.is_after(node, condition) and not any(n in condition.orelse for n in inner):
             return _short(test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return _short(test.operand)
@@ -181,7 +185,7 @@ class Script:
                 return _short(ast.Compare(test.left, [other], test.comparators))
         return f"not ({_short(test)})"
 
-    def rest(self, condition: ast.If) -> list[ast.stmt]:
+    def statements_after(self, condition: ast.If) -> list[ast.stmt]:
         """What follows an ``if``, to the end of its function."""
         found: list[ast.stmt] = []
         child: ast.AST = condition
@@ -195,7 +199,7 @@ class Script:
             child = above
         return found
 
-    def callers(self, function: Function) -> list[ast.AST]:
+    def name_uses(self, function: Function) -> list[ast.AST]:
         """Where a function's name is used."""
         return [
             n
@@ -203,12 +207,12 @@ class Script:
             if isinstance(n, ast.Name) and n.id == function.name and isinstance(n.ctx, ast.Load)
         ]
 
-    def text(self, node: ast.AST) -> str:
+    def source_line(self, node: ast.AST) -> str:
         """The first source line of a node, without its indentation."""
         line = getattr(node, "lineno", 0)
         return self.lines[line - 1].strip()[:120] if 0 < line <= len(self.lines) else ""
 
-    def place(self, node: ast.AST) -> Place:
+    def place_of(self, node: ast.AST) -> Place:
         """Where the node begins."""
         line = getattr(node, "lineno", 0)
         return Place(
@@ -217,9 +221,9 @@ class Script:
             column=column_of(self.lines, line, getattr(node, "col_offset", 0)) if line else 0,
         )
 
-    def evidence(self, node: ast.AST) -> Evidence:
+    def evidence_for(self, node: ast.AST) -> Evidence:
         """The node's line and where it stands."""
-        return Evidence(self.text(node), str(self.place(node)))
+        return Evidence(self.source_line(node), str(self.place_of(node)))
 
 
 def _short(test: ast.expr) -> str:
@@ -232,12 +236,12 @@ def leaves_block(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
 
 
-def leaves_in_silence(body: list[ast.stmt]) -> bool:
+def leaves_silently(body: list[ast.stmt]) -> bool:
     """Whether a block goes elsewhere and the program goes on: what is raised ends it, and says so."""
     return leaves_block(body) and not isinstance(body[-1], ast.Raise)
 
 
-def argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
+def call_argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
     """An argument by its name, or by its position where it has one."""
     for keyword in call.keywords:
         if keyword.arg == name:
