@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from allaboard.facts import Flow, Flows, Frame, GroupState, Loop, Pace, Signature, Traced
-from allaboard.facts.samples import signature
+from allaboard.facts.samples import sample_signature
 from allaboard.protocol.events import Event, TrafficSampled
 from allaboard.protocol.process_keys import process_key
 
@@ -40,8 +40,8 @@ SENT = 4e6
 
 STEP = Frame("/home/u/train.py", 40, "train")
 LOADER = Frame("/home/u/train.py", 30, "train")
-ONE, TWO, OWN, AFTER = (signature(line=n) for n in (41, 42, 50, 60))
-DDP = signature("DDP backward", line=40, reduce="", dtype="", shape="")
+ONE, TWO, OWN, AFTER = (sample_signature(line=n) for n in (41, 42, 50, 60))
+DDP = sample_signature("DDP backward", line=40, reduce="", dtype="", shape="")
 Site = Callable[[int, int], Signature]
 """Which call a rank makes at a number, counted from 0."""
 

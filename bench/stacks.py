@@ -72,9 +72,9 @@ def send(peer: socket.socket, ranks: int, classes: int) -> None:
 
 def receive(peer: socket.socket, ranks: int, classes: int) -> None:
     """Prints seconds, peak memory (MB above the start) and whether the right ones were named."""
-    from allaboard.analysis.stacks.groups import StackGroups
     from allaboard.analysis.stacks.outliers import find_outliers
-    from allaboard.analysis.stacks.tree import merge_stacks
+    from allaboard.analysis.stacks.stack_groups import StackGroups
+    from allaboard.analysis.stacks.stack_tree import merge_stacks
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     groups, held, chunk, seen = StackGroups(), bytearray(), bytearray(CHUNK), 0

@@ -19,7 +19,7 @@ import shown
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Frame, LockWait, Loop, Op, Pace, Phase, Raised, Signature
-from allaboard.facts.samples import REDUCE, USER, declared
+from allaboard.facts.samples import REDUCE, USER, sample_declaration
 from allaboard.protocol.events import CallsTraced as CallsTold
 from allaboard.protocol.events import (
     Event,
@@ -136,7 +136,7 @@ class Trace:
         self.before = 0
         self.since = 0.0
         self.pids = {self.pid(r): r for r in range(self.ranks)}
-        self.declared = [declared(r, self.ranks) for r in range(self.ranks)]
+        self.declared = [sample_declaration(r, self.ranks) for r in range(self.ranks)]
         self.done = 0
         self.next_step = 0.0
         self.last: list[float] = []

@@ -21,14 +21,14 @@ from allaboard.facts import (
 from allaboard.facts.samples import (
     NOW,
     USER,
-    ended,
-    gathering,
-    held,
-    job,
-    member,
-    stack,
-    stalled,
-    waiting,
+    arrived_member,
+    ended_member,
+    gathering_job,
+    sample_job,
+    sample_member,
+    sample_stack,
+    stalled_job,
+    waiting_member,
 )
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.end.failure_end import STUCK_IN_EXIT_S
@@ -43,7 +43,11 @@ TWICE = Claim(summary="two claim to be rank 1")
 
 
 def decided(policy: EndPolicy, claim: Claim, arrived: float) -> Outcome | None:
-    view = gathering(held(0, phase_since=arrived), held(1, phase_since=arrived), launched_at=0.0)
+    view = gathering_job(
+        arrived_member(0, phase_since=arrived),
+        arrived_member(1, phase_since=arrived),
+        launched_at=0.0,
+    )
     found = end_verdict(view, roll_calls(view), [(Stage.STARTUP, claim)], policy)
     return found.outcome if found is not None else None
 
@@ -61,8 +65,10 @@ def test_what_no_waiting_mends_ends_it_at_once() -> None:
 
 def test_an_init_that_does_not_come_back() -> None:
     def after(seconds: float, within: float | None) -> Outcome | None:
-        members = [member(r, phase=Phase.JOINING, phase_since=NOW - seconds) for r in range(3)]
-        view = job(*members)
+        members = [
+            sample_member(r, phase=Phase.JOINING, phase_since=NOW - seconds) for r in range(3)
+        ]
+        view = sample_job(*members)
         found = end_verdict(view, roll_calls(view), [], EndPolicy(init_within=within))
         return found.outcome if found is not None else None
 
@@ -79,7 +85,7 @@ def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() 
     ) -> Outcome | None:
         at = NOW - seconds
         first = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
-        view = job(member(0, **first), member(1, step=0), rolled_at=at)
+        view = sample_job(sample_member(0, **first), sample_member(1, step=0), rolled_at=at)
         staged = [(Stage.NETWORK, claim) for claim in claims]
         found = end_verdict(view, roll_calls(view), staged, policy)
         return found.outcome if found is not None else None
@@ -101,7 +107,9 @@ def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() 
 
 def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:
     def after(seconds: float, policy: EndPolicy) -> Outcome | None:
-        view = job(*(member(r, phase=Phase.JOINING, phase_since=NOW - 20) for r in range(3)))
+        view = sample_job(
+            *(sample_member(r, phase=Phase.JOINING, phase_since=NOW - 20) for r in range(3))
+        )
         claim = Claim(summary="no packet comes back", since=NOW - seconds)
         found = end_verdict(view, roll_calls(view), [(Stage.NETWORK, claim)], policy)
         return found.outcome if found is not None else None
@@ -112,8 +120,10 @@ def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:
 
 
 def test_a_rehearsal_that_stands_still_ends_by_its_own_bound() -> None:
-    view = job(
-        *(member(r, phase=Phase.TRAINING) for r in range(2)), stall_after=3.0, progress_at=80.0
+    view = sample_job(
+        *(sample_member(r, phase=Phase.TRAINING) for r in range(2)),
+        stall_after=3.0,
+        progress_at=80.0,
     )
     rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
     found = end_verdict(view, roll_calls(view), [], rehearsal)
@@ -125,8 +135,8 @@ def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
     def after(seconds: float, **changes: object) -> Outcome | None:
         at = NOW - seconds
         told = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
-        members = [member(r, **told) for r in range(2)]
-        view = job(*members, stall_after=30.0, progress_at=at, median_step=None)
+        members = [sample_member(r, **told) for r in range(2)]
+        view = sample_job(*members, stall_after=30.0, progress_at=at, median_step=None)
         rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
         found = end_verdict(view, roll_calls(view), [], rehearsal)
         return found.outcome if found is not None else None
@@ -137,11 +147,11 @@ def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
 
 
 def test_who_started_the_ranks_itself_decides_what_becomes_of_them() -> None:
-    above = member(9, worker=0, launcher=True, declared=None)
-    fell = ended(1, at=80.0, code=1, member={"worker": 0})
-    view = job(above, member(0, worker=0), fell, launched=1)
+    above = sample_member(9, worker=0, launcher=True, declared=None)
+    fell = ended_member(1, at=80.0, code=1, member={"worker": 0})
+    view = sample_job(above, sample_member(0, worker=0), fell, launched=1)
     assert end_verdict(view, (), (), EndPolicy()) is None
-    alone = job(member(0), ended(1, at=80.0, code=1), launched=2)
+    alone = sample_job(sample_member(0), ended_member(1, at=80.0, code=1), launched=2)
     assert end_verdict(alone, (), (), EndPolicy()) is not None
 
 
@@ -150,8 +160,8 @@ def test_who_raised_and_is_held_in_its_own_end_has_failed() -> None:
 
     def after(seconds: float, **changes: object) -> bool:
         raised = Raised(type="ValueError", message="x", at=NOW - seconds)
-        held_up = member(1, phase=Phase.LEAVING, raised=raised, **changes)
-        return end_verdict(job(waiting(0), held_up), (), (), EndPolicy()) is not None
+        held_up = sample_member(1, phase=Phase.LEAVING, raised=raised, **changes)
+        return end_verdict(sample_job(waiting_member(0), held_up), (), (), EndPolicy()) is not None
 
     assert not after(STUCK_IN_EXIT_S - 1.0)
     assert after(STUCK_IN_EXIT_S + 1.0)
@@ -162,8 +172,8 @@ def test_who_raised_and_is_held_in_its_own_end_has_failed() -> None:
 def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:
     def after(seconds: float, policy: EndPolicy) -> Outcome | None:
         at = NOW - seconds
-        first = held(0, phase_since=at)
-        view = gathering(
+        first = arrived_member(0, phase_since=at)
+        view = gathering_job(
             first, launched_at=at, progress_at=at, timeout=60.0, joined=True, leads=True
         )
         found = end_verdict(view, roll_calls(view), [], policy)
@@ -179,8 +189,8 @@ def test_an_import_from_a_slow_disk_is_no_hang_while_the_roll_call_may_wait_for_
     def after(seconds: float) -> Outcome | None:
         at = NOW - seconds
         slow = {"phase": Phase.IMPORTING, "step": 0, "ops": 0, "started_at": at, "moved_at": at}
-        members = (member(r, declared=None, **slow) for r in range(2))
-        view = job(*members, launched_at=at, progress_at=at, rolled_at=None, timeout=60.0)
+        members = (sample_member(r, declared=None, **slow) for r in range(2))
+        view = sample_job(*members, launched_at=at, progress_at=at, rolled_at=None, timeout=60.0)
         found = end_verdict(
             view, roll_calls(view), [], EndPolicy(stop_on_hang=True, hang_after=14.0)
         )
@@ -194,8 +204,8 @@ def test_who_is_awaited_is_looked_for_before_a_likely_hang_ends_the_job() -> Non
     """No steps are seen of it, so that it counts as standing still after ten seconds only."""
 
     def after(seconds: float, hang_after: float) -> Outcome | None:
-        ranks = [member(r, moved_at=NOW - seconds, step=0) for r in range(2)]
-        view = job(*ranks, progress_at=NOW - seconds, stall_after=10.0)
+        ranks = [sample_member(r, moved_at=NOW - seconds, step=0) for r in range(2)]
+        view = sample_job(*ranks, progress_at=NOW - seconds, stall_after=10.0)
         policy = EndPolicy(stop_on_hang=True, hang_after=hang_after)
         found = end_verdict(view, roll_calls(view), [], policy)
         return found.outcome if found is not None else None
@@ -212,10 +222,10 @@ def test_an_evaluation_that_gets_on_is_no_hang_however_long_it_takes() -> None:
     def after(
         seconds: float, spent: str = "evaluation", moving: bool = True, cpu: float = 1.0
     ) -> object:
-        seen = stack(USER, moving=moving)
-        view = stalled(
-            member(0, stack=seen, spent=Spent(now=spent), cpu=cpu),
-            waiting(1),
+        seen = sample_stack(USER, moving=moving)
+        view = stalled_job(
+            sample_member(0, stack=seen, spent=Spent(now=spent), cpu=cpu),
+            waiting_member(1),
             progress_at=NOW - seconds,
         )
         found = end_verdict(view, roll_calls(view), [], policy)
@@ -233,8 +243,8 @@ def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() ->
     """As its stacks alone tell, where the host is full."""
     at_once = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
     own = Frame("/home/u/train.py", 17, "evaluate", "s += float(loss(host(x)))")
-    one = member(0, stack=stack(at_once, own, moving=True), cpu=0.1)
-    view = stalled(one, waiting(1), progress_at=NOW - 90.0)
+    one = sample_member(0, stack=sample_stack(at_once, own, moving=True), cpu=0.1)
+    view = stalled_job(one, waiting_member(1), progress_at=NOW - 90.0)
     policy = EndPolicy(stop_on_hang=True, hang_after=20.0)
     assert end_verdict(view, roll_calls(view), [], policy) is None
 
@@ -242,12 +252,12 @@ def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() ->
 @pytest.mark.parametrize("policy", [EndPolicy(restarts=True), EndPolicy(stop_on_hang=True)])
 def test_an_evaluator_or_a_child_that_is_stopped_ends_no_job(policy: EndPolicy) -> None:
     """The training may stand for another reason; a rank that is stopped is one."""
-    at = stack(USER)
+    at = sample_stack(USER)
     since = NOW - 50.0
 
     def ends(**stopped: object) -> bool:
-        one = member(2, os_state="T", os_state_since=since, **stopped)
-        view = stalled(member(0, stack=at), member(1, stack=at), one)
+        one = sample_member(2, os_state="T", os_state_since=since, **stopped)
+        view = stalled_job(sample_member(0, stack=at), sample_member(1, stack=at), one)
         claims = [(Stage.RUNTIME, claim) for claim in HANG001.check(view)]
         assert claims
         found = end_verdict(view, (), claims, policy)

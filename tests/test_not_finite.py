@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from allaboard.facts import Loss, Member
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 from allaboard.rules.num005_not_finite import check
 
 
 def losing(rank: int, step: int) -> Member:
-    return member(rank, step=step + 5, loss=Loss(bad=5, step=step, value="nan"))
+    return sample_member(rank, step=step + 5, loss=Loss(bad=5, step=step, value="nan"))
 
 
 def told(*members: Member) -> str:
-    (claim,) = check(job(*members))
+    (claim,) = check(sample_job(*members))
     return claim.fix
 
 

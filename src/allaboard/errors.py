@@ -17,8 +17,8 @@ AllaboardError
 ├── LeaseStoreError                the place where the leader's lease is kept cannot be used (OSError)
 └── MissingEtcdClientError         the etcd client library is not installed
 
-Each class is defined in the module that raises it. This module imports nothing: the workers are started before
-the modules that watch them are loaded, and a user's script imports `RollCallError` with its own start.
+Each class is defined in the module that raises it. This module imports nothing: the workers are started
+before the modules that watch them are loaded, and a user's script imports `RollCallError` with its own start.
 """
 
 

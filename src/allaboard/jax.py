@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from allaboard.check.jax_coordinator import VARIABLE, checked
-from allaboard.dropin.arguments import takes
+from allaboard.dropin.arguments import accepts_arguments
 from allaboard.dropin.joining import joining
 from allaboard.probe.adapters.jax import declared
 
@@ -45,7 +45,7 @@ def initialize(
     )
     told = declared((None, coordinator_address, num_processes, process_id), {})
     timed = isinstance(initialization_timeout, (int, float))
-    if not timed or not takes(jax.distributed.initialize, *given, **more):
+    if not timed or not accepts_arguments(jax.distributed.initialize, *given, **more):
         told = None
     if told is not None:
         checked(coordinator_address, os.environ.get(VARIABLE, ""))

@@ -11,14 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from allaboard.check.tensorflow_resolver import tensorflow_resolver
-from allaboard.dropin.joining import UNBOUNDED, joining
+from allaboard.dropin.joining import DEFAULT_TIMEOUT_S, joining
 from allaboard.dropin.roll_call import Roster
 from allaboard.dropin.roll_call import roll_call as _roll_call
 from allaboard.probe.adapters.tensorflow import declared
 
 
 def MultiWorkerMirroredStrategy(
-    cluster_resolver: Any = None, communication_options: Any = None, *, timeout: float = UNBOUNDED
+    cluster_resolver: Any = None,
+    communication_options: Any = None,
+    *,
+    timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Any:
     """As `tf.distribute.MultiWorkerMirroredStrategy`. The configuration is checked, then the roll is
     called, then TensorFlow's own strategy is made; ``timeout`` (s) bounds both.
@@ -46,7 +49,10 @@ def told(resolver: Any, given: bool) -> dict[str, Any] | None:
 
 
 def ParameterServerStrategy(
-    cluster_resolver: Any = None, variable_partitioner: Any = None, *, timeout: float = UNBOUNDED
+    cluster_resolver: Any = None,
+    variable_partitioner: Any = None,
+    *,
+    timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Any:
     """As `tf.distribute.ParameterServerStrategy`, on the chief. Its workers and parameter servers are
     `tf.distribute.Server`s that are up before the chief: every address of the cluster is tried first.

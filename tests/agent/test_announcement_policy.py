@@ -43,20 +43,22 @@ def voice(environment: dict[str, str], attached: bool = False) -> AnnouncementPo
 
 def test_beside_the_first_of_a_host_what_another_decides_is_not_told_again() -> None:
     one = voice({"SLURM_LOCALID": "1"})
-    assert not one.shows_finding(finding("HANG001", "a"), quiet=True) and not one.shows_notes(
-        quiet=True
+    assert not one.shows_finding(
+        finding("HANG001", "a"), decided_elsewhere=True
+    ) and not one.shows_notes(decided_elsewhere=True)
+    assert one.shows_finding(finding("HANG001", "b"), decided_elsewhere=False) and one.shows_notes(
+        decided_elsewhere=False
     )
-    assert one.shows_finding(finding("HANG001", "b"), quiet=False) and one.shows_notes(quiet=False)
 
 
 def test_the_first_of_a_host_tells_all_that_another_decides() -> None:
     one = voice({"SLURM_LOCALID": "0"}, attached=True)
-    assert one.shows_finding(finding("NUM005", "of worker 1"), quiet=True)
-    assert one.shows_finding(finding("NUM005", "of worker 2"), quiet=True)
+    assert one.shows_finding(finding("NUM005", "of worker 1"), decided_elsewhere=True)
+    assert one.shows_finding(finding("NUM005", "of worker 2"), decided_elsewhere=True)
 
 
 def test_who_is_left_without_the_one_that_decided_tells_no_rule_again() -> None:
     one = voice({}, attached=True)
-    assert one.shows_finding(finding("NUM005", "of worker 1, seen by all"), quiet=True)
-    assert not one.shows_finding(finding("NUM005", "of worker 2"), quiet=False)
-    assert one.shows_finding(finding("EXIT001", "of worker 2"), quiet=False)
+    assert one.shows_finding(finding("NUM005", "of worker 1, seen by all"), decided_elsewhere=True)
+    assert not one.shows_finding(finding("NUM005", "of worker 2"), decided_elsewhere=False)
+    assert one.shows_finding(finding("EXIT001", "of worker 2"), decided_elsewhere=False)

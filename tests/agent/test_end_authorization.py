@@ -5,11 +5,11 @@ from __future__ import annotations
 from allaboard.agent.end_authorization import may_end
 from allaboard.agent.options import Options
 from allaboard.facts import JobView, Outcome
-from allaboard.facts.samples import ended, held, job, member
+from allaboard.facts.samples import arrived_member, ended_member, sample_job, sample_member
 from allaboard.protocol.commands import EndJob
 
-TRAINS = job(member(0))
-WAITS = job(held(0))
+TRAINS = sample_job(sample_member(0))
+WAITS = sample_job(arrived_member(0))
 
 
 def ends(outcome: Outcome, view: JobView, **allowed: object) -> bool:
@@ -39,4 +39,4 @@ def test_who_knows_the_secret_is_believed_and_so_is_everybody_in_a_rehearsal() -
 
 
 def test_what_is_done_may_be_ended() -> None:
-    assert ends(Outcome.COMPLETED, job(ended(0, 0.0)))
+    assert ends(Outcome.COMPLETED, sample_job(ended_member(0, 0.0)))

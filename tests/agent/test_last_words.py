@@ -8,7 +8,7 @@ import pytest
 
 from allaboard.agent.terminal import Terminal, WorkerLog
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.facts.samples import ended
+from allaboard.facts.samples import ended_member
 
 FATAL = b"F1122 14:54:53.751254   18071 client.h:80] Terminating process because the JAX distributed service"
 TRAIL = (
@@ -52,7 +52,7 @@ def test_what_aborted_a_rank_is_its_last_line_and_shows_a_victim(tmp_path: Path)
     log.write_output(2, "\n".join(["  " + WATCHDOG, *AFTER_IT, ""]).encode())
     log.close()
     assert log.last_line == WATCHDOG
-    assert has_lost_peer(ended(0, signal=6, last_line=log.last_line))
+    assert has_lost_peer(ended_member(0, signal=6, last_line=log.last_line))
 
 
 @pytest.mark.usefixtures("capfd")

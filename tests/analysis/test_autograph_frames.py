@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.facts import Frame
-from allaboard.facts.samples import REDUCE, USER, member, stack
+from allaboard.facts.samples import REDUCE, USER, sample_member, sample_stack
 
 MADE = "/tmp/__autograph_generated_filex8r_3k.py"
 
 
 def test_the_users_own_call_is_the_place() -> None:
     inner, outer = Frame(MADE, 18, "if_body"), Frame(MADE, 24, "tf__step")
-    one = member(1, stack=stack(inner, outer, USER))
+    one = sample_member(1, stack=sample_stack(inner, outer, USER))
     assert one.stack is not None and one.stack.user == USER
     (found,) = autograph_evidence(one)
     assert found.observed == (
@@ -21,5 +21,5 @@ def test_the_users_own_call_is_the_place() -> None:
 
 
 def test_nothing_is_said_elsewhere() -> None:
-    assert autograph_evidence(member(1, stack=stack(REDUCE, USER))) == ()
-    assert autograph_evidence(member(1)) == ()
+    assert autograph_evidence(sample_member(1, stack=sample_stack(REDUCE, USER))) == ()
+    assert autograph_evidence(sample_member(1)) == ()

@@ -15,7 +15,7 @@ from allaboard.policy.end.end_policy import EndPolicy
 def told(gate: Gate, view: JobView, waited: float) -> list[str]:
     first = min(m.phase_since for m in view.members)
     later = msgspec.structs.replace(view, now=first + waited)
-    return [note.text for note in gate.awaited(later, roll_calls(later))]  # type: ignore[attr-defined]
+    return [note.text for note in gate.waiting_notes(later, roll_calls(later))]  # type: ignore[union-attr]
 
 
 def gate() -> Gate:

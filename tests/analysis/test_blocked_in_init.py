@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from allaboard.facts import JobView, Member, Phase
-from allaboard.facts.samples import declared, job, member
+from allaboard.facts.samples import sample_declaration, sample_job, sample_member
 from allaboard.rules.engine.catalogue import load_catalogue
 
 
@@ -16,21 +16,22 @@ from allaboard.rules.engine.catalogue import load_catalogue
 )
 def test_the_advice_fits_where_they_are(hosts: tuple[str, ...], said: str, not_said: str) -> None:
     inside = [
-        member(r, declared=declared(r, 2), phase=Phase.JOINING, phase_since=60.0) for r in range(2)
+        sample_member(r, declared=sample_declaration(r, 2), phase=Phase.JOINING, phase_since=60.0)
+        for r in range(2)
     ]
     placed = [
         msgspec.structs.replace(m, who=msgspec.structs.replace(m.who, host=h))
         for m, h in zip(inside, hosts, strict=True)
     ]
-    view: JobView = job(*placed, launched=2)
+    view: JobView = sample_job(*placed, launched=2)
     rule = next(e.rule for e in load_catalogue().entries if e.code == "JOIN004")
     (claim,) = rule.check(view)
     assert said in claim.fix and not_said not in claim.fix
 
 
 def second(rank: int, place: str = "tcp://127.0.0.1:20000", again: bool = True) -> Member:
-    told = declared(rank, place=place, again=again)
-    return member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=told)
+    told = sample_declaration(rank, place=place, again=again)
+    return sample_member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=told)
 
 
 @pytest.mark.parametrize(
@@ -38,13 +39,13 @@ def second(rank: int, place: str = "tcp://127.0.0.1:20000", again: bool = True) 
 )
 def test_who_joins_again_elsewhere_is_told_of_the_network(place: str, again: bool) -> None:
     rule = next(e.rule for e in load_catalogue().entries if e.code == "JOIN004")
-    (claim,) = rule.check(job(*(second(r, place, again) for r in range(3))))
+    (claim,) = rule.check(sample_job(*(second(r, place, again) for r in range(3))))
     assert "a port of its own" not in claim.fix and "loopback" in claim.fix
 
 
 def test_who_joins_again_in_one_process_is_told_of_the_store_of_before() -> None:
     inside = [second(r) for r in range(3)]
     rule = next(e.rule for e in load_catalogue().entries if e.code == "JOIN004")
-    (claim,) = rule.check(job(*inside))
+    (claim,) = rule.check(sample_job(*inside))
     assert "a port of its own" in claim.fix and "loopback" not in claim.fix
     assert "init number 2 of this process" in [e.observed for e in claim.evidence]

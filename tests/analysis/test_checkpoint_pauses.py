@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.stalls.checkpoint_pauses import pause_line
+from allaboard.analysis.stalls.expected_pauses import pause_line
 from allaboard.facts import Frame, Op
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 _RECEIVES = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
 _HTTP = Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status")
@@ -14,15 +14,17 @@ _WAIT = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 
 
 def test_who_asks_a_service_is_told_of() -> None:
-    view = stalled(waiting(0), member(1, stack=stack(_RECEIVES, _HTTP, USER)))
+    view = stalled_job(
+        waiting_member(0), sample_member(1, stack=sample_stack(_RECEIVES, _HTTP, USER))
+    )
     said = "waiting: rank 1 waits for the answer of another process (train.py:41 in train)"
     assert pause_line(view) == said
 
 
 def test_a_collective_that_a_framework_calls_in_threads_is_no_question_to_a_service() -> None:
-    in_threads = msgspec.structs.replace(stack(_WAIT, USER), asks=True)
-    agrees = member(0, op=Op("agreeing on a batch", 41, 90.0), stack=in_threads)
-    view = stalled(agrees, member(1, stack=stack(_RECEIVES, _HTTP, USER)))
+    in_threads = msgspec.structs.replace(sample_stack(_WAIT, USER), asks=True)
+    agrees = sample_member(0, op=Op("agreeing on a batch", 41, 90.0), stack=in_threads)
+    view = stalled_job(agrees, sample_member(1, stack=sample_stack(_RECEIVES, _HTTP, USER)))
     assert "rank 1 waits for the answer" in pause_line(view)
     asleep = Frame("/home/u/train.py", 40, "<module>", "time.sleep(9)")
-    assert pause_line(stalled(agrees, member(1, stack=stack(asleep)))) == ""
+    assert pause_line(stalled_job(agrees, sample_member(1, stack=sample_stack(asleep)))) == ""

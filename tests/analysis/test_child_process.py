@@ -7,7 +7,7 @@ import pytest
 
 from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.facts import Certainty, Frame, JobView, Severity, Stage
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.end.verdict import end_verdict
 from allaboard.rules.hang002_stuck_in_code import RULE as STUCK
@@ -18,9 +18,9 @@ WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 
 def view(since: float, *children: tuple[int, str], **more: float) -> JobView:
     """One waits for these, and the others for it, for so many seconds."""
-    awaits = msgspec.structs.replace(stack(WAIT, USER), children=children)
-    one = member(1, stack=awaits, **more)
-    return stalled(waiting(0), one, waiting(2), progress_at=100.0 - since)
+    awaits = msgspec.structs.replace(sample_stack(WAIT, USER), children=children)
+    one = sample_member(1, stack=awaits, **more)
+    return stalled_job(waiting_member(0), one, waiting_member(2), progress_at=100.0 - since)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,6 @@ def test_no_job_is_ended_for_it_before_its_time() -> None:
         return "" if found is None else found.reason
 
     assert [ended(10.0), ended(89.0)] == ["", ""]
-    assert ended(90.0) == "ended for a hang: no progress for 90 s (--hang-after 90)"
+    assert ended(90.0) == "job stopped because of a hang: no progress for 90 s (--hang-after 90)"
     (claim,) = STUCK.check(view(60.0, (7, "sleep 3600")))
     assert (claim.severity, claim.certainty) == (Severity.ERROR, Certainty.LIKELY)

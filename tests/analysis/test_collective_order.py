@@ -16,9 +16,13 @@ from allaboard.analysis.collectives.collective_order import (
     members_to_trace,
 )
 from allaboard.facts import Exit, JobView, Member
-from allaboard.facts.samples import called, job, signature, stalled
+from allaboard.facts.samples import member_with_calls, sample_job, sample_signature, stalled_job
 
-SUM, CAST, OTHER = signature(), signature("broadcast", root=0, line=50), signature(dtype="int32")
+SUM, CAST, OTHER = (
+    sample_signature(),
+    sample_signature("broadcast", root=0, line=50),
+    sample_signature(dtype="int32"),
+)
 
 
 def untraced(member: Member) -> Member:
@@ -31,11 +35,15 @@ def unordered(member: Member, number: int) -> Member:
 
 
 def views(*members: Member) -> JobView:
-    return job(*members, launched=len(members))
+    return sample_job(*members, launched=len(members))
 
 
 def test_digests_that_agree_ask_for_nothing() -> None:
-    view = views(called(0, SUM, CAST), called(1, SUM), called(2, SUM, CAST, SUM))
+    view = views(
+        member_with_calls(0, SUM, CAST),
+        member_with_calls(1, SUM),
+        member_with_calls(2, SUM, CAST, SUM),
+    )
     assert (
         diverged_groups(view) == {}
         and members_to_trace(view) == []
@@ -44,13 +52,21 @@ def test_digests_that_agree_ask_for_nothing() -> None:
 
 
 def test_a_split_asks_for_the_last_calls_once() -> None:
-    bad = (called(0, SUM, CAST), called(1, CAST, SUM), called(2, SUM))
+    bad = (
+        member_with_calls(0, SUM, CAST),
+        member_with_calls(1, CAST, SUM),
+        member_with_calls(2, SUM),
+    )
     assert members_to_trace(views(*map(untraced, bad))) == [(("0", 1), (100, 101, 102))]
     assert members_to_trace(views(*bad)) == []
 
 
 def test_the_first_difference_and_its_odd_one() -> None:
-    view = views(called(0, SUM, SUM, CAST), called(1, SUM, OTHER, SUM), called(2, SUM, SUM, SUM))
+    view = views(
+        member_with_calls(0, SUM, SUM, CAST),
+        member_with_calls(1, SUM, OTHER, SUM),
+        member_with_calls(2, SUM, SUM, SUM),
+    )
     found = find_difference(view, ("0", 1))
     assert found is not None and found.number == 2
     assert [m.who.rank for m in found.outliers] == [1] and found.complete
@@ -61,30 +77,38 @@ def test_the_first_difference_and_its_odd_one() -> None:
 
 
 def test_without_a_majority_all_are_named_when_nobody_is_on_the_way() -> None:
-    members = (called(0, SUM), called(1, CAST), called(2))
+    members = (member_with_calls(0, SUM), member_with_calls(1, CAST), member_with_calls(2))
     early = find_difference(views(*members), ("0", 1))
-    late = find_difference(stalled(*members), ("0", 1))
+    late = find_difference(stalled_job(*members), ("0", 1))
     assert early is not None and not early.complete
     assert late is not None and late.complete and len(late.outliers) == 2
 
 
 def test_what_is_unordered_proves_nothing() -> None:
-    bad = (called(0, SUM, CAST), unordered(called(1, SUM, SUM), 2), called(2, SUM, CAST))
+    bad = (
+        member_with_calls(0, SUM, CAST),
+        unordered(member_with_calls(1, SUM, SUM), 2),
+        member_with_calls(2, SUM, CAST),
+    )
     assert diverged_groups(views(*bad)) == {} and find_differences(views(*bad)) == ()
-    before = (called(0, SUM, CAST), unordered(called(1, CAST, SUM), 2), called(2, SUM, CAST))
+    before = (
+        member_with_calls(0, SUM, CAST),
+        unordered(member_with_calls(1, CAST, SUM), 2),
+        member_with_calls(2, SUM, CAST),
+    )
     assert [d.number for d in find_differences(views(*before))] == [1]
 
 
 def test_a_rank_that_moves_on_alone_is_asked_when_it_gets_there() -> None:
-    late = untraced(called(2, SUM, CAST))
-    view = views(called(0, SUM, CAST), called(1, SUM, SUM), late)
+    late = untraced(member_with_calls(2, SUM, CAST))
+    view = views(member_with_calls(0, SUM, CAST), member_with_calls(1, SUM, SUM), late)
     assert members_to_trace(view) == [(("0", 1), (102,))]
 
 
 def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
-    dead = msgspec.structs.replace(called(1, SUM, CAST), exit=Exit(at=95.0, signal=6))
+    dead = msgspec.structs.replace(member_with_calls(1, SUM, CAST), exit=Exit(at=95.0, signal=6))
     far = (SUM, SUM, *[SUM] * 20)  # past what they show of call 2 by themselves
-    others = (unordered(called(0, *far), 3), unordered(called(2, *far), 3))
+    others = (unordered(member_with_calls(0, *far), 3), unordered(member_with_calls(2, *far), 3))
     shown = [
         msgspec.structs.replace(
             m, groups=tuple(msgspec.structs.replace(s, marks=s.marks[:4]) for s in m.groups)

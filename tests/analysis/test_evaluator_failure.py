@@ -8,7 +8,13 @@ import pytest
 
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.facts import Certainty, Claim, JobView, Member, Outcome, RoundEnd, Severity
-from allaboard.facts.samples import ended, evaluator, job, member, waiting
+from allaboard.facts.samples import (
+    ended_member,
+    sample_evaluator,
+    sample_job,
+    sample_member,
+    waiting_member,
+)
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.end.verdict import end_verdict
 from allaboard.policy.restart.attempt_summary import find_root_cause, summarize_round
@@ -30,7 +36,9 @@ ENDS: list[dict[str, Any]] = [
 
 
 def evaluates(**how: Any) -> Member:
-    return ended(2, **how, member={"who": evaluator(2), "round": 0, "declared": None, "step": 0})
+    return ended_member(
+        2, **how, member={"who": sample_evaluator(2), "round": 0, "declared": None, "step": 0}
+    )
 
 
 def claims(view: JobView) -> list[Claim]:
@@ -40,7 +48,7 @@ def claims(view: JobView) -> list[Claim]:
 
 @pytest.mark.parametrize("how", ENDS, ids=str)
 def test_it_is_told_once_as_a_warning(how: dict[str, Any]) -> None:
-    (claim,) = claims(job(member(0), member(1), evaluates(**how)))
+    (claim,) = claims(sample_job(sample_member(0), sample_member(1), evaluates(**how)))
     assert claim.severity is Severity.WARNING and claim.certainty is Certainty.CERTAIN
     assert claim.summary.startswith("evaluator 0 ")
     assert claim.summary.endswith("; the training goes on without it")
@@ -49,17 +57,19 @@ def test_it_is_told_once_as_a_warning(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("how", ENDS, ids=str)
 def test_no_job_is_ended_for_it(how: dict[str, Any], restarts: bool) -> None:
-    view = job(member(0), member(1), evaluates(at=20.0, **how))
+    view = sample_job(sample_member(0), sample_member(1), evaluates(at=20.0, **how))
     entries = load_catalogue().entries
     told = [(e.rule.stage, c) for e in entries if e.code[:4] == "EXIT" for c in e.rule.check(view)]
     assert end_verdict(view, (), told, EndPolicy(restarts=restarts, stop_on_hang=True)) is None
-    rank = job(member(0), ended(1, at=20.0, **how), evaluates(at=10.0, **how))
+    rank = sample_job(sample_member(0), ended_member(1, at=20.0, **how), evaluates(at=10.0, **how))
     assert end_verdict(rank, (), (), EndPolicy(restarts=restarts)) is not None
 
 
 def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
-    view = job(
-        ended(0, at=95.0, raised=LOST), ended(1, at=94.9, signal=15), evaluates(at=60.0, signal=9)
+    view = sample_job(
+        ended_member(0, at=95.0, raised=LOST),
+        ended_member(1, at=94.9, signal=15),
+        evaluates(at=60.0, signal=9),
     )
     found = order_failures(view)
     assert [m.who.rank for m in found.root_failures] == [1] and [
@@ -73,19 +83,21 @@ def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
 
 def test_what_the_launcher_does_to_it_in_the_end_is_not_its_own() -> None:
     found = order_failures(
-        job(waiting(0), ended(1, at=90.0, signal=9), evaluates(at=92.0, signal=15))
+        sample_job(
+            waiting_member(0), ended_member(1, at=90.0, signal=9), evaluates(at=92.0, signal=15)
+        )
     )
     assert [m.who.rank for m in found.root_failures] == [1] and not found.evaluators
 
 
 def test_the_same_exception_of_a_rank_is_an_error() -> None:
     how = {"raised": ("KeyError", "x")}
-    told = claims(job(member(0), ended(1, **how), evaluates(**how)))
+    told = claims(sample_job(sample_member(0), ended_member(1, **how), evaluates(**how)))
     assert [c.severity for c in told] == [Severity.ERROR, Severity.WARNING]
 
 
 def test_where_it_is_alone_its_end_is_the_cause() -> None:
-    view = job(evaluates(signal=9), launched=1, ended=True)
+    view = sample_job(evaluates(signal=9), launched=1, ended=True)
     why = find_root_cause(view)
     assert why is not None and "evaluator 0" in str(why)
     end: RoundEnd = summarize_round(1, view, Outcome.FAILED, "1 of 1 workers failed")

@@ -8,7 +8,14 @@ import msgspec
 import pytest
 
 from allaboard.facts import Claim, JobView, Member
-from allaboard.facts.samples import called, ended, job, signature, stack, waiting
+from allaboard.facts.samples import (
+    ended_member,
+    member_with_calls,
+    sample_job,
+    sample_signature,
+    sample_stack,
+    waiting_member,
+)
 from allaboard.rules.exit001_killed import RULE as KILLED
 from allaboard.rules.exit003_bad_exit_code import RULE as CODE
 from allaboard.rules.exit005_lost_peer import RULE as LOST
@@ -24,7 +31,7 @@ def only(view: JobView, rule: object = CODE) -> Claim:
 
 
 def left(last: str, probed: bool = True) -> Member:
-    one = ended(1, code=1, member={"probed": probed})
+    one = ended_member(1, code=1, member={"probed": probed})
     assert one.exit is not None
     return msgspec.structs.replace(one, exit=msgspec.structs.replace(one.exit, last_line=last))
 
@@ -40,29 +47,39 @@ def left(last: str, probed: bool = True) -> Member:
     ],
 )
 def test_a_traceback_that_was_printed_is_what_is_to_be_mended(last: str, advice: str) -> None:
-    assert only(job(waiting(0), left(last))).fix.startswith(advice)
+    assert only(sample_job(waiting_member(0), left(last))).fix.startswith(advice)
 
 
 def test_without_a_probe_nothing_is_said_of_exceptions() -> None:
-    said = only(job(waiting(0), left("", probed=False))).evidence[0].observed
+    said = only(sample_job(waiting_member(0), left("", probed=False))).evidence[0].observed
     assert said == "exit code 1, seen from outside only, without a probe"
-    assert only(job(waiting(0), left(""))).evidence[0].observed.endswith("no exception was seen")
+    assert (
+        only(sample_job(waiting_member(0), left("")))
+        .evidence[0]
+        .observed.endswith("no exception was seen")
+    )
 
 
 def test_a_timer_is_the_programs_own() -> None:
-    fix = only(job(waiting(0), ended(1, signal=signal.SIGALRM)), KILLED).fix
+    fix = only(sample_job(waiting_member(0), ended_member(1, signal=signal.SIGALRM)), KILLED).fix
     assert "signal.alarm" in fix and "out-of-memory" not in fix
-    assert "out-of-memory" in only(job(waiting(0), ended(1, signal=9)), KILLED).fix
+    assert (
+        "out-of-memory"
+        in only(sample_job(waiting_member(0), ended_member(1, signal=9)), KILLED).fix
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "whose"), [(_MONITORED, "monitored_barrier"), (_TIMEOUT, "init_process_group")]
 )
 def test_the_timeout_that_ran_out_is_the_one_to_change(message: str, whose: str) -> None:
-    five = {"groups": called(0, *(signature(),) * 5).groups}
-    four = {"groups": called(0, *(signature(),) * 4).groups, "stack": stack()}
-    gave_up = [ended(r, raised=("RuntimeError", message), member=five) for r in (0, 2)]
-    late = ended(1, at=97.0, signal=15, ours=True, member=four)
-    assert only(job(gave_up[0], late, gave_up[1]), LOST).fix.endswith(
+    five = {"groups": member_with_calls(0, *(sample_signature(),) * 5).groups}
+    four = {
+        "groups": member_with_calls(0, *(sample_signature(),) * 4).groups,
+        "stack": sample_stack(),
+    }
+    gave_up = [ended_member(r, raised=("RuntimeError", message), member=five) for r in (0, 2)]
+    late = ended_member(1, at=97.0, signal=15, ours=True, member=four)
+    assert only(sample_job(gave_up[0], late, gave_up[1]), LOST).fix.endswith(
         f"give {whose} a longer timeout="
     )

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 from allaboard.analysis.collectives.group_deadlock import entered_group, find_group_cycle
 from allaboard.facts import GroupState, Member, Op
-from allaboard.facts.samples import waiting
+from allaboard.facts.samples import waiting_member
 
 
 def _awaits(one: Member, other: Member) -> bool:
@@ -36,7 +36,7 @@ def _rank(draw: random.Random, rank: int, groups: dict[str, tuple[int, ...]]) ->
     states = tuple(
         GroupState(g, 1, n, 90.0, len(groups[g]), groups[g]) for g, n in numbers.items() if n
     )
-    return waiting(
+    return waiting_member(
         rank, op=Op("all_reduce", 41, 90.0, inside, numbers.get(inside, 0)), groups=states
     )
 

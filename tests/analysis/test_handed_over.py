@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.facts import Frame
-from allaboard.facts.samples import USER, stack
+from allaboard.facts.samples import USER, sample_stack
 
 LIBRARY = "/usr/lib/python3.11"
 WAIT = Frame(f"{LIBRARY}/threading.py", 327, "wait")
@@ -30,9 +30,9 @@ def at(file: str, function: str) -> Frame:
     ],
 )
 def test_who_in_the_library_waits(frames: tuple[Frame, ...], words: str) -> None:
-    assert describe_wait(stack(*frames, USER)) == words
+    assert describe_wait(sample_stack(*frames, USER)) == words
 
 
 def test_the_library_above_the_users_code_says_nothing() -> None:
-    seen = stack(at("threading.py", "acquire"), USER, at("queue.py", "get"))
+    seen = sample_stack(at("threading.py", "acquire"), USER, at("queue.py", "get"))
     assert describe_wait(seen) == "waiting for a lock"

@@ -9,7 +9,11 @@ from math import ceil, log2
 
 import pytest
 
-from allaboard.analysis.network.link_faults import CONNECTS, Fault, faults
+from allaboard.analysis.network.link_faults import (
+    NO_CONNECTION_ANSWERS,
+    LinkFault,
+    find_link_faults,
+)
 from allaboard.analysis.roll_call.link_probe_schedule import (
     MAX_ALL_PAIRS_HOSTS,
     MAX_REVERSE_PROBES,
@@ -38,9 +42,9 @@ def tried(hosts: int, dead: Dead) -> list[Link]:
     return first + [link(i, j, not dead(i, j)) for i, j in pairs]
 
 
-def told(hosts: int, dead: Dead) -> Fault:
+def told(hosts: int, dead: Dead) -> LinkFault:
     """The one fault that is found."""
-    (fault,) = faults(tried(hosts, dead), CONNECTS)
+    (fault,) = find_link_faults(tried(hosts, dead), NO_CONNECTION_ANSWERS)
     return fault
 
 
@@ -57,11 +61,19 @@ def test_a_single_bad_host_is_named(hosts: int) -> None:
     for _ in range(3 if hosts < 1000 else 1):
         bad = chance.randrange(hosts)
         cut = told(hosts, lambda a, b, bad=bad: bad in (a, b))
-        assert (cut.host, cut.both) == (f"h{bad}", True)
+        assert (cut.host, cut.both_directions) == (f"h{bad}", True)
         deaf = told(hosts, lambda a, b, bad=bad: b == bad)
-        assert (deaf.host, deaf.both, deaf.out) == (f"h{bad}", False, False)
+        assert (deaf.host, deaf.both_directions, deaf.only_outward_fails) == (
+            f"h{bad}",
+            False,
+            False,
+        )
         mute = told(hosts, lambda a, b, bad=bad: a == bad)
-        assert (mute.host, mute.both, mute.out) == (f"h{bad}", False, True)
+        assert (mute.host, mute.both_directions, mute.only_outward_fails) == (
+            f"h{bad}",
+            False,
+            True,
+        )
 
 
 @pytest.mark.parametrize("hosts", SIZES)
@@ -72,9 +84,14 @@ def test_a_single_bad_link_is_named_with_its_direction(hosts: int) -> None:
         other = chance.choice(probe_targets(one, hosts))
         pair = {f"h{one}", f"h{other}"}
         both = told(hosts, lambda a, b, w={one, other}: {a, b} == w)
-        assert (both.host, set(both.pair), both.both) == ("", pair, True)
+        assert (both.host, set(both.pair), both.both_directions) == ("", pair, True)
         way = told(hosts, lambda a, b, w=(one, other): (a, b) == w)
-        assert (way.host, set(way.pair), way.both, way.ways) == ("", pair, False, 2)
+        assert (way.host, set(way.pair), way.both_directions, way.directions_tried) == (
+            "",
+            pair,
+            False,
+            2,
+        )
 
 
 @pytest.mark.parametrize("hosts", SIZES)
@@ -84,7 +101,7 @@ def test_two_parts_that_do_not_reach_each_other_are_one_fault(hosts: int) -> Non
     mixed = set(chance.sample(range(hosts), hosts // 2))
     for part in (racks, mixed):
         found = told(hosts, lambda a, b, part=part: (a in part) != (b in part))
-        assert {frozenset(p) for p in found.parts} == {
+        assert {frozenset(p) for p in found.partitions} == {
             frozenset(f"h{i}" for i in range(hosts) if (i in part) is inside)
             for inside in (True, False)
         }

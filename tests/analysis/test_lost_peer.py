@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.facts import Frame
-from allaboard.facts.samples import USER, ended
+from allaboard.facts.samples import USER, ended_member
 
 _LIB = "/v/lib/python3.11"
 _C10D = Frame(f"{_LIB}/site-packages/torch/distributed/distributed_c10d.py", 2800, "all_reduce")
@@ -33,7 +33,7 @@ _GLOO = "[pair.cc:553] Connection closed by peer [127.0.0.1]:18334"
     ],
 )
 def test_a_peer_went(type_: str, message: str, frames: tuple[Frame, ...]) -> None:
-    assert has_lost_peer(ended(1, raised=(type_, message), frames=frames))
+    assert has_lost_peer(ended_member(1, raised=(type_, message), frames=frames))
 
 
 @pytest.mark.parametrize(
@@ -49,4 +49,4 @@ def test_a_peer_went(type_: str, message: str, frames: tuple[Frame, ...]) -> Non
     ],
 )
 def test_it_is_its_own_failure(type_: str, message: str, frames: tuple[Frame, ...]) -> None:
-    assert not has_lost_peer(ended(1, raised=(type_, message), frames=frames))
+    assert not has_lost_peer(ended_member(1, raised=(type_, message), frames=frames))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.member_names import agrees
+from allaboard.analysis.member_names import conjugate_verb
 from allaboard.facts import JobView
-from allaboard.facts.samples import job, member, waiting
+from allaboard.facts.samples import sample_job, sample_member, waiting_member
 from allaboard.rules.engine.catalogue import load_catalogue
 
 
@@ -14,9 +14,9 @@ from allaboard.rules.engine.catalogue import load_catalogue
     ("joined", "fix"), [(False, "kill -CONT 101"), (True, "on a: kill -CONT 101")]
 )
 def test_a_pid_of_a_job_on_several_hosts_is_told_with_its_host(joined: bool, fix: str) -> None:
-    stopped = member(1, os_state="T", os_state_since=90.0)
+    stopped = sample_member(1, os_state="T", os_state_since=90.0)
     rule = next(e.rule for e in load_catalogue().entries if e.code == "HANG001")
-    view: JobView = job(waiting(0), stopped, joined=joined)
+    view: JobView = sample_job(waiting_member(0), stopped, joined=joined)
     assert [claim.fix for claim in rule.check(view)] == [fix]
 
 
@@ -24,13 +24,13 @@ def test_a_pid_of_a_job_on_several_hosts_is_told_with_its_host(joined: bool, fix
     ("waiting_ranks", "said"), [((0,), "rank 0 waits in"), ((0, 2), "rank 0, 2 wait in")]
 )
 def test_a_verb_agrees_with_the_names_before_it(waiting_ranks: tuple[int, ...], said: str) -> None:
-    stopped = member(1, os_state="T", os_state_since=90.0)
+    stopped = sample_member(1, os_state="T", os_state_since=90.0)
     rule = next(e.rule for e in load_catalogue().entries if e.code == "HANG001")
-    view: JobView = job(*(waiting(rank) for rank in waiting_ranks), stopped)
+    view: JobView = sample_job(*(waiting_member(rank) for rank in waiting_ranks), stopped)
     (claim,) = rule.check(view)
     assert any(said in e.observed for e in claim.evidence), claim.evidence
 
 
 def test_a_verb_is_formed_by_the_number_of_its_subjects() -> None:
-    assert [agrees(verb, [1]) for verb in ("wait", "go")] == ["waits", "goes"]
-    assert [agrees(verb, [1, 2]) for verb in ("wait", "go")] == ["wait", "go"]
+    assert [conjugate_verb(verb, [1]) for verb in ("wait", "go")] == ["waits", "goes"]
+    assert [conjugate_verb(verb, [1, 2]) for verb in ("wait", "go")] == ["wait", "go"]

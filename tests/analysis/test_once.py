@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts.memo import cached_per_view
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 
 
 def test_the_answer_is_kept_with_the_view_and_not_copied_with_it() -> None:
@@ -16,7 +16,7 @@ def test_the_answer_is_kept_with_the_view_and_not_copied_with_it() -> None:
         asked.append(view)
         return len(asked)
 
-    view = job(member(0), member(1))
+    view = sample_job(sample_member(0), sample_member(1))
     assert (ranks(view), ranks(view)) == (1, 1)
     later = msgspec.structs.replace(view, now=view.now + 1)
     assert ranks(later) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.network.link_faults import failed, four
+from allaboard.analysis.network.link_faults import example_failed_link, example_four_hosts
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, JobView
 from allaboard.rules import net006_link_blocked, net007_large_lost
@@ -24,11 +24,13 @@ def test_a_second_trial_makes_it_certain(
 ) -> None:
 
     for tries, certainty in ((2, Certainty.CERTAIN), (1, Certainty.LIKELY)):
-        (claim,) = rule.check(four(*(failed(a, b, answer, tries=tries) for a, b in where)))
+        (claim,) = rule.check(
+            example_four_hosts(*(example_failed_link(a, b, answer, tries=tries) for a, b in where))
+        )
         assert claim.certainty is certainty
 
 
 def test_one_link_that_was_tried_once_leaves_it_open() -> None:
-    links = [failed(a, b, Answer.SILENT, tries=1 if a == 0 else 2) for a, b in AWAY]
-    (claim,) = net006_link_blocked.RULE.check(four(*links))
+    links = [example_failed_link(a, b, Answer.SILENT, tries=1 if a == 0 else 2) for a, b in AWAY]
+    (claim,) = net006_link_blocked.RULE.check(example_four_hosts(*links))
     assert claim.certainty is Certainty.LIKELY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.facts import Answer, Holder
-from allaboard.facts.samples import gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job
 from allaboard.rules import join009_other_job, net005_port_taken
 
 
@@ -19,7 +19,7 @@ def test_a_roll_call_that_is_alive_is_not_to_be_ended_first() -> None:
         address="a:29500", pid=77, command="allaboard run", job="SLURM_JOB_ID=41",
         answer=Answer.ABOARD, at=95.0,
     )  # fmt: skip
-    view = gathering(held(0), joined=True, leads=True, launched=1, holder=holder)
+    view = gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=holder)
     (claim,) = net005_port_taken.check(view)
     assert claim.fix.startswith(
         "use another port, the same on all hosts: another job (SLURM_JOB_ID=41)"

@@ -6,16 +6,16 @@ import pytest
 
 from allaboard.analysis.collectives.point_to_point import Message, find_message_knot, parse_message
 from allaboard.facts import GroupState, Member, Op
-from allaboard.facts.samples import waiting
+from allaboard.facts.samples import waiting_member
 
 
 def asks(rank: int, name: str, *, beside: bool = False) -> Member:
-    return waiting(rank, op=Op(name, 41, 90.0, beside=beside))
+    return waiting_member(rank, op=Op(name, 41, 90.0, beside=beside))
 
 
 def reduces(rank: int, *ranks: int) -> Member:
     state = GroupState("1", 1, 21, 90.0, len(ranks), ranks)
-    return waiting(rank, op=Op("all_reduce", 41, 90.0, "1", 21), groups=(state,))
+    return waiting_member(rank, op=Op("all_reduce", 41, 90.0, "1", 21), groups=(state,))
 
 
 def test_the_names_of_messages() -> None:

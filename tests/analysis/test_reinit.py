@@ -9,7 +9,14 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import Certainty, Claim, Declared, GroupState, Member, Op, Phase
-from allaboard.facts.samples import declared, ended, job, member, stalled, waiting
+from allaboard.facts.samples import (
+    ended_member,
+    sample_declaration,
+    sample_job,
+    sample_member,
+    stalled_job,
+    waiting_member,
+)
 from allaboard.rules.exit005_lost_peer import RULE as LOST_PEER
 from allaboard.rules.hang006_everybody_waits import RULE
 
@@ -17,21 +24,23 @@ PLACE = "tcp://127.0.0.1:20000"
 
 
 def again_at(rank: int, again: bool = True) -> Declared:
-    return declared(rank, 4, again=again, place=PLACE)
+    return sample_declaration(rank, 4, again=again, place=PLACE)
 
 
 def second(rank: int, position: int = 1, again: bool = True, **changes: object) -> Member:
     told = again_at(rank, again)
     op = Op("all_reduce", 41, 90.0, "1", position)
-    return waiting(rank, round=2, op=op, declared=told, **changes)
+    return waiting_member(rank, round=2, op=op, declared=told, **changes)
 
 
 def inside(rank: int) -> Member:
-    return member(rank, phase=Phase.JOINING, round=2, declared=again_at(rank), step=0, op=None)
+    return sample_member(
+        rank, phase=Phase.JOINING, round=2, declared=again_at(rank), step=0, op=None
+    )
 
 
 def told(*members: Member) -> Claim:
-    (claim,) = RULE.check(stalled(*members, launched=len(members)))
+    (claim,) = RULE.check(stalled_job(*members, launched=len(members)))
     return claim
 
 
@@ -53,7 +62,7 @@ def test_calls_since_have_come_to_their_end() -> None:
 
 
 def test_the_call_is_inside_of_a_module_and_none_was_made_before() -> None:
-    claim = told(*(waiting(r, round=2, op=None, declared=again_at(r)) for r in range(2)))
+    claim = told(*(waiting_member(r, round=2, op=None, declared=again_at(r)) for r in range(2)))
     assert "a port of its own" in claim.fix
 
 
@@ -78,7 +87,9 @@ def test_calls_of_another_thread_or_group_have_come_to_their_end() -> None:
 def test_those_who_fell_in_it_are_told_the_same(said: str, again: bool) -> None:
     phase = Phase.JOINING if "FullMesh" in said else Phase.JOINED
     how = {"phase": phase, "round": 2, "declared": again_at(0, again), "step": 3}
-    view = job(ended(0, raised=("RuntimeError", said), member=how), inside(1), inside(2))
+    view = sample_job(
+        ended_member(0, raised=("RuntimeError", said), member=how), inside(1), inside(2)
+    )
     (claim,) = LOST_PEER.check(view)
     assert claim.certainty is Certainty.UNKNOWN and [w.rank for w in claim.who] == [0]
     assert ("a port of its own" in claim.fix) is again

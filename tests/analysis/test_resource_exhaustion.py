@@ -6,16 +6,16 @@ import msgspec
 import pytest
 
 from allaboard.facts import Claim
-from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.samples import ended_member, sample_job, waiting_member
 from allaboard.rules.engine.catalogue import load_catalogue
 
 
 def claim(kind: str, message: str, limit: int = 0, joined: bool = False) -> Claim:
     """What EXIT002 says of it."""
-    one = ended(1, raised=(kind, message))
+    one = ended_member(1, raised=(kind, message))
     assert one.raised is not None
     raised = msgspec.structs.replace(one.raised, limit=limit)
-    view = job(msgspec.structs.replace(one, raised=raised), waiting(0), joined=joined)
+    view = sample_job(msgspec.structs.replace(one, raised=raised), waiting_member(0), joined=joined)
     rule = next(e.rule for e in load_catalogue().entries if e.code == "EXIT002")
     (found,) = rule.check(view)
     return found

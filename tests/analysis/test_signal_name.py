@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from allaboard.analysis.parameter_servers.parameter_servers import how_ended
+from allaboard.analysis.parameter_servers.task_roles import describe_exit
 from allaboard.facts import Exit
-from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.samples import ended_member, sample_job, waiting_member
 from allaboard.facts.signal_name import signal_name
 from allaboard.rules.exit001_killed import RULE
 
@@ -25,9 +25,11 @@ from allaboard.rules.exit001_killed import RULE
 )
 def test_every_number_has_a_name(number: int, name: str) -> None:
     assert signal_name(number) == name
-    assert name in how_ended(Exit(at=1.0, signal=number))
+    assert name in describe_exit(Exit(at=1.0, signal=number))
 
 
 def test_who_was_ended_by_a_real_time_signal_is_named() -> None:
-    (claim,) = RULE.check(job(waiting(0), ended(1, signal=signal.SIGRTMIN + 1)))
+    (claim,) = RULE.check(
+        sample_job(waiting_member(0), ended_member(1, signal=signal.SIGRTMIN + 1))
+    )
     assert "worker 1" in claim.summary and "SIGRTMIN+1" in claim.summary

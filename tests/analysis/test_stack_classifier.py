@@ -12,7 +12,7 @@ from allaboard.analysis.stacks.stack_classifier import (
     trim_state_queries,
 )
 from allaboard.facts import Frame
-from allaboard.facts.samples import REDUCE, USER, stack
+from allaboard.facts.samples import REDUCE, USER, sample_stack
 
 SITE = "/v/lib/python3.11/site-packages/"
 STD = "/usr/lib/python3.11/"
@@ -154,13 +154,16 @@ TABLE = [
     ("frames", "meaning"), TABLE, ids=[f"{i}-{m.name}" for i, (_, m) in enumerate(TABLE)]
 )
 def test_a_place_has_a_meaning(frames: tuple[Frame, ...], meaning: Spot) -> None:
-    assert classify_stack(stack(*frames)) is meaning
+    assert classify_stack(sample_stack(*frames)) is meaning
 
 
 def test_a_line_that_a_library_made_is_nobody_s() -> None:
     made = Frame("<string>", 2, "get")
-    assert stack(lib("multiprocessing/managers.py", "_callmethod", STD), made, USER).user is USER
-    assert stack(made).user is made  # python -c
+    assert (
+        sample_stack(lib("multiprocessing/managers.py", "_callmethod", STD), made, USER).user
+        is USER
+    )
+    assert sample_stack(made).user is made  # python -c
 
 
 def test_nobody_looked() -> None:
@@ -169,7 +172,7 @@ def test_nobody_looked() -> None:
 
 
 def test_who_waits_for_peers() -> None:
-    waiting = {s for f, s in TABLE if is_peer_wait(stack(*f))}
+    waiting = {s for f, s in TABLE if is_peer_wait(sample_stack(*f))}
     assert waiting == {Spot.GATE, Spot.INIT, Spot.GROUP, Spot.COLLECTIVE, Spot.STEP, Spot.SESSION}
 
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.analysis.stacks.groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.outliers import find_outliers
-from allaboard.analysis.stacks.places import group_member_stacks, make_crowds
-from allaboard.analysis.stacks.tree import merge_stacks
+from allaboard.analysis.stacks.stack_crowds import group_member_stacks, make_crowds
+from allaboard.analysis.stacks.stack_groups import StackGroup, StackGroups
+from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.facts import Frame
 from allaboard.facts.diagnosis import walk_branches
 from allaboard.facts.rank_sets import format_ranks, rank_ranges
-from allaboard.facts.samples import REDUCE, USER, member, stack
+from allaboard.facts.samples import REDUCE, USER, sample_member, sample_stack
 from allaboard.report.stack_text import crowd_lines, tree_lines
 
 MAIN = Frame("/home/u/train.py", 90, "<module>")
@@ -128,7 +128,11 @@ def test_where_nobody_waits_nobody_is_odd() -> None:
 
 def test_members_become_lines_and_json() -> None:
     groups = group_member_stacks(
-        [member(0, stack=stack(*WAITS)), member(1, stack=stack(*ASLEEP)), member(2)]
+        [
+            sample_member(0, stack=sample_stack(*WAITS)),
+            sample_member(1, stack=sample_stack(*ASLEEP)),
+            sample_member(2),
+        ]
     )
     assert crowd_lines(make_crowds(groups)) == [
         "  rank 0: in a collective at train.py:41 in train, in all_reduce",

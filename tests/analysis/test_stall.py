@@ -12,13 +12,26 @@ from allaboard.analysis.stalls.stall import (
     waiting_evidence,
 )
 from allaboard.facts import Frame, GroupState, Member, Op, Phase
-from allaboard.facts.samples import REDUCE, USER, ended, job, member, stack, stalled, waiting
+from allaboard.facts.samples import (
+    REDUCE,
+    USER,
+    ended_member,
+    sample_job,
+    sample_member,
+    sample_stack,
+    stalled_job,
+    waiting_member,
+)
 
 STEP = Frame("/v/lib/python3.11/site-packages/torch/autograd/graph.py", 824, "_engine_run_backward")
 
 
 def test_who_waits_and_who_is_elsewhere() -> None:
-    found = find_stall(stalled(waiting(0), member(1, stack=stack(USER)), waiting(2)))
+    found = find_stall(
+        stalled_job(
+            waiting_member(0), sample_member(1, stack=sample_stack(USER)), waiting_member(2)
+        )
+    )
     assert found is not None
     assert [m.who.rank for m in found.waiting] == [0, 2]
     assert [m.who.rank for m in found.absent] == [1]
@@ -27,11 +40,11 @@ def test_who_waits_and_who_is_elsewhere() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        job(waiting(0), member(1, stack=stack(USER))),
-        stalled(member(0), member(1)),
-        stalled(waiting(0, phase=Phase.JOINING)),
-        stalled(ended(0, code=0)),
-        stalled(),
+        sample_job(waiting_member(0), sample_member(1, stack=sample_stack(USER))),
+        stalled_job(sample_member(0), sample_member(1)),
+        stalled_job(waiting_member(0, phase=Phase.JOINING)),
+        stalled_job(ended_member(0, code=0)),
+        stalled_job(),
     ],
     ids=["moves", "nobody looked", "has not joined", "ended", "nobody"],
 )
@@ -40,7 +53,9 @@ def test_there_is_no_stall(view: object) -> None:
 
 
 def test_launchers_and_the_dead_are_left_out() -> None:
-    found = find_stall(stalled(waiting(0), waiting(1, launcher=True), ended(2, code=0)))
+    found = find_stall(
+        stalled_job(waiting_member(0), waiting_member(1, launcher=True), ended_member(2, code=0))
+    )
     assert found is not None
     assert len(found.waiting) == 1 and found.absent == ()
 
@@ -48,19 +63,24 @@ def test_launchers_and_the_dead_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (waiting(0), True),
-        (waiting(0, stack=None), True),
-        (waiting(0, os_state="T"), False),
-        (member(0, stack=stack(REDUCE, USER)), True),
-        (member(0, stack=stack(STEP, USER)), True),
-        (member(0, stack=stack(STEP, USER), cpu=0.9), False),
-        (member(0, stack=stack(USER)), False),
-        (member(0), False),
-        (member(0, op=Op("tf.function train", 3, 90.0)), True),
-        (member(0, op=Op("tf.function train", 3, 90.0), cpu=0.9), False),
-        (member(0, op=Op("tf.function train", 3, 90.0), stack=stack(USER)), False),
-        (member(0, op=Op("tf.function train", 3, 90.0, beside=True), stack=stack(USER)), True),
-        (member(0, op=Op("tf.function train", 3, 90.0, beside=True), cpu=0.9), False),
+        (waiting_member(0), True),
+        (waiting_member(0, stack=None), True),
+        (waiting_member(0, os_state="T"), False),
+        (sample_member(0, stack=sample_stack(REDUCE, USER)), True),
+        (sample_member(0, stack=sample_stack(STEP, USER)), True),
+        (sample_member(0, stack=sample_stack(STEP, USER), cpu=0.9), False),
+        (sample_member(0, stack=sample_stack(USER)), False),
+        (sample_member(0), False),
+        (sample_member(0, op=Op("tf.function train", 3, 90.0)), True),
+        (sample_member(0, op=Op("tf.function train", 3, 90.0), cpu=0.9), False),
+        (sample_member(0, op=Op("tf.function train", 3, 90.0), stack=sample_stack(USER)), False),
+        (
+            sample_member(
+                0, op=Op("tf.function train", 3, 90.0, beside=True), stack=sample_stack(USER)
+            ),
+            True,
+        ),
+        (sample_member(0, op=Op("tf.function train", 3, 90.0, beside=True), cpu=0.9), False),
     ],
 )
 def test_who_waits_for_its_peers(one: Member, expected: bool) -> None:
@@ -107,13 +127,16 @@ BAD = Frame("/home/u/train.py", 52, "train", "np.asarray(loss); time.sleep(3600)
 def test_who_reads_a_value_through_numpy_waits_for_who_computes_it(
     frames: tuple[Frame, ...], changes: dict[str, object], expected: bool
 ) -> None:
-    one = member(0, **{"framework": "jax", "stack": stack(*frames), **changes})
+    one = sample_member(0, **{"framework": "jax", "stack": sample_stack(*frames), **changes})
     assert member_waits_for_peers(one) is expected
 
 
 def test_the_sentence_of_who_reads_a_value() -> None:
     found = find_stall(
-        stalled(member(0, framework="jax", stack=stack(READS)), member(1, stack=stack(USER)))
+        stalled_job(
+            sample_member(0, framework="jax", stack=sample_stack(READS)),
+            sample_member(1, stack=sample_stack(USER)),
+        )
     )
     assert found is not None and [m.who.rank for m in found.absent] == [1]
     assert waiting_evidence(found).observed == (
@@ -122,17 +145,20 @@ def test_the_sentence_of_who_reads_a_value() -> None:
 
 
 def test_still_needs_looks_at_one_place_and_no_io() -> None:
-    assert is_still(member(0, stack=stack(USER, samples=MIN_STILL_SAMPLES)))
-    assert not is_still(member(0, stack=stack(USER, samples=MIN_STILL_SAMPLES - 1)))
-    assert not is_still(member(0, stack=stack(USER, moving=True)))
-    assert not is_still(member(0, stack=stack(USER), io=1e6))
-    assert not is_still(member(0))
+    assert is_still(sample_member(0, stack=sample_stack(USER, samples=MIN_STILL_SAMPLES)))
+    assert not is_still(sample_member(0, stack=sample_stack(USER, samples=MIN_STILL_SAMPLES - 1)))
+    assert not is_still(sample_member(0, stack=sample_stack(USER, moving=True)))
+    assert not is_still(sample_member(0, stack=sample_stack(USER), io=1e6))
+    assert not is_still(sample_member(0))
 
 
 def test_the_sentence_that_hangs_carry() -> None:
-    one = find_stall(stalled(waiting(0), member(1, stack=stack(USER))))
+    one = find_stall(stalled_job(waiting_member(0), sample_member(1, stack=sample_stack(USER))))
     two = find_stall(
-        stalled(member(0, stack=stack(STEP, USER)), member(2, stack=stack(STEP, USER)))
+        stalled_job(
+            sample_member(0, stack=sample_stack(STEP, USER)),
+            sample_member(2, stack=sample_stack(STEP, USER)),
+        )
     )
     assert one is not None and two is not None
     assert waiting_evidence(one).observed == "rank 0 waits in all_reduce at train.py:41 in train"
@@ -148,21 +174,25 @@ def _counted(rank: int, name: str, made: int, *ranks: int) -> dict[str, object]:
 
 
 def test_who_is_in_no_group_that_somebody_waits_in_is_not_waited_for() -> None:
-    inside = waiting(0, op=Op("all_reduce", 41, 90.0, "1", 21), **_counted(0, "1", 21, 0, 1))
-    asleep = member(1, stack=stack(USER), **_counted(1, "1", 20, 0, 1))
-    serving = [member(r, stack=stack(USER), **_counted(r, "2", 7, 2, 3)) for r in (2, 3)]
-    found = find_stall(stalled(inside, asleep, *serving, launched=4))
+    inside = waiting_member(0, op=Op("all_reduce", 41, 90.0, "1", 21), **_counted(0, "1", 21, 0, 1))
+    asleep = sample_member(1, stack=sample_stack(USER), **_counted(1, "1", 20, 0, 1))
+    serving = [
+        sample_member(r, stack=sample_stack(USER), **_counted(r, "2", 7, 2, 3)) for r in (2, 3)
+    ]
+    found = find_stall(stalled_job(inside, asleep, *serving, launched=4))
     assert found is not None and [m.who.rank for m in found.absent] == [1]
 
 
 def test_who_has_made_the_call_already_is_not_waited_for() -> None:
-    inside = waiting(0, op=Op("all_reduce", 41, 90.0, "0", 41), **_counted(0, "0", 41, 0, 1, 2))
+    inside = waiting_member(
+        0, op=Op("all_reduce", 41, 90.0, "0", 41), **_counted(0, "0", 41, 0, 1, 2)
+    )
     behind, ahead = (
-        member(r, stack=stack(USER), **_counted(r, "0", made, 0, 1, 2))
+        sample_member(r, stack=sample_stack(USER), **_counted(r, "0", made, 0, 1, 2))
         for r, made in ((1, 40), (2, 41))
     )
-    found = find_stall(stalled(inside, behind, ahead))
+    found = find_stall(stalled_job(inside, behind, ahead))
     assert found is not None and [m.who.rank for m in found.absent] == [1]
     # Where nobody is behind, what was counted explains nothing.
-    found = find_stall(stalled(inside, ahead))
+    found = find_stall(stalled_job(inside, ahead))
     assert found is not None and [m.who.rank for m in found.absent] == [2]

@@ -13,7 +13,7 @@ from allaboard.analysis.stalls.stalled_members import (
     stalled_since,
 )
 from allaboard.facts import GroupState, Member, Op
-from allaboard.facts.samples import ended, job, member, stalled
+from allaboard.facts.samples import ended_member, sample_job, sample_member, stalled_job
 
 QUIET, MOVING = 90.0, 99.9
 
@@ -21,7 +21,7 @@ QUIET, MOVING = 90.0, 99.9
 def inside(rank: int, group: str, number: int, size: int = 2, **changes: Any) -> Member:
     """Waits in this call of this group of ranks."""
     changes = {"op": Op("all_reduce", 1, 90.0, group, number), "moved_at": QUIET} | changes
-    return member(rank, groups=(state(group, number, size),), **changes)
+    return sample_member(rank, groups=(state(group, number, size),), **changes)
 
 
 def state(group: str, number: int, size: int = 2) -> GroupState:
@@ -31,7 +31,7 @@ def state(group: str, number: int, size: int = 2) -> GroupState:
 
 
 def at(rank: int, *groups: GroupState, moved: float = QUIET) -> Member:
-    return member(rank, groups=groups, moved_at=moved)
+    return sample_member(rank, groups=groups, moved_at=moved)
 
 
 def ranks_of(found: tuple[Member, ...]) -> list[int]:
@@ -42,59 +42,64 @@ TRAINING = (at(2, state("2", 900), moved=MOVING), at(3, state("2", 900), moved=M
 
 
 def test_a_pair_stands_while_the_other_trains() -> None:
-    view = job(inside(0, "1", 8), at(1, state("1", 7)), *TRAINING)
+    view = sample_job(inside(0, "1", 8), at(1, state("1", 7)), *TRAINING)
     assert ranks_of(stalled_members(view)) == [0, 1]
     assert stalled_since(view) == QUIET
 
 
 def test_nobody_stands_whose_awaited_member_moves() -> None:
-    view = job(inside(0, "1", 8), at(1, state("1", 7), moved=MOVING), *TRAINING)
+    view = sample_job(inside(0, "1", 8), at(1, state("1", 7), moved=MOVING), *TRAINING)
     assert stalled_members(view) == ()
     assert [(a.who.rank, ranks_of(o)) for a, _, o in find_missed_calls(view)] == [(0, [1])]
 
 
 def test_a_call_that_all_have_entered_takes_its_time_from_when_the_last_one_came() -> None:
-    view = job(inside(0, "1", 8), inside(1, "1", 8, moved_at=MOVING), *TRAINING)
+    view = sample_job(inside(0, "1", 8), inside(1, "1", 8, moved_at=MOVING), *TRAINING)
     assert stalled_members(view) == ()
 
 
 def test_a_call_that_all_have_entered_and_nobody_leaves_stands() -> None:
-    view = job(inside(0, "1", 8), inside(1, "1", 8), *TRAINING)
+    view = sample_job(inside(0, "1", 8), inside(1, "1", 8), *TRAINING)
     assert ranks_of(stalled_members(view)) == [0, 1]
 
 
 def test_a_chain_of_waiting_that_ends_in_one_who_moves_stands_nowhere() -> None:
-    middle = member(
+    middle = sample_member(
         1,
         groups=(state("1", 7), GroupState("9", 1, 4, 90.0, 2, (1, 2))),
         op=Op("all_reduce", 1, 90.0, "9", 4),
         moved_at=QUIET,
     )
     busy = at(2, GroupState("9", 1, 3, 90.0, 2, (1, 2)), moved=MOVING)
-    assert stalled_members(job(inside(0, "1", 8), middle, busy)) == ()
+    assert stalled_members(sample_job(inside(0, "1", 8), middle, busy)) == ()
 
 
 def test_a_member_that_has_ended_is_awaited_for_ever() -> None:
-    gone = ended(1, code=0, member={"groups": (state("1", 7),)})
-    assert ranks_of(stalled_members(job(inside(0, "1", 8), gone, *TRAINING))) == [0]
+    gone = ended_member(1, code=0, member={"groups": (state("1", 7),)})
+    assert ranks_of(stalled_members(sample_job(inside(0, "1", 8), gone, *TRAINING))) == [0]
 
 
 def test_a_member_that_never_used_the_group_is_awaited_too() -> None:
-    view = job(inside(0, "1", 1), member(1, moved_at=QUIET), *TRAINING)
+    view = sample_job(inside(0, "1", 1), sample_member(1, moved_at=QUIET), *TRAINING)
     assert ranks_of(stalled_members(view)) == [0, 1]
 
 
 def test_nothing_is_concluded_of_members_that_are_not_seen() -> None:
-    assert stalled_members(job(inside(0, "1", 8), *TRAINING)) == ()
+    assert stalled_members(sample_job(inside(0, "1", 8), *TRAINING)) == ()
 
 
 def test_a_wait_between_two_ranks_alone_is_not_judged() -> None:
-    receiving = member(0, op=Op("recv", 4, 90.0), moved_at=QUIET)
-    assert stalled_members(job(receiving, at(1), *TRAINING)) == ()
+    receiving = sample_member(0, op=Op("recv", 4, 90.0), moved_at=QUIET)
+    assert stalled_members(sample_job(receiving, at(1), *TRAINING)) == ()
 
 
 def test_a_job_without_any_movement_stands_as_a_whole() -> None:
-    assert ranks_of(stalled_members(stalled(inside(0, "1", 8), at(1), *TRAINING))) == [0, 1, 2, 3]
+    assert ranks_of(stalled_members(stalled_job(inside(0, "1", 8), at(1), *TRAINING))) == [
+        0,
+        1,
+        2,
+        3,
+    ]
 
 
 def per_rank(ranks: int) -> float:
@@ -102,7 +107,7 @@ def per_rank(ranks: int) -> float:
     half, costs = ranks // 2, []
     waiters = [inside(r, "1", 8, ranks) for r in range(half)]
     others = [at(r, state("1", 7, ranks), moved=MOVING) for r in range(half, ranks)]
-    view = job(*waiters, *others)
+    view = sample_job(*waiters, *others)
     for _ in range(4):
         fresh = msgspec.structs.replace(view)  # of which nothing is worked out yet
         began = time.process_time()

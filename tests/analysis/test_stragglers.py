@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.performance.stragglers import Part, lag
+from allaboard.analysis.performance.stragglers import StepPart, find_lag
 from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.facts import JobView, Pace, Phase
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 
 
 def view(*waits: tuple[float, float], step: float = 0.1) -> JobView:
     """Members by what they wait a step for others and for data (s)."""
     paces = [Pace(steps=63, step=step, input=i, sync=s, span=12.0) for s, i in waits]
-    return job(*(member(r, pace=p) for r, p in enumerate(paces)), launched=len(paces))
+    return sample_job(*(sample_member(r, pace=p) for r, p in enumerate(paces)), launched=len(paces))
 
 
 def slow(of: JobView) -> list[int]:
-    found = lag(of)
+    found = find_lag(of)
     return [] if found is None else sorted(m.who.rank for m in found.slow)
 
 
@@ -34,18 +34,19 @@ def test_a_majority_is_not_slow_nor_is_a_little() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "part"), [(0.051, Part.INPUT), (0.03, None), (0.001, Part.OWN), (0.011, Part.OWN)]
+    ("data", "part"),
+    [(0.051, StepPart.INPUT), (0.03, None), (0.001, StepPart.OWN), (0.011, StepPart.OWN)],
 )
-def test_a_part_is_named_that_explains_four_fifths(data: float, part: Part | None) -> None:
-    found = lag(view((0.06, 0.001), (0.01, data), (0.06, 0.001)))
+def test_a_part_is_named_that_explains_four_fifths(data: float, part: StepPart | None) -> None:
+    found = find_lag(view((0.06, 0.001), (0.01, data), (0.06, 0.001)))
     assert found is not None and found.part is part
     assert found.factor == pytest.approx(0.09 / 0.04)
 
 
 def test_nobody_is_slow_before_all_train() -> None:
-    late = member(2, phase=Phase.JOINED)
+    late = sample_member(2, phase=Phase.JOINED)
     of = view((0.06, 0), (0.01, 0))
-    assert slow(job(*of.members, late)) == []
+    assert slow(sample_job(*of.members, late)) == []
 
 
 def test_paces_are_medians_of_looks_and_forget() -> None:
@@ -76,8 +77,8 @@ def lately(*waits: float, span: float = 3.2, steps: int = 40) -> JobView:
     """Members by what they wait a step for others, in the last seconds; before, all waited alike."""
     before = Pace(steps=300, step=0.1, input=0.0, sync=0.03, span=20.0)
     paces = [Pace(steps=steps, step=0.1, input=0.0, sync=s, span=span) for s in waits]
-    members = (member(r, pace=before, recent_pace=p) for r, p in enumerate(paces))
-    return job(*members, launched=len(paces))
+    members = (sample_member(r, pace=before, recent_pace=p) for r, p in enumerate(paces))
+    return sample_job(*members, launched=len(paces))
 
 
 def test_who_takes_half_of_each_step_is_slow_after_some_seconds() -> None:
@@ -98,8 +99,8 @@ def turns(*lengths: int, seconds: int = 20) -> JobView:
             paces.add_step_times(
                 float(second), Pace(16, 0.1 + second * 1e-9, 0.0, waits), 10 * second + 16
             )
-        members.append(member(rank, pace=paces.pace, recent_pace=paces.recent_pace))
-    return job(*members, launched=len(members))
+        members.append(sample_member(rank, pace=paces.pace, recent_pace=paces.recent_pace))
+    return sample_job(*members, launched=len(members))
 
 
 @pytest.mark.parametrize("seconds", [14, 16, 20, 25, 40])

@@ -10,16 +10,20 @@ from allaboard.analysis.collectives.swapped_collectives import (
     find_swaps,
     members_to_trace_for_swaps,
 )
-from allaboard.analysis.identity_cache import remembered
+from allaboard.analysis.identity_cache import cached_by_identity
 from allaboard.facts import JobView, Member, Signature
-from allaboard.facts.samples import called, job, signature
+from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
-A, B, C = signature(line=1), signature(line=2), signature(line=3, dtype="int32")
+A, B, C = (
+    sample_signature(line=1),
+    sample_signature(line=2),
+    sample_signature(line=3, dtype="int32"),
+)
 GROUP = ("0", 1)
 
 
 def view(*calls: tuple[Signature, ...]) -> JobView:
-    return job(*(called(r, *c, size=len(calls)) for r, c in enumerate(calls)))
+    return sample_job(*(member_with_calls(r, *c, size=len(calls)) for r, c in enumerate(calls)))
 
 
 def untraced(member: Member, upto: int = 0) -> Member:
@@ -100,7 +104,7 @@ def test_of_many_ranks_the_odd_ones_are_read_with_some_others() -> None:
 def test_what_was_asked_is_remembered_and_no_more() -> None:
     asked: list[object] = []
 
-    @remembered(keep=2)
+    @cached_by_identity(keep=2)
     def told(*facts: object) -> int:
         asked.append(facts)
         return len(asked)

@@ -15,7 +15,7 @@ from allaboard.analysis.stalls.dead_threads import (
     ended_thread,
 )
 from allaboard.facts import Claim, Severity
-from allaboard.facts.samples import ended, job, member
+from allaboard.facts.samples import ended_member, sample_job, sample_member
 from allaboard.probe import member as probe
 from allaboard.probe.blackbox import Box
 from allaboard.rules.engine.catalogue import load_catalogue
@@ -29,7 +29,7 @@ def claim(did: str, step: int) -> Claim:
         THREAD_CALLED_NOTE: "",
         THREAD_ENDED_NOTE: f"{step} {did} t 1",
     }
-    (one,) = RULE.check(job(ended(1, code=0, member={"notes": notes}), ended=True))
+    (one,) = RULE.check(sample_job(ended_member(1, code=0, member={"notes": notes}), ended=True))
     return one
 
 
@@ -74,7 +74,7 @@ def run(name: str, raises: Exception, steps: int) -> None:
 def test_what_ended_the_trainer_stays(box: Box) -> None:
     run("trainer", KeyError("label"), steps=3)
     run("uploader", OSError("no route"), steps=0)
-    found = ended_thread(member(1, notes=probe.here.notes))
+    found = ended_thread(sample_member(1, notes=probe.here.notes))
     assert found is not None
     assert (found.name, found.took_part_in, found.step) == ("trainer", "steps", 3)
     assert found.error == ("KeyError", "'label'")
@@ -83,5 +83,5 @@ def test_what_ended_the_trainer_stays(box: Box) -> None:
 def test_what_gloo_says_is_told_without_the_path_of_its_source(box: Box) -> None:
     long = "[/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer"
     run("trainer", RuntimeError(long), steps=1)
-    found = ended_thread(member(1, notes=probe.here.notes))
+    found = ended_thread(sample_member(1, notes=probe.here.notes))
     assert found is not None and found.error == ("RuntimeError", "Connection closed by peer")

@@ -44,7 +44,7 @@ def test_it_lives_on_after_a_good_end_and_this_is_told(tmp_path: Path) -> None:
     fd = os.pidfd_open(pid)
     try:
         assert (
-            f"left running, since it has a session and streams of its own: process {pid} (sleep 1000)"
+            f"left running because it has its own session and streams: pid {pid} (sleep 1000)"
             in said
         )
     finally:

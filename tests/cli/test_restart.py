@@ -93,7 +93,7 @@ def test_an_exception_that_comes_again_is_not_met_a_third_time(tmp_path: Path) -
         tmp_path, "if rank == '1': raise ValueError('label 11')\ntime.sleep(99)"
     )
     assert (code, report["outcome"], report["restarts"]) == (1, "failed", 1)
-    assert "as in round 0: it would come at every round" in report["rounds"][1]["decision"]
+    assert "as in round 0: it would fail in every round" in report["rounds"][1]["decision"]
     assert "not started again: worker 1 raised ValueError" in output
     assert [f["rule"] for f in report["findings"]] == ["EXIT002", "EXIT002"]
 

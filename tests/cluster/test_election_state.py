@@ -78,32 +78,39 @@ def test_once_training_has_begun_nobody_takes_over() -> None:
 def test_a_leader_without_etcd_goes_on_while_it_is_heard() -> None:
     one = ElectionState("a")
     one.record_win(seat("a"))
-    assert one.record_store_error(10.0, met_count=3, present=2) is ElectionStep.WAIT
-    assert one.record_store_error(10.0 + LEASE_S, met_count=3, present=2) is ElectionStep.WAIT
-    assert one.record_store_error(10.0 + LEASE_S, met_count=3, present=0) is ElectionStep.RESIGN
+    assert one.record_store_error(10.0, met_count=3, connected_count=2) is ElectionStep.WAIT
+    assert (
+        one.record_store_error(10.0 + LEASE_S, met_count=3, connected_count=2) is ElectionStep.WAIT
+    )
+    assert (
+        one.record_store_error(10.0 + LEASE_S, met_count=3, connected_count=0)
+        is ElectionStep.RESIGN
+    )
 
 
 def test_a_leader_that_has_let_all_through_leads_to_the_end() -> None:
     one = ElectionState("a")
     one.record_win(seat("a"))
     one.is_closed = True
-    one.record_store_error(10.0, met_count=1, present=0)
-    assert one.record_store_error(10.0 + LEASE_S, met_count=1, present=0) is ElectionStep.WAIT
+    one.record_store_error(10.0, met_count=1, connected_count=0)
+    assert (
+        one.record_store_error(10.0 + LEASE_S, met_count=1, connected_count=0) is ElectionStep.WAIT
+    )
 
 
 def test_a_leader_whom_nobody_has_come_to_waits() -> None:
     one = ElectionState("a")
     one.record_win(seat("a"))
-    one.record_store_error(10.0, met_count=0, present=0)
-    assert one.record_store_error(100.0, met_count=0, present=0) is ElectionStep.WAIT
+    one.record_store_error(10.0, met_count=0, connected_count=0)
+    assert one.record_store_error(100.0, met_count=0, connected_count=0) is ElectionStep.WAIT
 
 
 def test_trouble_that_passed_counts_from_anew() -> None:
     one = ElectionState("a")
     one.record_win(seat("a"))
-    one.record_store_error(10.0, met_count=1, present=0)
+    one.record_store_error(10.0, met_count=1, connected_count=0)
     assert one.record_renewal(True) is ElectionStep.WAIT
-    assert one.record_store_error(20.0, met_count=1, present=0) is ElectionStep.WAIT
+    assert one.record_store_error(20.0, met_count=1, connected_count=0) is ElectionStep.WAIT
     assert one.record_renewal(False) is ElectionStep.STAND
 
 

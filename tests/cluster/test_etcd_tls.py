@@ -14,7 +14,7 @@ from allaboard.cluster.transport.etcd import EtcdLeaseStore, choose_tls_files
 from allaboard.cluster.transport.etcd_url import EtcdUrl
 from allaboard.cluster.transport.leader_lease import LeaderRecord, LeaseStoreError
 from allaboard.cluster.transport.tls import TlsFiles
-from allaboard.options.option_values import coordinator
+from allaboard.options.option_values import check_coordinator
 from allaboard.options.usage_error import UsageError
 from certificates import authority, signed
 from real_etcd import started
@@ -103,17 +103,17 @@ def test_an_etcd_without_tls_is_told(tmp_path: Path, sealed: Sealed) -> None:
 def test_files_that_cannot_be_used_are_refused_before_anything_starts(
     sealed: Sealed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert coordinator("etcds://node9/x", sealed.ours) == "etcds://node9:2379/x"
+    assert check_coordinator("etcds://node9/x", sealed.ours) == "etcds://node9:2379/x"
     monkeypatch.setenv("ETCDCTL_CACERT", str(tmp_path / "none.pem"))
     with pytest.raises(UsageError, match=r"none\.pem \[ETCDCTL_CACERT or --tls-\*\]: No such file"):
-        coordinator("etcds://node9/x")
-    assert coordinator("etcd://node9/x") == "etcd://node9:2379/x"
+        check_coordinator("etcds://node9/x")
+    assert check_coordinator("etcd://node9/x") == "etcd://node9:2379/x"
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("no certificate")
     monkeypatch.setenv("ETCDCTL_CACERT", str(garbage))
     with pytest.raises(UsageError, match="TLS to etcd"):
-        coordinator("etcds://node9/x")
+        check_coordinator("etcds://node9/x")
     monkeypatch.delenv("ETCDCTL_CACERT")
     monkeypatch.setenv("ETCDCTL_CERT", str(sealed.ours.cert))
     with pytest.raises(UsageError, match="set ETCDCTL_KEY"):
-        coordinator("etcds://node9/x")
+        check_coordinator("etcds://node9/x")

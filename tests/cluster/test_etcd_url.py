@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.cluster.transport.etcd_url import EtcdUrl, is_etcd_url, parse_etcd_url
-from allaboard.options.option_values import coordinator
+from allaboard.options.option_values import check_coordinator
 from allaboard.options.usage_error import UsageError
 
 
@@ -53,8 +53,8 @@ def test_an_option_that_cannot_work_is_refused_with_what_to_type(
     for name in ("ALLABOARD_JOB_ID", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ALLABOARD_COORDINATOR", "etcd://node9/of-all")
-    assert coordinator("") == "etcd://node9:2379/of-all"
-    assert coordinator("node0:1") == "node0:1"
+    assert check_coordinator("") == "etcd://node9:2379/of-all"
+    assert check_coordinator("node0:1") == "node0:1"
     for text, said in (
         ("http://node9:2379", "wants HOST:PORT, etcd://HOST:PORT/PREFIX"),
         ("etcd://node9", "--coordinator etcd://node9:2379/my-job"),
@@ -62,7 +62,7 @@ def test_an_option_that_cannot_work_is_refused_with_what_to_type(
         ("etcd://node9:2379:1/x", "is no HOST:PORT"),
     ):
         with pytest.raises(UsageError, match=said) as caught:
-            coordinator(text)
+            check_coordinator(text)
         assert "secret" not in str(caught.value)
     monkeypatch.setenv("ALLABOARD_JOB_ID", "41")
-    assert coordinator("etcd://node9") == "etcd://node9:2379"
+    assert check_coordinator("etcd://node9") == "etcd://node9:2379"

@@ -13,12 +13,12 @@ import pytest
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.file_rendezvous_check import FileRendezvousCheck
 from allaboard.facts import Phase
-from allaboard.facts.samples import declared
+from allaboard.facts.samples import sample_declaration
 from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
 
 def seen(path: Path, phase: Phase = Phase.ARRIVED, round_: int = 1) -> ProcessSampled:
-    told = declared(0, 2, place=f"file://{path}")
+    told = sample_declaration(0, 2, place=f"file://{path}")
     box = BoxReading(phase=int(phase), phase_since=1.0, round=round_, declared=told)
     return ProcessSampled(pid=100, worker=0, at=1.0, state="S", cpu=0.0, box=box)
 

@@ -47,8 +47,8 @@ def test_it_is_known_where_all_meet() -> None:
                 await strangers.say(rally.port, parting, "127.0.0.1")
             told = await rally.until("NET011")
             assert told == [
-                "h1 (rank 1), which speaks version 3 of the roll call, here is 4, keeps coming from "
-                "127.0.0.1 to the meeting place"
+                "h1 (rank 1), which speaks version 3 of the roll call, here is 4, keeps connecting to the "
+                "rendezvous address from 127.0.0.1"
             ]
 
     asyncio.run(older())

@@ -24,7 +24,7 @@ from allaboard.facts.configuration.source_variables import (
     variables_of,
 )
 from allaboard.hosts import rank_processes
-from allaboard.preflight.task import UnstatedTaskError, task
+from allaboard.preflight.task import UnstatedTaskError, task_of_environment
 from allaboard.probe.adapters import jax as jax_adapter
 from allaboard.probe.adapters import tensorflow as tensorflow_adapter
 from allaboard.probe.adapters import torch as torch_adapter
@@ -59,7 +59,7 @@ def test_both_entrances_agree_on_the_whole_corpus(name: str) -> None:
         if not context.kept:
             assert context.address == str(full.meeting_address or "")
     try:
-        asked = task(variables, anywhere=True)
+        asked = task_of_environment(variables, is_meeting_optional=True)
     except UnstatedTaskError:
         return
     assert (asked.rank, asked.size) == (full.rank, full.world_size)

@@ -7,7 +7,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Phase
-from allaboard.facts.samples import declared
+from allaboard.facts.samples import sample_declaration
 from allaboard.protocol.commands import OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
@@ -27,7 +27,7 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
     job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
 
     def stands(rank: int) -> list[ProcessSampled | MemberFactsReported]:
-        told = declared(rank, 2, local=False)
+        told = sample_declaration(rank, 2, local=False)
         box = BoxReading(phase=Phase.ARRIVED, phase_since=clock.now, round=1, declared=told)
         pid = process_key(rank, 7)
         seen = ProcessSampled(
@@ -58,7 +58,7 @@ def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
     here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
 
     def trains(rank: int) -> ProcessSampled:
-        told = declared(rank, 2, local=False)
+        told = sample_declaration(rank, 2, local=False)
         box = BoxReading(phase=Phase.TRAINING, phase_since=clock.now, round=1, declared=told)
         pid = process_key(rank, 7)
         return ProcessSampled(

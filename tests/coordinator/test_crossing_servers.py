@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Declared, Link, Phase, Who
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 from allaboard.protocol.events import AgentConnected, LinksProbed, RoleTaken
 from allaboard.protocol.process_keys import process_key
 
@@ -14,7 +14,7 @@ CLUSTER = {"worker:0": "h0:9", "worker:1": "h1:9", "ps:0": "h2:9"}
 
 def roll() -> RollCall:
     members = [
-        member(
+        sample_member(
             rank,
             who=Who(job=name, index=index, rank=rank, host=f"h{rank}", pid=1),
             key=process_key(rank, 1),
@@ -26,7 +26,7 @@ def roll() -> RollCall:
         )
         for rank, (name, index) in enumerate([("worker", 0), ("worker", 1), ("ps", 0)])
     ]  # fmt: skip
-    (found,) = roll_calls(job(*members, joined=True, leads=True))
+    (found,) = roll_calls(sample_job(*members, joined=True, leads=True))
     return found
 
 

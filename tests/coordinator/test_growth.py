@@ -10,7 +10,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import GroupState, Member, Op, Phase
-from allaboard.facts.samples import declared, waiting
+from allaboard.facts.samples import sample_declaration, waiting_member
 from allaboard.protocol.events import ProcessSampled, WorkerLaunched
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -30,7 +30,7 @@ def per_rank(ranks: int) -> float:
     job.handle(
         clock.now, *(WorkerLaunched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks))
     )
-    told = [declared(r, ranks) for r in range(ranks)]
+    told = [sample_declaration(r, ranks) for r in range(ranks)]
     costs = []
     for step in range(1, LOOKS + 1):
         clock.advance(0.5)
@@ -76,7 +76,7 @@ def _waits(rank: int, ranks: int) -> Member:
         GroupState("0", 1, 21, 90.0, ranks, everybody),
         GroupState("1", 1, 20 + odd, 90.0, ranks, everybody),
     )
-    return waiting(rank, op=Op("all_reduce", 41, 90.0, str(odd), 21), groups=groups)
+    return waiting_member(rank, op=Op("all_reduce", 41, 90.0, str(odd), 21), groups=groups)
 
 
 def test_finding_two_that_wait_for_each_other_costs_each_rank_the_same() -> None:

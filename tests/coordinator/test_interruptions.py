@@ -11,7 +11,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Interruption, Outcome, Phase, Raised
-from allaboard.facts.samples import USER, declared
+from allaboard.facts.samples import USER, sample_declaration
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.restart.restart_policy import RestartPolicy
 from allaboard.protocol.commands import (
@@ -76,7 +76,7 @@ class Hosts:
         return InterruptionReported(interruption=interruption)
 
     def stand(self, rank: int, agent: int) -> list[Event]:
-        told = declared(rank, 2, local=False)
+        told = sample_declaration(rank, 2, local=False)
         pid = process_key(agent, 7)
         at = self.clock.now
         self.boxes[pid] = BoxReading(phase=Phase.ARRIVED, phase_since=at, round=1, declared=told)
@@ -85,7 +85,7 @@ class Hosts:
     def train(self, *ranks: int) -> None:
         """All are through the roll call, and have done steps."""
         for rank in ranks:
-            told = declared(rank, 2, local=False)
+            told = sample_declaration(rank, 2, local=False)
             self.boxes[process_key(rank, 7)] = BoxReading(
                 phase=Phase.TRAINING,
                 phase_since=self.clock.now,
@@ -100,7 +100,7 @@ class Hosts:
         """It raises, and ends."""
         raised = Raised(type=kind, message=message, at=self.clock.now, where=USER)
         pid = process_key(rank, 7)
-        told = declared(rank, 2, local=False)
+        told = sample_declaration(rank, 2, local=False)
         self.boxes[pid] = BoxReading(
             phase=Phase.LEAVING, phase_since=self.clock.now, round=1, declared=told, step=40, ops=40,
             raised=raised,

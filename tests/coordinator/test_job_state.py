@@ -7,7 +7,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Frame, Op, Outcome, Phase, Raised
-from allaboard.facts.samples import REDUCE, USER, declared
+from allaboard.facts.samples import REDUCE, USER, sample_declaration
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, OpenGate, SampleStacks
 from allaboard.protocol.events import (
@@ -47,11 +47,11 @@ class World:
 
     def arrive(self, *workers: int, size: int = 3) -> None:
         for worker in workers:
-            self.put(worker, Phase.ARRIVED, round=1, declared=declared(worker, size))
+            self.put(worker, Phase.ARRIVED, round=1, declared=sample_declaration(worker, size))
 
     def train(self, *workers: int, step: int, **fields: object) -> None:
         for worker in workers:
-            known = {"round": 1, "declared": declared(worker), "step": step, "ops": step}
+            known = {"round": 1, "declared": sample_declaration(worker), "step": step, "ops": step}
             known |= {"intervals": (0.1,) * 5, "phase_since": 1000.0}
             self.put(worker, Phase.TRAINING, **(known | fields))
 

@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.clock import FakeClock
 from allaboard.coordinator.finding_store import FindingStore
-from allaboard.facts.samples import ended, job
+from allaboard.facts.samples import ended_member, sample_job
 from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import run_rules
 
@@ -15,7 +15,7 @@ LOST = ("RuntimeError", "Connection closed by peer [10.77.0.2]:59819")
 
 def test_who_lost_its_peer_is_a_riddle_only_until_the_failure_is_told() -> None:
     clock = FakeClock()
-    alone = job(ended(2, raised=LOST), launched=1)
+    alone = sample_job(ended_member(2, raised=LOST), launched=1)
     claims = list(run_rules(alone, load_catalogue().entries))
     (riddle,) = FindingStore(clock.utc).new_findings(clock.now, claims)
     assert riddle.rule == "EXIT005"

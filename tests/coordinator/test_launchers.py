@@ -7,7 +7,7 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Finding, Phase, Raised
-from allaboard.facts.samples import declared
+from allaboard.facts.samples import sample_declaration
 from allaboard.protocol.commands import AnnounceFinding
 from allaboard.protocol.events import (
     AgentConnected,
@@ -47,7 +47,7 @@ class Torchruns:
         return self._seen(host, 7, box, started=True, wraps=True)
 
     def rank(self, host: int, raised: str = "") -> ProcessSampled:
-        told = declared(host, 2, local=False)
+        told = sample_declaration(host, 2, local=False)
         box = BoxReading(
             phase=Phase.TRAINING, phase_since=self.clock.now, round=1, declared=told, step=9,
             raised=self._raised(raised),

@@ -16,7 +16,7 @@ from allaboard.protocol.events import (
 )
 from allaboard.rules.engine.catalogue import load_catalogue
 
-SAID = "worker 1 ended with exit code 0 while rank 0 still trained"
+SAID = "worker 1 exited with code 0 while rank 0 was still training"
 
 
 @pytest.mark.parametrize(

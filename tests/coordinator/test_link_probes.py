@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.network.link_faults import CONNECTS, faults
+from allaboard.analysis.network.link_faults import NO_CONNECTION_ANSWERS, find_link_faults
 from allaboard.analysis.roll_call.link_probe_schedule import probe_targets
 from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.trackers.link_probes import MAX_LISTED_LINKS, LinkProbes
@@ -52,7 +52,7 @@ def test_a_host_that_nobody_reaches_is_told_from_a_link_that_fails() -> None:
     to_nine = {(i, 9): NONE for i in range(HOSTS) if 9 in probe_targets(i, HOSTS)}
     trials = tried(to_nine | {(100, 101): NONE})
     assert trials.usual_link is None and len(trials.links) == COUNT
-    host, pair = faults(trials.links, CONNECTS)
+    host, pair = find_link_faults(trials.links, NO_CONNECTION_ANSWERS)
     assert (host.host, pair.pair) == ("h9", ("h100", "h101"))
     assert len(host.links) == len(to_nine)
 

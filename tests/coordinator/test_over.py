@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.coordinator.finding_store import AGAIN, BLIND, SETTLED, FindingStore
 from allaboard.facts import Claim, JobView, Op, Phase, Who
-from allaboard.facts.samples import ended, job, member, stalled
+from allaboard.facts.samples import ended_member, sample_job, sample_member, stalled_job
 from allaboard.report.finding_text import finding_lines
 from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
 
@@ -21,8 +21,8 @@ def ledger() -> FindingStore:
     return FindingStore(lambda at: f"2026-01-01T00:00:{at:06.3f}Z")
 
 
-CLAIM = Claim(summary="worker 1 sleeps", who=(member(1).who,))
-WELL = job(*(member(r) for r in range(3)))
+CLAIM = Claim(summary="worker 1 sleeps", who=(sample_member(1).who,))
+WELL = sample_job(*(sample_member(r) for r in range(3)))
 
 
 def told(kept: FindingStore, now: float, code: str = "HANG005", view: JobView = WELL) -> list[bool]:
@@ -57,9 +57,9 @@ def test_it_is_not_over_while_its_window_begins_anew() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        stalled(*(member(r) for r in range(3))),
-        job(member(0), ended(1, code=0), member(2)),
-        job(*(member(r) for r in range(3)), ending=True),
+        stalled_job(*(sample_member(r) for r in range(3))),
+        sample_job(sample_member(0), ended_member(1, code=0), sample_member(2)),
+        sample_job(*(sample_member(r) for r in range(3)), ending=True),
     ],
 )
 def test_it_is_not_over_where_nothing_moves_or_who_it_is_about_is_gone(view: JobView) -> None:
@@ -121,21 +121,21 @@ def test_another_host_hears_of_it() -> None:
 
 
 def test_where_all_have_ended_well_nobody_hung_for_good() -> None:
-    well = job(*(ended(r, code=0) for r in range(3)), ended=True)
+    well = sample_job(*(ended_member(r, code=0) for r in range(3)), ended=True)
     ends = {"HANG005": [True], "SLOW001": [], "PS005": [], "PS011": [], "RES003": []}
     for code, over in ends.items():
         kept = ledger()
         list(kept.new_findings(10.0, [(entry(code), CLAIM)]))
         assert told(kept, 11.0, view=well) == over
-    failed = job(ended(0, code=0), ended(1, code=1), ended=True)
+    failed = sample_job(ended_member(0, code=0), ended_member(1, code=1), ended=True)
     kept = ledger()
     list(kept.new_findings(10.0, [(entry("HANG005"), CLAIM)]))
     assert told(kept, 30.0, view=failed) == []
 
 
 def test_who_was_slow_to_the_end_has_not_recovered() -> None:
-    evaluated = job(*(member(r, phase=Phase.LEAVING) for r in range(3)))
-    well = job(*(ended(r, code=0) for r in range(3)), ended=True)
+    evaluated = sample_job(*(sample_member(r, phase=Phase.LEAVING) for r in range(3)))
+    well = sample_job(*(ended_member(r, code=0) for r in range(3)), ended=True)
     for view, over in ((WELL, [True]), (evaluated, []), (well, [])):
         kept = ledger()
         list(kept.new_findings(10.0, [(entry("SLOW001"), CLAIM)]))
@@ -175,11 +175,13 @@ def test_a_link_is_lost_while_who_waits_for_it_is_where_it_was() -> None:
     for op, over in ((before, []), (after, [True])):
         kept = ledger()
         list(kept.new_findings(10.0, [(entry("NET012"), CLAIM)]))
-        view = job(member(0), member(1, op=op), member(2))
+        view = sample_job(sample_member(0), sample_member(1, op=op), sample_member(2))
         assert told(kept, 10.0 + SETTLED, view=view) == over
     starts = {"step": 0, "phase": Phase.JOINING, "op": None}
     for moved_at, over in ((9.0, []), (12.0, [True])):
         kept = ledger()
         list(kept.new_findings(10.0, [(entry("NET012"), CLAIM)]))
-        view = job(member(0), member(1, moved_at=moved_at, **starts), member(2))
+        view = sample_job(
+            sample_member(0), sample_member(1, moved_at=moved_at, **starts), sample_member(2)
+        )
         assert told(kept, 10.0 + SETTLED, view=view) == over

@@ -6,7 +6,7 @@ from allaboard.blackbox.snapshot import BoxReading
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.coordinator.process_replacement import ProcessReplacements
 from allaboard.facts import Exit, Phase
-from allaboard.facts.samples import declared
+from allaboard.facts.samples import sample_declaration
 
 
 def _rank(
@@ -14,7 +14,7 @@ def _rank(
 ) -> ProcessRecord:
     one = ProcessRecord(pid, worker, "a", at)
     one.box = BoxReading(
-        phase=Phase.ARRIVED, phase_since=at + 3, round=1, declared=declared(rank, 3)
+        phase=Phase.ARRIVED, phase_since=at + 3, round=1, declared=sample_declaration(rank, 3)
     )
     if end is not None:
         one.mark_exited(Exit(at=end, code=1))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.network.link_faults import CONNECTS, faults
+from allaboard.analysis.network.link_faults import NO_CONNECTION_ANSWERS, find_link_faults
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Link
-from allaboard.facts.samples import declared, gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 from allaboard.protocol.commands import ProbeLinks
 from allaboard.protocol.events import AgentConnected, LinksProbed, RoleTaken
 
@@ -39,8 +39,8 @@ def rounds(*dead: tuple[int, int]) -> tuple[list[int], MultiHostState]:
         crossing.apply_event(
             AgentConnected(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i)
         )
-    first = held(0, HOSTS, declared=declared(0, HOSTS))
-    (roll,) = roll_calls(gathering(first, joined=True, leads=True, launched=1))
+    first = arrived_member(0, HOSTS, declared=sample_declaration(0, HOSTS))
+    (roll,) = roll_calls(gathering_job(first, joined=True, leads=True, launched=1))
     trials = []
     while asked := list(crossing.next_probes(100.0, roll)):
         assert crossing.view_fields()["links"] == () and not crossing.are_links_probed(100.0)
@@ -59,12 +59,12 @@ def test_where_all_is_well_there_is_one_round() -> None:
 def test_a_link_that_works_the_other_way_is_told_as_that() -> None:
     trials, crossing = rounds((5, 6))
     assert trials[1:] == [1]
-    (fault,) = faults(crossing.view_fields()["links"], CONNECTS)
-    assert (fault.pair, fault.both, fault.ways) == (("h5", "h6"), False, 2)
+    (fault,) = find_link_faults(crossing.view_fields()["links"], NO_CONNECTION_ANSWERS)
+    assert (fault.pair, fault.both_directions, fault.directions_tried) == (("h5", "h6"), False, 2)
 
 
 def test_a_link_that_works_neither_way() -> None:
     trials, crossing = rounds((5, 6), (6, 5))
     assert trials[1:] == [1]
-    (fault,) = faults(crossing.view_fields()["links"], CONNECTS)
-    assert (fault.pair, fault.both) == (("h5", "h6"), True)
+    (fault,) = find_link_faults(crossing.view_fields()["links"], NO_CONNECTION_ANSWERS)
+    assert (fault.pair, fault.both_directions) == (("h5", "h6"), True)

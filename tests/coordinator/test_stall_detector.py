@@ -5,21 +5,28 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF
+from allaboard.analysis.parameter_servers.task_roles import AWAIT_CHIEF_OP
 from allaboard.coordinator.stall_detector import FREQUENT_SAMPLES, StallDetector
 from allaboard.facts import GroupState, JobView, Op, Phase
-from allaboard.facts.samples import USER, ended, job, member, stack, task
+from allaboard.facts.samples import (
+    USER,
+    ended_member,
+    ps_member,
+    sample_job,
+    sample_member,
+    sample_stack,
+)
 
 
 def pairs(quiet: float, now: float = 100.0) -> JobView:
     """Ranks 0 and 1 have not moved for so long (s), 0 waits for 1; 2 and 3 train on."""
     stood = now - quiet
     ranks = (0, 1)
-    waiting = member(0, groups=(GroupState("1", 1, 8, 90.0, 2, ranks),), moved_at=stood,
+    waiting = sample_member(0, groups=(GroupState("1", 1, 8, 90.0, 2, ranks),), moved_at=stood,
                      op=Op("all_reduce", 1, stood, "1", 8))  # fmt: skip
-    away = member(1, groups=(GroupState("1", 1, 7, 90.0, 2, ranks),), moved_at=stood)
-    moving = (member(r, moved_at=now) for r in (2, 3))
-    return job(waiting, away, *moving, now=now, progress_at=now)
+    away = sample_member(1, groups=(GroupState("1", 1, 7, 90.0, 2, ranks),), moved_at=stood)
+    moving = (sample_member(r, moved_at=now) for r in (2, 3))
+    return sample_job(waiting, away, *moving, now=now, progress_at=now)
 
 
 def test_nobody_is_looked_at_while_all_move() -> None:
@@ -53,21 +60,27 @@ def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
 def test_who_had_not_come_when_a_timeout_ran_out_is_looked_at_until_it_was_seen() -> None:
     gave_up = "Timed out waiting 2000ms for recv operation to complete"
     there, behind = (GroupState("", 1, n, 98.0, 2, (0, 1)) for n in (8, 7))
-    lost = ended(0, at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)})
-    view = job(lost, member(1, groups=(behind,), moved_at=99.0), now=100.0, progress_at=99.9)
+    lost = ended_member(0, at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)})
+    view = sample_job(
+        lost, sample_member(1, groups=(behind,), moved_at=99.0), now=100.0, progress_at=99.9
+    )
     assert StallDetector().pids_to_sample(view) == (101,)
-    seen = msgspec.structs.replace(view.members[1], stack=stack(USER))
+    seen = msgspec.structs.replace(view.members[1], stack=sample_stack(USER))
     assert StallDetector().pids_to_sample(msgspec.structs.replace(view, members=(lost, seen))) == ()
 
 
 def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> JobView:
     """Worker 0 of a job with parameter servers waits for the chief, which has not begun."""
-    chief = task(
+    chief = ps_member(
         "chief", 0, number=3, phase=Phase.IMPORTED, step=0, cpu=cpu, moved_at=moved_at, op=op
     )
-    wait = Op(AWAITS_CHIEF, 1, 97.0)
-    return job(
-        chief, task("worker", 0, op=wait, step=0), task("ps", 0), progress_at=97.0, stall_after=10.0
+    wait = Op(AWAIT_CHIEF_OP, 1, 97.0)
+    return sample_job(
+        chief,
+        ps_member("worker", 0, op=wait, step=0),
+        ps_member("ps", 0),
+        progress_at=97.0,
+        stall_after=10.0,
     )
 
 

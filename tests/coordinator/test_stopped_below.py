@@ -11,7 +11,7 @@ from allaboard.analysis.stalls.stopped_child import (
 )
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Frame
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.rules.hang003_data_loader import RULE
 from allaboard.rules.hang005_not_in_the_collective import RULE as AWAY
@@ -49,22 +49,26 @@ def test_it_counts_from_the_look_since_which_it_has_been_so() -> None:
     ],
 )
 def test_how_many_there_are(pids: tuple[int, ...], said: str) -> None:
-    halted = msgspec.structs.replace(stack(USER), stopped=tuple((p, 1.0) for p in pids))
-    one = member(1, stack=halted)
+    halted = msgspec.structs.replace(sample_stack(USER), stopped=tuple((p, 1.0) for p in pids))
+    one = sample_member(1, stack=halted)
     assert describe_stopped_children(one) == said
     assert len(stopped_children_evidence(one)) == min(4, len(pids))
 
 
 def test_who_is_to_let_it_go_on_is_told_how() -> None:
-    data = msgspec.structs.replace(stack(_DATA, USER), stopped=((7, 3.0),))
-    (claim,) = RULE.check(stalled(waiting(0), member(1, stack=data), waiting(2)))
+    data = msgspec.structs.replace(sample_stack(_DATA, USER), stopped=((7, 3.0),))
+    (claim,) = RULE.check(
+        stalled_job(waiting_member(0), sample_member(1, stack=data), waiting_member(2))
+    )
     assert claim.fix == "kill -CONT 7"
     assert claim.evidence[1].observed == "process 7 in state T for at least 3 s"
     child = msgspec.structs.replace(
-        stack(_WAIT, USER), stopped=((7, 3.0),), children=((7, "rsync"),)
+        sample_stack(_WAIT, USER), stopped=((7, 3.0),), children=((7, "rsync"),)
     )
     (claim,) = CHILD.check(
-        stalled(waiting(0), member(1, stack=child), waiting(2), progress_at=90.0)
+        stalled_job(
+            waiting_member(0), sample_member(1, stack=child), waiting_member(2), progress_at=90.0
+        )
     )
     assert claim.fix == "kill -CONT 7"
 
@@ -74,8 +78,10 @@ _ASKS = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 395, "_recv")
 
 def test_who_waits_for_the_answer_of_one_that_is_stopped_is_no_pause() -> None:
     def told(*stopped: tuple[int, float]) -> list[str]:
-        at = msgspec.structs.replace(stack(_ASKS, USER), stopped=stopped)
-        view = stalled(waiting(0), member(1, stack=at), waiting(2), progress_at=90.0)
+        at = msgspec.structs.replace(sample_stack(_ASKS, USER), stopped=stopped)
+        view = stalled_job(
+            waiting_member(0), sample_member(1, stack=at), waiting_member(2), progress_at=90.0
+        )
         return [claim.fix for claim in AWAY.check(view)]
 
     assert told() == []
@@ -84,8 +90,10 @@ def test_who_waits_for_the_answer_of_one_that_is_stopped_is_no_pause() -> None:
 
 def test_nor_who_waits_for_the_answer_of_one_that_was_killed_in_this_step() -> None:
     def told(killed: str) -> list[str]:
-        one = member(1, stack=stack(_ASKS, USER), notes={"process killed": killed}, step=40)
-        view = stalled(waiting(0), one, waiting(2), progress_at=90.0)
+        one = sample_member(
+            1, stack=sample_stack(_ASKS, USER), notes={"process killed": killed}, step=40
+        )
+        view = stalled_job(waiting_member(0), one, waiting_member(2), progress_at=90.0)
         return [claim.summary.partition("; ")[2] for claim in AWAY.check(view)]
 
     assert told("7 9 40") == ["its process 7 was killed by SIGKILL"]

@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.coordinator.finding_store import FindingStore
 from allaboard.facts import Claim, Finding, Who
-from allaboard.facts.samples import member
+from allaboard.facts.samples import sample_member
 from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
 from allaboard.rules.engine.evaluate import make_finding
 
@@ -26,7 +26,7 @@ def claim(*ranks: int) -> Claim:
 
 
 def who(rank: int) -> Who:
-    return member(rank).who
+    return sample_member(rank).who
 
 
 def finding(code: str, *ranks: int) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.rules.engine.catalogue import load_catalogue
 
 HEAD = (
@@ -17,7 +17,7 @@ HEAD = (
 def told(tmp_path: Path, text: str) -> dict[str, str]:
     log = tmp_path / "job.log"
     log.write_text(text)
-    found = of_paths([log], load_catalogue()).findings
+    found = diagnose_paths([log], load_catalogue()).findings
     return {f.rule: " ".join([f.fix, *map(str, f.evidence)]) for f in found}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Certainty, Diagnosis, Finding
 from allaboard.report.diagnosis import as_json, as_text
 from allaboard.rules.engine.catalogue import load_catalogue
@@ -21,7 +21,7 @@ WAITS, SLEEPS, LOADER = (ASLEEP / f"pyspy.{pid}.txt" for pid in (5901, 5902, 591
 
 
 def of(*paths: Path) -> Diagnosis:
-    return of_paths(paths, load_catalogue())
+    return diagnose_paths(paths, load_catalogue())
 
 
 def one(found: Diagnosis) -> Finding:

@@ -8,20 +8,20 @@ from allaboard.analysis.collectives.flight_record_diff import (
     find_ranks_behind,
     find_record_mismatches,
 )
-from allaboard.diagnosis.logs.run_readers import Record, _add
+from allaboard.diagnosis.logs.run_readers import LogRecord, _add
 from allaboard.facts import Recording, Testimony
-from allaboard.facts.samples import recorded
+from allaboard.facts.samples import recorded_collective
 
 NAME = "1 mesh_dp"
 
 
 def _dump(rank: int, members: tuple[int, ...], last: int, op: str = "all_reduce") -> Testimony:
-    made = tuple(recorded(rank, n, op, group=NAME) for n in range(1, last + 1))
+    made = tuple(recorded_collective(rank, n, op, group=NAME) for n in range(1, last + 1))
     return Testimony(recorded=made, groups={NAME: members})
 
 
 def _recording(*dumps: Testimony) -> Recording:
-    record = Record(notes=[])
+    record = LogRecord(notes=[])
     for dump in dumps:
         _add(record, dump)
     ranks = tuple(sorted({r.rank for r in record.recorded}))
@@ -43,8 +43,8 @@ def test_halves_of_a_mesh_are_not_compared_with_each_other() -> None:
 
 def test_a_ring_that_was_written_over_is_no_proof_of_absence() -> None:
     def found(first: int) -> Recording:
-        there = [recorded(r, n, group="2 rare", order=0) for r in (0, 1) for n in (1, 2)]
-        other = [recorded(2, 7, order=first), recorded(2, 8, order=first + 1)]
+        there = [recorded_collective(r, n, group="2 rare", order=0) for r in (0, 1) for n in (1, 2)]
+        other = [recorded_collective(2, 7, order=first), recorded_collective(2, 8, order=first + 1)]
         members = {"2 rare": (0, 1, 2)}
         return Recording(entries=(*there, *other), ranks=(0, 1, 2), members=members)
 

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from allaboard.diagnosis.live import live_diagnosis, remote_diagnosis
-from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen
+from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, choose_processes
 from allaboard.facts import (
     Departed,
     Frame,
@@ -141,7 +141,9 @@ def at_line(rank: int, text: str, framework: str) -> Present:
 
 def test_who_reads_a_value_of_jax_waits_for_who_sleeps() -> None:
     present = (at_line(0, "np.asarray(loss)", "jax"), at_line(1, "time.sleep(9)", "jax"))
-    (one,) = live_diagnosis.diagnosis([HostLook(host="h", now=12.0, present=present)]).findings
+    (one,) = live_diagnosis.diagnose_processes(
+        [HostLook(host="h", now=12.0, present=present)]
+    ).findings
     assert one.rule == "HANG005" and [w.rank for w in one.who] == [1]
 
 
@@ -156,20 +158,26 @@ def test_a_rank_that_is_not_known_is_called_by_its_name() -> None:
         )
         for p in known
     )
-    (one,) = live_diagnosis.diagnosis([HostLook(host="h", now=12.0, present=unknown)]).findings
+    (one,) = live_diagnosis.diagnose_processes(
+        [HostLook(host="h", now=12.0, present=unknown)]
+    ).findings
     said = " ".join(e.observed for e in one.evidence)
     assert "worker 0 waits in the reading of a value" in said and "-1" not in said
 
 
 def test_all_that_stand_where_no_place_says_for_whom_are_said_to_stand() -> None:
     present = (at_line(0, "step(weights)", "jax"), at_line(1, "time.sleep(9)", "jax"))
-    said = live_diagnosis.diagnosis([HostLook(host="h", now=12.0, present=present)]).conclusion
+    said = live_diagnosis.diagnose_processes(
+        [HostLook(host="h", now=12.0, present=present)]
+    ).conclusion
     assert said.startswith("no finding: all 2 stand still, and none of them at a place that shows")
     assert said.endswith("py-spy dump --native --pid 100")
 
 
 def test_a_zombie_is_the_rank_that_the_others_wait_for() -> None:
-    found = live_diagnosis.diagnosis([with_ended(Departed(pid=7, waited_for=False, code=1))])
+    found = live_diagnosis.diagnose_processes(
+        [with_ended(Departed(pid=7, waited_for=False, code=1))]
+    )
     (one,) = found.findings
     assert one.rule == "JOIN003" and one.who[0].rank == 2 and one.who[0].pid == 7
     assert "exit code 1" in one.summary and one.certainty == "likely"
@@ -177,10 +185,12 @@ def test_a_zombie_is_the_rank_that_the_others_wait_for() -> None:
 
 
 def test_who_is_not_there_at_all_may_have_been_no_rank() -> None:
-    found = live_diagnosis.diagnosis([with_ended(Departed(pid=7))])
+    found = live_diagnosis.diagnose_processes([with_ended(Departed(pid=7))])
     assert [f.rule for f in found.findings] == ["JOIN001"] and found.missing
     assert "pid 7 of h: no such process" in found.told[-1]
-    two = live_diagnosis.diagnosis([with_ended(Departed(pid=7, waited_for=False, code=1), size=4)])
+    two = live_diagnosis.diagnose_processes(
+        [with_ended(Departed(pid=7, waited_for=False, code=1), size=4)]
+    )
     assert "JOIN003" not in {f.rule for f in two.findings}, "one of two: which is not known"
 
 
@@ -247,9 +257,9 @@ def test_ranks_are_found_by_a_word_of_their_command_line(start: Start, tmp_path:
     word = str(tmp_path)  # another test may run a script of the same name
     assert rank_processes.find_ranks([word]) == sorted(pids)
     assert set(pids) <= set(rank_processes.find_ranks([]))
-    assert chosen([word]) == sorted(pids)
+    assert choose_processes([word]) == sorted(pids)
     with pytest.raises(NoSuchProcessError, match=r"with no_such_script\.py in its command line"):
-        chosen(["no_such_script.py"])
+        choose_processes(["no_such_script.py"])
 
 
 def test_a_knock_without_an_answer_is_seen() -> None:
@@ -300,7 +310,7 @@ def two_hosts(*stacks: tuple[Frame, ...], size: str = "4") -> tuple[HostLook, ..
 
 def test_hosts_are_one_job_although_pids_and_clocks_are_their_own() -> None:
     looks = two_hosts(IN, IN, IN, SLEEP)
-    found = live_diagnosis.diagnosis(looks)
+    found = live_diagnosis.diagnose_processes(looks)
     (finding,) = found.findings
     assert finding.rule.startswith("HANG") and [w.rank for w in finding.who] == [3]
     assert [w.host for w in finding.who] == ["h1"]
@@ -308,14 +318,16 @@ def test_hosts_are_one_job_although_pids_and_clocks_are_their_own() -> None:
 
 
 def test_who_has_not_come_to_init_is_named() -> None:
-    found = live_diagnosis.diagnosis(two_hosts(JOINING, JOINING, JOINING, SLEEP))
+    found = live_diagnosis.diagnose_processes(two_hosts(JOINING, JOINING, JOINING, SLEEP))
     (finding,) = found.findings
     assert (finding.rule, finding.certainty) == ("JOIN002", "likely")
     assert [w.rank for w in finding.who] == [3]
 
 
 def test_a_rank_that_is_nowhere_is_missing_and_likely_the_cause() -> None:
-    found = live_diagnosis.diagnosis(two_hosts(JOINING, JOINING, JOINING, JOINING, size="6"))
+    found = live_diagnosis.diagnose_processes(
+        two_hosts(JOINING, JOINING, JOINING, JOINING, size="6")
+    )
     (finding,) = found.findings
     assert (finding.rule, finding.certainty) == ("JOIN001", "likely")
     assert found.missing and "rank 4-5 of 6" in found.missing[0]
@@ -323,7 +335,7 @@ def test_a_rank_that_is_nowhere_is_missing_and_likely_the_cause() -> None:
 
 def test_a_host_that_cannot_be_asked_is_missing() -> None:
     looks = (*two_hosts(IN, IN, IN, IN)[:1], HostLook(host="h1", trouble="Connection refused"))
-    found = live_diagnosis.diagnosis(looks)
+    found = live_diagnosis.diagnose_processes(looks)
     assert "h1: Connection refused" in found.missing
     assert "rank 2-3 of 4" in found.missing[1]
     assert as_text(found) and as_json(found)
@@ -338,7 +350,7 @@ def test_what_another_host_says_is_shown_harmless() -> None:
         present=(msgspec.structs.replace(one, sockets=(evil,)),),
         lock_waits=(LockWait(100, (1,), "\x1b[2J"),),
     )
-    text = as_text(live_diagnosis.diagnosis((look,)))
+    text = as_text(live_diagnosis.diagnose_processes((look,)))
     assert "\x1b" not in text and "has no answer yet (SYN-SENT) from 10.0.0.9:29500" in text
 
 
@@ -353,7 +365,7 @@ def test_what_another_host_says_is_shown_harmless() -> None:
     ],
 )
 def test_a_host_that_answers_otherwise(client: str, says: str) -> None:
-    (look,) = remote_diagnosis.looks({"h0": []}, client, "allaboard")
+    (look,) = remote_diagnosis.inspect_hosts({"h0": []}, client, "allaboard")
     assert says in look.trouble and look.host == "h0"
 
 
@@ -402,14 +414,14 @@ def test_who_waits_while_another_still_moves_is_said_where_nothing_was_found() -
     member = msgspec.structs.replace(moves.member, stack=stack)
     moves = msgspec.structs.replace(moves, member=member)
     look = HostLook(host="h0", now=52.0, allaboard="0", present=(waits, moves))
-    assert live_diagnosis.diagnosis((look,), times=2).conclusion == (
+    assert live_diagnosis.diagnose_processes((look,), times=2).conclusion == (
         "no finding: worker 0 waits for worker 1 (train.py:12 in train), where something still moves "
         "(looked at 2 times): a long step, or a hang that has just begun; look again in 10 s"
     )
     alone = msgspec.structs.replace(look, present=(moves,))
     assert (
-        "alone" in live_diagnosis.diagnosis((alone,)).conclusion
-        or live_diagnosis.diagnosis((alone,)).missing
+        "alone" in live_diagnosis.diagnose_processes((alone,)).conclusion
+        or live_diagnosis.diagnose_processes((alone,)).missing
     )
 
 
@@ -421,7 +433,7 @@ def test_who_stands_still_for_another_reason_is_not_said_to_move() -> None:
         host="h0", now=52.0, allaboard="0",
         present=(person(0, "h0", IN, WORLD_SIZE="2"), stands),
     )  # fmt: skip
-    found = live_diagnosis.diagnosis((look,))
+    found = live_diagnosis.diagnose_processes((look,))
     assert not found.findings
     assert found.conclusion.startswith(
         "no finding: worker 0 waits for worker 1, which stands still (train.py:12 in train): waiting for a "
@@ -431,7 +443,9 @@ def test_who_stands_still_for_another_reason_is_not_said_to_move() -> None:
 
 def test_where_all_sleep_nobody_waits() -> None:
     present = tuple(at_line(r, "time.sleep(9)", "torch") for r in range(2))
-    said = live_diagnosis.diagnosis([HostLook(host="h", now=12.0, present=present)]).conclusion
+    said = live_diagnosis.diagnose_processes(
+        [HostLook(host="h", now=12.0, present=present)]
+    ).conclusion
     assert said.endswith("and none of them waits for another: worker 0 is asleep (train.py:4 in main), "
                          "worker 1 is asleep (train.py:5 in main)")  # fmt: skip
 
@@ -452,7 +466,7 @@ def test_who_makes_a_group_has_been_through_init() -> None:
         for p in (in_init(0), in_init(1))
     )
     late = at_line(2, "time.sleep(9)", "torch")
-    (one,) = live_diagnosis.diagnosis(
+    (one,) = live_diagnosis.diagnose_processes(
         [HostLook(host="h", now=12.0, present=(*makes, late))]
     ).findings
     assert one.rule == "HANG005" and [w.rank for w in one.who] == [2]
@@ -461,7 +475,7 @@ def test_who_makes_a_group_has_been_through_init() -> None:
 
 def test_who_is_in_a_collective_while_another_leaves_init_is_not_late() -> None:
     through = person(0, "h", IN, WORLD_SIZE="2")
-    found = live_diagnosis.diagnosis(
+    found = live_diagnosis.diagnose_processes(
         [HostLook(host="h", now=12.0, present=(through, in_init(1, 2)))]
     )
     assert not [f for f in found.findings if f.rule.startswith("JOIN")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Certainty, Finding
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -22,13 +22,13 @@ ValueError: bad label
 def told(tmp_path: Path, text: str | bytes, name: str = "job.log") -> tuple[Finding, ...]:
     file = tmp_path / name
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return of_paths([file], load_catalogue()).findings
+    return diagnose_paths([file], load_catalogue()).findings
 
 
 @pytest.mark.parametrize("sample", ["srun_labelled", "mpirun_tagged"])
 def test_labelled_output_of_a_launcher_names_who_raised(sample: str) -> None:
     # Recorded: srun -l, and mpirun --tag-output of Open MPI 4.1.4; PyTorch 2.13.0 with gloo.
-    (found,) = of_paths([SAMPLES / sample], load_catalogue()).findings
+    (found,) = diagnose_paths([SAMPLES / sample], load_catalogue()).findings
     assert (found.rule, [w.rank for w in found.who]) == ("EXIT002", [2])
     assert "ValueError at boom.py:6" in found.summary and found.certainty is Certainty.CERTAIN
     assert any("rank 1, 3, 0 fell because of it" in e.observed for e in found.evidence)
@@ -71,7 +71,7 @@ def test_a_number_within_a_group_is_not_the_rank_of_a_log(tmp_path: Path, name: 
         file = tmp_path / name.format(rank, rank)
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
-    (found,) = of_paths([tmp_path], load_catalogue()).findings
+    (found,) = diagnose_paths([tmp_path], load_catalogue()).findings
     assert found.rule == "LOG001" and [w.rank for w in found.who] == [0, 1]
     assert any(e.observed == "written by rank 2, 3" for e in found.evidence)
 
@@ -81,14 +81,14 @@ def test_the_number_in_a_files_name_gives_way_to_torchs_own_prefix(tmp_path: Pat
     two = "".join(waited(r - 8, f"[rank{r}]:") for r in (10, 11))
     (tmp_path / "worker-3.log").write_text(one)
     (tmp_path / "worker-4.log").write_text(two)
-    (found,) = of_paths([tmp_path], load_catalogue()).findings
+    (found,) = diagnose_paths([tmp_path], load_catalogue()).findings
     assert not found.who, "neither 3 nor 4 is a rank here"
     assert any(e.observed == "written by rank 9, 10, 11" for e in found.evidence)
 
 
 def test_a_job_that_logged_what_it_caught_and_ended_well_is_not_accused() -> None:
     # Recorded: logging.exception of two ranks, and what they printed at their end.
-    assert of_paths([SAMPLES / "caught_and_logged"], load_catalogue()).findings == ()
+    assert diagnose_paths([SAMPLES / "caught_and_logged"], load_catalogue()).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Diagnosis
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -30,7 +30,7 @@ def node(*of_each: tuple[str, ...]) -> str:
 def told(folder: Path, **files: str) -> Diagnosis:
     for name, text in files.items():
         (folder / name.replace("__", ".")).write_text(text)
-    return of_paths([folder], load_catalogue())
+    return diagnose_paths([folder], load_catalogue())
 
 
 def test_what_two_nodes_raised_is_not_of_one_rank(tmp_path: Path) -> None:

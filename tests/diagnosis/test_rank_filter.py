@@ -31,7 +31,7 @@ def look(*stacks: tuple[Frame, ...], rank: int = -1) -> HostLook:
 
 
 def test_only_those_that_may_be_ranks_are_compared() -> None:
-    found = live_diagnosis.diagnosis([look((REDUCE, USER), SLEEPS, IDLE, IDLE, JOINS)])
+    found = live_diagnosis.diagnose_processes([look((REDUCE, USER), SLEEPS, IDLE, IDLE, JOINS)])
     assert {w.pid for f in found.findings for w in f.who} == {101}
     assert found.beside == (
         "pids 102, 103: DataLoader workers",
@@ -41,15 +41,15 @@ def test_only_those_that_may_be_ranks_are_compared() -> None:
 
 
 def test_a_process_that_tells_no_rank_has_no_number_of_one() -> None:
-    found = live_diagnosis.diagnosis([look((REDUCE, USER), SLEEPS)])
+    found = live_diagnosis.diagnose_processes([look((REDUCE, USER), SLEEPS)])
     assert [(c.ranks, c.others) for c in found.crowds] == [("", ("pid 100",)), ("", ("pid 101",))]
 
 
 def test_workers_have_the_rank_of_who_started_them_and_are_none() -> None:
-    found = live_diagnosis.diagnosis([look(IDLE, IDLE, SLEEPS, rank=0)])
+    found = live_diagnosis.diagnose_processes([look(IDLE, IDLE, SLEEPS, rank=0)])
     assert found.beside == ("pids 100, 101: DataLoader workers",)
     assert [c.ranks for c in found.crowds] == ["0"]
 
 
 def test_where_nobody_may_be_a_rank_all_are_looked_at() -> None:
-    assert live_diagnosis.diagnosis([look(IDLE, IDLE)]).beside == ()
+    assert live_diagnosis.diagnose_processes([look(IDLE, IDLE)]).beside == ()

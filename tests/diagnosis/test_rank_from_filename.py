@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.rank_from_filename import named
+from allaboard.diagnosis.logs.rank_from_filename import rank_and_pid_from_name
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from allaboard.diagnosis.logs.rank_from_filename import named
 )
 def test_ranks_and_pids(tmp_path: Path, name: str, rank: int, pid: int) -> None:
     file = tmp_path / name
-    assert named(file, file) == (rank, pid)
+    assert rank_and_pid_from_name(file, file) == (rank, pid)
 
 
 @pytest.mark.parametrize("name", ["process_{}.log", "process_{}/out.log"])
@@ -35,4 +35,4 @@ def test_a_count_from_0_is_one_of_ranks(tmp_path: Path, name: str) -> None:
         file = tmp_path / name.format(number)
         file.parent.mkdir(exist_ok=True)
         file.touch()
-    assert named(tmp_path / name.format(4242), tmp_path) == (4242, 0)
+    assert rank_and_pid_from_name(tmp_path / name.format(4242), tmp_path) == (4242, 0)

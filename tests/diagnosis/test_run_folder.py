@@ -11,10 +11,10 @@ import pytest
 
 from allaboard.agent.final_report import assemble_report
 from allaboard.agent.journal import Journal
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.diagnosis.logs.input_files import MissingInputError
 from allaboard.facts import Certainty, Diagnosis, Evidence, Finding, JobView, Severity, Stage, Who
-from allaboard.facts.samples import USER, job, member, stack, waiting
+from allaboard.facts.samples import USER, sample_job, sample_member, sample_stack, waiting_member
 from allaboard.report.diagnosis import as_json, as_text
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -30,7 +30,7 @@ FINDING = Finding(
     fix="py-spy dump --pid 101",
     at="2026-01-02T03:04:05.000Z",
 )
-VIEW = job(waiting(0), member(1, stack=stack(USER)), waiting(2))
+VIEW = sample_job(waiting_member(0), sample_member(1, stack=sample_stack(USER)), waiting_member(2))
 
 
 def left(folder: Path, view: JobView = VIEW, report: bool = True, name: str = "j1") -> Path:
@@ -65,7 +65,7 @@ def left(folder: Path, view: JobView = VIEW, report: bool = True, name: str = "j
 
 
 def told(*folders: Path) -> Diagnosis:
-    return of_paths(folders, load_catalogue())
+    return diagnose_paths(folders, load_catalogue())
 
 
 def test_a_whole_folder_tells_all(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_any_byte_may_be_wrong(tmp_path: Path) -> None:
 
 
 def test_folders_of_some_hosts_only(tmp_path: Path) -> None:
-    view = job(waiting(0), waiting(2))
+    view = sample_job(waiting_member(0), waiting_member(2))
     found = told(left(tmp_path / "a", view=view))
     assert any(m.startswith("rank 1 of 3: nothing of it is here") for m in found.missing)
 
@@ -182,14 +182,14 @@ def test_control_characters_of_others_stay_harmless(tmp_path: Path) -> None:
 
 def test_what_lies_beside_a_run_is_said_to_be_passed_over(tmp_path: Path) -> None:
     run = left(tmp_path / "run")
-    assert not of_paths([run], load_catalogue()).notes
-    assert not of_paths([tmp_path], load_catalogue()).notes
+    assert not diagnose_paths([run], load_catalogue()).notes
+    assert not diagnose_paths([tmp_path], load_catalogue()).notes
     (run / "traces").mkdir()
     (tmp_path / "slurm-7.out").write_text("nothing\n")
-    assert of_paths([run], load_catalogue()).notes == (
+    assert diagnose_paths([run], load_catalogue()).notes == (
         f"{run}: traces: no part of the run; read only if you name it too",
     )
-    assert len(of_paths([tmp_path], load_catalogue()).notes) == 2
+    assert len(diagnose_paths([tmp_path], load_catalogue()).notes) == 2
 
 
 def test_the_pids_of_a_run_tell_whose_a_dump_is(tmp_path: Path) -> None:
@@ -201,6 +201,8 @@ def test_the_pids_of_a_run_tell_whose_a_dump_is(tmp_path: Path) -> None:
     for report in (True, False):
         run = left(tmp_path / f"run{report}", report=report)
         (found,) = (
-            f for f in of_paths([run, *dumps], load_catalogue()).findings if f.rule == "DUMP001"
+            f
+            for f in diagnose_paths([run, *dumps], load_catalogue()).findings
+            if f.rule == "DUMP001"
         )
         assert found.summary.startswith("rank 0 waits") and [w.rank for w in found.who] == [1]

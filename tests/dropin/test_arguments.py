@@ -6,15 +6,15 @@ import pytest
 
 from allaboard.check.jax_coordinator import checked
 from allaboard.check.tensorflow_resolver import ConfigurationError
-from allaboard.dropin.arguments import takes
+from allaboard.dropin.arguments import accepts_arguments
 from allaboard.probe.adapters.jax import declared
 
 
 def test_what_it_does_not_take() -> None:
     def initialize(address: str, size: int, *, bind: str = "") -> None: ...
 
-    assert takes(initialize, "a:1", 2, bind="b:1")
-    assert not takes(initialize, "a:1", 2, timeout=3)
+    assert accepts_arguments(initialize, "a:1", 2, bind="b:1")
+    assert not accepts_arguments(initialize, "a:1", 2, timeout=3)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from allaboard.dropin import joining
-from allaboard.dropin.standing import stands
+from allaboard.dropin.framework_state import is_initialized
 from real_etcd import free
 
 STATES = {
@@ -41,12 +41,12 @@ def test_it_is_known_by_the_frameworks_state(
 ) -> None:
     name, module = STATES[framework]
     monkeypatch.setitem(sys.modules, name, module(False))
-    assert not stands(declared(framework))
+    assert not is_initialized(declared(framework))
     monkeypatch.setitem(sys.modules, name, module(True))
-    assert stands(declared(framework))
-    assert not stands(declared(framework, call="roll_call"))
+    assert is_initialized(declared(framework))
+    assert not is_initialized(declared(framework, call="roll_call"))
     monkeypatch.setitem(sys.modules, name, SimpleNamespace())
-    assert not stands(declared(framework))
+    assert not is_initialized(declared(framework))
 
 
 def test_no_second_roll_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

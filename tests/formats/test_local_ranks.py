@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.diagnosis.logs.log_demux import owned, streams
+from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import split_labels
@@ -37,7 +37,7 @@ def test_two_nodes_in_one_file_that_contradict_each_other_name_none() -> None:
 
 def test_processes_that_are_not_known_apart_from_each_other_stay_apart() -> None:
     lines = ["0: [default0]:a", "0: [default1]:b", "1: [default0]:c", "1: [default1]:d"] * 3
-    parts = streams(Exhibit(name="slurm.out", data="\n".join(lines).encode()))
+    parts = split_by_process(Exhibit(name="slurm.out", data="\n".join(lines).encode()))
     assert sorted(p.text.split("\n")[0] for p in parts) == ["a", "b", "c", "d"]
     assert {p.rank for p in parts} == {-1}
 
@@ -45,8 +45,8 @@ def test_processes_that_are_not_known_apart_from_each_other_stay_apart() -> None
 def test_a_file_of_torchrun_is_of_the_rank_that_its_lines_tell() -> None:
     data = b"loading\n[rank9]: Traceback\n"
     file = Exhibit(name="logs/h1/none_x/attempt_0/1/stderr.log", data=data, rank=1)
-    assert owned(file).rank == 9
-    assert owned(Exhibit(name="rank1.log", data=data, rank=1)).rank == 9, (
+    assert attribute_file(file).rank == 9
+    assert attribute_file(Exhibit(name="rank1.log", data=data, rank=1)).rank == 9, (
         "of a node, not of the job"
     )
-    assert owned(Exhibit(name="rank1.log", data=b"loading\n", rank=1)).rank == 1
+    assert attribute_file(Exhibit(name="rank1.log", data=b"loading\n", rank=1)).rank == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.options.ps_task_options import served_here
+from allaboard.options.ps_task_options import choose_served_task
 
 TF2 = "import tensorflow as tf\ntf.distribute.ParameterServerStrategy(r)\n"
 TF1 = "tf.train.replica_device_setter(cluster=c)\n"
@@ -36,11 +36,11 @@ def test_who_is_served(tmp_path: Path, text: str, job: str, mode: str, expected:
     cluster = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
     told = {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": 0}})}
     given = Namespace(module=None, ps_server=mode)
-    assert bool(served_here(told, given, [str(script)])) is expected
+    assert bool(choose_served_task(told, given, [str(script)])) is expected
 
 
 @pytest.mark.parametrize("told", [{}, {"TF_CONFIG": "{"}, {"TF_CONFIG": "[]"}, {"TF_CONFIG": "{}"}])
 def test_nobody_where_no_task_is_described(tmp_path: Path, told: dict[str, str]) -> None:
     script = tmp_path / "train.py"
     script.write_text(TF2)
-    assert not served_here(told, Namespace(module=None, ps_server="auto"), [str(script)])
+    assert not choose_served_task(told, Namespace(module=None, ps_server="auto"), [str(script)])

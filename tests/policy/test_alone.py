@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from allaboard.analysis.parameter_servers.task_roles import TF2_CHIEF_CALL
 from allaboard.facts import Cause, Member
-from allaboard.facts.samples import declared, job, task, waiting
+from allaboard.facts.samples import ps_member, sample_declaration, sample_job, waiting_member
 from allaboard.policy.restart.attempt_restart import MAX_FUTILE_ROUNDS
 from allaboard.policy.restart.restart_policy import NoRestart, Restart, RestartPolicy
 from allaboard.policy.restart.task_restart import (
-    TF2_CHIEF,
     TaskEnd,
     can_restart_alone,
     count_futile_ends,
@@ -28,25 +28,27 @@ def end(done: int, place: str = "", steps: int = 0) -> TaskEnd:
 
 
 def chief() -> Member:
-    told = declared(0, framework="tensorflow", call=TF2_CHIEF, job="chief", index=0)
-    return task("chief", 0, number=9, declared=told)
+    told = sample_declaration(0, framework="tensorflow", call=TF2_CHIEF_CALL, job="chief", index=0)
+    return ps_member("chief", 0, number=9, declared=told)
 
 
 @pytest.mark.parametrize("name", ["ps", "worker"])
 def test_every_task_of_tensorflow_1_comes_back_alone(name: str) -> None:
-    one = task(name, 0)
-    assert can_restart_alone(job(one, task("ps", 1), task("worker", 1)), one)
+    one = ps_member(name, 0)
+    assert can_restart_alone(sample_job(one, ps_member("ps", 1), ps_member("worker", 1)), one)
 
 
 @pytest.mark.parametrize(("name", "alone"), [("ps", False), ("worker", True)])
 def test_tensorflow_2_only_replaces_workers(name: str, alone: bool) -> None:
-    one = task(name, 0)
-    assert can_restart_alone(job(chief(), one, task("ps", 1)), one) is alone
-    assert not can_restart_alone(job(chief(), task("ps", 1)), chief())
+    one = ps_member(name, 0)
+    assert can_restart_alone(sample_job(chief(), one, ps_member("ps", 1)), one) is alone
+    assert not can_restart_alone(sample_job(chief(), ps_member("ps", 1)), chief())
 
 
 def test_ranks_of_a_collective_job_do_not_come_back_alone() -> None:
-    assert not can_restart_alone(job(waiting(0), waiting(1)), waiting(0))
+    assert not can_restart_alone(
+        sample_job(waiting_member(0), waiting_member(1)), waiting_member(0)
+    )
 
 
 def test_a_killed_server_comes_back_at_once() -> None:
@@ -66,7 +68,7 @@ def test_who_comes_back_and_helps_nobody_stays_away() -> None:
     answers = [decide_after_task(ends[: n + 1], n, POLICY) for n in range(MAX_FUTILE_ROUNDS)]
     assert [a.delay for a in answers if isinstance(a, Restart)] == [0.0, 2.0]
     assert isinstance(answers[-1], NoRestart)
-    assert "it came back 2 times, and nobody got a step further" in answers[-1].reason
+    assert "it was restarted 2 times, and no member made a further step" in answers[-1].reason
 
 
 def test_a_step_in_between_is_progress() -> None:

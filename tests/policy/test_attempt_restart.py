@@ -65,7 +65,10 @@ def test_the_default_starts_nothing_again() -> None:
     ("last", "why"),
     [
         (ended(outcome=Outcome.COMPLETED, cause=None, reason="all well"), "all well"),
-        (ended(outcome=Outcome.INTERRUPTED, cause=None), "what the user ends stays ended"),
+        (
+            ended(outcome=Outcome.INTERRUPTED, cause=None),
+            "a job that the user ends is not restarted",
+        ),
         (ended(outcome=Outcome.ROLL_CALL_FAILED, cause=None), "nobody died"),
         (
             ended(final=True, reason="ps 0 raised ValueError, as the time before"),
@@ -108,7 +111,7 @@ def test_the_same_exception_at_the_same_line_and_step_ends_it_at_its_second_time
     answer = decide_after_round([raised(0, 60), raised(1, 60)], POLICY)
     assert answer == NoRestart(
         "worker 1 raised ValueError at /home/me/train.py:41 after 60 steps, as in round 0: "
-        "it would come at every round"
+        "it would fail in every round"
     )
 
 

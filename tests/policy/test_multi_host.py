@@ -17,20 +17,26 @@ ALL = RoundHosts(expected_agents=4, connected_agents=4)
     ("changes", "says"),
     [
         ({}, ""),
-        ({"expected": 0, "here": 2}, ""),
-        ({"here": 3}, "3 of 4 agents are here: the others cannot be started again"),
-        ({"gone": ("h2",)}, "h2 has gone with its agent: what ran there cannot be started again"),
-        ({"gone": ("h2", "h3")}, "h2, h3 have gone with its agent"),
-        ({"gone": ("h2",), "others": ("h2",)}, "--on-failure restart is not given on h2"),
+        ({"expected_agents": 0, "connected_agents": 2}, ""),
         (
-            {"plain": "10.0.0.9 runs without allaboard"},
+            {"connected_agents": 3},
+            "3 of 4 agents are connected: the workers of the others cannot be",
+        ),
+        ({"lost_hosts": ("h2",)}, "h2 is lost: the workers there cannot be restarted from here"),
+        ({"lost_hosts": ("h2", "h3")}, "h2, h3 are lost: "),
+        (
+            {"lost_hosts": ("h2",), "hosts_without_restart": ("h2",)},
+            "--on-failure restart is not given on h2",
+        ),
+        (
+            {"unwatched_host": "10.0.0.9 runs without allaboard"},
             "10.0.0.9 runs without allaboard: it cannot",
         ),
         (
-            {"place": "file:///shared/rdzv"},
-            "all meet through file:///shared/rdzv, which still holds",
+            {"meeting_place": "file:///shared/rdzv"},
+            "the workers meet through file:///shared/rdzv, which still holds",
         ),
-        ({"place": "tcp://h0:29500"}, ""),
+        ({"meeting_place": "tcp://h0:29500"}, ""),
     ],
 )
 def test_what_is_in_the_way(changes: dict[str, object], says: str) -> None:

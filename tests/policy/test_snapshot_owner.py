@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import JobView, Member
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 from allaboard.policy.restart.snapshot_owner import keeps_snapshot_copies, keeps_snapshots
 
 
@@ -15,16 +15,18 @@ def far(member: Member) -> Member:
 
 
 def test_it_is_the_agent_of_the_chief_once_that_trains() -> None:
-    assert keeps_snapshots(job(task("worker", 0, step=5), far(task("ps", 0))))
-    assert not keeps_snapshots(job(task("worker", 0, step=0), far(task("ps", 0))))
-    assert not keeps_snapshots(job(far(task("worker", 0, step=5)), task("ps", 0)))
-    assert not keeps_snapshots(job(far(task("worker", 0, step=5)), task("worker", 1, step=5)))
+    assert keeps_snapshots(sample_job(ps_member("worker", 0, step=5), far(ps_member("ps", 0))))
+    assert not keeps_snapshots(sample_job(ps_member("worker", 0, step=0), far(ps_member("ps", 0))))
+    assert not keeps_snapshots(sample_job(far(ps_member("worker", 0, step=5)), ps_member("ps", 0)))
+    assert not keeps_snapshots(
+        sample_job(far(ps_member("worker", 0, step=5)), ps_member("worker", 1, step=5))
+    )
 
 
 def test_a_host_that_hears_of_nobody_else_knows_the_chief_by_the_cluster() -> None:
-    assert keeps_snapshots(job(task("worker", 0, step=5)))
-    assert not keeps_snapshots(job(task("worker", 1, step=5)))
-    assert not keeps_snapshots(job(task("ps", 0)))
+    assert keeps_snapshots(sample_job(ps_member("worker", 0, step=5)))
+    assert not keeps_snapshots(sample_job(ps_member("worker", 1, step=5)))
+    assert not keeps_snapshots(sample_job(ps_member("ps", 0)))
 
 
 APART = {"worker:0": "h0:1", "worker:1": "h1:1", "ps:0": "h2:1"}
@@ -33,10 +35,10 @@ TOGETHER = {"worker:0": "h0:1", "worker:1": "h0:2", "ps:0": "h2:1"}
 
 def one(cluster: dict[str, str], index: int = 1, step: int = 5) -> JobView:
     """The host of one worker, which hears of nobody else."""
-    made = task("worker", index, step=step)
+    made = ps_member("worker", index, step=step)
     assert made.declared is not None
     told = msgspec.structs.replace(made.declared, cluster=cluster)
-    return job(msgspec.structs.replace(made, declared=told), joined=True)
+    return sample_job(msgspec.structs.replace(made, declared=told), joined=True)
 
 
 def test_the_second_is_the_first_worker_on_another_host() -> None:

@@ -23,7 +23,7 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.preflight.run_preflight import output_file_of
-from allaboard.preflight.summary import exit_code
+from allaboard.preflight.summary import preflight_exit_code
 from allaboard.report.preflight import as_json, as_text, format_rate, link_matrix, preflight_schema
 from allaboard.report.preflight_page import render_page
 
@@ -116,10 +116,10 @@ def test_the_page_is_whole_and_harmless() -> None:
 
 
 def test_codes() -> None:
-    assert exit_code(Outcome.COMPLETED, (), 0) == 0
-    assert exit_code(Outcome.COMPLETED, (WRONG,), 0) == 3
-    assert exit_code(Outcome.FAILED, (), 0) == 3
-    assert exit_code(Outcome.INTERRUPTED, (), 15) == 143
+    assert preflight_exit_code(Outcome.COMPLETED, (), 0) == 0
+    assert preflight_exit_code(Outcome.COMPLETED, (WRONG,), 0) == 3
+    assert preflight_exit_code(Outcome.FAILED, (), 0) == 3
+    assert preflight_exit_code(Outcome.INTERRUPTED, (), 15) == 143
 
 
 def test_every_rank_has_its_file() -> None:

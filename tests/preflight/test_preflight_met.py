@@ -10,13 +10,19 @@ import pytest
 from test_preflight_faces import found
 
 from allaboard.facts import Outcome
-from allaboard.facts.samples import declared, gathering, held, job, member
+from allaboard.facts.samples import (
+    arrived_member,
+    gathering_job,
+    sample_declaration,
+    sample_job,
+    sample_member,
+)
 from allaboard.options.usage_error import UsageError
-from allaboard.preflight.roll_call_passed import met
-from allaboard.preflight.ssh_launch import remote
-from allaboard.preflight.summary import exit_code
-from allaboard.preflight.task import task, variables_of
-from allaboard.preflight.task_selection import asked
+from allaboard.preflight.roll_call_passed import is_roll_call_complete
+from allaboard.preflight.ssh_launch import remote_command
+from allaboard.preflight.summary import preflight_exit_code
+from allaboard.preflight.task import task_of_environment, task_variables
+from allaboard.preflight.task_selection import select_task
 from allaboard.report.preflight import as_text
 from allaboard.rules.join001_never_came import RULE
 
@@ -31,28 +37,32 @@ SLURM = {
 
 
 def test_met_is_a_roll_call_of_the_declared_size() -> None:
-    assert met(job(member(0)), 3)
-    assert met(job(held(0)), 3), "the last look at it may be older"
-    assert not met(job(member(0, declared=declared(0, 1))), 3), "a job of its own"
-    assert not met(gathering(member(0)), 3), "it went on alone"
+    assert is_roll_call_complete(sample_job(sample_member(0)), 3)
+    assert is_roll_call_complete(sample_job(arrived_member(0)), 3), (
+        "the last look at it may be older"
+    )
+    assert not is_roll_call_complete(
+        sample_job(sample_member(0, declared=sample_declaration(0, 1))), 3
+    ), "a job of its own"
+    assert not is_roll_call_complete(gathering_job(sample_member(0)), 3), "it went on alone"
 
 
 def test_not_all_met_is_no_start() -> None:
-    assert exit_code(Outcome.COMPLETED, (), 0, False) == 3
-    assert exit_code(Outcome.COMPLETED, (), 0, True) == 0
+    assert preflight_exit_code(Outcome.COMPLETED, (), 0, False) == 3
+    assert preflight_exit_code(Outcome.COMPLETED, (), 0, True) == 0
     said = as_text(found(met=False, findings=(), leads=False))
     assert "would not start: this host saw no roll call of all 2 tasks" in said
 
 
 def test_under_slurm_tensorflow_is_told_its_hosts() -> None:
-    one = task(SLURM, framework="tensorflow")
+    one = task_of_environment(SLURM, framework="tensorflow")
     assert one.cluster == {
         "worker:0": "h0:29500",
         "worker:1": "h0:29501",
         "worker:2": "h1:29500",
         "worker:3": "h1:29501",
     }
-    told = json.loads(variables_of(one)["TF_CONFIG"])
+    told = json.loads(task_variables(one)["TF_CONFIG"])
     assert told["task"] == {"type": "worker", "index": 3} and len(told["cluster"]["worker"]) == 4
 
 
@@ -65,7 +75,7 @@ def test_under_slurm_tensorflow_is_told_its_hosts() -> None:
     ],
 )
 def test_tasks_that_are_on_nobody_knows_which_host_make_no_cluster(other: dict[str, str]) -> None:
-    assert task({**SLURM, **other}, framework="tensorflow").cluster == {}
+    assert task_of_environment({**SLURM, **other}, framework="tensorflow").cluster == {}
 
 
 def given(**changes: object) -> argparse.Namespace:
@@ -81,20 +91,23 @@ def test_without_hosts_tensorflow_has_no_collective(monkeypatch: pytest.MonkeyPa
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "h0"}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match="set TF_CONFIG as training does, or add --quick"):
-        asked(given(), "", False)
-    assert asked(given(quick=True), "", False).size == 2
+        select_task(given(), "", False)
+    assert select_task(given(quick=True), "", False).size == 2
 
 
 def test_over_ssh_tensorflow_is_told_its_hosts() -> None:
-    words = remote(given(), ["root@h0", "h1"], 1, "job")
+    words = remote_command(given(), ["root@h0", "h1"], 1, "job")
     assert '"worker": ["h0:29500", "h1:29500"]' in words and "WORLD_SIZE" not in words
-    assert "WORLD_SIZE=2" in remote(given(framework="torch"), ["h0", "h1"], 1, "job")
-    first = remote(given(coordinator="10.0.0.9:7000"), ["h0", "h1"], 1, "job")
+    assert "WORLD_SIZE=2" in remote_command(given(framework="torch"), ["h0", "h1"], 1, "job")
+    first = remote_command(given(coordinator="10.0.0.9:7000"), ["h0", "h1"], 1, "job")
     assert '"worker": ["10.0.0.9:7000", "h1:7000"]' in first
     assert Path.cwd().as_posix() in words
 
 
 def test_over_ssh_the_missing_rank_has_a_host_to_look_at() -> None:
-    came = [held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)]
-    (claim,) = RULE.check(gathering(*came, now=121.0))
+    came = [
+        arrived_member(r, declared=sample_declaration(r, 3, origin="--hosts a,root@b,c"))
+        for r in (0, 2)
+    ]
+    (claim,) = RULE.check(gathering_job(*came, now=121.0))
     assert claim.fix.startswith("ssh -o BatchMode=yes root@b true   # rank 1 is started on root@b")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.preflight.ssh_wait import MARGIN, overdue
+from allaboard.preflight.ssh_wait import END_MARGIN_S, is_overdue
 
 FAR = Path(__file__).with_name("far_end.py")
 WORDS = (
@@ -33,11 +33,15 @@ def start(hosts: str, folder: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def test_when_one_is_overdue() -> None:
-    assert not overdue(29.0 + MARGIN, 0.0, 0.0, [10.0], 30.0), "it may still wait for others"
-    assert overdue(30.0 + MARGIN, 0.0, 0.0, [10.0], 30.0)
-    assert not overdue(30.0 + MARGIN, 0.0, 29.0, [29.0, 40.0], 30.0), "another has just ended"
-    assert not overdue(50.0 + MARGIN, 0.0, 25.0, [], 30.0), "they still say something"
-    assert overdue(56.0 + MARGIN, 0.0, 25.0, [], 30.0)
+    assert not is_overdue(29.0 + END_MARGIN_S, 0.0, 0.0, [10.0], 30.0), (
+        "it may still wait for others"
+    )
+    assert is_overdue(30.0 + END_MARGIN_S, 0.0, 0.0, [10.0], 30.0)
+    assert not is_overdue(30.0 + END_MARGIN_S, 0.0, 29.0, [29.0, 40.0], 30.0), (
+        "another has just ended"
+    )
+    assert not is_overdue(50.0 + END_MARGIN_S, 0.0, 25.0, [], 30.0), "they still say something"
+    assert is_overdue(56.0 + END_MARGIN_S, 0.0, 25.0, [], 30.0)
 
 
 @pytest.mark.timeout(120)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.analysis.performance.stragglers import SHADOWS
+from allaboard.analysis.performance.stragglers import SHADOWS_NOTE
 from allaboard.probe import member
 from allaboard.probe.adapters._torch import ddp_backward
 
@@ -29,11 +29,11 @@ def join() -> Iterator[Any]:
         def __enter__(self) -> None: ...
 
         def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
-            self.seen = SHADOWS in member.here.notes
+            self.seen = SHADOWS_NOTE in member.here.notes
 
     ddp_backward.join(Recorder(), Join)  # type: ignore[arg-type]
     yield Join
-    member.here.notes.pop(SHADOWS, None)
+    member.here.notes.pop(SHADOWS_NOTE, None)
 
 
 def test_a_rank_that_shadows_the_others_is_noted(
@@ -46,7 +46,7 @@ def test_a_rank_that_shadows_the_others_is_noted(
         with one:
             pass
         assert one.seen
-        assert (SHADOWS in member.here.notes) is noted
+        assert (SHADOWS_NOTE in member.here.notes) is noted
 
 
 def test_an_exception_in_it_is_no_shadow(join: Any) -> None:

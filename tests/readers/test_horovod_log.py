@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.rules.engine.catalogue import load_catalogue
 
 LINES = (
@@ -24,6 +24,6 @@ LINES = (
 def test_every_rank_of_the_list_is_named(prefix: str, word: str, tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     log.write_text("".join(f"{prefix}{line}\n" for line in LINES).replace("Missing", word))
-    (found,) = of_paths([log], load_catalogue()).findings
+    (found,) = diagnose_paths([log], load_catalogue()).findings
     assert (found.rule, [w.rank for w in found.who]) == ("LOG001", [1, 3])
     assert found.summary == "rank 1, 3 did not submit allreduce.a, which the others wait for"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Finding
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -22,7 +22,7 @@ FIRST += (
 def told(tmp_path: Path, text: str) -> tuple[Finding, ...]:
     log = tmp_path / "job.log"
     log.write_text(text)
-    return of_paths([log], load_catalogue()).findings
+    return diagnose_paths([log], load_catalogue()).findings
 
 
 CASES = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Certainty, Finding
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -75,7 +75,7 @@ def observed(rank: int, enqueued: int, *, before: str = "") -> str:
 def told(tmp_path: Path, text: str) -> list[Finding]:
     log = tmp_path / "job.log"
     log.write_text(text)
-    return list(of_paths([log], load_catalogue()).findings)
+    return list(diagnose_paths([log], load_catalogue()).findings)
 
 
 @pytest.mark.parametrize("before", ["", "(WorkerDict pid=3490362) ", "node-a: "])

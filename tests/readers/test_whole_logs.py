@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Certainty, Finding, Severity
 from allaboard.rules.engine.catalogue import load_catalogue
 
@@ -18,7 +18,7 @@ FAILED = {
     # log: the rule, whom it names, words of the summary, words of the advice
     "accelerate": ("EXIT002", "worker 1", "raised RuntimeError at collate.py:19", "fix /home/eve"),
     "cuda_illegal_access": ("LOG006", "worker 3", "wrote or read where it must not", "CUDA_LAUNCH"),
-    "loader_killed": ("EXIT007", "worker 2", "lost a worker of its DataLoader", "num_workers"),
+    "loader_killed": ("EXIT007", "worker 2", "lost a DataLoader worker", "num_workers"),
     "spawn_killed": ("EXIT001", "worker 2", "was killed by SIGKILL", "dmesg -T"),
     "compose_killed": ("EXIT001", "process 0", "was killed by SIGKILL", "OOMKilled"),
     "docker_json": (
@@ -118,7 +118,7 @@ FAILED = {
 
 
 def told(path: Path) -> tuple[Finding, ...]:
-    return of_paths([path], load_catalogue()).findings
+    return diagnose_paths([path], load_catalogue()).findings
 
 
 def test_every_log_has_its_answer() -> None:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allaboard.analysis.log_messages import Message, hear, together
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages, merge_heard
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
-from allaboard.diagnosis.logs.diagnose_paths import of_paths
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.diagnosis.readers.tensorflow_log import STRAGGLERS
 from allaboard.facts import Exhibit
 from allaboard.plugins import Plugin, plugins
@@ -34,15 +34,17 @@ def exhibit(text: str | bytes, name: str = "a.log", rank: int = -1) -> Exhibit:
 
 
 @pytest.mark.parametrize(("witness", "message"), MESSAGES, ids=lambda v: getattr(v, "key", v))
-def test_a_message_is_heard_in_its_sample(witness: str, message: Message) -> None:
+def test_a_message_is_heard_in_its_sample(witness: str, message: KnownMessage) -> None:
     entry = load_catalogue().find_rule(message.rule)
     assert entry is not None and entry.code == message.rule, "it must mean a rule that exists"
-    (heard,) = hear(exhibit(f"something before\n{message.sample}\nand after\n"), (message,))
+    (heard,) = find_known_messages(
+        exhibit(f"something before\n{message.sample}\nand after\n"), (message,)
+    )
     assert heard.rule == message.rule and heard.speakers[0].place.line in (2, 3)
     for text in (heard.says, heard.fix, heard.proves_not):
         assert "{" not in text, "a group that was not filled in"
     others = [m for _, m in MESSAGES if m is not message and m.rule != message.rule]
-    assert hear(exhibit(message.sample), others) == ()
+    assert find_known_messages(exhibit(message.sample), others) == ()
 
 
 ORDINARY = """epoch 3 step 1200 loss 0.231 clients joined the newsletter
@@ -100,7 +102,7 @@ FOUND = [
 
 @pytest.mark.parametrize(("sample", "rule", "named"), FOUND)
 def test_a_recording_of_a_real_fault_is_read(sample: str, rule: str, named: list[int]) -> None:
-    found = of_paths([SAMPLES / sample], load_catalogue()).findings
+    found = diagnose_paths([SAMPLES / sample], load_catalogue()).findings
     mine = [f for f in found if f.rule == rule]
     assert mine, [f.rule for f in found]
     assert [w.index for w in mine[0].who] == named
@@ -108,7 +110,7 @@ def test_a_recording_of_a_real_fault_is_read(sample: str, rule: str, named: list
 
 
 def test_a_rank_of_which_nothing_is_there_is_said_to_be_missing() -> None:
-    found = of_paths([SAMPLES / "torch_missing"], load_catalogue())
+    found = diagnose_paths([SAMPLES / "torch_missing"], load_catalogue())
     assert found.missing and found.missing[0].startswith("rank 2 of 3: nothing of it is here")
 
 
@@ -138,19 +140,21 @@ class Runs:
 
 def test_a_pickle_that_would_run_code_is_refused(tmp_path: Path) -> None:
     (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps({"entries": [Runs()]}))
-    found = of_paths([tmp_path], load_catalogue())
+    found = diagnose_paths([tmp_path], load_catalogue())
     assert found.findings == () and "it would run code" in found.notes[0]
 
 
 def test_who_waits_is_not_awaited_and_unknown_speakers_prove_nothing() -> None:
     message = next(m for _, m in MESSAGES if m.key == "Timed out waiting")
     told = [
-        *hear(exhibit(message.sample, "r0.log", 0), (message,)),
-        *hear(exhibit(message.sample.replace("rank0", "rank2"), "r2.log", 2), (message,)),
+        *find_known_messages(exhibit(message.sample, "r0.log", 0), (message,)),
+        *find_known_messages(
+            exhibit(message.sample.replace("rank0", "rank2"), "r2.log", 2), (message,)
+        ),
     ]
-    assert [h.silent for h in together(told, [0, 1, 2])] == [(1,)]
-    anonymous = hear(exhibit(message.sample[9:]), (message,))
-    assert [h.silent for h in together(anonymous, [0, 1])] == [()]
+    assert [h.silent for h in merge_heard(told, [0, 1, 2])] == [(1,)]
+    anonymous = find_known_messages(exhibit(message.sample[9:]), (message,))
+    assert [h.silent for h in merge_heard(anonymous, [0, 1])] == [()]
 
 
 def test_a_traceback_that_was_caught_long_before_the_end_ended_nobody() -> None:
@@ -191,7 +195,7 @@ def test_real_dumps_of_py_spy_and_faulthandler(tmp_path: Path) -> None:
                 (left / name).write_bytes(done.stdout)
         finally:
             process.kill()
-    found = of_paths([left], load_catalogue())
+    found = diagnose_paths([left], load_catalogue())
     calls = {c.ranks: c.calls[0].rpartition("/")[2] for c in found.crowds}
     assert calls == {
         "0": "waits.py:3 in pause",

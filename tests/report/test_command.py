@@ -6,7 +6,7 @@ import pytest
 
 from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Outcome
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,6 @@ from allaboard.facts.samples import job, member
 def test_it_is_without_passwords(given: str, told: str) -> None:
     report = assemble_report(
         job="j", command=tuple(given.split()), outcome=Outcome.COMPLETED, reason="", code=0, started="",
-        seconds=1, run_dir="", view=job(member(0)), findings=(), notes=(),
+        seconds=1, run_dir="", view=sample_job(sample_member(0)), findings=(), notes=(),
     )  # fmt: skip
     assert report.command == tuple(told.split())

@@ -6,14 +6,14 @@ import msgspec
 
 from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Certainty, Finding, Outcome, Severity, Spent, Stage
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 from allaboard.report.phases import phase_lines
 
 
 def told(*spent: Spent, findings: tuple[Finding, ...] = ()) -> list[str]:
     report = assemble_report(
         job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
-        run_dir="", view=job(*(member(r) for r in range(len(spent)))), findings=findings, notes=(),
+        run_dir="", view=sample_job(*(sample_member(r) for r in range(len(spent)))), findings=findings, notes=(),
     )  # fmt: skip
     workers = [
         msgspec.structs.replace(w, trained=20.0, spent=s)

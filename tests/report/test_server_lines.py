@@ -7,21 +7,21 @@ import pytest
 
 from allaboard.agent.final_report import assemble_report
 from allaboard.facts import Load, Outcome, Pair
-from allaboard.facts.samples import job, member, task
+from allaboard.facts.samples import ps_member, sample_job, sample_member
 from allaboard.report.servers import MAX_SHOWN_TASKS, format_bytes, server_lines
 
 PAIR = Pair(task="ps:0", received_all=26_900_000, sent_all=13_500_000, rtt=0.0123)
-WORKER = task(
+WORKER = ps_member(
     "worker", 0, run=Load(span=12, cpu=0.25, inside=0.95, allowed=2), pairs=(PAIR,),
     notes={"placed on ps:0": "14 variables, 57700 bytes"},
 )  # fmt: skip
-PS = task("ps", 0, run=Load(span=20, cpu=0.5, allowed=2))
+PS = ps_member("ps", 0, run=Load(span=20, cpu=0.5, allowed=2))
 
 
 def lines(*members: object) -> list[str]:
     report = assemble_report(
         job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
-        run_dir="", view=job(*members), findings=(), notes=(),  # type: ignore[arg-type]
+        run_dir="", view=sample_job(*members), findings=(), notes=(),  # type: ignore[arg-type]
     )  # fmt: skip
     return server_lines(report)
 
@@ -35,12 +35,15 @@ def test_who_waited_for_whom() -> None:
 
 
 def test_a_limit_that_came_late() -> None:
-    late = task("ps", 0, run=Load(span=20, cpu=0.07, allowed=0.05))
+    late = ps_member("ps", 0, run=Load(span=20, cpu=0.07, allowed=0.05))
     assert lines(WORKER, late)[1].startswith("ps 0: 0.07 cores, at the end 0.05 at most;")
 
 
 def test_a_job_without_servers_has_none() -> None:
-    assert lines(member(0, run=Load(span=12, cpu=1, inside=0.5, allowed=2)), member(1)) == []
+    assert (
+        lines(sample_member(0, run=Load(span=12, cpu=1, inside=0.5, allowed=2)), sample_member(1))
+        == []
+    )
 
 
 def test_of_many_tasks_the_first_are_told() -> None:

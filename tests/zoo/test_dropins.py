@@ -199,7 +199,7 @@ def test_a_call_that_never_comes_back_is_ended() -> None:
     began = time.monotonic()
     found = start("torch", [0, 1], 2, 0, command=(sys.executable, "-c", script))
     assert [s.code for s in found] == [-15, -15]
-    assert all("did not come back within 7 s of the roll call" in s.err for s in found)
+    assert all("did not return within 7 s of the roll call" in s.err for s in found)
     assert time.monotonic() - began < 25
 
 

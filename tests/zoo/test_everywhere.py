@@ -161,10 +161,13 @@ def test_a_rank_that_stops_is_named(python: str, tmp_path: Path) -> None:
     ("how", "told"),
     [
         ("kill", "EXIT001 killed: worker 1 was killed by SIGKILL"),
-        ("leave", "EXIT004 left-early: worker 1 ended with exit code 0 while rank 0 still trained"),
+        (
+            "leave",
+            "EXIT004 left-early: worker 1 exited with code 0 while rank 0 was still training",
+        ),
         ("before", "JOIN001 never-came: rank 1 has not joined"),
         # Another code than 0 may be of torchrun's making: it ends the others where one has failed.
-        ("exit", "EXIT004 left-early: worker 1 ended by itself (its exit code is not known)"),
+        ("exit", "EXIT004 left-early: worker 1 exited by itself (exit code unknown)"),
     ],
 )
 def test_a_rank_that_ends_is_named_once(python: str, tmp_path: Path, how: str, told: str) -> None:

@@ -71,7 +71,7 @@ def test_an_exception_that_comes_again_is_not_met_a_third_time() -> None:
         job = Hosted(bed, "torch", words, ("--on-failure", "restart", "--max-restarts", "9"))
         for index, (code, report) in enumerate(job.end()):
             assert (code, report["outcome"], report["restarts"]) == (1, "failed", 1), index
-            assert "as in round 0: it would come at every round" in report["rounds"][1]["decision"]
+            assert "as in round 0: it would fail in every round" in report["rounds"][1]["decision"]
             assert "not started again: worker 1 raised" in job.text(index)
 
 
@@ -88,9 +88,9 @@ def test_who_is_lost_with_its_agent_ends_the_job_everywhere(tmp_path: Path, lost
         other = 1 - lost
         ((code, report),) = job.end((other,))
         assert (code, report["outcome"], report["restarts"]) == (1, "failed", 0)
-        said = "the agent at h0:29500, which decides for all hosts what is started again, has gone"
+        said = "the agent at h0:29500, which decides about restarts for all hosts, is lost"
         if lost:
-            said = "h1 has gone with its agent: what ran there cannot be started again from here"
+            said = "h1 is lost: the workers there cannot be restarted from here"
         assert said in report["rounds"][0]["decision"]
         assert f"not started again: {said}" in job.text(other)
 

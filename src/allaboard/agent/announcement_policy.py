@@ -1,8 +1,8 @@
 """Which notes and findings an agent prints when several agents of one host would print the same.
 
-A launcher that starts several tasks on a host mixes their output, so each finding would be read as often as the
-host has tasks. Therefore the agent of the first task prints; the others do only while no other agent decides
-for them.
+A launcher that starts several tasks on a host mixes their output, so each finding would be read as often as
+the host has tasks. Therefore the agent of the first task prints; the others do only while no other agent
+decides for them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from allaboard.facts import Finding
 class AnnouncementPolicy:
     """Decides what this agent prints; the journal gets everything in any case.
 
-    ``decided_elsewhere`` in its methods: another agent's coordinator decides for all hosts, and this agent receives
-    what that one announces.
+    ``decided_elsewhere`` in its methods: another agent's coordinator decides for all hosts, and this agent
+    receives what that one announces.
     """
 
     def __init__(self, options: Options, environment: Mapping[str, str]) -> None:
@@ -40,8 +40,8 @@ class AnnouncementPolicy:
     def shows_finding(self, finding: Finding, decided_elsewhere: bool) -> bool:
         """Return True if this finding is printed in the terminal, too.
 
-        An agent that is attached to a process ends with it. An agent that loses the deciding one sees less of the
-        job, so it does not repeat findings that were announced before.
+        An agent that is attached to a process ends with it. An agent that loses the deciding one sees less of
+        the job, so it does not repeat findings that were announced before.
         """
         if decided_elsewhere:
             self._rules_from_elsewhere.add(finding.rule)

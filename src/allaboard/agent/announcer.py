@@ -10,8 +10,8 @@ import msgspec
 from allaboard.agent.background_check import MAX_SHOWN_NOTES
 from allaboard.agent.journal import Journal
 from allaboard.agent.terminal import Terminal
-from allaboard.analysis.stacks.places import group_member_stacks
-from allaboard.analysis.stacks.tree import merge_stacks
+from allaboard.analysis.stacks.stack_crowds import group_member_stacks
+from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.clock import SystemClock
 from allaboard.facts import Finding, JobView, Stage
 from allaboard.report.finding_text import finding_lines
@@ -62,7 +62,8 @@ class Announcer:
                 self.terminal.write_line(line)
 
     def announce_script_findings(self, now: float, findings: Iterable[Finding]) -> None:
-        """Announce what the text of the script or the environment gives reason to expect; ``now`` in seconds."""
+        """Announce what the text of the script or the environment gives reason to expect; ``now`` in
+        seconds."""
         stamped = [msgspec.structs.replace(f, at=self.clock.utc(now)) for f in findings]
         self.script_findings += tuple(stamped)
         for finding in stamped[:MAX_SHOWN_NOTES]:
@@ -71,6 +72,5 @@ class Announcer:
             self.journal.write_finding(finding)
         if len(stamped) > MAX_SHOWN_NOTES:
             hidden_count = len(stamped) - MAX_SHOWN_NOTES
-            self.write_line(
-                f"{hidden_count} more notes on the script. To see them all: allaboard check {self._script}".rstrip()
-            )
+            text = f"{hidden_count} more notes on the script: allaboard check {self._script}"
+            self.write_line(text.rstrip())

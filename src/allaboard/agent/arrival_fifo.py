@@ -1,4 +1,5 @@
-"""A named pipe by which members tell their agent that they have reached the gate, so that it need not poll."""
+"""A named pipe by which members tell their agent that they have reached the gate, so that it need not
+poll."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _READ_BYTES = 4096
 
 
 class ArrivalFifo:
-    """A named pipe beside the black boxes of ``folder``; ``on_arrival`` is called when a member has written to it.
+    """A named pipe beside the black boxes of ``folder``; ``on_arrival`` is called when a member has written
+    to it.
 
     Where no pipe can be made (a file system without pipes), the next poll finds who has arrived.
     """
@@ -32,8 +34,8 @@ class ArrivalFifo:
         except OSError:
             return
         try:
-            # Opened for writing, too: a pipe whose last writer has gone stays readable at end of file for ever,
-            # and the loop would spin.
+            # Opened for writing, too: a pipe whose last writer has gone stays readable at end of file for
+            # ever, and the loop would spin.
             self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return

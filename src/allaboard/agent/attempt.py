@@ -35,11 +35,13 @@ from allaboard.rules.engine.catalogue import load_job_rules
 
 SPINNER_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FAST_POLL_S, START_POLL_S, TRAINING_POLL_S = 0.05, 0.25, 1.0
-"""Seconds between two looks at all processes: while the job ends; while it starts, has made no step for a moment, or
-a stalled part of it is examined; while it trains. (The kernel reports that a worker exited, so that needs no poll.)
-During the start, a cheap glance at the workers' phases every `FAST_POLL_S` decides whether to look at once."""
+"""Seconds between two looks at all processes: while the job ends; while it starts, has made no step for a
+moment, or a stalled part of it is examined; while it trains. (The kernel reports that a worker exited, so
+that needs no poll.) During the start, a cheap glance at the workers' phases every `FAST_POLL_S` decides
+whether to look at once."""
 QUIET_AFTER_START_S = 5.0
-"""Seconds after the roll call during which nothing is read that can wait: the workers have the machine to themselves."""
+"""Seconds after the roll call during which nothing is read that can wait: the workers have the machine to
+themselves."""
 NO_STEP_S = 1.0
 """Seconds without a step after which the agent polls as often as during the start."""
 RARE_POLL_S = 1.0
@@ -57,7 +59,8 @@ DRAIN_TIMEOUT_S = 5.0
 
 
 class Attempt:
-    """The loop around the state of the job: collects events, hands them over, executes the answers. It decides nothing.
+    """The loop around the state of the job: collects events, hands them over, executes the answers. It
+    decides nothing.
 
     ``restarted`` counts the starts before this attempt.
     """
@@ -178,7 +181,8 @@ class Attempt:
         self.wake.set()
 
     def _glance(self, deadline: float) -> None:
-        """Wake the loop if something has changed or ``deadline`` (s, monotonic) has passed; else look again soon."""
+        """Wake the loop if something has changed or ``deadline`` (s, monotonic) has passed; else look again
+        soon."""
         if self.clock.monotonic() >= deadline or self.process_watcher.has_changed():
             self.wake.set()
         else:
@@ -233,7 +237,8 @@ class Attempt:
         self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
 
     def _ended_well(self) -> bool:
-        """Return True if all workers ended by themselves; only then may processes that they detached go on."""
+        """Return True if all workers ended by themselves; only then may processes that they detached go
+        on."""
         if (
             self.interrupt_signal
             or self.workers.failed_to_start
@@ -246,7 +251,8 @@ class Attempt:
         return is_completed_elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
 
     async def _report_left_running(self) -> None:
-        """Print which detached processes go on. Wait for the reaper's list, but no longer than `DRAIN_TIMEOUT_S`."""
+        """Print which detached processes go on. Wait for the reaper's list, but no longer than
+        `DRAIN_TIMEOUT_S`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.workers.all_ended.wait(), DRAIN_TIMEOUT_S)
         for pid in self.workers.left_running[:MAX_SHOWN_PROCESSES]:
@@ -324,7 +330,8 @@ class Attempt:
         return summarize_round(self.launch.plan.round, view, outcome, reason, codes, final)
 
     def _guarded_tick(self, now: float) -> None:
-        """Run one tick. An internal error must not end somebody's training: it is reported once, and watching goes on."""
+        """Run one tick. An internal error must not end somebody's training: it is reported once, and watching
+        goes on."""
         try:
             self._tick(now)
         except Exception as error:
@@ -386,8 +393,8 @@ class Attempt:
     def _carry_out(self, now: float, commands: list[Command]) -> list[Command]:
         """Executes the commands, and those that follow from them; returns all of them.
 
-        What another coordinator decided is handed to this host's own state at once: what is read of it from here
-        on must not be older than what was done."""
+        What another coordinator decided is handed to this host's own state at once: what is read of it from
+        here on must not be older than what was done."""
         for command in commands:
             self.command_executor.execute(now, command)
         decisions, self.command_executor.decisions = self.command_executor.decisions, []
@@ -403,7 +410,8 @@ class Attempt:
         return self.command_executor.waiting_note if self.job.status.opened_at is None else ""
 
     def _write_journal(self, now: float, commands: list[Command]) -> None:
-        """Write the state of all members where something was announced, and a progress entry once a minute."""
+        """Write the state of all members where something was announced, and a progress entry once a
+        minute."""
         if any(isinstance(c, AnnounceFinding | ShowNote | EndJob) for c in commands):
             self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
         elif now >= self.next_pulse:

@@ -29,6 +29,10 @@ class AttemptHistory:
         """How often the whole job or a single task was started again."""
         return len(self._rounds) + len(self.task_returns)
 
+    def add_task_returns(self, task_returns: tuple[TaskReturn, ...]) -> None:
+        """Record tasks that were restarted alone within the round that has ended."""
+        self.task_returns += task_returns
+
     def decide_next(
         self,
         attempt_end: RoundEnd,

@@ -17,8 +17,8 @@ from allaboard.check.runtime_notes import environment_errors, script_notes
 from allaboard.facts import Certainty, Finding, Severity
 
 READ_AFTER_S, READ_WHILE_STARTING_AFTER_S = 1.0, 10.0
-"""Seconds after the launch before anything is read: once the job trains, and while it still starts. The workers'
-start goes first, unless it takes so long that a note may help."""
+"""Seconds after the launch before anything is read: once the job trains, and while it still starts. The
+workers' start goes first, unless it takes so long that a note may help."""
 MAX_SCRIPT_BYTES = 512 * 1024
 """Largest script in bytes that is read beside a running job."""
 MAX_SHOWN_NOTES = 5
@@ -32,7 +32,8 @@ class CheckSubject:
     script: str = ""
     """Path of the script; "" if the command names none."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment that describes the cluster that the job joins; empty if allaboard itself describes the cluster."""
+    """Environment that describes the cluster that the job joins; empty if allaboard itself describes the
+    cluster."""
 
 
 class BackgroundCheck:
@@ -61,7 +62,8 @@ class BackgroundCheck:
         return [] if self._thread is None or self._thread.is_alive() else self._take_all()
 
     def wait_for_findings(self, timeout_s: float) -> list[Finding]:
-        """Return the findings at the end of the job, waiting up to ``timeout_s`` for them; empty if handed out before."""
+        """Return the findings at the end of the job, waiting up to ``timeout_s`` for them; empty if handed
+        out before."""
         if self._is_taken:
             return []
         if self._thread is None:

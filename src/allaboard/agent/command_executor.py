@@ -94,12 +94,14 @@ class CommandExecutor:
         self.decisions: list[Event] = []
         """What was carried out here that this host's own state did not decide, until it is told of it."""
         self._first_fault = ""
-        """The first internal error while sampling stacks, as it stands in the journal; "" if there was none."""
+        """The first internal error while sampling stacks, as it stands in the journal; "" if there was
+        none."""
         self.waiting_note = ""
         """The newest note about the members that all wait for."""
 
     def write_heartbeats(self, now: float) -> None:
-        """Write the time, the open gate and the verdict into every black box: members see that they are watched."""
+        """Write the time, the open gate and the verdict into every black box: members see that they are
+        watched."""
         for box in self._watcher.boxes.values():
             box.write_heartbeat(now, self._gate_rounds.get(box.pid, 0), self._verdict)
 
@@ -258,7 +260,8 @@ class CommandExecutor:
         self._wake()
 
     def _end_job(self, now: float, command: EndJob) -> None:
-        # A script that waits at the gate gets an exception with this reason: printing it as well would repeat it.
+        # A script that waits at the gate gets an exception with this reason: printing it as well would repeat
+        # it.
         is_raised_at_gate = self._options.attached and self._is_anyone_at_gate()
         self._announcer.write_line(command.reason, to_terminal=not is_raised_at_gate)
         if self._job.status.ending is None:

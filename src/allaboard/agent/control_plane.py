@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from allaboard.agent.options import Options
 from allaboard.agent.process_watcher import ProcessWatcher
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import AROUND, awaited_by_servers
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS, awaited_by_servers
 from allaboard.cluster.file_rendezvous_check import FileRendezvousCheck
 from allaboard.cluster.linger import Linger
 from allaboard.cluster.membership import Membership
-from allaboard.cluster.membership_role import MembershipRole
+from allaboard.cluster.membership_role import MeetingSettings
 from allaboard.cluster.multi_host_restart import MultiHostRestart
 from allaboard.facts import Phase
 from allaboard.hosts.fingerprint import runtime_fingerprint
@@ -39,7 +39,8 @@ RESTART_COMMANDS = (KillForReplacement, RestartWorker, ConcludeRound)
 
 
 class ControlPlane:
-    """The job state alone if all members are on this host; else the job state and the membership of several hosts."""
+    """The job state alone if all members are on this host; else the job state and the membership of several
+    hosts."""
 
     def __init__(
         self,
@@ -60,16 +61,15 @@ class ControlPlane:
         self._file_check = FileRendezvousCheck(launch.at, wake)
         self._observes = options.observe
         if options.joined is not None and not options.observe:
-            role = MembershipRole(
-                options.joined,
-                options.secret,
-                options.coordinator,
-                wake,
-                options.tls,
-                launch.plan.round,
+            settings = MeetingSettings(
+                launcher_info=options.joined,
+                secret=options.secret,
+                coordinator=options.coordinator,
+                tls=options.tls,
+                round=launch.plan.round,
                 is_patient=not options.stop_on_error,  # a rehearsal has nothing to lose
             )
-            self._membership = Membership(role, {**os.environ, **launch.plan.extra})
+            self._membership = Membership(settings, {**os.environ, **launch.plan.extra}, wake)
             self._linger = Linger(self._membership, job, options.timeout)
             if options.restarts.allowed:
                 self.multi_host_restart = MultiHostRestart(
@@ -88,7 +88,8 @@ class ControlPlane:
             self._membership.close()
 
     def must_stay(self, now: float) -> bool:
-        """Return True if other hosts may still have to learn what happened to our workers, which have ended."""
+        """Return True if other hosts may still have to learn what happened to our workers, which have
+        ended."""
         if self.multi_host_restart is not None:
             return self.multi_host_restart.must_stay(now)
         return self._linger is not None and self._linger.must_stay(now)
@@ -117,7 +118,8 @@ class ControlPlane:
     def learn(self, now: float, decisions: list[Event]) -> list[Command]:
         """Hand the decisions that were carried out on this host to its state; return what is to be done now.
 
-        Usually nothing: they come from the leader, and while it decides this host's state returns no command."""
+        Usually nothing: they come from the leader, and while it decides this host's state returns no
+        command."""
         commands = self._job.handle(now, *decisions)
         if self._membership is None or not commands:
             return commands
@@ -127,7 +129,8 @@ class ControlPlane:
         return self.multi_host_restart.adopt_decision(commands)
 
     def share_last_findings(self, now: float, commands: list[Command]) -> list[Command]:
-        """Send the findings that were made after the end to all other hosts; return the commands unchanged."""
+        """Send the findings that were made after the end to all other hosts; return the commands
+        unchanged."""
         leader = self._membership.leader if self._membership is not None else None
         if leader is not None and self.multi_host_restart is not None:
             for command in commands:
@@ -136,15 +139,16 @@ class ControlPlane:
         return commands
 
     def awaited_members(self, now: float) -> str:
-        """Return the names of the workers and evaluators on other hosts whose end the parameter servers wait for.
+        """Return the names of the workers and evaluators on other hosts whose end the parameter servers wait
+        for.
 
         "" if there are none, or if another host tells the servers to end.
         """
         if self._membership is None or self._membership.leader is None:
             return ""
         awaited = awaited_by_servers(self._job.status.view(now))
-        includes_evaluator = any(m.who.job in AROUND for m in awaited)
-        return names(awaited) + (
+        includes_evaluator = any(m.who.job in AUXILIARY_JOBS for m in awaited)
+        return name_members(awaited) + (
             f" ({LAST_EVALUATION_GRACE_S:.0f} s at the most)" if includes_evaluator else ""
         )
 

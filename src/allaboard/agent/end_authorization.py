@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.agent.options import Options
-from allaboard.analysis.parameter_servers.parameter_servers import only_serve
+from allaboard.analysis.parameter_servers.task_roles import nobody_trains
 from allaboard.facts import JobView, Outcome
 from allaboard.protocol.commands import EndJob
 
@@ -11,10 +11,10 @@ from allaboard.protocol.commands import EndJob
 def may_end(end: EndJob, options: Options, view: JobView) -> bool:
     """Return True if this host obeys an order to end that came from another host.
 
-    With a job secret or certificates the sender is known, so the order is obeyed; also in a rehearsal, which has
-    nothing to lose. Without them only what the user of this host allowed as well: a failed roll call with
-    ``--timeout`` while no member here has made a step, a hang with ``--on-hang stop``, and parameter servers whose
-    training is done. Steps and servers are taken from this host's own ``view``, never from the sender.
+    With a job secret or certificates the sender is known, so the order is obeyed; also in a rehearsal, which
+    has nothing to lose. Without them only what the user of this host allowed as well: a failed roll call with
+    ``--timeout`` while no member here has made a step, a hang with ``--on-hang stop``, and parameter servers
+    whose training is done. Steps and servers are taken from this host's own ``view``, never from the sender.
     """
     if options.secret or options.tls or options.stop_on_error:
         return True
@@ -24,5 +24,5 @@ def may_end(end: EndJob, options: Options, view: JobView) -> bool:
         case Outcome.HANG:
             return options.stop_on_hang
         case Outcome.COMPLETED:
-            return only_serve(view)
+            return nobody_trains(view)
     return False

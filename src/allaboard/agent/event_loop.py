@@ -1,5 +1,5 @@
-"""Runs the agent's asyncio loop so that it ends with the job, even if a thread still waits for a disk or a name
-server that does not answer."""
+"""Runs the agent's asyncio loop so that it ends with the job, even if a thread still waits for a disk or a
+name server that does not answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
 
 
 def has_stuck_thread(timeout_s: float = THREAD_GRACE_S) -> bool:
-    """Return True if a thread still runs after ``timeout_s``; the interpreter would wait for it at its exit."""
+    """Return True if a thread still runs after ``timeout_s``; the interpreter would wait for it at its
+    exit."""
     threads = [t for t in threading.enumerate() if t.name.startswith(THREAD_NAME_PREFIX)]
     deadline = time.monotonic() + timeout_s
     for thread in threads:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from allaboard import __version__
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import split
-from allaboard.analysis.parameter_servers.variable_placement import placement
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import break_down_time
+from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
+from allaboard.analysis.parameter_servers.variable_placement import find_placement
 from allaboard.facts import (
     Exit,
     Finding,
@@ -40,16 +40,17 @@ def exit_code(outcome: Outcome, interrupted_by: int = 0) -> int:
 
 
 def shell_exit_code(end: Exit) -> int:
-    """Return the exit code that a shell reports for this end of a process: 128 + the signal if one killed it."""
+    """Return the exit code that a shell reports for this end of a process: 128 + the signal if one killed
+    it."""
     return 128 + end.signal if end.signal is not None else end.code or EXIT_CODES[Outcome.FAILED]
 
 
 def build_worker_report(view: JobView, member: Member) -> WorkerReport:
     """Return one member as the report shows it."""
     end = member.exit
-    served = has_servers(view)
+    served = has_parameter_servers(view)
     trained = member.step > 0 and member.run.span > 0 and not served
-    placed = placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
+    placed = find_placement(view).get(f"{member.who.job}:{member.who.index}") if served else None
     return WorkerReport(
         job=member.who.job,
         index=member.who.index,
@@ -72,17 +73,17 @@ def build_worker_report(view: JobView, member: Member) -> WorkerReport:
 
 
 def _times(view: JobView, member: Member) -> Times | None:
-    breakdown = split(view, member, whole=True)
+    breakdown = break_down_time(view, member, whole=True)
     if breakdown is None:
         return None
     return Times(
         seconds=round(breakdown.span, 3),
-        own=round(breakdown.own, 3),
+        own=round(breakdown.own_code, 3),
         computing=round(breakdown.computing, 3),
-        servers=round(breakdown.servers, 3),
-        workers=round(breakdown.workers, 3),
-        chief=round(breakdown.chief, 3),
-        server=breakdown.most,
+        servers=round(breakdown.waiting_for_servers, 3),
+        workers=round(breakdown.waiting_for_workers, 3),
+        chief=round(breakdown.waiting_for_chief, 3),
+        server=breakdown.busiest_server,
     )
 
 
@@ -129,8 +130,8 @@ SECRET_HINTS = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt
 def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command without passwords, since people share reports.
 
-    The module that finds them takes longer to load than the rest of a run's end, so it is imported only where a word
-    looks like a secret.
+    The module that finds them takes longer to load than the rest of a run's end, so it is imported only where
+    a word looks like a secret.
     """
     if not any(hint in word.lower() for word in command for hint in SECRET_HINTS):
         return command

@@ -1,8 +1,8 @@
 """Lets only the first of several agents on a host write a finding to the stderr that they share.
 
 Each rank that another launcher started has an agent of its own, and most launchers give all their ranks one
-stderr. The first agent binds an abstract Unix socket that is named after the finding and the stream, unix(7). The
-kernel releases it when that agent ends, however it ends: no lock file stays behind.
+stderr. The first agent binds an abstract Unix socket that is named after the finding and the stream, unix(7).
+The kernel releases it when that agent ends, however it ends: no lock file stays behind.
 """
 
 from __future__ import annotations

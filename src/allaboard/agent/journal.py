@@ -17,7 +17,8 @@ from allaboard.facts import Finding, JobView, Report, RoundReport
 class Journal:
     """Appends entries to ``journal.jsonl`` at the moment that they happen, unbuffered.
 
-    A full or missing disk must not disturb the job: the first error is kept in ``write_error``, all are ignored.
+    A full or missing disk must not disturb the job: the first error is kept in ``write_error``, all are
+    ignored.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -57,7 +58,8 @@ class Journal:
         )
 
     def write_view(self, utc_time: str, view: JobView) -> None:
-        """Write the state and the newest stacks of all members: when a finding was made, or the job started or ended."""
+        """Write the state and the newest stacks of all members: when a finding was made, or the job started
+        or ended."""
         self._append({"kind": "view", "at": utc_time, "view": view})
 
     def write_pulse(self, utc_time: str, view: JobView) -> None:
@@ -80,7 +82,8 @@ class Journal:
         self._append({"kind": "round", "at": utc_time, "round": report})
 
     def write_report(self, report: Report, copy_path: Path | None) -> None:
-        """Write ``report.json`` into the run folder and to ``copy_path``, the file that the user named, if any."""
+        """Write ``report.json`` into the run folder and to ``copy_path``, the file that the user named, if
+        any."""
         text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
         for file in [self.folder / "report.json"] + ([copy_path] if copy_path is not None else []):
             with self._record_error():

@@ -72,7 +72,7 @@ class Agent:
         ended = attempt.summarize_end()
         findings = attempt.job.status.findings
         leader_decision = attempt.leader_decision
-        course.task_returns += (
+        course.add_task_returns(
             leader_decision.returns
             if leader_decision is not None
             else attempt.job.status.task_returns
@@ -148,8 +148,8 @@ class Agent:
         code = self.options.exit_code_of(course.outcome, findings, course.interrupt_signal, view)
         single_exit = attempt.job.status.exit_of(0) if self.options.passes_through else None
         if single_exit is not None and course.outcome is Outcome.FAILED:
-            # A single worker that exited with 0 passes its 0 through, although the job failed elsewhere: its launcher
-            # judges what that means.
+            # A single worker that exited with 0 passes its 0 through, although the job failed elsewhere: its
+            # launcher judges what that means.
             ended_well = single_exit.code == 0 and not self.options.restarts.allowed
             code, self.fatal_signal = (
                 0 if ended_well else shell_exit_code(single_exit),
@@ -175,8 +175,8 @@ class Agent:
 def reduce_gc_frequency() -> None:
     """Make the garbage collector run rarely.
 
-    The reports of thousands of hosts are kept and hold no cycles; walking through them, and through modules and
-    rules, again and again would cost more than anything else that the agent does.
+    The reports of thousands of hosts are kept and hold no cycles; walking through them, and through modules
+    and rules, again and again would cost more than anything else that the agent does.
     """
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)

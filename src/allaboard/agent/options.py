@@ -18,44 +18,53 @@ ExitCodePolicy = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Times in seconds. ``wrapped``: the command is somebody else's launcher or any program;
-    ``subject``: what is read beside the running job.
-
-    ``joined``: what the environment says of a cluster that this worker is one of; ``strict``:
-    the timeout was given, so it ends the job; ``secret`` is the job's, empty where there is none;
-    ``tls`` the certificates of this host, where the meeting is to speak TLS;
-    ``restarts`` is what may be started again, ``stopped_after`` how long a worker that is stopped
-    may be so before it is replaced. ``coordinator`` is where the agents meet, where the user wants
-    another place than the job's own.
-    ``passes_through``: one process was started as it is, and how it ends is how allaboard ends.
-    ``stop_on_error``, ``patience``, ``init_within``: see `Policy`; ``attached``: to a process that
-    goes on without us, so that only what is wrong is said, and the course of things by rank 0;
-    ``code``: the exit code for an outcome, the findings, the
-    signal that interrupted (0: none), and the last picture of the job.
-    """
+    """What the user asked for. All times are in seconds."""
 
     timeout: float = 60.0
+    """Bound of the roll call."""
     timeout_hard: float | None = None
+    """Bound of the roll call even while a live worker is still in user code; None: none."""
     grace: float = 30.0
+    """Time between SIGTERM, or the user's signal, and SIGKILL."""
     observe: bool = False
+    """Only look: hold no port, send no signal, end nothing."""
     stop_on_hang: bool = False
+    """End a job that hangs (``--on-hang stop``)."""
     hang_after: float = 600.0
+    """Time without progress after which a hang is ended."""
     stop_on_error: bool = False
+    """A rehearsal: end the job at the first error; see `Policy`."""
     patience: float = 0.0
+    """Time that a rehearsal waits before it ends the job; see `Policy`."""
     init_within: float | None = None
+    """Time in which init must be complete; None: no bound; see `Policy`."""
     attached: bool = False
+    """Attached to a process that goes on without us: only findings are printed, and notes by rank 0."""
     report_path: Path | None = None
+    """File for a copy of the report, or None."""
     wrapped: bool = False
+    """The command is another launcher, or any program."""
     verbose: bool = False
+    """Print the stacks of all workers with each finding at runtime."""
     joined: Described | None = None
+    """Cluster that the environment describes and this worker joins; None if all workers are started here."""
     strict: bool = True
+    """The timeout was given by the user, so it ends the job; else it is only reported."""
     secret: bytes = b""
+    """The job's secret; b"" if there is none."""
     tls: TlsFiles | None = None
+    """Certificates of this host for the connections between agents; None for plain TCP."""
     coordinator: str = ""
+    """Address where the agents meet; "" for the job's own rendezvous address."""
     exit_code_of: ExitCodePolicy = lambda outcome, findings, signal, view: exit_code(
         outcome, signal
     )
+    """Exit code for an outcome, the findings, the interrupting signal (0: none), and the last view."""
     passes_through: bool = False
+    """One process was started as it is: its exit code and signal become those of allaboard."""
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
+    """What is restarted after a failure, and how often."""
     stopped_after: float = 30.0
+    """Time after which a stopped worker (SIGSTOP) is replaced."""
     check_subject: CheckSubject = field(default_factory=CheckSubject)
+    """Script and environment that are checked beside the running job."""

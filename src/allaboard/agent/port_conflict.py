@@ -18,7 +18,8 @@ class PortConflicts:
         self._checked_pids: set[int] = set()
 
     def find_holders(self, now: float, events: Iterable[Event]) -> list[Event]:
-        """Return a `PortChecked` for each new failure; without a pid if the holder belongs to another user."""
+        """Return a `PortChecked` for each new failure; without a pid if the holder belongs to another
+        user."""
         holders: list[Event] = []
         for event in events:
             if (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from allaboard.analysis.failures.failure_causality import known_exit_status
-from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS
+from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS
 from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Phase, Silence
@@ -23,8 +23,8 @@ from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, Reso
 QUOTA_REFRESH_S = 1.0
 """Seconds after which the CPU limit of a process is read again."""
 SLOW_CALL_S = 2.0
-"""Seconds in init or in one operation after which the kernel is asked for unanswered connections, and between two
-such questions."""
+"""Seconds in init or in one operation after which the kernel is asked for unanswered connections, and between
+two such questions."""
 
 _HELPER_MODULES = ("resource_tracker", "forkserver", "semaphore_tracker")
 
@@ -36,9 +36,9 @@ USAGE_INTERVAL_S = 1.0
 class ProcessWatcher:
     """Keeps the open black boxes and knows which process belongs to which worker.
 
-    ``folder`` holds the black boxes, ``written_folders`` are folders that the job writes to. ``wrapped``: the worker is
-    another launcher. ``was_oom_killed`` returns True if the kernel has killed a process below a worker because memory
-    ran out. ``beside`` is the worker's task if that is outside of the cluster, else "".
+    ``folder`` holds the black boxes, ``written_folders`` are folders that the job writes to. ``wrapped``: the
+    worker is another launcher. ``was_oom_killed`` returns True if the kernel has killed a process below a
+    worker because memory ran out. ``beside`` is the worker's task if that is outside of the cluster, else "".
     """
 
     def __init__(
@@ -56,7 +56,8 @@ class ProcessWatcher:
         self._was_oom_killed = was_oom_killed
         self._beside = beside
         self.ready = False
-        """Whether the pid of every worker is known. Before that, a worker's box looks like that of a worker's child."""
+        """Whether the pid of every worker is known. Before that, a worker's box looks like that of a worker's
+        child."""
         self.boxes: dict[int, OpenBox] = {}
         """Open black boxes by pid."""
         self.workers: dict[int, int] = {}
@@ -122,14 +123,16 @@ class ProcessWatcher:
     def _is_end_known(self, pid: int, now: float) -> bool:
         """Return True if it is known how this process ended, or if it will never be.
 
-        Its parent, which the kernel may have informed just now, has until the next look to write down the status.
+        Its parent, which the kernel may have informed just now, has until the next look to write down the
+        status.
         """
         if self.exit_watcher.exit_status(pid) is not None or self._reported_status(pid) is not None:
             return True
         return pid not in self.boxes or self._end_unknown_since.setdefault(pid, now) < now
 
     def _reported_status(self, pid: int) -> int | None:
-        """Return the exit status that its parent wrote down, as waitpid(2) gives it; None if there is none."""
+        """Return the exit status that its parent wrote down, as waitpid(2) gives it; None if there is
+        none."""
         try:
             code = int((self.folder / f"{pid}{ENDED}").read_text())
         except (OSError, ValueError):
@@ -156,10 +159,11 @@ class ProcessWatcher:
         return box is not None and box.has_declared
 
     def has_changed(self) -> bool:
-        """Return True if a box appeared or a member changed its phase since the last call. Cheap enough for 20 Hz."""
+        """Return True if a box appeared or a member changed its phase since the last call. Cheap enough for
+        20 Hz."""
         states = [box.state for pid, box in self.boxes.items() if pid not in self.exited_pids]
         try:
-            files = len(os.listdir(self.folder))  # noqa: PTH208 - asked all the time
+            files = len(os.listdir(self.folder))
         except OSError:
             files = 0
         previous_glance, self._last_glance = self._last_glance, (files, *states)
@@ -215,8 +219,8 @@ class ProcessWatcher:
     ) -> tuple[Silence, ...]:
         """Return connections of this process that get no answer.
 
-        The kernel is asked only while a member has been inside init or one operation for a while, or before its first
-        step: JAX connects to the others only there.
+        The kernel is asked only while a member has been inside init or one operation for a while, or before
+        its first step: JAX connects to the others only there.
         """
         since = now if box is None else box.op.since if box.op is not None else now
         if box is not None and box.phase in (Phase.JOINING, Phase.JOINED) and not box.step:
@@ -242,7 +246,7 @@ class ProcessWatcher:
         if not self.ready:
             return
         try:
-            names = os.listdir(self.folder)  # noqa: PTH208 - every look; a glob costs ten times it
+            names = os.listdir(self.folder)
         except OSError:  # somebody cleaned /dev/shm; open boxes stay open
             return
         for name in names:
@@ -286,5 +290,6 @@ def _may_be_member(pid: int) -> bool:
 
 
 def _is_before_init(box: BoxReading | None) -> bool:
-    """Return True if the framework is imported and its init has not begun: others may wait for this process."""
+    """Return True if the framework is imported and its init has not begun: others may wait for this
+    process."""
     return box is not None and box.phase == Phase.IMPORTED

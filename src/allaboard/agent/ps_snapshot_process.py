@@ -1,4 +1,5 @@
-"""Starts the process that keeps snapshots of the servers' variables in memory, and restarts it when it ends."""
+"""Starts the process that keeps snapshots of the servers' variables in memory, and restarts it when it
+ends."""
 
 from __future__ import annotations
 
@@ -140,6 +141,6 @@ class SnapshotProcess:
                 else "in memory"
             )
             self._announcer.write_line(
-                f"a snapshot of {snapshot.variables} variables, {format_bytes(snapshot.bytes)}, is kept {location} every "
-                f"{period:g} s; it takes {snapshot.seconds:.2g} s"
+                f"a snapshot of {snapshot.variables} variables, {format_bytes(snapshot.bytes)}, "
+                f"is kept {location} every {period:g} s; it takes {snapshot.seconds:.2g} s"
             )

@@ -17,7 +17,8 @@ SIGNAL_DEBOUNCE_S = 0.1
 
 
 class Shutdown:
-    """Sends a signal first and SIGKILL after ``grace`` seconds; SIGKILL at once if the user asks a second time."""
+    """Sends a signal first and SIGKILL after ``grace`` seconds; SIGKILL at once if the user asks a second
+    time."""
 
     def __init__(self, workers: WorkerProcesses, grace: float, write_line: WriteLine) -> None:
         self._workers = workers
@@ -37,8 +38,8 @@ class Shutdown:
     ) -> None:
         """Handle the user's signals in this loop.
 
-        SIGINT, SIGTERM and SIGHUP end the job; ``on_interrupt`` is called with their number. SIGUSR1 and SIGUSR2 are
-        the user's own and only passed on. SIGTSTP (Ctrl-Z) stops the workers, too.
+        SIGINT, SIGTERM and SIGHUP end the job; ``on_interrupt`` is called with their number. SIGUSR1 and
+        SIGUSR2 are the user's own and only passed on. SIGTSTP (Ctrl-Z) stops the workers, too.
         """
 
         def end(number: int) -> None:
@@ -70,8 +71,8 @@ class Shutdown:
     def handle_interrupt(self, number: int) -> None:
         """Pass the user's signal to the workers; at the second one, kill everything.
 
-        One request may arrive twice: both the shell and the kernel send SIGHUP when a terminal closes, and timeout(1)
-        signals its child and then the child's process group.
+        One request may arrive twice: both the shell and the kernel send SIGHUP when a terminal closes, and
+        timeout(1) signals its child and then the child's process group.
         """
         now = time.monotonic()
         if self._signal_count and (

@@ -42,14 +42,16 @@ class StandbyProcess:
         return self._process is not None
 
     def start_if_due(self, view: JobView, restarts_before: int) -> None:
-        """Start a standby process if it is time for one; ``restarts_before`` restarts were used up already."""
+        """Start a standby process if it is time for one; ``restarts_before`` restarts were used up
+        already."""
         if not self._launch.plan.standby or self.is_waiting:
             return
         if is_standby_due(view, self._policy, restarts_before, self._taken_at, self._failures):
             self._start_process(view.now)
 
     def is_worth_waiting_for(self, index: int, now: float) -> bool:
-        """Return True if a task should wait for it: a new process would have to do the same imports beside it."""
+        """Return True if a task should wait for it: a new process would have to do the same imports beside
+        it."""
         if (
             not self.is_waiting
             or self._promised_to not in (-1, index)
@@ -60,7 +62,8 @@ class StandbyProcess:
         return True
 
     def hand_over(self, index: int, now: float) -> Worker | None:
-        """Turn it into this worker, with the addresses that the worker had; return None if it is not ready yet."""
+        """Turn it into this worker, with the addresses that the worker had; return None if it is not ready
+        yet."""
         process, pid = self._process, self._pid
         self._taken_at = now
         if process is None or not pid or self._promised_to not in (-1, index):

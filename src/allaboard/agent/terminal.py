@@ -1,9 +1,10 @@
-"""Writes the workers' output: to the terminal with the rank in front of each line, and unchanged to one file per rank.
+"""Writes the workers' output: to the terminal with the rank in front of each line, and unchanged to one file
+per rank.
 
-For the terminal the bytes are split into lines (or pieces of `MAX_LINE_PIECE_BYTES`), and a thread of its own writes
-them: a terminal that does not read (Ctrl-S, a slow pager) stops neither the agent nor the workers. Lines that it cannot
-take are counted, and are in the file. If there is no file (a full disk), the worker waits, as it would for a terminal of
-its own.
+For the terminal the bytes are split into lines (or pieces of `MAX_LINE_PIECE_BYTES`), and a thread of its own
+writes them: a terminal that does not read (Ctrl-S, a slow pager) stops neither the agent nor the workers.
+Lines that it cannot take are counted, and are in the file. If there is no file (a full disk), the worker
+waits, as it would for a terminal of its own.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from pathlib import Path
 MAX_LINE_PIECE_BYTES = 8192
 """Bytes of an unfinished line after which the terminal shows them."""
 MAX_UNFINISHED_LINE_BYTES = 1 << 20
-"""Bytes of an unfinished line after which they go into the file. Until then the worker's other stream cannot come
-between."""
+"""Bytes of an unfinished line after which they go into the file. Until then the worker's other stream cannot
+come between."""
 MAX_QUEUED_LINES = 20_000
 """Lines that may wait for the terminal; further ones are only counted."""
 RANK_COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
@@ -33,7 +34,8 @@ _CONTROL = re.compile(
 
 
 _READER_GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
-"""Errors after which nobody will ever read that stream again; ENOSPC is not among them, since a disk may get room."""
+"""Errors after which nobody will ever read that stream again; ENOSPC is not among them, since a disk may get
+room."""
 
 
 class Terminal:
@@ -133,7 +135,8 @@ _TRAILING_DUMP = re.compile(
 """Lines that absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
 _ABORTED = b"Fatal Python error: Aborted"
 _TERMINATE_REASON = "what(): "
-"""Prefix of the reason that std::terminate() prints before faulthandler, which prints only that it aborted."""
+"""Prefix of the reason that std::terminate() prints before faulthandler, which prints only that it
+aborted."""
 
 
 class WorkerLog:

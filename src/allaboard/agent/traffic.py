@@ -1,7 +1,7 @@
 """Samples how much the processes of this host exchange with others.
 
-Connections are grouped by task if the job has parameter servers, by host in other jobs on several hosts. The kernel is
-asked in a thread: with many sockets the answer takes a while, and nothing has to wait for it.
+Connections are grouped by task if the job has parameter servers, by host in other jobs on several hosts. The
+kernel is asked in a thread: with many sockets the answer takes a while, and nothing has to wait for it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def group_flows(
 ) -> dict[int, tuple[Flows, ...]]:
     """Return the flows of each process, by task or by host.
 
-    A server to which nobody is connected any more gets an empty entry: otherwise its last sample would count for ever.
+    A server to which nobody is connected any more gets an empty entry: otherwise its last sample would count
+    for ever.
     """
     server_jobs = {pid: one for pid, one in declared.items() if has_parameter_servers(one.cluster)}
     grouped = group_by_task({p: flows.get(p, ()) for p in server_jobs}, server_jobs, addresses)
@@ -108,7 +109,8 @@ def group_flows(
 
 
 def group_by_host(flows: Mapping[int, tuple[Flow, ...]]) -> dict[int, tuple[Flows, ...]]:
-    """Return the flows of each process by the address of the remote host; flows within this host are left out."""
+    """Return the flows of each process by the address of the remote host; flows within this host are left
+    out."""
     grouped = {}
     for pid, process_flows in flows.items():
         groups: dict[str, list[Flow]] = defaultdict(list)
@@ -135,8 +137,8 @@ def group_by_task(
 ) -> dict[int, tuple[Flows, ...]]:
     """Return the flows of each process by the task at their other end.
 
-    The side that opened a connection knows its peer by the listed address. The called side knows it by the socket at the
-    other end if that is on this host, else by the remote host if only one task is listed there.
+    The side that opened a connection knows its peer by the listed address. The called side knows it by the
+    socket at the other end if that is on this host, else by the remote host if only one task is listed there.
     """
     callers = {
         flow.local: task_name(declared[pid])

@@ -18,8 +18,8 @@ READ_BYTES = 1 << 16
 class WorkerOutput:
     """Reads two pipes per worker.
 
-    ``on_trouble`` is called with a sentence when a log file fails. ``tasks``: job and index of each worker in a job with
-    roles, else empty. ``rank``: rank of the first worker.
+    ``on_trouble`` is called with a sentence when a log file fails. ``tasks``: job and index of each worker in
+    a job with roles, else empty. ``rank``: rank of the first worker.
     """
 
     def __init__(
@@ -88,7 +88,8 @@ class WorkerOutput:
         return self.logs[index].last_line
 
     async def drain_pipes(self, timeout_s: float) -> None:
-        """Read the last lines, for at most ``timeout_s`` seconds: a process that was left behind may hold a pipe open."""
+        """Read the last lines, for at most ``timeout_s`` seconds: a process that was left behind may hold a
+        pipe open."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while self._open_fds and loop.time() < deadline:

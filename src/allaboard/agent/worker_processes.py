@@ -21,8 +21,9 @@ WriteLine = Callable[[str], None]
 class WorkerProcesses:
     """The agent's end of the reaper's socket.
 
-    The reaper is the parent of all workers, so only it gets their exit statuses; it also ends what they leave behind.
-    ``wake`` is called when there is an event; ``on_started`` is called with the number and the pid of every worker.
+    The reaper is the parent of all workers, so only it gets their exit statuses; it also ends what they leave
+    behind. ``wake`` is called when there is an event; ``on_started`` is called with the number and the pid of
+    every worker.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class WorkerProcesses:
         return len(self._ended) == len(self._output.logs)
 
     def add_helper(self, number: int, handle: Callable[[dict[str, Any]], None]) -> None:
-        """Pass the reaper's messages about this process, which is no worker (``number`` < 0), to ``handle``."""
+        """Pass the reaper's messages about this process, which is no worker (``number`` < 0), to
+        ``handle``."""
         self._helpers[number] = handle
 
     def start_listening(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -92,7 +94,8 @@ class WorkerProcesses:
         )
 
     def signal_workers(self, number: int, group: bool) -> None:
-        """Send a signal to every worker or, with ``group``, to its whole process group, as a terminal does."""
+        """Send a signal to every worker or, with ``group``, to its whole process group, as a terminal
+        does."""
         for pid in self._pids.values():
             self.send_to_reaper({"do": "signal", "pid": pid, "signal": int(number), "group": group})
 
@@ -118,7 +121,8 @@ class WorkerProcesses:
             )
 
     def was_oom_killed(self, worker: int) -> bool:
-        """Return True if the kernel has killed another process in this worker's control group because memory ran out."""
+        """Return True if the kernel has killed another process in this worker's control group because memory
+        ran out."""
         return self._oom_kills.claim_kill(worker)
 
     def _on_readable(self) -> None:
@@ -166,7 +170,8 @@ class WorkerProcesses:
         self._watcher.confirm_workers(len(self._pids) == len(self._output.logs))
 
     def _report_unkillable(self) -> None:
-        """Report the workers that SIGKILL did not end (stuck in the kernel, state D), and count them as ended.
+        """Report the workers that SIGKILL did not end (stuck in the kernel, state D), and count them as
+        ended.
 
         Nobody can do more about them, and waiting for them would never end.
         """
@@ -202,8 +207,8 @@ class WorkerProcesses:
     def _on_reaper_lost(self) -> None:
         """Handle a killed reaper.
 
-        The kernel kills the workers with it (PR_SET_PDEATHSIG); what was below them becomes our child (subreaper), so
-        we end it.
+        The kernel kills the workers with it (PR_SET_PDEATHSIG); what was below them becomes our child
+        (subreaper), so we end it.
         """
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._reaper)

@@ -1,1 +1,2 @@
-"""What facts mean before any rule speaks: stacks, lost peers, who fell and who began it."""
+"""What facts mean before any rule reports them: stacks, stalls, lost peers, causes and consequences of
+failures."""

@@ -1,4 +1,4 @@
-"""What is worked out of values that stay the same from view to view is worked out once."""
+"""A cache for results of values that stay identical from view to view."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ Facts = ParamSpec("Facts")
 Result = TypeVar("Result")
 
 
-def remembered(keep: int) -> Callable[[Callable[Facts, Result]], Callable[Facts, Result]]:
-    """A function of frozen values, remembered as long as the very same values are asked for; of the
-    last ``keep`` questions."""
+def cached_by_identity(keep: int) -> Callable[[Callable[Facts, Result]], Callable[Facts, Result]]:
+    """Return a decorator that caches the results for the last ``keep`` argument lists.
+
+    Arguments are compared by identity, which is fast for large frozen values.
+    """
 
     def wrap(call: Callable[Facts, Result]) -> Callable[Facts, Result]:
-        known: list[tuple[tuple[object, ...], Result]] = []
+        answers: list[tuple[tuple[object, ...], Result]] = []
 
         @functools.wraps(call)
         def inside(*facts: Facts.args, **named: Facts.kwargs) -> Result:
-            for asked, result in known:
-                if len(asked) == len(facts) and all(map(_same, asked, facts)):
+            for arguments, result in answers:
+                if len(arguments) == len(facts) and all(map(_is_same_object, arguments, facts)):
                     return result
             result = call(*facts, **named)
-            known[:] = [*known[1 - keep or len(known) :], (facts, result)]
+            answers[:] = [*answers[1 - keep or len(answers) :], (facts, result)]
             return result
 
         return inside
@@ -31,5 +33,5 @@ def remembered(keep: int) -> Callable[[Callable[Facts, Result]], Callable[Facts,
     return wrap
 
 
-def _same(one: object, other: object) -> bool:
-    return one is other
+def _is_same_object(left: object, right: object) -> bool:
+    return left is right

@@ -1,4 +1,4 @@
-"""Known messages of others, and what they mean: how a table of them is heard in a text. Pure."""
+"""Known log messages of frameworks and what they mean: how a table of them is searched in a text."""
 
 from __future__ import annotations
 
@@ -20,102 +20,102 @@ from allaboard.facts import (
     Who,
 )
 
-HITS = 1000
-"""Places of one message that are read in one exhibit; a retry loop may write it a million times."""
-WORDINGS = 32
-"""Different wordings of one message that are kept of one exhibit."""
-BEFORE, AFTER = 40, 200
-"""Characters before and after a message's beginning that are shown."""
-FOLLOWS = 1200
-"""Characters from a line's beginning in which a message of several lines must end."""
-_OWN = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[rank\s?(\d{1,7})\]:?")
-"""What torch itself begins a line with: the rank in the whole job."""
-_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
-_NCCL = re.compile(r"\[Rank (\d+)\]")
-"""A number within a group, which is the rank in the default group alone."""
+MAX_HITS = 1000
+"""Places of one message that are read in one exhibit; a retry loop may write a message a million times."""
+MAX_WORDINGS = 32
+"""Different wordings of one message that are kept from one exhibit."""
+SHOWN_CHARS_BEFORE, SHOWN_CHARS_AFTER = 40, 200
+"""Characters shown before and after the start of a message."""
+MAX_MESSAGE_CHARS = 1200
+"""Characters from the start of a line within which a message of several lines must end."""
+_TORCH_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[rank\s?(\d{1,7})\]:?")
+"""Prefix that torch itself writes: the rank in the whole job."""
+_NODE_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
+_NCCL_GROUP_RANK = re.compile(r"\[Rank (\d+)\]")
+"""Number within a group in NCCL's messages; it is the rank only in the default group."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
-    """One known message.
-
-    Attributes:
-        key: letters that are always in it, looked for first because that is quick.
-        pattern: the whole, as a regular expression; it must begin in the line of ``key``. The group
-            ``rank``, and ``job`` with ``task``, name whom the message is about.
-        rule: the code of the rule that it means.
-        says: the sentence, with the pattern's groups by name in braces.
-        fix: what to do next, likewise.
-        proves_not: what it does not prove, where it misleads.
-        awaits: whether its speaker waited for others, so that those who do not say it are awaited.
-        sample: lines in which it must be heard, as they were written.
-        source: where the sample is from: the versions it was recorded with, or the document.
-    """
+class KnownMessage:
+    """One known message."""
 
     key: str
+    """Text that is always in the message; it is searched first because that is fast."""
     pattern: str
+    """Regular expression of the whole message; it must start in the line of ``key``. The group ``rank``, or
+    ``job`` with ``task``, names whom the message is about."""
     rule: str
+    """Code of the rule that the message fires."""
     says: str
+    """What the message means, with the pattern's groups by name in braces."""
     fix: str
+    """What to do next, with groups likewise."""
     proves_not: str = ""
+    """What the message does not prove, if it misleads; else ""."""
     awaits: bool = False
+    """True if its writer waited for others, so that ranks that do not write it are the ones waited for."""
     severity: Severity = Severity.ERROR
+    """Severity of the claim."""
     certainty: Certainty = Certainty.LIKELY
+    """Certainty of the claim."""
     sample: str
+    """Lines in which the message must be found, as they were written."""
     source: str
+    """Source of the sample: the versions that it was recorded with, or the document."""
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
+        """Return the compiled pattern."""
         return re.compile(self.pattern, re.DOTALL)
 
 
-def hear(exhibit: Exhibit, messages: Iterable[Message]) -> tuple[Heard, ...]:
-    """Every message of the table that is in this exhibit, each wording and speaker once."""
+def find_known_messages(exhibit: Exhibit, messages: Iterable[KnownMessage]) -> tuple[Heard, ...]:
+    """Return every message of the table that is in this exhibit, each wording and speaker once."""
     text = exhibit.text
-    found: dict[tuple[str, str, int], Heard] = {}
+    heard_by_identity: dict[tuple[str, str, int], Heard] = {}
     for message in messages:
-        known = 0
+        wordings = 0
         for start, match in _matches(text, message):
-            heard = _heard(exhibit, text, start, match, message)
-            identity = (heard.rule, heard.says, heard.speakers[0].rank)
-            if identity in found:
+            heard_message = _make_heard(exhibit, text, start, match, message)
+            identity = (heard_message.rule, heard_message.says, heard_message.speakers[0].rank)
+            if identity in heard_by_identity:
                 continue
-            found[identity] = heard
-            known += 1
-            if known == WORDINGS:
+            heard_by_identity[identity] = heard_message
+            wordings += 1
+            if wordings == MAX_WORDINGS:
                 break
-    return tuple(found.values())
+    return tuple(heard_by_identity.values())
 
 
-def _matches(text: str, message: Message) -> Iterator[tuple[int, re.Match[str]]]:
-    at = text.find(message.key)
-    for _ in range(HITS):
-        if at < 0:
+def _matches(text: str, message: KnownMessage) -> Iterator[tuple[int, re.Match[str]]]:
+    position = text.find(message.key)
+    for _ in range(MAX_HITS):
+        if position < 0:
             return
-        start = text.rfind("\n", 0, at) + 1
-        start = max(start, at - FOLLOWS)  # a line without an end
-        end = text.find("\n", at)
+        start = text.rfind("\n", 0, position) + 1
+        start = max(start, position - MAX_MESSAGE_CHARS)  # a line without an end
+        end = text.find("\n", position)
         end = len(text) if end < 0 else end
-        match = message.compiled.search(text, start, start + FOLLOWS + (at - start))
+        match = message.compiled.search(text, start, start + MAX_MESSAGE_CHARS + (position - start))
         if match is not None and match.start() < end:
             yield start, match
-        at = text.find(message.key, end)
+        position = text.find(message.key, end)
 
 
-def _heard(
-    exhibit: Exhibit, text: str, start: int, match: re.Match[str], message: Message
+def _make_heard(
+    exhibit: Exhibit, text: str, start: int, match: re.Match[str], message: KnownMessage
 ) -> Heard:
     end = text.find("\n", match.start())
     line = text[start : len(text) if end < 0 else end].strip()
-    shown = _shown(text, start, match)
-    place = exhibit.place(text.count("\n", 0, start))
+    shown = _shown_text(text, start, match)
+    location = exhibit.place(text.count("\n", 0, start))
     groups = {k: v or "" for k, v in match.groupdict().items()}
     return Heard(
         rule=message.rule,
         says=message.says.format(**groups),
-        speakers=(Speaker(speaker(line, exhibit.rank), shown, place),),
+        speakers=(Speaker(speaker_rank(line, exhibit.rank), shown, location),),
         fix=message.fix.format(**groups),
-        about=_about(groups),
+        about=_members_about(groups),
         awaits=message.awaits,
         proves_not=message.proves_not.format(**groups),
         size=int(groups["size"]) if groups.get("size", "").isdigit() else 0,
@@ -124,66 +124,75 @@ def _heard(
     )
 
 
-def _shown(text: str, start: int, match: re.Match[str]) -> str:
-    """The message with a little of its line before it; joined where it has several lines."""
+def _shown_text(text: str, start: int, match: re.Match[str]) -> str:
+    """Return the message with a little of the text before it, its lines joined."""
     begin = start
-    if match.start() - start > BEFORE:
-        begin = text.find(" ", match.start() - BEFORE, match.start()) + 1 or match.start()
+    if match.start() - start > SHOWN_CHARS_BEFORE:
+        begin = (
+            text.find(" ", match.start() - SHOWN_CHARS_BEFORE, match.start()) + 1 or match.start()
+        )
     end = text.find("\n", match.end())
-    end = min(len(text) if end < 0 else end, match.start() + AFTER)
+    end = min(len(text) if end < 0 else end, match.start() + SHOWN_CHARS_AFTER)
     return ("... " if begin > start else "") + " ".join(text[begin:end].split())
 
 
-def speaker(line: str, otherwise: int) -> int:
-    """Whose line it is: as torch's own prefix tells (``[rank1]:``), else ``otherwise``, the rank of the file
-    or of a launcher's prefix; where neither is known, the numbers of a node (``[default1]:``, ``[1]``) and of
-    NCCL's group (``[Rank 1]``), which are ranks in most jobs."""
-    found = _OWN.match(line)
-    if found is None and otherwise < 0:
-        found = _PREFIX.match(line) or _NCCL.search(line)
-    return int(found[1]) if found is not None else otherwise
+def speaker_rank(line: str, otherwise: int) -> int:
+    """Return the rank that wrote a line, or -1.
+
+    It is the one in torch's own prefix (``[rank1]:``), else ``otherwise``, the rank of the file or of a
+    launcher's prefix. If neither is known, it is the number within a node (``[default1]:``, ``[1]``) or
+    within NCCL's group (``[Rank 1]``), which are ranks in most jobs.
+    """
+    match = _TORCH_RANK_PREFIX.match(line)
+    if match is None and otherwise < 0:
+        match = _NODE_RANK_PREFIX.match(line) or _NCCL_GROUP_RANK.search(line)
+    return int(match[1]) if match is not None else otherwise
 
 
-def _about(groups: dict[str, str]) -> tuple[Who, ...]:
+def _members_about(groups: dict[str, str]) -> tuple[Who, ...]:
     if groups.get("task", "").isdigit():
         return (Who(job=groups.get("job") or "worker", index=int(groups["task"])),)
     ranks = [int(r) for r in re.findall(r"\d+", groups.get("rank", ""))][:64]
     return tuple(Who(index=r, rank=r) for r in ranks)
 
 
-def together(heard: Iterable[Heard], logs: Iterable[int]) -> tuple[Heard, ...]:
-    """One of each message, with all who wrote it; ``logs`` are the ranks whose logs were read."""
+def merge_heard(heard: Iterable[Heard], logs: Iterable[int]) -> tuple[Heard, ...]:
+    """Return each message once, with all its writers; ``logs`` are the ranks whose logs were read."""
     merged: dict[tuple[str, str], Heard] = {}
-    known = {r for r in logs if r >= 0}
-    for one in heard:
-        before = merged.get((one.rule, one.says))
-        speakers = one.speakers if before is None else before.speakers + one.speakers
-        merged[(one.rule, one.says)] = _with(one, speakers)
-    # Each rank may word its wait otherwise; who waits in none of these ways is awaited.
+    known_ranks = {r for r in logs if r >= 0}
+    for message in heard:
+        merged_before = merged.get((message.rule, message.says))
+        speakers = (
+            message.speakers if merged_before is None else merged_before.speakers + message.speakers
+        )
+        merged[(message.rule, message.says)] = _with_speakers(message, speakers)
+    # Each rank may report its wait with another message; a rank that reports none is waited for.
     waiting = {s.rank for h in merged.values() if h.awaits for s in h.speakers}
-    silent = tuple(sorted(known - waiting)) if waiting <= known else ()
-    return tuple(_with(h, h.speakers, silent if h.awaits else ()) for h in merged.values())
+    silent = tuple(sorted(known_ranks - waiting)) if waiting <= known_ranks else ()
+    return tuple(_with_speakers(h, h.speakers, silent if h.awaits else ()) for h in merged.values())
 
 
-def _with(one: Heard, speakers: tuple[Speaker, ...], silent: tuple[int, ...] = ()) -> Heard:
-    return msgspec.structs.replace(one, speakers=speakers, silent=silent)
+def _with_speakers(
+    message: Heard, speakers: tuple[Speaker, ...], silent: tuple[int, ...] = ()
+) -> Heard:
+    return msgspec.structs.replace(message, speakers=speakers, silent=silent)
 
 
-def told(code: str) -> Callable[[Heard], Iterator[Claim]]:
-    """The check of a rule that is a known message: it tells what the message means."""
+def known_message_check(code: str) -> Callable[[Heard], Iterator[Claim]]:
+    """Return the check of a rule that reports one known message."""
 
     def check(message: Heard) -> Iterator[Claim]:
         if message.rule == code:
-            yield claim(message)
+            yield known_message_claim(message)
 
     return check
 
 
-def claim(heard: Heard) -> Claim:
-    """The message as a claim: what it means, who wrote it where, and what it does not prove."""
+def known_message_claim(heard: Heard) -> Claim:
+    """Return the message as a claim: what it means, who wrote it where, and what it does not prove."""
     ranks = sorted({s.rank for s in heard.speakers if s.rank >= 0})
     named = ", ".join(map(str, ranks[:16])) + (" ..." if len(ranks) > 16 else "")
-    who = heard.about or tuple(Who(index=r, rank=r) for r in heard.silent)
+    affected = heard.about or tuple(Who(index=r, rank=r) for r in heard.silent)
     evidence = [Evidence(s.line, str(s.place)) for s in heard.speakers[:1]]
     if len(ranks) > 1 or (ranks and not heard.about):
         evidence.append(Evidence(f"written by rank {named}", "logs"))
@@ -195,7 +204,7 @@ def claim(heard: Heard) -> Claim:
         evidence.append(Evidence(heard.proves_not, "what this does not prove"))
     return Claim(
         summary=heard.says,
-        who=who,
+        who=affected,
         evidence=tuple(evidence),
         fix=heard.fix,
         severity=heard.severity,

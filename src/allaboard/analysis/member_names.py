@@ -1,4 +1,4 @@
-"""Several members in a sentence."""
+"""Names of one or several members for a sentence."""
 
 from __future__ import annotations
 
@@ -7,35 +7,38 @@ from collections.abc import Iterable, Sequence, Sized
 from allaboard.facts import JobView, Member
 
 
-def names(members: Iterable[Member]) -> str:
-    """``worker 0, worker 1``."""
+def name_members(members: Iterable[Member]) -> str:
+    """Return "worker 0, worker 1"."""
     return ", ".join(m.who.name for m in members)
 
 
-FIRST = 4
-"""Members that are named of many."""
+MAX_FIRST_NAMES = 4
+"""Members that a sentence names before it counts the rest."""
 
 
-def first_names(members: Sequence[Member]) -> str:
-    """The names of the first few, and how many more there are."""
-    more = f" and {len(members) - FIRST} more" if len(members) > FIRST else ""
-    return names(members[:FIRST]) + more
+def name_first_members(members: Sequence[Member]) -> str:
+    """Return the names of the first few members, and how many more there are."""
+    more = f" and {len(members) - MAX_FIRST_NAMES} more" if len(members) > MAX_FIRST_NAMES else ""
+    return name_members(members[:MAX_FIRST_NAMES]) + more
 
 
-def ranked(members: Sequence[Member]) -> str:
-    """``rank 1``, ``ranks 0, 2``; by their names where the rank of one is not known."""
+def name_by_rank(members: Sequence[Member]) -> str:
+    """Return "rank 1" or "ranks 0, 2"; the members' names if the rank of one is not known."""
     if any(m.who.rank < 0 for m in members):
-        return names(members)
+        return name_members(members)
     return f"rank{'s' if len(members) > 1 else ''} {', '.join(str(m.who.rank) for m in members)}"
 
 
-def agrees(verb: str, subjects: Sized) -> str:
-    """``wait`` after several names, ``waits`` after one."""
+def conjugate_verb(verb: str, subjects: Sized) -> str:
+    """Return the verb for these subjects: "wait" for several, "waits" for one."""
     if len(subjects) > 1:
         return verb
     return f"{verb}es" if verb.endswith("o") else f"{verb}s"
 
 
-def on_host(view: JobView, member: Member, command: str) -> str:
-    """``command`` with the host where it is to be typed: of a job on several, a pid says little without."""
+def command_on_host(view: JobView, member: Member, command: str) -> str:
+    """Return the command with the host on which to type it, if the job runs on several hosts.
+
+    A pid means little without its host.
+    """
     return f"on {member.who.host}: {command}" if view.joined else command

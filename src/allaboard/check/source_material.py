@@ -58,8 +58,8 @@ class Parsed:
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
     members: list[tuple[str, Material]] = field(default_factory=list)
-    read_manifests: ManifestFacts | None = None
-    embedded_scripts: list[ScriptFacts] = field(default_factory=list)
+    manifests: ManifestFacts | None = None
+    scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     script: Script | None = None
     inner: list[Script] = field(default_factory=list)

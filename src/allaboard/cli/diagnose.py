@@ -168,10 +168,14 @@ def _answer_other_host(targets: list[str]) -> int:
 
 
 def _look_here(targets: list[str]) -> HostLook:
-    from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen, here
+    from allaboard.diagnosis.live.process_inspection import (
+        NoSuchProcessError,
+        choose_processes,
+        inspect_processes,
+    )
 
     try:
-        return here(chosen(targets), targets)
+        return inspect_processes(choose_processes(targets), targets)
     except NoSuchProcessError as error:
         raise UsageError(str(error)) from None
 
@@ -196,15 +200,17 @@ def _remote_targets(hosts: str, targets: list[str]) -> dict[str, list[str]]:
 def _look_at_hosts(
     targets_by_host: Mapping[str, Sequence[str]], ssh: str, remote: str
 ) -> tuple[HostLook, ...]:
-    from allaboard.diagnosis.live.remote_diagnosis import looks
+    from allaboard.diagnosis.live.remote_diagnosis import inspect_hosts
 
-    return looks(targets_by_host, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"]))
+    return inspect_hosts(
+        targets_by_host, ssh, remote or shlex.join([sys.executable, "-m", "allaboard"])
+    )
 
 
 def _diagnose_looks(looks: tuple[HostLook, ...], times: int = 1) -> Diagnosis:
-    from allaboard.diagnosis.live.live_diagnosis import diagnosis
+    from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
 
-    return diagnosis(looks, times)
+    return diagnose_processes(looks, times)
 
 
 def _needs_second_look(diagnosis: Diagnosis, looks: tuple[HostLook, ...]) -> bool:
@@ -219,26 +225,34 @@ def _look_again(
     look_at_hosts: Callable[[], tuple[HostLook, ...]] | None,
 ) -> tuple[tuple[HostLook, ...], Diagnosis]:
     """Return a second look at the same processes, or the first one if a process has ended since."""
-    from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, chosen, here
+    from allaboard.diagnosis.live.process_inspection import (
+        NoSuchProcessError,
+        choose_processes,
+        inspect_processes,
+    )
 
     print_error("allaboard diagnose: no finding at the first look; looking once more")
     time.sleep(SECOND_LOOK_DELAY_S)
     pids = [str(p.member.who.pid) for look in looks for p in look.present]
     ended_pids = [str(departed.pid) for look in looks for departed in look.departed]
     try:
-        second = look_at_hosts() if look_at_hosts else (here(chosen(pids), pids + ended_pids),)
+        second = (
+            look_at_hosts()
+            if look_at_hosts
+            else (inspect_processes(choose_processes(pids), pids + ended_pids),)
+        )
     except NoSuchProcessError:
         return looks, diagnosis
     return second, _diagnose_looks(second, times=2)
 
 
 def _diagnose_paths(paths: list[Path]) -> Diagnosis:
-    from allaboard.diagnosis.logs.diagnose_paths import of_paths
+    from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
     from allaboard.diagnosis.logs.input_files import MissingInputError
     from allaboard.rules.engine.catalogue import load_catalogue
 
     try:
-        return of_paths(paths, load_catalogue())
+        return diagnose_paths(paths, load_catalogue())
     except MissingInputError as error:
         raise UsageError(str(error)) from None
     except OSError as error:
@@ -249,10 +263,10 @@ def _diagnose_paths(paths: list[Path]) -> Diagnosis:
 def _pack_bundle(
     bundle: Path, answers: dict[str, str], paths: list[Path], looks: tuple[HostLook, ...]
 ) -> None:
-    from allaboard.diagnosis.logs.bundle import pack
+    from allaboard.diagnosis.logs.bundle import pack_bundle
 
     try:
-        packed = pack(bundle, answers, paths, looks)
+        packed = pack_bundle(bundle, answers, paths, looks)
     except OSError as error:
         raise UsageError(f"--bundle {bundle}: {(error.strerror or str(error)).lower()}") from None
     print_error(

@@ -92,9 +92,9 @@ def main(words: Sequence[str]) -> int:
 
     options = build_parser("preflight", add_arguments).parse_words(words)
     if options.hosts:
-        from allaboard.preflight.ssh_launch import over_ssh
+        from allaboard.preflight.ssh_launch import run_over_ssh
 
-        return over_ssh(options)
+        return run_over_ssh(options)
     from allaboard.preflight.run_preflight import run_preflight
 
     return run_preflight(options)

@@ -1,4 +1,4 @@
-"""A host that goes to the meeting: calls until it is taken in, tells what happens, does as it is told."""
+"""A host that follows the leader: connects until it is admitted, sends its events, and executes commands."""
 
 from __future__ import annotations
 
@@ -51,19 +51,23 @@ from allaboard.protocol.events import (
 )
 
 RETRY_INTERVAL_S, IDLE_INTERVALS = 0.05, 4
-"""Seconds between two attempts to a door that is not open yet, while somebody stands at ours; so many times
-that otherwise."""
+"""Seconds between two attempts to connect while a member waits at the gate here; `IDLE_INTERVALS` times as long
+otherwise."""
 MAX_EAGER_TRIES = 100
-"""Attempts with the same answer after which there is no hurry any more."""
+"""Attempts with the same answer after which the longer interval is used in any case."""
 HOST_LOST_ERRNOS = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
-"""How a stream ends whose other host has gone without a word."""
+"""Errors with which a stream ends whose other host was lost silently."""
 REPEAT_INTERVAL_S = 1.0
-"""Seconds after which a member of which nothing is new is told of again."""
+"""Seconds after which an unchanged state of a member is sent again."""
 
 
 class Follower:
-    """``events`` are about our own attempts, ``commands`` what the coordinator asks for;
-    ``release`` is called when our framework's port is to be closed."""
+    """The connection of this host to the leader.
+
+    ``find_address`` returns the leader's address, "" while it is not known. ``release_port`` is called when the
+    framework's port is to be closed. ``is_patient``: the leader may be out of reach for a while once the job trains.
+    ``is_user_given``: the user named the address.
+    """
 
     def __init__(
         self,
@@ -71,6 +75,9 @@ class Follower:
         identity: Callable[[], Identity],
         release_port: Callable[[], None],
         wake: Callable[[], None],
+        *,
+        is_patient: bool = True,
+        is_user_given: bool = False,
     ) -> None:
         self._find_address = find_address
         self._identity = identity
@@ -86,28 +93,28 @@ class Follower:
         self._interruptions: list[AgentInterrupted] = []
         self._unsent: list[Event] = []
         self._sent_with_hello: dict[int, Event] = {}
-        """What went with our name, each by its identity; kept, so that no other has the same."""
+        """Events that were sent with Hello, by id(); the reference keeps an id from being used again."""
         self._lock_waits: tuple[LockWait, ...] = ()
-        """For file locks, as last told."""
+        """Waits for file locks, as last sent."""
         self._link_probe: asyncio.Task[None] | None = None
         self._silence = SilenceDetector()
         self.events: list[Event] = []
+        """Events about our own attempts to connect, until they are taken."""
         self.commands: list[Command] = []
+        """Commands of the leader, until they are taken."""
         self.is_done = False
-        self.is_patient = True
-        """Whether the host that leads may be out of reach for a while once it trains."""
+        self._is_patient = is_patient
         self._is_gate_open = False
-        self.is_user_given = False
-        """Whether the user named the place to call."""
+        self._is_user_given = is_user_given
 
     @property
     def _leader_address(self) -> str:
-        """Where all met."""
+        """Address of the leader; "" before the first attempt."""
         return self._last_call.address if self._last_call is not None else ""
 
     @property
     def may_be_unheard(self) -> bool:
-        """Whether the door was not open yet, and may still open."""
+        """True if the leader may still open its port, or has not got all events yet."""
         if self._writer is not None:
             return bool(self._unsent)
         call = self._last_call
@@ -115,18 +122,18 @@ class Follower:
 
     @property
     def is_linked(self) -> bool:
-        """Whether another host's coordinator hears us and decides."""
+        """True if the leader is connected, hears us and decides."""
         return self._writer is not None and not self._silence.silent_since
 
     async def run_calls(self) -> None:
-        """Calls until the meeting takes us in, then obeys until the stream ends."""
+        """Connect until the leader admits us, then execute its commands until the stream ends; then again."""
         while not self.is_done:
             try:
                 address = await self._find_address()
                 if address:
                     await self._try_to_join(address, await connect_and_greet(address))
                 else:
-                    self._record_call("", Answer.UNPOSTED, "the way to rank 0 is not posted")
+                    self._record_call("", Answer.UNPOSTED, "rank 0 has not posted its address")
             except LeaseStoreError as error:
                 self._record_call(error.place, Answer.FAILED, str(error), kind=error.kind)
             except (OSError, TimeoutError) as error:
@@ -184,19 +191,19 @@ class Follower:
                 and isinstance(error, OSError)
                 and error.errno in HOST_LOST_ERRNOS
             ):
-                text = f"the host where all met does not answer any more: {error.strerror}"
+                text = f"the leader does not answer any more: {error.strerror}"
                 self.commands.append(ShowNote(text=text))
             self._record_call(
                 address, Answer.CLOSED, str(error) or "the stream ended", has_shaken_hands=True
             )
 
     def _past_events(self) -> list[Event]:
-        """What happened before there was anybody to hear it."""
+        """Return what happened before there was a connection: the newest event of each kind and process."""
         happened: list[Event] = [*self._samples.values(), *self._fact_reports.values()]
         return [*happened, *self._interruptions, *self._exits.values(), *self._strays.values()]
 
     def _encode_past_events(self) -> bytes:
-        """All that is known now goes with our name: a round trip less where many wait for one."""
+        """Return all that is known now as frames to send with Hello: saves a round trip while many hosts wait."""
         self._sent_with_hello = {id(e): e for e in self._past_events()}
         if not self._sent_with_hello:
             return b""
@@ -226,14 +233,14 @@ class Follower:
             kind=kind,
             joined=store_clients,
             shook=has_shaken_hands or (previous is not None and previous.shook),
-            given=self.is_user_given,
+            given=self._is_user_given,
         )
         self.events.append(RendezvousProbed(call=self._last_call))
         if not is_repeat:
             self._wake()
 
     def send_events(self, now: float, events: list[Event]) -> None:
-        """Passes on what is new on this host."""
+        """Send what is new on this host to the leader, and remember the newest state for a reconnect."""
         self._fact_reports |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}
         self._samples |= {e.pid: e for e in events if isinstance(e, ProcessSampled)}
         self._exits |= {e.pid: e for e in events if isinstance(e, ProcessExited)}
@@ -251,14 +258,14 @@ class Follower:
             writer.write(wire.encode_frame(Told(events=news, mono=time.monotonic())))
 
     def check_silence(self, now: float) -> None:
-        """Whether the host that leads is away though the stream to it is open."""
+        """Report a leader that has not answered for a while although the stream to it is open."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         lost, recovered = self._silence.find_changes(
             now, {0: lambda: silence_seconds(sock)} if sock is not None else {}
         )
         if lost:
             address = f" ({self._leader_address})" if self._leader_address else ""
-            text = f"nothing has come from the host where all met for {HOST_AWAY_AFTER_S:.0f} s{address}"
+            text = f"nothing has come from the leader for {HOST_AWAY_AFTER_S:.0f} s{address}"
             self.commands.append(ShowNote(text=text))
             self._record_call(
                 self._leader_address,
@@ -266,7 +273,7 @@ class Follower:
                 f"nothing has come from it for {HOST_AWAY_AFTER_S:.0f} s",
             )
         elif recovered:
-            self.commands.append(ShowNote(text="the host where all met is heard again"))
+            self.commands.append(ShowNote(text="the leader answers again"))
             self._record_call(self._leader_address, Answer.ABOARD, "", has_shaken_hands=True)
 
     def _is_news(self, now: float, event: Event) -> bool:
@@ -318,12 +325,12 @@ class Follower:
                     self._writer.write(wire.encode_frame(Released()))
 
     def _on_gate_open(self) -> None:
-        """The roll call is over."""
+        """Note that the roll call is over: from now on a patient follower outlasts a pause of the network."""
         self._is_gate_open = True
-        self._set_keepalive(on=not self.is_patient)
+        self._set_keepalive(on=not self._is_patient)
 
     def _set_keepalive(self, on: bool) -> None:
-        """``lively``: a leader whose host has gone is found out."""
+        """Let the kernel find out soon (``on``) or late whether the leader's host was lost."""
         sock = self._writer.get_extra_info("socket") if self._writer is not None else None
         if sock is not None:
             set_lively(sock, on)
@@ -334,24 +341,24 @@ class Follower:
             self._writer.write(wire.encode_frame(results))
 
     def hang_up(self) -> None:
-        """Another host leads: goes there."""
+        """Disconnect from this leader; `run_calls` connects to the next one."""
         if self._writer is not None:
             self._writer.close()
 
     def close(self) -> None:
-        """The last words have been told; a stream that closes in order loses none of them."""
+        """Disconnect for good. A stream that is closed in order loses nothing that was written."""
         self.is_done = True
         if self._writer is not None:
             self._writer.close()
 
 
 def _is_stray(event: Event) -> bool:
-    """Whether it tells of a member that was led here instead of to the meeting."""
+    """Return True if this is a member that connected to this host instead of to the leader."""
     return isinstance(event, StrangerConnected) and event.knock.kind == "elsewhere"
 
 
 def _is_minor_change(previous: object, current: object) -> bool:
-    """Whether only steps and operations went on: the beat is enough for those."""
+    """Return True if only steps and operations advanced: those are sent every `REPEAT_INTERVAL_S`."""
     if not isinstance(previous, tuple) or not isinstance(current, tuple):
         return False
     previous_box, current_box = previous[1], current[1]

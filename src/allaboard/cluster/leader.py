@@ -1,4 +1,4 @@
-"""The host where all meet: takes members in, passes on what they tell, sends them what is decided."""
+"""The leader: admits the agents of other hosts, collects their events, and sends them the decisions."""
 
 from __future__ import annotations
 
@@ -58,25 +58,30 @@ from allaboard.protocol.events import (
 from allaboard.protocol.process_keys import process_key, split_process_key
 
 PORT_RELEASE_TIMEOUT_S = 1.0
-"""Seconds that members get to close their ports before the first is let through."""
+"""Seconds that followers get to close their ports before the first gate opens."""
 BATCHING_FROM_AGENTS, BATCHING_DELAY_PER_AGENT_S, MAX_BATCHING_DELAY_S = 128, 2e-6, 0.02
-"""With so many members here what they tell is gathered, for each of them so long (s), for all of them so
-long at the most, and judged at once."""
+"""With at least this many agents connected their events are batched before the job state looks at them: per agent
+so many seconds, but no more than `MAX_BATCHING_DELAY_S`. Judging each event alone would take too long."""
 WORKER_NUMBER_BITS = 12
-"""Bits for the workers of one agent in the number by which they are called here."""
+"""Bits for the worker of an agent in the number by which the leader knows it; the agent's number is above them."""
 FRAMEWORK_CLIENT_KINDS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
-"""How a framework's own client knocks."""
+"""Kind of stranger (see `protocol_sniffer`) that a framework's own client is."""
 
 
 def stranger_event(framework: str, knock: Knock) -> StrangerConnected:
-    """Somebody came who is not of the roll call; a client of this framework is a member's."""
+    """Return the event for a stranger; a client of this framework belongs to a member without allaboard."""
     return StrangerConnected(
         knock=knock, member=knock.kind == FRAMEWORK_CLIENT_KINDS.get(framework)
     )
 
 
 class Leader:
-    """``events`` collects what came from other hosts; ``framework`` says whose clients are ours."""
+    """The meeting of all agents of the job.
+
+    ``framework``: clients of this framework belong to the job. ``is_patient``: a follower may be out of reach for a
+    while once its gate is open. ``ports_elsewhere``: followers listen on the framework's ports, too, and must close
+    them first.
+    """
 
     def __init__(
         self,
@@ -86,12 +91,16 @@ class Leader:
         wake: Callable[[], None],
         tls: TlsFiles | None = None,
         round_: int = 0,
+        *,
+        is_patient: bool = True,
+        ports_elsewhere: bool = False,
     ) -> None:
         self.listener = Listener(
             job, secret, self._on_member, self._on_message, self._on_stranger, tls, round_
         )
         self.framework = framework
         self.events: list[Event] = []
+        """Events of other hosts, until they are taken."""
         self._wake = wake
         self._wake_timer: asyncio.TimerHandle | None = None
         self._members: dict[int, MemberConnection] = {}
@@ -101,31 +110,37 @@ class Leader:
         self._names: dict[int, tuple[int, str]] = {}
         self._silence = SilenceDetector()
         self._is_gate_open = False
-        self.is_patient = True
-        """Whether a host that was let through may be out of reach for a while."""
+        self._is_patient = is_patient
         self.met_count = 0
-        """How many other agents have been here."""
+        """Number of other agents that have ever connected."""
         self._verdict_commands: list[Command] = []
         self._outgoing = b""
         self._has_ended = False
-        self.ports_elsewhere = False
-        """Whether members listen on the framework's ports too, and must close them first."""
+        self._ports_elsewhere = ports_elsewhere
+
+    def set_framework(self, framework: str) -> None:
+        """Set the framework once the first member has named it."""
+        self.framework = framework
 
     @property
     def connected_count(self) -> int:
-        """How many other agents are here now."""
+        """Number of other agents that are connected now."""
         return len(self._members)
 
     @property
     def lost_hosts(self) -> tuple[str, ...]:
-        """The hosts whose agents were here, and are not any more; nobody has come in their place."""
+        """Hosts whose agents were connected and are not any more, unless another agent came in their place."""
         responsive = self._members.keys() - self._silence.silent_since.keys()
         present = {self._names[n] for n in responsive}
         lost = (name for n, name in self._names.items() if n not in responsive)
         return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in present))
 
     def check_silences(self, now: float) -> list[Command]:
-        """Who is away though its stream is open, and who is heard again, since this was asked last."""
+        """Detect followers that are silent although their stream is open, and those that answer again.
+
+        Before the gate opens a silent stream is cut, so that the follower can reconnect; afterwards it stays, since
+        the port is the framework's by then and nobody could reconnect.
+        """
         if not self._silence.is_due(now):
             return []
         silences = {n: m.stream.seconds_silent for n, m in self._members.items()}
@@ -134,8 +149,8 @@ class Leader:
             now, silences, HOST_LOST_AFTER_S if is_roll_call else HOST_AWAY_AFTER_S
         )
         if is_roll_call:
-            # It may call anew. The kernel ends such a stream, too, but begins to count once more where
-            # something was sent to that host meanwhile.
+            # The kernel would end such a stream, too, but it begins to count anew whenever something was sent
+            # to that host meanwhile.
             for number in lost:
                 self._members[number].stream.abort()
             return []
@@ -147,18 +162,18 @@ class Leader:
         notes = [
             f"nothing has come from {self._names[n][1]} for {HOST_AWAY_AFTER_S:.0f} s" for n in lost
         ]
-        notes += [f"{self._names[n][1]} is heard again" for n in recovered]
+        notes += [f"{self._names[n][1]} answers again" for n in recovered]
         return [ShowNote(text=text) for text in notes]
 
     def send_to_all(self, command: Command) -> None:
-        """Tells all other hosts at once."""
+        """Send a command to all other hosts at once."""
         frame = self._outgoing + wire.encode_frame(Orders(commands=(command,)))
         self._outgoing = b""
         for member in list(self._members.values()):
             member.send_frame(frame)
 
     def route_command(self, command: Command) -> list[Command]:
-        """Sends on what is meant for other hosts; returns what is to be done here."""
+        """Send a command to the host it is meant for; return what is to be done on this host."""
         match command:
             case OpenGate():
                 return self._open_gate(command)
@@ -175,7 +190,7 @@ class Leader:
                 agent, pid = split_process_key(command.pid)
                 order = msgspec.structs.replace(command, pid=pid)
                 self._send(agent, Orders(commands=(order,)))
-                return [ShowNote(text=f"{command.text}; it is ended, to be replaced")]
+                return [ShowNote(text=f"{command.text}; ending it so that it can be replaced")]
             case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
                 return self._restart_elsewhere(command)
             case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
@@ -187,8 +202,10 @@ class Leader:
         return [command]
 
     def send_due(self, now: float) -> list[Command]:
-        """Tells all what they are told alike, and those who stand at the gate that it opens, once every
-        port that a framework will bind is free. To be called after `route`."""
+        """Send what is for all hosts, and open the gates once every port that a framework will bind is free.
+
+        To be called after `route_command`; return the commands for this host.
+        """
         shared_frames, self._outgoing = self._outgoing, b""
         local_commands: list[Command] = []
         gate_frames: dict[int, bytes] = {}
@@ -205,16 +222,18 @@ class Leader:
             frames = shared_frames + gate_frames.get(number, b"") if gate_frames else shared_frames
             if frames:
                 member.send_frame(frames)
-        for number in gate_frames:  # once all have the word, which is waited for
-            if number in self._members and self.is_patient:
+        for (
+            number
+        ) in gate_frames:  # only now: setting options must not delay the frames that all wait for
+            if number in self._members and self._is_patient:
                 self._members[number].stream.tolerate_silence()
         return local_commands
 
     def _end_keepalive(self, gate_frames: dict[int, bytes]) -> None:
-        """Those of whose members nobody is held (parameter servers, workers beside a chief) train now too."""
+        """Tell hosts whose members are not held at the gate (parameter servers, workers beside a chief) that it opened."""
         for number in self._members.keys() - gate_frames.keys():
             self._send(number, Opened())
-            if self.is_patient:
+            if self._is_patient:
                 self._members[number].stream.tolerate_silence()
 
     def close(self) -> None:
@@ -225,22 +244,22 @@ class Leader:
     def _open_gate(self, command: OpenGate) -> list[Command]:
         self._pending_gates.append(command)
         if self._awaiting_release is None:
-            # The port first, then the word: a framework's client that comes early is refused and
-            # tries again, one that lands in our backlog would be reset.
+            # First close the port, then send the frames: a framework's client that connects early is refused and
+            # retries, while one that lands in our backlog would be reset.
             self.listener.close_port()
-            self._awaiting_release = dict(self._members) if self.ports_elsewhere else {}
+            self._awaiting_release = dict(self._members) if self._ports_elsewhere else {}
             self._release_deadline = time.monotonic() + PORT_RELEASE_TIMEOUT_S
             for number in self._awaiting_release:
                 self._send(number, Release())
         return []
 
     def _restart_elsewhere(self, command: RestartWorker) -> list[Command]:
-        """The agent that had started it starts it again."""
+        """Let the agent that started the worker restart it."""
         number = command.worker >> WORKER_NUMBER_BITS
         worker = command.worker - (number << WORKER_NUMBER_BITS)
         self._send(number, Orders(commands=(msgspec.structs.replace(command, worker=worker),)))
         host = self._names[number][1]
-        return [ShowNote(text=f"{command.reason}: {host} starts it again")]
+        return [ShowNote(text=f"{command.reason}: {host} restarts it")]
 
     def _sample_stacks(self, command: SampleStacks) -> list[Command]:
         pids_by_agent = _by_agent(command.pids)
@@ -268,7 +287,7 @@ class Leader:
         self._members[member.number] = member
         self._names[member.number] = member.hello.rank, member.hello.host
         self.met_count = len(self._names)
-        if self._has_ended:  # it is late; the verdict is for all
+        if self._has_ended:  # it connected late; the verdict is for all
             member.send_message(Orders(commands=tuple(self._verdict_commands)))
         self.events.append(_connected_event(member))
         self._schedule_wake()
@@ -277,7 +296,7 @@ class Leader:
         match message:
             case None:
                 if self._members.get(member.number) is not member:
-                    return  # it has come again over another stream
+                    return  # it has reconnected over another stream already
                 self._members.pop(member.number, None)
                 if self._awaiting_release is not None:
                     self._awaiting_release.pop(member.number, None)
@@ -298,7 +317,7 @@ class Leader:
         self._schedule_wake()
 
     def _schedule_wake(self) -> None:
-        """There is something to judge."""
+        """Wake the loop to judge the new events, batched if many agents are connected."""
         if len(self._members) < BATCHING_FROM_AGENTS:
             self._wake()
         elif self._wake_timer is None:
@@ -313,7 +332,7 @@ class Leader:
         event = stranger_event(self.framework, knock)
         self.events.append(event)
         if event.member:
-            self.listener.close_port()  # at once: we must never be the silent listener
+            self.listener.close_port()  # at once: a framework's client would wait for us in vain
         self._wake()
 
 
@@ -329,11 +348,11 @@ def _connected_event(member: MemberConnection) -> AgentConnected:
 
 
 def _split_gates(commands: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
-    """What is let through on this host, and what each other agent is sent."""
+    """Return the gates to open on this host, and the frames for each other agent."""
     local_commands: list[Command] = []
     gate_frames: dict[int, bytes] = {}
     frames: dict[tuple[int, int], bytes] = {}
-    """Pids of many hosts are the same, above all in containers."""
+    """Encoded once per pid and round: many hosts have the same pids, above all in containers."""
     for command in commands:
         agent, pid = split_process_key(command.pid)
         if agent == 0:
@@ -348,7 +367,7 @@ def _split_gates(commands: list[OpenGate]) -> tuple[list[Command], dict[int, byt
 
 
 def _by_agent(pid_keys: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    """The pids of each agent."""
+    """Return the pids of each agent."""
     pids_by_agent: dict[int, tuple[int, ...]] = {}
     for agent, pid in map(split_process_key, pid_keys):
         pids_by_agent[agent] = (*pids_by_agent.get(agent, ()), pid)
@@ -356,8 +375,10 @@ def _by_agent(pid_keys: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
 
 
 def _translate_event(event: Event, member: MemberConnection) -> Event | None:
-    """An event of another host, with our clock and our name for the process; None for what is no
-    business of ours."""
+    """Return an event of another host with our clock and our name for the process.
+
+    None for kinds of events that no other host may report: the set is closed.
+    """
     clock_offset, number = member.clock_offset, member.number
     match event:
         case ProcessSampled():

@@ -1,4 +1,4 @@
-"""Which host leads where no election says it: the first, as the launcher or its own worker tells."""
+"""Selects the leader without an election: the host of rank 0, as the launcher or its own worker says."""
 
 from __future__ import annotations
 
@@ -30,12 +30,15 @@ from allaboard.hosts.interface_address import (
 from allaboard.protocol.events import RendezvousProbed
 
 POST_RETRY_S = 0.5
-"""Seconds between two attempts to post the way to the meeting."""
+"""Seconds between two attempts to post the leader's address."""
 
 
 class LeaderSelection:
-    """``environment`` is the worker's. An ``election`` decides itself: then only this host's own ports and
-    facts are seen to."""
+    """Chooses the role of this host.
+
+    ``environment`` is the worker's. With ``uses_election`` the election chooses; then this class only measures the
+    host and opens its ports.
+    """
 
     def __init__(
         self,
@@ -51,31 +54,33 @@ class LeaderSelection:
         self._uses_election = uses_election
         self._started_at = time.time()
         self.facts: dict[str, str] = {}
-        """What is known of this host."""
+        """Facts about this host; empty before they are measured."""
         self.is_surveyed = False
-        """Whether what is to be found out of the place of the framework's init has been."""
+        """True once the rendezvous of the framework's init was examined."""
         self.ready = asyncio.Event()
         self._store: AddressStore | None = None
         self.address = coordinator or launcher_info.address
         self.is_unreachable = not self.address
-        """Whether no other host can be met."""
+        """True if no other host can be reached: no address is known."""
         self._launcher_store = launcher_store(launcher_info, environment, coordinator)
-        """A way to the meeting that is known before anybody stands at a door."""
+        """The launcher's store, through which the agents can meet before any worker reaches its init; else None."""
         if self._launcher_store is not None:
             self._store = self._launcher_store
             self.address = self._launcher_store.address
             self.is_unreachable = False
 
     async def find_leader_address(self) -> str:
-        """Where to go now; raises OSError where the place itself cannot be used."""
+        """Return the leader's address, "" while none is posted. Raises OSError if the rendezvous file or store fails."""
         return await self._store.find_address() if self._store is not None else self.address
 
     async def prepare_host(self) -> None:
-        """Calls early where it is known that another host leads: a late member is then told apart
-        from one that was never started."""
+        """Measure this host, and connect early if it is known that another host leads.
+
+        So a member that is late can be told from one that was never started.
+        """
         try:
             await self._measure_host()
-        finally:  # what failed here must not hold up what the worker's own init asks for
+        finally:  # a failure in here must not hold up `take_role`, which waits for the event
             self.ready.set()
             self._role.wake()
 
@@ -85,20 +90,22 @@ class LeaderSelection:
         own_address = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = own_address.as_facts | {"interfaces": interfaces}
-        role.probe_address = join(
-            own_address.address or "0.0.0.0", await self._ports.open_probe_port()
-        )
+        probe_port = await self._ports.open_probe_port()
+        role.set_probe_address(join(own_address.address or "0.0.0.0", probe_port))
         if not self._uses_election:
             await self._take_early_role()
 
     def facts_for(self, declared: Declared | None) -> dict[str, str]:
-        """What is known of this host, for a member that told its init so."""
+        """Return the facts about this host for a member that passed these arguments to its init."""
         script_address = self._script_address(declared)
         return self.facts | script_address.as_facts if script_address is not None else self.facts
 
     def _script_address(self, declared: Declared | None) -> DataAddress | None:
-        """By what the script itself told gloo; None where that is what the worker was started with. Where it
-        took the name away, a name server would have to be asked."""
+        """Return the data address by the interface that the script itself chose for gloo.
+
+        None if it is the one that the worker was started with; unknown if the script removed the variable, since then
+        a name server would have to be asked.
+        """
         name = declared.interface if declared is not None else None
         if name is None or name == self._environment.get(GLOO_INTERFACE_VARIABLE, ""):
             return None
@@ -112,14 +119,14 @@ class LeaderSelection:
         if leads_elsewhere and self.address and role.leader is None and role.follower is None:
             role.start_following()
         elif self._launcher_store is not None and launcher_info.rank == 0:
-            # No port of the framework's is needed for it: the others can be here before it is imported. It
-            # leads from here on: the worker may come to its init before the place is open.
+            # The launcher's store needs no port of the framework, so the others can connect before the framework
+            # is imported. The role is taken right here: the worker may reach its init before the port is open.
             role.run_beside(
                 self._open_meeting(self._become_leader(_assumed_declaration(launcher_info.size)))
             )
 
     async def take_role(self, declared: Declared) -> None:
-        """The first member of this host has come to its init."""
+        """Choose the role by what the first member of this host passed to its init."""
         role = self._role
         await self.ready.wait()
         script_address = self._script_address(declared)
@@ -168,7 +175,7 @@ class LeaderSelection:
             await self._ports.redirect_callers(self.address)
 
     async def lead_without_worker(self) -> None:
-        """This host was to lead, and its worker ended before it came to its init."""
+        """Lead although the worker, which was to lead, ended before it reached its init."""
         await self.ready.wait()
         if self._role.leader is None and await is_local_address(self.address):
             await self._open_meeting(
@@ -178,12 +185,14 @@ class LeaderSelection:
             self.is_unreachable = True
 
     def _keeps_role(self, declared: Declared) -> bool:
-        """Whether this host has its role already, since the job meets where it was thought to. Else it leaves
-        that place, for its own worker's."""
+        """Return True if the job meets at the launcher's store, as assumed, so that the role stays.
+
+        Otherwise leave that store; the role is chosen anew by the worker's own arguments.
+        """
         role = self._role
         if isinstance(self._store, TcpAddressStore) and (role.leader or declared.rank > 0):
             if role.leader is not None:
-                role.leader.framework = declared.framework
+                role.leader.set_framework(declared.framework)
             return True
         self._launcher_store = None
         role.stop_leading()
@@ -202,32 +211,35 @@ class LeaderSelection:
         self._role.wake()
 
     def _become_leader(self, declared: Declared) -> Leader:
-        leader = self._role.become_leader(declared.framework, declared.rank)
-        leader.ports_elsewhere = bool(declared.cluster)
-        return leader
+        return self._role.become_leader(
+            declared.framework, declared.rank, ports_elsewhere=bool(declared.cluster)
+        )
 
     async def _open_meeting(self, leader: Leader) -> None:
-        """The place where the others come to this one."""
+        """Open the port where the other agents connect, and post its address if there is a store for it."""
         port = 0 if self._store is not None else Address.from_endpoint(self.address).endpoint[1]
         store = self._store
         await self._ports.bind_port(
             leader.listener, port, self._defer_to_other_leader if port else None
         )
-        if self._role.leader is not leader:  # all meet elsewhere, as has turned out meanwhile
+        if self._role.leader is not leader:  # the worker's init named another place meanwhile
             leader.close()
         elif store is not None:
             await self._post_address(store, leader)
 
     async def _defer_to_other_leader(self) -> bool:
-        """Whether the roll of this very job is called there already, by another process of this host that
-        says that it is the first: this one goes there too, so that all hear of both."""
+        """Follow another process of this host that has the port and calls the roll of this very job.
+
+        Both say that they are rank 0: so that all hosts hear of it, this one joins the other. Returns False if the
+        port belongs to anything else.
+        """
         if not await is_same_roll_call(self.address, self._role.identity()):
             return False
         self._role.resign_lead()
         return True
 
     async def _post_address(self, store: AddressStore, leader: Leader) -> None:
-        """Until it is posted: a store that many come to at once, or a disk, may not answer the first time."""
+        """Post the address; retry until it works: a busy store or a disk may not answer the first time."""
         since = 0.0
         while self._role.leader is leader and not self._ports.is_released:
             try:
@@ -248,22 +260,22 @@ class LeaderSelection:
             await asyncio.sleep(POST_RETRY_S)
 
     async def _reachable_address(self, store: AddressStore) -> str:
-        """An address of this host that others reach."""
+        """Return an address of this host that other hosts can reach."""
         if isinstance(store, TcpAddressStore):
             own_address = await store.own_address()
-            # Its name may lead this host to itself (127.0.1.1), where the launcher's store is. By that name
-            # the others have found it.
+            # Debian maps a host's own name to 127.0.1.1, so the store's host reaches itself by loopback. The other
+            # hosts have found the store by its name: post that.
             return (
                 Address.from_endpoint(store.address).endpoint[0]
                 if own_address == "::1" or own_address.startswith("127.")
                 else own_address
             )
         host = Address.from_endpoint(self._role.probe_address).host
-        # The loopback address of a host's own name is not the one where it has no other.
+        # 127.0.1.1 comes from the host's name in /etc/hosts; plain 127.0.0.1 means that there is no other address.
         is_loopback_name = host.startswith("127.") and host != LOOPBACK
         return self._role.host if is_loopback_name else host
 
 
 def _assumed_declaration(size: int) -> Declared:
-    """The first of so many hosts, whose worker has told nothing yet."""
+    """Return the declaration of rank 0 of ``size`` hosts whose worker has not reached its init."""
     return Declared(framework="", call="", rank=0, world_size=size or 1)

@@ -1,34 +1,32 @@
-"""How long an agent stays once its worker has failed, so that all hosts learn what began it.
+"""Decides how long an agent stays after its workers have ended, so that all hosts learn the cause.
 
-The others may come to the meeting seconds later: they import the same framework on a slower disk. If
-this agent were gone by then, they would be refused, and could not know why. In training a worker's peers fall
-with it: which of them began it is known a moment later, on the host where all meet. So it is where a worker
-has ended well that others wait for.
+Other hosts may connect seconds later: they import the same framework from a slower disk. If this agent were gone by
+then, they would be refused and could not know why. In training, a worker's peers fail with it: the leader knows a
+moment later which of them failed first. The same holds if a worker that others still need has ended normally.
 """
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers
+from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
 from allaboard.cluster.membership import Membership
 from allaboard.facts import Certainty, Outcome, Stage
 from allaboard.policy.end.end_policy import START_STAGES
 from allaboard.protocol.job_state_port import JobStatePort
 
 MAX_LINGER_S = 15.0
-"""Seconds from the worker's arrival at init, or from its end where it never came; less with a
-shorter --timeout."""
+"""Seconds to stay after the worker reached init, or after its end if it never did; less with a shorter --timeout."""
 EXTRA_LINGER_S = 45.0
-"""... and so much longer where the agents of others are here and wait for their workers."""
+"""Additional seconds while connected agents of other hosts still wait for their workers."""
 
 HANG_UP_TIMEOUT_S = 5.0
-"""Seconds that the hosts whose servers are ended have to hang up: the word that ends them must arrive."""
+"""Seconds that hosts whose servers are told to end get to disconnect: the command must arrive."""
 CAUSE_TIMEOUT_S, DELIVERY_TIME_S = 5.0, 0.5
-"""Seconds after the end of a worker that trained within which it is named what began it, and in which that
-reaches the other hosts."""
+"""Seconds after the end of a worker within which the cause must be found, and seconds until that has reached the
+other hosts."""
 
 
 class Linger:
-    """``timeout`` is that of the roll call (s)."""
+    """Decides for an agent without restarts; ``timeout`` is that of the roll call in seconds."""
 
     def __init__(self, membership: Membership, job: JobStatePort, timeout: float) -> None:
         self._membership = membership
@@ -39,11 +37,11 @@ class Linger:
         self._cause_named_at: float | None = None
 
     def must_stay(self, now: float) -> bool:
-        """Whether there is somebody who may yet have to be told; the worker has ended."""
+        """Return True if another host may still have to learn something; the workers have ended."""
         membership, job = self._membership, self._job
         outcome = job.status.outcome[0]
         if outcome is Outcome.INTERRUPTED:
-            return False  # on another host: that is known to all
+            return False  # the interruption on another host is known to all
         if job.status.ending is None and outcome is Outcome.COMPLETED:
             return job.status.opened_at is not None and self._others_still_train(now)
         if job.status.ending is not None and job.status.ending.outcome is Outcome.COMPLETED:
@@ -58,7 +56,7 @@ class Linger:
         return now < self._until and membership.may_be_unheard
 
     def _waits_for_hang_up(self, now: float) -> bool:
-        """Whether others, whose servers have nobody to serve any more, are still here."""
+        """Return True while hosts whose servers were told to end are still connected."""
         if self._finished_at is None:
             self._finished_at = now
         leader = self._membership.leader
@@ -69,18 +67,20 @@ class Linger:
         )
 
     def _others_still_train(self, now: float) -> bool:
-        """Whether others still train, and may be held up since ours has ended: seen where all meet."""
+        """Return True if others still train and may stall because our worker has ended; the leader would see it."""
         membership, view = self._membership, self._job.status.view(now)
         if self._finished_at is None:
             self._finished_at = now
-        if now - self._finished_at >= CAUSE_TIMEOUT_S + view.stall_after or has_servers(view):
+        if now - self._finished_at >= CAUSE_TIMEOUT_S + view.stall_after or has_parameter_servers(
+            view
+        ):
             return False
         if membership.leader is None:
             return membership.is_linked
         return any(m.elsewhere and m.alive and not m.launcher for m in view.members)
 
     def _cause_is_pending(self, now: float) -> bool:
-        """Whether what began it is yet to be told, and there is somebody to tell it, or to hear it from."""
+        """Return True if the cause is still to be found or to be sent, and another host is connected."""
         membership, job = self._membership, self._job
         if self._finished_at is None:
             self._finished_at = now
@@ -99,8 +99,7 @@ class Linger:
         return self._cause_named_at is None or now - self._cause_named_at < DELIVERY_TIME_S
 
     def _finding_is_pending(self, now: float) -> bool:
-        """Whether all meet here, and what they are to be told is not found yet: somebody who lives must
-        first stand at the door."""
+        """Return True if this host leads and has no finding yet: a living member must reach its gate first."""
         membership, job = self._membership, self._job
         if membership.leader is None or job.status.ending is not None:
             return False

@@ -1,12 +1,14 @@
-"""This host's part in a meeting of several: what happens here is told there, and what is said there, here."""
+"""Connects this host to the other hosts of the job: sends them its events, and receives events and commands."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from allaboard.cluster.election import Election
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.leader_selection import LeaderSelection
-from allaboard.cluster.membership_role import MembershipRole
+from allaboard.cluster.membership_role import MeetingSettings, MembershipRole
 from allaboard.cluster.rendezvous_ports import RendezvousPorts
 from allaboard.cluster.transport.client_handshake import try_links
 from allaboard.cluster.transport.etcd import EtcdLeaseStore
@@ -17,39 +19,39 @@ from allaboard.protocol.events import Event, LinksProbed, ProcessSampled, Strang
 
 
 class Membership:
-    """Chooses the ``role`` when the first member of this host stands at the door of its init.
+    """Chooses the role of this host when its first member reaches its init.
 
-    ``environment`` is the worker's. Where the address that the user gave for the meeting is etcd, any host
-    may lead, from the start on, and the role may change while the roll is called.
+    ``environment`` is the worker's; ``wake`` is called when there is news. If the user named etcd as the meeting
+    place, any host may lead from the start, and the role may change while the roll is called.
     """
 
-    def __init__(self, role: MembershipRole, environment: dict[str, str]) -> None:
+    def __init__(
+        self, settings: MeetingSettings, environment: dict[str, str], wake: Callable[[], None]
+    ) -> None:
+        role = MembershipRole(settings, wake, self._find_leader_address, self._release_ports)
         self._role = role
         uses_election = is_etcd_url(role.coordinator)
         self._ports = RendezvousPorts(role.identity, role.add_events, self._release_ports)
         self._selection = LeaderSelection(role, self._ports, environment, uses_election)
         self.arrived_at: float | None = None
-        """When the first member of this host came to its init."""
+        """When the first member of this host reached its init (s, CLOCK_MONOTONIC); None before."""
         self._election: Election | None = None
-        role.release_ports = self._release_ports
-        role.find_leader_address = self._selection.find_leader_address
         if uses_election:
             url = parse_etcd_url(role.coordinator)
             lease_store = EtcdLeaseStore(url, role.launcher_info.job, environment, role.tls)
             self._election = Election(role, lease_store, url.endpoints[0])
-            role.find_leader_address = self._election.find_leader_address
 
     def start(self) -> None:
-        """Before any member of this host was seen."""
+        """Begin to look for the other hosts, before any member of this host was seen."""
         self._role.run_beside(self._run())
 
     def observe_events(self, now: float, events: list[Event]) -> list[Event]:
-        """Looks at what happened here; passes it on; returns what happened elsewhere."""
+        """Take note of the events of this host and send them on; return the events of other hosts."""
         role = self._role
         for event in events:
             if not isinstance(event, ProcessSampled):
                 continue
-            role.worker = role.worker or event.pid
+            role.note_worker(event.pid)
             declared = event.box.declared if event.box is not None else None
             if (
                 role.declared is None
@@ -58,7 +60,7 @@ class Membership:
                 and declared.world_size > 1
                 and Phase.ARRIVED <= event.box.phase < Phase.LEAVING  # not all are held there
             ):
-                role.declared = declared
+                role.note_declaration(declared)
                 self.arrived_at = now
                 role.run_beside(self._selection.take_role(declared))
         remote_events = role.take_events()
@@ -77,47 +79,47 @@ class Membership:
 
     @property
     def declared(self) -> Declared | None:
-        """What the first member of this host told its init."""
+        """Arguments that the first member of this host passed to its init; None before that."""
         return self._role.declared
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is known of this host; nothing before it was looked at."""
+        """Facts about this host; empty before they are measured."""
         return self._selection.facts
 
     def facts_for(self, declared: Declared | None) -> dict[str, str]:
-        """The same for a member that told its init so."""
+        """Return the facts about this host for a member that passed these arguments to its init."""
         return self._selection.facts_for(declared)
 
     def has_surveyed(self, place: str) -> bool:
-        """Whether what is to be found out of this meeting place has been."""
+        """Return True unless this rendezvous is a file that still has to be examined."""
         return self._selection.is_surveyed or not place.startswith("file://")
 
     @property
     def is_linked(self) -> bool:
-        """Whether another host decides."""
+        """True if another host decides."""
         return self._role.is_linked
 
     @property
     def expected_agents(self) -> int:
-        """How many agents the job has, as the launcher says it; 0 where it does not."""
+        """Number of agents of the job according to the launcher; 0 if it does not say."""
         return self._role.launcher_info.size
 
     @property
     def may_meet_others(self) -> bool:
-        """Whether another host may yet be met."""
+        """True if another host may still connect or be reached."""
         return bool(self._selection.address) and not self._selection.is_unreachable
 
     @property
     def leader_place(self) -> str:
-        """Who leads, as far as its address tells."""
+        """Host name of the leader, or its address if no name is known."""
         if self._election is not None and self._election.state.leader is not None:
             return self._election.state.leader.host
         return self._selection.address
 
     @property
     def may_be_unheard(self) -> bool:
-        """Whether others of the job may not know yet what happened here."""
+        """True if other hosts of the job may not know yet what happened here."""
         declared, launcher_info = self.declared, self._role.launcher_info
         if self.leader is not None:
             size = declared.world_size if declared is not None else launcher_info.size
@@ -129,19 +131,21 @@ class Membership:
         return declared is None and launcher_info.rank == 0 and not self._selection.is_unreachable
 
     def answer_for_ended_worker(self) -> None:
-        """The worker ended before it came to its init: where it was to lead, this agent still tells
-        those who come to the place."""
+        """Lead in place of a worker that ended before it reached its init.
+
+        Otherwise the hosts that connect later would be refused, and could not learn why.
+        """
         if self._election is not None or self.leader is not None:
-            return  # it has a role already
+            return  # this host has a role already
         if self.declared is None and self._role.launcher_info.rank == 0 and self._selection.address:
             self._role.run_beside(self._selection.lead_without_worker())
 
     def route_commands(self, now: float, commands: list[Command]) -> list[Command]:
-        """Sends on what is for others; adds what others sent; returns what is to be done here."""
+        """Send the commands for other hosts; return those for this host, with those that other hosts sent."""
         local_commands: list[Command] = []
         leader, follower, election = self.leader, self.follower, self._election
         if leader is not None and any(isinstance(c, OpenGate) for c in commands):
-            self._release_ports()  # before the first of another host is let through
+            self._release_ports()  # before the first gate on another host opens: its framework connects at once
         if leader is not None:
             commands = commands + leader.check_silences(now)
         for command in commands:
@@ -155,7 +159,7 @@ class Membership:
             local_commands += [ShowNote(text=text) for text in election.notes]
             election.notes.clear()
             if any(isinstance(c, EndJob) for c in local_commands):
-                election.state.is_closed = True
+                election.close_candidacy()
         local_commands += [ShowNote(text=text) for text in self._role.troubles]
         self._role.troubles.clear()
         for command in [c for c in local_commands if isinstance(c, ProbeLinks)]:
@@ -171,6 +175,11 @@ class Membership:
         if self._election is not None:
             self._election.give_up_lease()
 
+    async def _find_leader_address(self) -> str:
+        if self._election is not None:
+            return await self._election.find_leader_address()
+        return await self._selection.find_leader_address()
+
     async def _run(self) -> None:
         await self._selection.prepare_host()
         if self._election is not None:
@@ -179,7 +188,7 @@ class Membership:
     def _release_ports(self) -> None:
         self._ports.release_ports()
         if self._election is not None:
-            self._election.state.is_closed = True
+            self._election.close_candidacy()
         if self.leader is not None:
             self.leader.listener.close_port()
 

@@ -1,4 +1,4 @@
-"""Which part this host has in the meeting: it leads, or goes to who does, or neither yet."""
+"""The role of this host among the agents of the job: leader, follower, or neither yet."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from allaboard.cluster.follower import Follower
@@ -27,55 +28,83 @@ from allaboard.protocol.events import (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeetingSettings:
+    """What an agent knows about the job before it looks for the other agents."""
+
+    launcher_info: Described
+    """What the launcher's environment says about this host's place in the job."""
+    secret: bytes = b""
+    """The job's secret; b"" if there is none."""
+    coordinator: str = ""
+    """Address that the user gave for the agents to meet; "" for the job's own rendezvous address."""
+    tls: TlsFiles | None = None
+    """Certificates of this host; None for plain TCP."""
+    round: int = 0
+    """Round of the job; agents of another round are refused."""
+    is_patient: bool = True
+    """Whether a host may be out of reach for a while once the job trains."""
+
+
 class MembershipRole:
-    """``told`` is what the launcher says of this host, ``coordinator`` an address that the user gave for the
-    meeting. All are in the ``round_`` of the job that begins with this meeting. ``patient``: once it trains a
-    host may be out of reach for a while."""
+    """Holds the leader or the follower of this host, and switches between them.
+
+    ``find_leader_address`` returns where a host that does not lead is to go; ``release_ports`` is called when the
+    framework is about to bind its port.
+    """
 
     def __init__(
         self,
-        launcher_info: Described,
-        secret: bytes,
-        coordinator: str,
+        settings: MeetingSettings,
         wake: Callable[[], None],
-        tls: TlsFiles | None = None,
-        round_: int = 0,
-        is_patient: bool = True,
+        find_leader_address: Callable[[], Awaitable[str]],
+        release_ports: Callable[[], None],
     ) -> None:
-        self.launcher_info = launcher_info
-        self.coordinator = coordinator
+        self.launcher_info = settings.launcher_info
+        self.coordinator = settings.coordinator
         self.host = os.uname().nodename
         self.leader: Leader | None = None
         self.follower: Follower | None = None
         self.declared: Declared | None = None
-        """What the first member of this host told its init."""
+        """Arguments that the first member of this host passed to its init; None before that."""
         self.worker = 0
-        """The pid of the first member of this host; 0 where none was seen."""
+        """Pid of the first member of this host; 0 before it was seen."""
         self.probe_address = ""
-        """``address:port`` by which other hosts can try this one."""
+        """``host:port`` on which other hosts can test the link to this one; "" before it is open."""
         self.session = secrets.token_hex(8)
-        self.find_leader_address: Callable[[], Awaitable[str]]
-        """Where a host that does not lead is to go; set before it may have to."""
-        self.release_ports: Callable[[], None]
-        """Called where the framework's port is to be closed; set likewise."""
+        """Tells this agent from every other one when it reconnects."""
+        self._find_leader_address = find_leader_address
+        self._release_ports = release_ports
         self.wake = wake
         self.troubles: list[str] = []
-        """Why a part of this host's own did not work."""
+        """Sentences about background tasks that failed, until they are shown."""
         self._events: list[Event] = []
         self._past_events: dict[tuple[type, int], Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._secret = secret
-        self.tls = tls
-        self._round = round_
-        self._is_patient = is_patient
+        self._secret = settings.secret
+        self.tls = settings.tls
+        self._round = settings.round
+        self._is_patient = settings.is_patient
+
+    def note_worker(self, pid: int) -> None:
+        """Remember the first member of this host; later ones change nothing."""
+        self.worker = self.worker or pid
+
+    def note_declaration(self, declared: Declared) -> None:
+        """Remember what the first member of this host passed to its init."""
+        self.declared = declared
+
+    def set_probe_address(self, address: str) -> None:
+        """Set the ``host:port`` on which other hosts can test the link to this one."""
+        self.probe_address = address
 
     @property
     def is_linked(self) -> bool:
-        """Whether another host decides."""
+        """True if another host decides: this one follows it and hears from it."""
         return self.follower is not None and self.follower.is_linked
 
     def identity(self) -> Identity:
-        """As whom this host speaks."""
+        """Return the name and credentials with which this host introduces itself to other agents."""
         return Identity(
             self.launcher_info.job,
             self._secret,
@@ -88,12 +117,12 @@ class MembershipRole:
         )
 
     def add_events(self, *events: Event) -> None:
-        """This happened at the meeting, as seen from here."""
+        """Add events that were observed here at the rendezvous."""
         self._events += events
         self.wake()
 
     def take_events(self) -> list[Event]:
-        """What happened there since this was asked last."""
+        """Return what happened at the rendezvous since the last call."""
         if self.follower is not None:
             self._events += self.follower.events
             self.follower.events.clear()
@@ -104,7 +133,7 @@ class MembershipRole:
         return events
 
     def forward_events(self, now: float, events: list[Event]) -> None:
-        """What happened on this host, for who leads; kept for it while none is known."""
+        """Send the events of this host to the leader; while none is known, keep the newest ones for it."""
         if self.follower is not None:
             self.follower.send_events(now, events)
             self.follower.check_silence(now)
@@ -116,70 +145,78 @@ class MembershipRole:
                 self._past_events[type(event), 0] = event
 
     def run_beside(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Beside everything else, until `close`."""
+        """Run a coroutine as a task until `close`."""
         task = asyncio.ensure_future(self._report_failure(coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _report_failure(self, work: Coroutine[Any, Any, None]) -> None:
-        """What goes wrong there is said; the workers of this host go on."""
+        """Await the coroutine; an error is shown, and the workers of this host go on."""
         try:
             await work
         except Exception as error:
             reason = str(error) or type(error).__name__
-            self.troubles.append(f"this host may not be met by the others of the job: {reason}")
+            self.troubles.append(
+                f"other hosts of the job may be unable to reach this one: {reason}"
+            )
             self.wake()
 
-    def become_leader(self, framework: str, rank: int) -> Leader:
-        """This host leads; where the others come is still to be opened."""
-        if self.leader is not None:  # of an attempt before: who came there must come here
+    def become_leader(self, framework: str, rank: int, ports_elsewhere: bool) -> Leader:
+        """Make this host the leader; its port is still to be opened.
+
+        ``ports_elsewhere``: other members listen on the framework's ports, too.
+        """
+        if (
+            self.leader is not None
+        ):  # of an earlier try: its followers must reconnect to the new one
             self.leader.close()
-        leader = self._make_leader(framework)
+        leader = self._make_leader(framework, ports_elsewhere)
         self._set_leader(leader, rank)
         return leader
 
     def make_candidate(self) -> Leader:
-        """Of an election, not elected yet. Its port is no framework's."""
-        leader = self._make_leader("")
-        leader.ports_elsewhere = True
-        return leader
+        """Return a leader that stands for election. Its port is not the framework's, so members hold those."""
+        return self._make_leader("", ports_elsewhere=True)
 
     def take_lead(self, leader: Leader, events: list[Event]) -> None:
-        """This host leads; ``events`` are about who did before."""
+        """Make an elected leader the leader of the job; ``events`` are about its predecessors."""
         self.stop_following()
         self._set_leader(leader, self.identity().rank)
         self.add_events(*events)
 
     def resign_lead(self) -> None:
-        """Another host leads."""
+        """Give up the lead, if this host has it, and follow the leader."""
         self.stop_leading()
         self.follow_new_leader()
 
     def stop_leading(self) -> None:
-        """This host does not lead any more, if it did."""
+        """Give up the lead, if this host has it."""
         if self.leader is not None:
             self.leader.close()
             self.leader = None
             self._events.append(RoleTaken(leads=False))
 
     def stop_following(self) -> None:
-        """This host goes to no other any more, if it did."""
+        """Disconnect from the leader, if this host follows one."""
         if self.follower is not None:
             self.follower.close()
             self.follower = None
 
     def start_following(self) -> None:
-        """Goes to who leads, wherever `find` says that this is."""
+        """Connect to the leader, wherever that is, and send what happened here before."""
         self.follower = Follower(
-            self.find_leader_address, self.identity, self.release_ports, self.wake
+            self._find_leader_address,
+            self.identity,
+            self._release_ports,
+            self.wake,
+            is_patient=self._is_patient,
+            is_user_given=bool(self.coordinator),
         )
-        self.follower.is_patient = self._is_patient
-        self.follower.is_user_given = bool(self.coordinator)
         self.follower.send_events(time.monotonic(), list(self._past_events.values()))
         self.run_beside(self.follower.run_calls())
 
     def follow_new_leader(self) -> None:
-        """Another host leads than before, or it is not known which."""
+        """Connect to another leader than before, or look for one."""
         if self.follower is None:
             self.start_following()
         else:
@@ -198,9 +235,16 @@ class MembershipRole:
         connected = AgentConnected(agent=0, host=self.host, data=self.probe_address, rank=rank)
         self.add_events(RoleTaken(leads=True, place=self.coordinator), connected)
 
-    def _make_leader(self, framework: str) -> Leader:
-        raise_limit()
+    def _make_leader(self, framework: str, ports_elsewhere: bool) -> Leader:
+        raise_limit()  # a leader of thousands of hosts needs as many open files
         job = self.launcher_info.job
-        leader = Leader(job, self._secret, framework, self.wake, self.tls, self._round)
-        leader.is_patient = self._is_patient
-        return leader
+        return Leader(
+            job,
+            self._secret,
+            framework,
+            self.wake,
+            self.tls,
+            self._round,
+            is_patient=self._is_patient,
+            ports_elsewhere=ports_elsewhere,
+        )

@@ -1,15 +1,18 @@
-"""What holds the rounds of several hosts together, where what failed is started again on all of them.
+"""Coordinates the rounds of several hosts if a failed job is restarted on all of them.
 
-The host where all meet decides: it stays until nobody of the round lives anywhere, and tells the others what
-is done now. Those stay until they have been told. Who is lost cannot start its workers again, so the
-others are ended, and say so.
+The leader decides: it stays until no worker of the round is alive on any host, and sends its decision. The other hosts
+stay until they have received it. A lost host cannot restart its workers, so then the others are ended, with a finding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from allaboard.analysis.parameter_servers.parameter_servers import in_use, only_serve, serves
+from allaboard.analysis.parameter_servers.task_roles import (
+    are_servers_in_use,
+    nobody_trains,
+    only_serves,
+)
 from allaboard.cluster.membership import Membership
 from allaboard.coordinator.job_state import RECONNECT_GRACE_S
 from allaboard.facts import Outcome, RoundReport, TaskReturn
@@ -21,15 +24,18 @@ from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.protocol.process_keys import split_process_key
 
 STALLED_AFTER_LOSS_S = 30.0
-"""Seconds without progress, and without use of its servers, after which a host is ended whose leader, or one
-of whose others, has gone."""
+"""Seconds without progress and without use of its servers after which a host ends its workers, if the leader or
+another host was lost."""
 END_MARGIN_S = 20.0
-"""Seconds beyond the grace in which every host has ended its workers."""
+"""Seconds beyond the grace within which every host must have ended its workers."""
 
 
 class MultiHostRestart:
-    """One round of this host. ``told`` is what the host that decides has told of it; ``grace`` and
-    ``timeout`` (of the roll call) in seconds; ``over`` says whether the workers of this host have ended."""
+    """One round of this host.
+
+    ``grace`` and ``timeout`` (of the roll call) are in seconds; ``all_exited`` returns True once the workers of this
+    host have ended.
+    """
 
     def __init__(
         self,
@@ -51,9 +57,10 @@ class MultiHostRestart:
         self._servers_used_at = 0.0
         self._has_warned = False
         self.leader_decision: ConcludeRound | None = None
+        """Decision of the leader about this round, once it was received."""
 
     def check_hosts(self, now: float) -> list[Command]:
-        """Who is still heard; what follows from it."""
+        """Check which hosts still answer; return the notes, or the order to end, that follow from it."""
         membership = self._membership
         self._was_linked |= membership.is_linked
         is_lost = (
@@ -66,7 +73,7 @@ class MultiHostRestart:
             if not self._has_warned:
                 return []
             self._has_warned = False
-            return [ShowNote(text="all are heard again; what fails is started again")]
+            return [ShowNote(text="all hosts answer again; failed workers are restarted again")]
         self._lost_at = now if self._lost_at is None else self._lost_at
         if (
             now - self._lost_at < RECONNECT_GRACE_S
@@ -77,15 +84,15 @@ class MultiHostRestart:
         why = self.restart_hindrance()
         if not self._has_warned:
             self._has_warned = True
-            return [ShowNote(text=f"{why}; nothing is started again from now on")]
+            return [ShowNote(text=f"{why}; from now on nothing is restarted")]
         view = self._job.status.view(now)
-        # No gate was opened for servers.
-        serving = membership.leader is None and any(serves(m) for m in view.alive)
-        if in_use(view):
+        # A host with parameter servers only never has an open gate, so opened_at says nothing there.
+        serving = membership.leader is None and any(only_serves(m) for m in view.alive)
+        if are_servers_in_use(view):
             self._servers_used_at = now
         stalled_s = now - max(self._job.status.progress_at, self._lost_at, self._servers_used_at)
-        # Servers serve for ever: nobody is left who would end them.
-        only_servers_left = membership.leader is not None and only_serve(view)
+        # Parameter servers never end by themselves, and the host that would have told them to end was lost.
+        only_servers_left = membership.leader is not None and nobody_trains(view)
         if (stalled_s >= STALLED_AFTER_LOSS_S or only_servers_left) and (
             self._job.status.opened_at is not None or serving
         ):
@@ -93,7 +100,7 @@ class MultiHostRestart:
         return []
 
     def adopt_decision(self, commands: Iterable[Command]) -> list[Command]:
-        """What is left to be done of these, once the word of the host that decides is taken in."""
+        """Take the leader's decision out of the commands; return those that are left to execute."""
         remaining: list[Command] = []
         for command in commands:
             if not isinstance(command, ConcludeRound):
@@ -106,7 +113,7 @@ class MultiHostRestart:
         return remaining
 
     def must_stay(self, now: float) -> bool:
-        """Whether the round goes on elsewhere, though the workers of this host have ended."""
+        """Return True if the round goes on elsewhere although the workers of this host have ended."""
         job, membership = self._job, self._membership
         if job.status.interrupted_by or self.leader_decision is not None:
             return False
@@ -129,7 +136,7 @@ class MultiHostRestart:
         )
 
     def _others_are_alive(self, now: float) -> bool:
-        """Whether somebody lives yet on another host, or has still to come and be told."""
+        """Return True if a worker is alive on another host, or a host has still to connect and learn the decision."""
         assert self._finished_at is not None and self._membership.leader is not None
         if self._ending_at is not None and now - self._ending_at >= self._grace + END_MARGIN_S:
             return False
@@ -142,7 +149,7 @@ class MultiHostRestart:
 
     @property
     def is_orphaned(self) -> bool:
-        """Whether the host that decides has gone without a word of how it ended."""
+        """True if the leader was lost before it sent its decision."""
         return (
             self._membership.leader is None
             and self._lost_at is not None
@@ -150,7 +157,7 @@ class MultiHostRestart:
         )
 
     def restart_hindrance(self) -> str:
-        """Why this host cannot take part in a further round; "" where nothing is in its way."""
+        """Return why there can be no further round with this host; "" if nothing prevents it."""
         membership, job = self._membership, self._job
         if membership.leader is None:
             return lost_leader_reason(membership.leader_place)
@@ -170,8 +177,7 @@ class MultiHostRestart:
         )
 
     def send_decision(self, report: RoundReport, returns: tuple[TaskReturn, ...]) -> None:
-        """This host decides: tells all others how the round went, which tasks came back alone in it, and what
-        is done now."""
+        """Send this host's decision about the round, and which tasks were restarted alone in it, if it leads."""
         leader = self._membership.leader
         if leader is not None:
             leader.send_to_all(ConcludeRound(report=report, returns=returns))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.parameter_servers import serves
-from allaboard.analysis.resources.host_load import trains
+from allaboard.analysis.parameter_servers.task_roles import only_serves
+from allaboard.analysis.resources.host_load import is_whole_job_training
 from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Claim, Finding, JobView, Member, Severity, Stage, Who
 from allaboard.rules.engine.catalogue import RuleEntry
@@ -122,7 +122,7 @@ class FindingStore:
         """Findings whose state has passed: not claimed any more for a while, in a job that moves, of
         members that all live. Where all have ended well, nobody hung for good. What is measured of a
         training is over only while there is one."""
-        training = trains(view)
+        training = is_whole_job_training(view)
         done = view.ended and all(m.exit is not None and m.exit.code == 0 for m in view.members)
         if view.ending or (view.stalled and not done) or not self._claimed:
             return
@@ -199,7 +199,7 @@ class FindingStore:
 
 def _inside(member: Member, people: People, at: float) -> bool:
     """Whether one of these is where it was at this time: in that operation, or before its first step."""
-    if _called(member.who) not in people or serves(member):
+    if _called(member.who) not in people or only_serves(member):
         return False
     if member.op is not None:
         return member.op.since <= at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.analysis.member_names import first_names
+from allaboard.analysis.member_names import name_first_members
 from allaboard.facts import ASKING, Interruption, Member
 from allaboard.protocol.commands import ReportInterruption
 from allaboard.protocol.events import AgentInterrupted
@@ -56,4 +56,4 @@ class Interruptions:
 
 
 def _member_names(members: Iterable[Member]) -> str:
-    return first_names([m for m in members if not m.launcher and not m.candidate])
+    return name_first_members([m for m in members if not m.launcher and not m.candidate])

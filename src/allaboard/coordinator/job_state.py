@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator
 
 from allaboard.analysis.collectives.collective_order import members_to_trace
 from allaboard.analysis.collectives.swapped_collectives import members_to_trace_for_swaps
-from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, chief_of, how_ended
+from allaboard.analysis.parameter_servers.task_roles import (
+    SERVER_JOBS,
+    describe_exit,
+    find_chief_task,
+)
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.coordinator.group_disambiguation import group_name_in_process
 from allaboard.coordinator.job_memory import JobMemory
@@ -335,9 +339,9 @@ class JobState:
         assert record.exit is not None
         memory = self._memory
         who = record.to_member(False).who
-        chief = chief_of(r.to_member(False) for r in memory.records.values())
+        chief = find_chief_task(r.to_member(False) for r in memory.records.values())
         if who.job in SERVER_JOBS or (who.job, who.index) == chief:
-            how = memory.task_restarts.kill_reason(record.pid) or how_ended(record.exit)
+            how = memory.task_restarts.kill_reason(record.pid) or describe_exit(record.exit)
             memory.rollbacks.note_failure(who, how, record.exit.at)
 
     def _note_step_number(self, event: ProcessSampled) -> None:

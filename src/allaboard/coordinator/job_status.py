@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.failures.failure_causality import order_failures
-from allaboard.analysis.member_names import names
+from allaboard.analysis.member_names import name_members
 from allaboard.coordinator.job_memory import JobMemory
 from allaboard.coordinator.job_outcome import (
     ExitCounts,
@@ -124,7 +124,7 @@ class JobStatus:
         if left_early is not None:
             return Outcome.FAILED, left_early.summary
         failed_aside = order_failures(self.view(self.progress_at)).evaluators
-        suffix = f", beside {names(failed_aside)}, which failed" if failed_aside else ""
+        suffix = f", beside {name_members(failed_aside)}, which failed" if failed_aside else ""
         return Outcome.COMPLETED, f"every worker ended with exit code 0{suffix}"
 
     @property

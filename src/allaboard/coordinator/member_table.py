@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from statistics import median
 
-from allaboard.analysis.parameter_servers.parameter_servers import AROUND, of_chief
+from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS, mark_workers_of_chief
 from allaboard.coordinator.group_disambiguation import separate_same_named_groups
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Exit, Member
@@ -31,7 +31,7 @@ class MemberTable:
             if launchers
             else [r.to_member(False) for r in ordered]
         )
-        return of_chief(separate_same_named_groups(members))
+        return mark_workers_of_chief(separate_same_named_groups(members))
 
     def launcher_pids(self) -> set[int]:
         """Return the workers, on all hosts, that declared nothing themselves and whose children are the
@@ -71,7 +71,7 @@ class MemberTable:
             for pid, record in self.records.items()
             if record.exit and (pid in self.workers or (everywhere and split_process_key(pid)[0]))
         }
-        trainer_exits = [e for record, e in exits.items() if record.job_name not in AROUND]
+        trainer_exits = [e for record, e in exits.items() if record.job_name not in AUXILIARY_JOBS]
         yield from trainer_exits or exits.values()
 
 

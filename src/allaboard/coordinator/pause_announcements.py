@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.stalls.checkpoint_pauses import pause_line
+from allaboard.analysis.stalls.expected_pauses import pause_line
 from allaboard.facts import JobView
 
 FIRST_PAUSE_S = 6.0

@@ -10,7 +10,11 @@ import msgspec
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.analysis.failures.root_exception import unwrap_root_exception
-from allaboard.analysis.parameter_servers.parameter_servers import AWAITS_CHIEF, JOINS, SERVER_JOBS
+from allaboard.analysis.parameter_servers.task_roles import (
+    AWAIT_CHIEF_OP,
+    SERVER_JOBS,
+    SERVER_JOIN_OP,
+)
 from allaboard.analysis.stacks.stack_classifier import is_same_place, trim_state_queries
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.coordinator.trackers.idle_groups import IdleGroups
@@ -128,7 +132,7 @@ class ProcessRecord:
                 self.box.inside,
                 seen.allowed,
                 works=has_begun_work(self.box),
-                for_chief=self.box.op is not None and self.box.op.name == AWAITS_CHIEF,
+                for_chief=self.box.op is not None and self.box.op.name == AWAIT_CHIEF_OP,
                 stopped=self.state in STOPPED,
             )
         if box is not None and box.pace is not None:
@@ -390,5 +394,5 @@ def _marker(box: BoxReading | None) -> tuple[object, ...]:
 def has_begun_work(box: BoxReading) -> bool:
     """Whether its work has begun: who trains has done a step, who serves is there."""
     job = box.declared.job if box.declared is not None else ""
-    serves = job in SERVER_JOBS or (box.op is not None and box.op.name == JOINS)
+    serves = job in SERVER_JOBS or (box.op is not None and box.op.name == SERVER_JOIN_OP)
     return box.phase >= (Phase.JOINED if serves else Phase.TRAINING)

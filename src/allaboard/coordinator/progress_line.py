@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.roll_call.waiting_message import describe_progress, waiting_message
-from allaboard.analysis.stalls.checkpoint_pauses import pause_line
+from allaboard.analysis.stalls.expected_pauses import pause_line
 from allaboard.facts import JobView
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.analysis.collectives.absent_from_collective import members_to_sample
-from allaboard.analysis.parameter_servers.parameter_servers import not_begun
+from allaboard.analysis.parameter_servers.task_roles import members_not_started
 from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.analysis.stalls.stalled_members import stalled_members
 from allaboard.coordinator.process_record import ProcessRecord
@@ -103,7 +103,7 @@ def _stuck_pids(view: JobView) -> tuple[int, ...]:
     # A member that computes is on its way, and a sample would only hold it up.
     idle_starters = (
         m
-        for m in not_begun(view)
+        for m in members_not_started(view)
         if m.cpu < IDLE_CORES and view.now - m.moved_at >= ROLL_CALL_INTERVAL_S
     )
     return tuple(m.called for m in idle_starters)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    AROUND,
+from allaboard.analysis.parameter_servers.task_roles import (
+    AUXILIARY_JOBS,
     SERVER_JOBS,
-    name,
-    trainers,
+    task_name,
+    training_members,
 )
 from allaboard.coordinator.trackers.server_downtime import (
     ServerDowntime,
@@ -82,7 +82,7 @@ class TaskRestarts:
         """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
         if not self._policy.allowed or view.ending:
             return
-        steps = done + sum(m.step for m in trainers(view))
+        steps = done + sum(m.step for m in training_members(view))
         self._tally.add_total(view.now, steps)
         # Who fell with another is asked about after that other one.
         for member in sorted(view.members, key=lambda m: m.raised is not None):
@@ -90,13 +90,15 @@ class TaskRestarts:
                 continue
             if member.exit is not None and (has_failed(member) or self.kill_reason(member.called)):
                 self._seen.add(member.called)
-                if any(m.alive or m.exit is None or m.exit.code != 0 for m in trainers(view)):
+                if any(
+                    m.alive or m.exit is None or m.exit.code != 0 for m in training_members(view)
+                ):
                     yield self._ended(view, member, member.exit, steps)
             elif self._stopped(view, member):
                 since = view.now - member.os_state_since
                 self._evicted[member.called] = f"was stopped for {since:.0f} s"
                 yield KillForReplacement(
-                    pid=member.called, text=f"{name(member)} {self._evicted[member.called]}"
+                    pid=member.called, text=f"{task_name(member)} {self._evicted[member.called]}"
                 )
         yield from self._back(view)
 
@@ -110,7 +112,7 @@ class TaskRestarts:
     ) -> RestartWorker | EndJob:
         why, other = describe_end(member), None
         if self.kill_reason(member.called):
-            why = Cause(who=name(member), what=self._evicted[member.called], steps=member.step)
+            why = Cause(who=task_name(member), what=self._evicted[member.called], steps=member.step)
         elif (other := find_lost_task(member, self._gone)) is not None:
             # No place: the line is not to blame, and may be met again when that other one is lost again.
             why = Cause(who=why.who, what=f"fell with {other.name}: {why.what}", steps=why.steps)
@@ -153,7 +155,7 @@ class TaskRestarts:
         imported it. Of a server: when somebody trains."""
         for member in view.members:
             out = self._out.get(member.worker)
-            there = Phase.IMPORTED if member.who.job in AROUND else Phase.JOINED
+            there = Phase.IMPORTED if member.who.job in AUXILIARY_JOBS else Phase.JOINED
             if out is None or not member.alive or member.phase < there:
                 continue
             made = self.task_returns[out.return_index]
@@ -169,7 +171,7 @@ class TaskRestarts:
                     continue
                 why = out.restore_failure(view) if made.snapshot is None else ""
                 hindered = f"; its values are not those of the snapshot: {why}" if why else ""
-                yield ShowNote(text=f"{name(member)} is back: {made.recovery}{hindered}")
+                yield ShowNote(text=f"{task_name(member)} is back: {made.recovery}{hindered}")
             del self._out[member.worker]
 
     def _measured(
@@ -178,7 +180,7 @@ class TaskRestarts:
         """The return of a server as far as it has come: the first step after it, and from where its values
         came."""
         if made.out is None:
-            again = [m.step_at for m in trainers(view) if m.alive]
+            again = [m.step_at for m in training_members(view) if m.alive]
             after = [at for at in again if at > member.phase_since]
             if not after:
                 return made

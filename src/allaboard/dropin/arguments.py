@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-def takes(call: Callable[..., Any], *given: Any, **more: Any) -> bool:
+def accepts_arguments(call: Callable[..., Any], *positional: Any, **named: Any) -> bool:
     """Where it does not, its own TypeError says so: nobody is made to come for that."""
     try:
-        inspect.signature(call).bind(*given, **more)
+        inspect.signature(call).bind(*positional, **named)
     except TypeError:
         return False
     except ValueError:

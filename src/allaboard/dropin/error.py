@@ -23,15 +23,15 @@ class RollCallError(AllaboardError, RuntimeError):
         super().__init__(message)
 
 
-def failed(run: str, said: str) -> RollCallError:
+def roll_call_error(run_folder: str, verdict: str) -> RollCallError:
     """From what the agent noted in its folder ``run``; ``said`` are the words of its verdict."""
     try:
-        from allaboard.diagnosis.logs.run_folder import read
+        from allaboard.diagnosis.logs.run_folder import read_run
         from allaboard.facts import Severity
         from allaboard.report.finding_text import finding_lines
 
-        findings = [f for f in read(Path(run)).findings if f.severity is Severity.ERROR]
+        findings = [f for f in read_run(Path(run_folder)).findings if f.severity is Severity.ERROR]
         lines = [line for f in findings for line in finding_lines(f)]
     except Exception as error:
         findings, lines = [], [f"(what was found could not be read: {error!r})"]
-    return RollCallError("\n".join([said or "the roll call failed", *lines]), findings)
+    return RollCallError("\n".join([verdict or "the roll call failed", *lines]), findings)

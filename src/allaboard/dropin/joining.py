@@ -7,33 +7,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from allaboard.dropin.error import failed
-from allaboard.dropin.standing import stands
+from allaboard.dropin.error import roll_call_error
+from allaboard.dropin.framework_state import is_initialized
 from allaboard.probe import attach, member
 
-UNBOUNDED = 1800.0
+DEFAULT_TIMEOUT_S = 1800.0
 """Seconds where neither the caller nor the framework gives a timeout: that of torch.distributed."""
 
 
-def watched() -> bool:
+def is_watched() -> bool:
     """Whether this process is a member already, under `allaboard run` or ALLABOARD=1: the hooks of the
     framework's own call do the roll call then."""
-    outer = sys.modules.get("_allaboard_probe.member")
+    injected_member = sys.modules.get("_allaboard_probe.member")
     return any(
         m is not None and (m.here.box is not None or m.here.attach is not None)
-        for m in (outer, member)
+        for m in (injected_member, member)
     )
 
 
-def _portless(place: str) -> bool:
+def _lacks_port(address: str) -> bool:
     """Whether an address lacks its port: nobody can meet there, and the framework says so at once."""
-    scheme, _, rest = place.partition("://")
-    return scheme == "tcp" and not rest.partition("?")[0].rpartition(":")[2].strip("/").isdigit()
+    scheme, _, location = address.partition("://")
+    return (
+        scheme == "tcp" and not location.partition("?")[0].rpartition(":")[2].strip("/").isdigit()
+    )
 
 
 @contextmanager
 def joining(
-    declared: dict[str, Any] | None, timeout: float, coordinator: str = ""
+    declaration: dict[str, Any] | None, timeout: float, coordinator: str = ""
 ) -> Iterator[None]:
     """Around the framework's own call. ``timeout`` (s) bounds the roll call, and then the call;
     ``coordinator`` is where all meet, where that is not the framework's own place.
@@ -42,21 +44,25 @@ def joining(
     does not come back, which no Python can interrupt, the agent prints what it knows and ends the process.
     Nobody is called where this process is in its job already: the framework's own call comes at once.
     """
-    alone = declared is None or declared["world_size"] < 2 or _portless(declared.get("place", ""))
-    if declared is None or alone or watched() or stands(declared):
+    meets_nobody = (
+        declaration is None
+        or declaration["world_size"] < 2
+        or _lacks_port(declaration.get("place", ""))
+    )
+    if declaration is None or meets_nobody or is_watched() or is_initialized(declaration):
         yield
         return
-    peer = attach.attach(declared, timeout, watch=False, coordinator=coordinator)
+    peer = attach.attach(declaration, timeout, watch=False, coordinator=coordinator)
     if peer is None:
         yield
         return
     member.here.raises = True
     try:
         try:
-            member.arrive(declared)
+            member.arrive(declaration)
         except SystemExit:
-            said = member.here.box.verdict() if member.here.box is not None else ""
-            raise failed(peer.run, said) from None
+            verdict = member.here.box.verdict() if member.here.box is not None else ""
+            raise roll_call_error(peer.run, verdict) from None
         finally:
             member.here.raises = False
         succeeded = False

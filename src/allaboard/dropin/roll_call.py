@@ -50,28 +50,33 @@ def roll_call(
             secret or the certificates that the environment names cannot be used.
     """
     from allaboard.cluster.transport.etcd_url import is_etcd_url
-    from allaboard.options.option_values import coordinator as checked
+    from allaboard.options.option_values import check_coordinator as checked
     from allaboard.options.option_values import read_secret, read_tls_files
     from allaboard.options.usage_error import UsageError
-    from allaboard.preflight.task import UnstatedTaskError, task
-    from allaboard.preflight.task import declared as declare
+    from allaboard.preflight.task import UnstatedTaskError, task_of_environment
+    from allaboard.preflight.task import task_declaration as declare
 
     variables = dict(os.environ)
     if cluster is not None:
-        mine = {"type": task_type, "index": task_id}
-        whole = {job: list(tasks) for job, tasks in cluster.items()}
-        variables["TF_CONFIG"] = json.dumps({"cluster": whole, "task": mine})
+        own_task = {"type": task_type, "index": task_id}
+        all_tasks = {job: list(tasks) for job, tasks in cluster.items()}
+        variables["TF_CONFIG"] = json.dumps({"cluster": all_tasks, "task": own_task})
     try:
         read_secret(None)
         meeting = checked(coordinator, read_tls_files(Namespace()), "coordinator=")
-        elects = is_etcd_url(meeting)
-        kind = "tensorflow" if cluster is not None else ""
-        one = task(variables, kind, "" if elects else coordinator, elects)
+        in_etcd = is_etcd_url(meeting)
+        framework = "tensorflow" if cluster is not None else ""
+        one = task_of_environment(variables, framework, "" if in_etcd else coordinator, in_etcd)
     except (UsageError, UnstatedTaskError) as error:
         raise ValueError(str(error)) from None
-    began = time.monotonic()
-    with joining({**declare(one), "call": "roll_call"}, timeout, meeting if elects else ""):
+    started_at = time.monotonic()
+    with joining({**declare(one), "call": "roll_call"}, timeout, meeting if in_etcd else ""):
         pass
     return Roster(
-        one.rank, one.size, one.job, one.number, one.place, round(time.monotonic() - began, 3)
+        one.rank,
+        one.size,
+        one.job,
+        one.task_index,
+        one.meeting_address,
+        round(time.monotonic() - started_at, 3),
     )

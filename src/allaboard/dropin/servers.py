@@ -16,8 +16,8 @@ from allaboard.rules.engine.evaluate import make_finding
 
 SERVER_MISSING = "server-missing"
 """Name of the rule that reports a server which does not answer."""
-SERVE = ("worker", "ps")
-AGAIN = 0.5
+SERVER_JOBS = ("worker", "ps")
+RETRY_PERIOD_S = 0.5
 """Seconds between two attempts."""
 
 
@@ -26,51 +26,60 @@ def await_servers(cluster: Mapping[str, object], timeout: float) -> None:
 
     Raises RollCallError with what the last attempt met, after ``timeout`` s.
     """
-    wanted = [
+    servers = [
         (job, index, str(address))
-        for job in SERVE
-        for index, address in enumerate(_listed(cluster.get(job, ())))
+        for job in SERVER_JOBS
+        for index, address in enumerate(_addresses(cluster.get(job, ())))
     ]
-    with ThreadPoolExecutor(1) as own:  # the caller's thread may have a loop already
-        found = own.submit(asyncio.run, _all(wanted, time.monotonic() + timeout)).result()
-    absent = [(task, met) for task, met in zip(wanted, found, strict=True) if not _up(met)]
-    if absent:
-        findings = [_finding(task, met, timeout) for task, met in absent]
+    with ThreadPoolExecutor(1) as executor:  # the caller's thread may have a loop already
+        results = executor.submit(
+            asyncio.run, _probe_all(servers, time.monotonic() + timeout)
+        ).result()
+    silent_servers = [
+        (task, result) for task, result in zip(servers, results, strict=True) if not _is_up(result)
+    ]
+    if silent_servers:
+        findings = [_finding(task, result, timeout) for task, result in silent_servers]
         lines = [line for f in findings for line in finding_lines(f)]
-        said = f"{len(absent)} of {len(wanted)} servers do not answer"
-        raise RollCallError("\n".join([said, *lines]), findings)
+        headline = f"{len(silent_servers)} of {len(servers)} servers do not answer"
+        raise RollCallError("\n".join([headline, *lines]), findings)
 
 
-def _listed(tasks: object) -> list[object]:
+def _addresses(tasks: object) -> list[object]:
     if isinstance(tasks, Mapping):
         return list(tasks.values())
     return list(tasks) if isinstance(tasks, (list, tuple)) else []
 
 
-async def _all(wanted: list[tuple[str, int, str]], until: float) -> list[ConnectResult]:
-    return list(await asyncio.gather(*(_one(address, until) for _, _, address in wanted)))
+async def _probe_all(servers: list[tuple[str, int, str]], deadline: float) -> list[ConnectResult]:
+    return list(
+        await asyncio.gather(*(_probe_until(address, deadline) for _, _, address in servers))
+    )
 
 
-async def _one(address: str, until: float) -> ConnectResult:
+async def _probe_until(address: str, deadline: float) -> ConnectResult:
     while True:
-        met = await connect_and_greet(address, speak=1.0)
-        if _up(met) or time.monotonic() + AGAIN >= until:
-            return met
-        await asyncio.sleep(AGAIN)
+        result = await connect_and_greet(address, speak=1.0)
+        if _is_up(result) or time.monotonic() + RETRY_PERIOD_S >= deadline:
+            return result
+        await asyncio.sleep(RETRY_PERIOD_S)
 
 
-def _up(met: ConnectResult) -> bool:
-    return met.answer is Answer.GRPC
+def _is_up(result: ConnectResult) -> bool:
+    return result.answer is Answer.GRPC
 
 
-def _finding(task: tuple[str, int, str], met: ConnectResult, waited: float) -> Finding:
+def _finding(task: tuple[str, int, str], result: ConnectResult, seconds_waited: float) -> Finding:
     job, index, address = task
     entry = load_rule(SERVER_MISSING)
     claim = Claim(
-        summary=f"{job} {index} does not answer at {address}: {met.detail or met.answer}",
+        summary=f"{job} {index} does not answer at {address}: {result.detail or result.answer}",
         who=(Who(job=job, index=index, host=Address.from_endpoint(address).host),),
         evidence=(
-            Evidence(f"connect to {address}: {met.detail or met.answer}", f"for {waited:.0f} s"),
+            Evidence(
+                f"connect to {address}: {result.detail or result.answer}",
+                f"for {seconds_waited:.0f} s",
+            ),
         ),
         fix=f"start {job} {index} on that host, and let it make its tf.distribute.Server "
         "before the chief",

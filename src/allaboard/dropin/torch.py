@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from allaboard.dropin.arguments import takes
-from allaboard.dropin.joining import UNBOUNDED, joining
+from allaboard.dropin.arguments import accepts_arguments
+from allaboard.dropin.joining import DEFAULT_TIMEOUT_S, joining
 from allaboard.probe.adapters.torch import declared
 
 
@@ -35,21 +35,21 @@ def init_process_group(
     """
     import torch.distributed as dist
 
-    given = {
+    arguments = {
         "backend": backend, "init_method": init_method, "timeout": timeout, "world_size": world_size,
         "rank": rank, "store": store, "group_name": group_name, "pg_options": pg_options,
         "device_id": device_id,
     }  # fmt: skip
-    bound = timeout.total_seconds() if timeout is not None else UNBOUNDED
-    fits = takes(dist.init_process_group, **given, **more)
-    with joining(_declared(given) if fits else None, bound):
-        dist.init_process_group(**given, **more)
+    limit_s = timeout.total_seconds() if timeout is not None else DEFAULT_TIMEOUT_S
+    are_accepted = accepts_arguments(dist.init_process_group, **arguments, **more)
+    with joining(_declared(arguments) if are_accepted else None, limit_s):
+        dist.init_process_group(**arguments, **more)
 
 
-def _declared(given: dict[str, Any]) -> dict[str, Any] | None:
-    if given["store"] is not None:
+def _declared(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    if arguments["store"] is not None:
         return None
     try:
-        return declared((), given)
+        return declared((), arguments)
     except (KeyError, ValueError, TypeError, AttributeError):
         return None  # an argument or a variable that is missing is torch's to judge

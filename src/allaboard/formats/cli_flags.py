@@ -1,4 +1,4 @@
-"""Options of a launcher's command line, each with the place where it stands."""
+"""Options of a launcher's command line, each with its position."""
 
 from __future__ import annotations
 
@@ -9,94 +9,107 @@ import msgspec
 
 from allaboard.facts import OPAQUE, Origin, Value
 
-_TALKING = frozenset(["echo", "printf", "pip", "pip3", "apt", "apt-get", "which", "man", "type"])
-_PROGRAM = (
+_NON_LAUNCHERS = frozenset(
+    ["echo", "printf", "pip", "pip3", "apt", "apt-get", "which", "man", "type"]
+)
+_PROGRAM_WORD = (
     r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed|bash|sh|zsh|env|numactl|singularity"
     r"|apptainer|nsys|conda|uv|hostname|mpirun|mpiexec)\Z|.*\.(?:py|sh)\Z|\./.*|/.*"
 )
-_ATTACHED = rf"-[A-Za-z](?:[0-9]+|.*{OPAQUE}.*)\Z"
+_ATTACHED_VALUE = rf"-[A-Za-z](?:[0-9]+|.*{OPAQUE}.*)\Z"
 
 
 class Flags(msgspec.Struct):
-    """What stands before the program. ``values`` by name (without its dashes, ``_`` for ``-``; the
-    first one counts after an opaque word, else the last); ``rest`` begins with the program;
-    ``opaque`` is set when a word that only a run could expand may hold further options."""
+    """The words of a command before the program that a launcher starts."""
 
     values: dict[str, Value] = {}
+    """Values by option name, without its dashes and with ``_`` for ``-``. After an opaque word the first
+    value counts, else the last."""
     program_words: list[Value] = []
+    """The program and everything after it."""
     is_opaque: bool = False
+    """Set if a word that only a run could expand may hold further options."""
 
 
 def words_after_program(
     command: Sequence[Value], programs: Sequence[str], modules: Sequence[str] = ()
 ) -> Sequence[Value] | None:
-    """The words after one of these programs, or after ``-m`` and one of these modules; None where
-    the command runs none of them."""
-    if not command or command[0].text in _TALKING or "install" in [w.text for w in command[:3]]:
+    """Return the words after one of these programs, or after ``-m`` and one of these modules; None if the
+    command runs none of them."""
+    if (
+        not command
+        or command[0].text in _NON_LAUNCHERS
+        or "install" in [w.text for w in command[:3]]
+    ):
         return None
-    for at, word in enumerate(command):
+    for position, word in enumerate(command):
         if word.text.rpartition("/")[2] in programs:
-            return command[at + 1 :]
-        if word.text in modules and at:
-            return command[at + 1 :] if command[at - 1].text == "-m" else None
+            return command[position + 1 :]
+        if word.text in modules and position:
+            return command[position + 1 :] if command[position - 1].text == "-m" else None
     return None
 
 
 def words_after_each_program(
     commands: Sequence[Sequence[Value]], programs: Sequence[str], modules: Sequence[str] = ()
 ) -> Iterator[Sequence[Value]]:
-    """The words after the program in each of the commands that runs it."""
+    """Yield the words after the program for each of the commands that runs it."""
     for command in commands:
         words = words_after_program(command, programs, modules)
         if words is not None:
             yield words
 
 
-def read_flags(words: Sequence[Value], bare: frozenset[str]) -> Flags:
-    """Options as argparse takes them: all but those of ``bare`` have a value, and the first other
-    word is the program."""
+def read_flags(words: Sequence[Value], valueless: frozenset[str]) -> Flags:
+    """Return the options as argparse reads them.
+
+    All but those of ``valueless`` have a value, and the first other word is the program.
+    """
     flags = Flags()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if not word.text.startswith("-"):
             if OPAQUE not in word.text:
-                flags.program_words = [word, *rest]
+                flags.program_words = [word, *remaining]
                 break
             flags.is_opaque = True
             continue
         name, flag, value = _split(word)
-        if name in bare:
+        if name in valueless:
             value = Value("1", word.origin)
         elif value is None:
-            value = rest.pop(0) if rest else Value("", word.origin)
-        _keep(flags, name, flag, value)
+            value = remaining.pop(0) if remaining else Value("", word.origin)
+        _set_flag(flags, name, flag, value)
     return flags
 
 
-def find_flags(words: Sequence[Value], wanted: frozenset[str], bare: frozenset[str]) -> Flags:
-    """Options of a launcher with more of them than are known here (mpirun, srun): ``wanted`` have a
-    value, ``bare`` have none, others are passed over; ends where a program stands."""
+def find_flags(words: Sequence[Value], valued: frozenset[str], valueless: frozenset[str]) -> Flags:
+    """Return the known options of a launcher that has more of them (mpirun, srun).
+
+    Those of ``valued`` have a value, those of ``valueless`` have none, all others are skipped. Reading ends
+    at a program.
+    """
     flags = Flags()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if not word.text.startswith("-"):
-            if re.match(_PROGRAM, word.text):
-                flags.program_words = [word, *rest]
+            if re.match(_PROGRAM_WORD, word.text):
+                flags.program_words = [word, *remaining]
                 break
             flags.is_opaque = flags.is_opaque or OPAQUE in word.text
             continue
         name, flag, value = _split(word)
-        if value is None and re.match(_ATTACHED, word.text) and word.text[1] in wanted:
+        if value is None and re.match(_ATTACHED_VALUE, word.text) and word.text[1] in valued:
             name, flag, value = word.text[1], word.text[:2], Value(word.text[2:], word.origin)
-        if name in bare:
-            _keep(flags, name, flag, Value("1", word.origin))
-        elif name in wanted:
-            value = value or (rest.pop(0) if rest else Value("", word.origin))
-            _keep(flags, name, flag, value)
+        if name in valueless:
+            _set_flag(flags, name, flag, Value("1", word.origin))
+        elif name in valued:
+            value = value or (remaining.pop(0) if remaining else Value("", word.origin))
+            _set_flag(flags, name, flag, value)
         elif name in ("mca", "genv", "env") and value is None:
-            del rest[:2]
+            del remaining[:2]
     return flags
 
 
@@ -106,7 +119,7 @@ def _split(word: Value) -> tuple[str, str, Value | None]:
     return name, flag, Value(text, word.origin) if equals else None
 
 
-def _keep(flags: Flags, name: str, flag: str, value: Value) -> None:
+def _set_flag(flags: Flags, name: str, flag: str, value: Value) -> None:
     origin = value.origin
     if flags.is_opaque and name in flags.values:
         return

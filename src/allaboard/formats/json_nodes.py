@@ -1,4 +1,5 @@
-"""JSON (RFC 8259) to nodes with positions; says what is wrong where, and guesses what was meant."""
+"""JSON (RFC 8259) read into nodes with positions; errors say what is wrong, where, and what was probably
+meant."""
 
 from __future__ import annotations
 
@@ -16,20 +17,20 @@ MAX_DEPTH = 100
 _scan: Callable[[str, int, bool], tuple[str, int]] = decoder.__dict__["scanstring"]
 """The standard library's own string reader, in C where it is compiled."""
 
-_BLANK = re.compile(r"[ \t\r\n]*")
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
 _WORD = re.compile(r"-?[A-Za-z0-9_.+-]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
-_NOT_JSON = {"NaN", "Infinity", "-Infinity"}
+_PYTHON_NUMBERS = {"NaN", "Infinity", "-Infinity"}
 
 
 def read_json(text: str) -> Node:
-    """The tree of a JSON text.
+    """Return the tree of a JSON text.
 
-    ``NaN`` and ``Infinity`` are read as numbers, as Python's own reader does, so that a rule can
-    say what is wrong with them there.
+    ``NaN`` and ``Infinity`` are read as numbers, as Python's own reader does, so that a rule can say what is
+    wrong with them.
 
     Raises:
-        FormatError: at the first place that is not JSON.
+        FormatError: the text is not JSON; with the first place that is wrong.
     """
     return _Reader(text).document()
 
@@ -51,12 +52,12 @@ class _Reader:
             raise self._error("text after the end of the JSON value")
         return node
 
-    def _position(self, at: int) -> tuple[int, int]:
-        line = bisect_right(self.lines, at)
-        return line, at - self.lines[line - 1] + 1
+    def _position(self, position: int) -> tuple[int, int]:
+        line = bisect_right(self.lines, position)
+        return line, position - self.lines[line - 1] + 1
 
     def _skip(self) -> None:
-        match = _BLANK.match(self.text, self.at)
+        match = _WHITESPACE.match(self.text, self.at)
         self.at = match.end() if match else self.at
 
     def _value(self) -> Node:
@@ -77,7 +78,7 @@ class _Reader:
         if name in ("true", "false", "null"):
             self.at += len(name)
             return Node("null" if name == "null" else "bool", line, column, name)
-        if name and (_NUMBER.match(name) or name in _NOT_JSON):
+        if name and (_NUMBER.match(name) or name in _PYTHON_NUMBERS):
             self.at += len(name)
             return Node("number", line, column, name)
         if char == "'":
@@ -122,7 +123,7 @@ class _Reader:
         return node
 
     def _between(self, end: str) -> None:
-        """After an element: a comma and another element, or the end."""
+        """Read what follows an element: a comma and another element, or the end."""
         self._skip()
         if self._takes(","):
             comma = self.at - 1
@@ -145,29 +146,29 @@ class _Reader:
             return "a single quote; JSON strings stand in double quotes"
         return "the text ends here" if not char else "no key in double quotes"
 
-    def _error(self, said: str) -> FormatError:
+    def _error(self, message: str) -> FormatError:
         line, column = self._position(min(self.at, len(self.text)))
         if self.at >= len(self.text) and self.open:
-            said = f"the text ends here, with {''.join(reversed(self.open))} still to come"
-        near = self.text[self.at : self.at + 24].split("\n")[0]
+            message = f"the text ends here, with {''.join(reversed(self.open))} still to come"
+        excerpt = self.text[self.at : self.at + 24].split("\n")[0]
         closers = "".join(reversed(self.open))
-        return FormatError(said, line, column, near, _meant(self.text, closers))
+        return FormatError(message, line, column, excerpt, _guess_json(self.text, closers))
 
 
 _JSON_WORDS = {"True": "true", "False": "false", "None": "null"}
-_GUESSED = 20_000
-"""Characters up to which a corrected text is tried."""
+MAX_GUESSED_LENGTH = 20_000
+"""Characters up to which a repair of the text is tried."""
 
 
-def _meant(text: str, closers: str) -> str:
-    """The JSON that was probably meant, on one line; "" where no simple repair makes it JSON."""
-    if len(text) > _GUESSED or "[" * MAX_DEPTH in text or "{" * MAX_DEPTH in text:
+def _guess_json(text: str, closers: str) -> str:
+    """Return the JSON that was probably meant, on one line; "" if no simple repair makes it JSON."""
+    if len(text) > MAX_GUESSED_LENGTH or "[" * MAX_DEPTH in text or "{" * MAX_DEPTH in text:
         return ""
-    plain = text.strip().lstrip("\ufeff")
-    if plain[:1] == plain[-1:] == "'":
-        plain = plain[1:-1]
-    comma = re.sub(r",(\s*[}\]])", r"\1", plain)
-    for candidate in (plain, comma, plain.replace('\\"', '"'), plain + closers):
+    stripped = text.strip().lstrip("\ufeff")
+    if stripped[:1] == stripped[-1:] == "'":
+        stripped = stripped[1:-1]
+    without_commas = re.sub(r",(\s*[}\]])", r"\1", stripped)
+    for candidate in (stripped, without_commas, stripped.replace('\\"', '"'), stripped + closers):
         try:
             return json.dumps(json.loads(candidate))
         except (ValueError, RecursionError):
@@ -177,7 +178,7 @@ def _meant(text: str, closers: str) -> str:
     from allaboard.formats.python_parser import parse_without_warnings
 
     try:
-        body = parse_without_warnings(plain).body
+        body = parse_without_warnings(stripped).body
         value = ast.literal_eval(body[0].value) if isinstance(body[0], ast.Expr) else None
         return json.dumps(value) if isinstance(value, dict) else ""
     except (ValueError, SyntaxError, TypeError, IndexError, RecursionError, MemoryError):

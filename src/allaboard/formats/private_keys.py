@@ -1,4 +1,4 @@
-"""Private keys in a text, taken out. A line that only mentions how one begins takes nothing with it."""
+"""Removal of private keys from a text. A line that only mentions how a key begins loses nothing."""
 
 from __future__ import annotations
 
@@ -11,36 +11,38 @@ _END = re.compile(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 _SAME_LINE = re.compile(
     r"(?:\\+[nr]|[A-Za-z0-9+/=_-]|[ \t]+(?=[A-Za-z0-9+/=]{40}))*(?:[ \t\r]*(?=\n|\Z))?"
 )
-"""What may follow in the same line: a key whose line ends are written as \\n, or are blanks."""
+r"""Matches what may follow on the same line: a key whose line ends are written as \\n, or are blanks."""
 _LINE = re.compile(
     r"[ \t]*(?:[A-Za-z0-9+/=_-]+|(?:Proc-Type|DEK-Info|Version|Comment): [^\n]*"
     r"|\S{1,40}[ \t]+[A-Za-z0-9+/=]{16,}|[^\n]*[ \t][A-Za-z0-9+/=]{40,})?[ \t\r]*(?:\n|\Z)"
 )
-"""A line of a key, or of its head, which a launcher or a logger may have put something before."""
+"""Matches a line of a key or of its head, also with the prefix of a launcher or a logger."""
 
 
-def remove_private_keys(text: str, instead: str) -> str:
-    """The text with ``instead`` in place of every key: up to its end where that is near, else as far as what
-    follows can be one."""
-    kept, at = [], 0
-    while begin := _BEGIN.search(text, at):
-        kept += [text[at : begin.start()], instead]
-        at = _after(text, begin.end())
-    return "".join([*kept, text[at:]])
+def remove_private_keys(text: str, replacement: str) -> str:
+    """Return the text with ``replacement`` in place of every key.
+
+    A key goes up to its end if that is near, else as far as what follows can be one.
+    """
+    pieces, position = [], 0
+    while begin := _BEGIN.search(text, position):
+        pieces += [text[position : begin.start()], replacement]
+        position = _key_end(text, begin.end())
+    return "".join([*pieces, text[position:]])
 
 
-def _after(text: str, at: int) -> int:
-    end = _END.search(text, at, at + MAX_KEY_LENGTH)
-    another = _BEGIN.search(text, at, end.start() if end is not None else at)
-    if end is not None and another is None:
+def _key_end(text: str, position: int) -> int:
+    end = _END.search(text, position, position + MAX_KEY_LENGTH)
+    next_begin = _BEGIN.search(text, position, end.start() if end is not None else position)
+    if end is not None and next_begin is None:
         return end.end()
-    same = _SAME_LINE.match(text, at)
-    at = same.end() if same is not None else at
-    if text[at : at + 1] != "\n":
-        return at
-    stop = at
-    start = at + 1
-    while start < len(text) and (line := _LINE.match(text, start)):
-        start = line.end()
-        stop = start - 1 if text[start - 1] == "\n" else start
-    return stop
+    same_line = _SAME_LINE.match(text, position)
+    position = same_line.end() if same_line is not None else position
+    if text[position : position + 1] != "\n":
+        return position
+    last_line_end = position
+    next_line = position + 1
+    while next_line < len(text) and (line := _LINE.match(text, next_line)):
+        next_line = line.end()
+        last_line_end = next_line - 1 if text[next_line - 1] == "\n" else next_line
+    return last_line_end

@@ -1,7 +1,7 @@
-"""Reads a pickle that holds only dicts, lists, tuples, texts and numbers; never loads one.
+"""Reader of pickles that hold only dicts, lists, tuples, texts and numbers; it never loads one.
 
-Unpickling runs what the file names. Here the few opcodes that build plain values are carried out by
-hand, and any other (GLOBAL, REDUCE, BUILD, ...) refuses the file. Opcodes as in `pickletools`.
+Unpickling runs what the file names. Here the few opcodes that build plain values are carried out by hand, and
+any other (GLOBAL, REDUCE, BUILD, ...) refuses the file. Opcodes as in `pickletools`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from allaboard.errors import AllaboardError
 
 MAX_OPCODES = 20_000_000
-"""Opcodes that are read at most: some hundred thousand collectives with their frames."""
+"""Opcodes that are read: enough for some hundred thousand collectives with their frames."""
 MAX_INTEGER_BYTES = 16
-"""Bytes of a whole number at most."""
+"""Bytes of a whole number."""
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _VALUES = {
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),
@@ -26,14 +26,17 @@ _MARK = object()
 
 
 class UnsafePickleError(AllaboardError, ValueError):
-    """A pickle that is torn, too large, or holds more than plain values; the message says which."""
+    """A pickle that is truncated, too large, or holds more than plain values; the message says which."""
 
 
 def read_plain_pickle(data: bytes) -> Any:
-    """The value that was pickled. Raises UnsafePickleError.
+    """Return the value that was pickled.
 
-    Keys of dicts are texts, numbers or None. Shared and circular values are kept so: who walks the
-    result has to bound that.
+    Keys of dicts are texts, numbers or None. Shared and circular values are kept so: whoever walks the result
+    has to bound that.
+
+    Raises:
+        UnsafePickleError: the data is no whole pickle of plain values.
     """
     machine = _Machine()
     try:
@@ -116,11 +119,11 @@ class _Machine:
         return items
 
     def _marked(self) -> list[Any]:
-        at = len(self.stack) - 1
-        while self.stack[at] is not _MARK:
-            at -= 1
-            if at < 0:
+        mark = len(self.stack) - 1
+        while self.stack[mark] is not _MARK:
+            mark -= 1
+            if mark < 0:
                 raise ValueError("no mark")
-        items = self.stack[at + 1 :]
-        del self.stack[at:]
+        items = self.stack[mark + 1 :]
+        del self.stack[mark:]
         return items

@@ -1,4 +1,4 @@
-"""Where a text stands that a format wrote with quotes, escapes, folds or indentation."""
+"""Positions of a text that a format wrote with quotes, escapes, folds or indentation."""
 
 from __future__ import annotations
 
@@ -16,44 +16,52 @@ _PIECES = {
     "python": re.compile(rf"(?P<escape>{_PYTHON})|(?P<text>[^\\]+)"),
     "raw": re.compile(r"(?P<text>(?s:.+))"),
 }
-"""How what stands in the file is made of escapes, folds of lines, and text as it is."""
-_MOST = 100_000
+"""Splits source text into escapes, folds of lines, and literal text, by style."""
+MAX_PARTS = 100_000
 """Parts of one text that are told apart."""
 
 
 def align_text(text: str, written: str, line: int, column: int, style: str) -> tuple[Part, ...]:
-    """The parts of ``text``, which stands in the file as ``written``, from this place on.
+    """Return the parts of ``text``, which the file has as ``written``, from this position on.
 
     ``style`` is ``plain`` (of YAML; a block without its head too), ``'`` or ``"`` (of YAML), ``python`` or
-    ``raw``; ``written`` has no quotes around it. Where the two do not belong together, all of the text
-    is at its beginning.
+    ``raw``; ``written`` has no quotes around it. If the two do not fit, all of the text is placed at the
+    beginning.
     """
     nowhere = (Part(1, 1, line, column, literal=False),)
-    found: list[Part] = []
-    at, own = 0, (1, 1)
+    parts: list[Part] = []
+    position, text_position = 0, (1, 1)
     for piece in _PIECES[style].finditer(written):
-        kind, said = piece.lastgroup, piece.group()
+        kind, piece_text = piece.lastgroup, piece.group()
         if kind == "text":
             before_fold = written[piece.end() : piece.end() + 1] in ("\n", "")
-            kept = said.rstrip() if before_fold and style not in ("python", "raw") else said
-            begin = at
-            while at < len(text) and not text.startswith(kept, at) and text[at].isspace():
-                at += 1
-            if not text.startswith(kept, at) or len(found) >= _MOST:
+            plain_text = (
+                piece_text.rstrip()
+                if before_fold and style not in ("python", "raw")
+                else piece_text
+            )
+            begin = position
+            while (
+                position < len(text)
+                and not text.startswith(plain_text, position)
+                and text[position].isspace()
+            ):
+                position += 1
+            if not text.startswith(plain_text, position) or len(parts) >= MAX_PARTS:
                 return nowhere
-            own = position_after(text[begin:at], *own)
-            found.append(Part(*own, line, column))
-            own = position_after(kept, *own)
-            at += len(kept)
-        elif kind == "escape" and "\n" not in said:
-            found.append(Part(*own, line, column, literal=False))
-            own = position_after(text[at : at + 1], *own)
-            at += 1
-        line, column = position_after(said, line, column)
-    return tuple(found) or nowhere
+            text_position = position_after(text[begin:position], *text_position)
+            parts.append(Part(*text_position, line, column))
+            text_position = position_after(plain_text, *text_position)
+            position += len(plain_text)
+        elif kind == "escape" and "\n" not in piece_text:
+            parts.append(Part(*text_position, line, column, literal=False))
+            text_position = position_after(text[position : position + 1], *text_position)
+            position += 1
+        line, column = position_after(piece_text, line, column)
+    return tuple(parts) or nowhere
 
 
 def position_after(text: str, line: int, column: int) -> tuple[int, int]:
-    """Line and column behind a text that begins there."""
+    """Return the line and column after a text that begins at this position."""
     breaks = text.count("\n")
     return (line + breaks, len(text) - text.rfind("\n")) if breaks else (line, column + len(text))

@@ -1,8 +1,8 @@
-"""YAML 1.1 to nodes with positions, from PyYAML's event stream.
+"""YAML 1.1 read into nodes with positions, from PyYAML's event stream.
 
-The tree is built here rather than by PyYAML's composer because that one recurses (a text nested a
-hundred thousand deep ends the process) and because aliases must stay shared: a node that is
-referred to a billion times through nested aliases is still one node.
+The tree is built here rather than by PyYAML's composer because that one recurses (a text nested a hundred
+thousand deep ends the process) and because aliases must stay shared: a node that is referred to a billion
+times through nested aliases is still one node.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from allaboard.formats.source_map import align_text
 MAX_DEPTH = 100
 """Levels of nesting that are read; the deepest manifests of the field have about 20."""
 MAX_NODES = 300_000
-"""Nodes read of one text, about 100 MB of memory."""
+"""Nodes that are read of one text: about 100 MB of memory."""
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\Z")
-_SEVERAL = re.compile(r"[\s\"']")
-"""In a text that may be a script, or JSON: what stands inside of it is looked up."""
+_MAY_EMBED_TEXT = re.compile(r"[\s\"']")
+"""Matches text that may be a script or JSON: positions inside it are looked up."""
 _INDENTED = re.compile(" *")
 _BOOL = frozenset(["true", "false", "yes", "no", "on", "off"])
 
 
 def read_yaml(text: str) -> Iterator[Node]:
-    """The tree of every document of a YAML text.
+    """Yield the tree of every document of a YAML text.
 
     Raises:
         FormatError: at the first place that is not YAML, is nested too deep, or is one node too
-            many; documents before it have been given.
+            many; documents before it have been yielded.
     """
     import yaml
 
@@ -45,8 +45,8 @@ def read_yaml(text: str) -> Iterator[Node]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        said = " ".join(str(p) for p in (error.context, error.problem) if p)
-        raise FormatError(said, line, column, _line(text, line)) from None
+        message = " ".join(str(p) for p in (error.context, error.problem) if p)
+        raise FormatError(message, line, column, _line(text, line)) from None
     except yaml.YAMLError as error:
         raise FormatError(" ".join(str(error).split())[:200], 1, 1) from None
 
@@ -57,7 +57,7 @@ def _line(text: str, number: int) -> str:
 
 
 class _Builder:
-    """Puts events together; one open collection a level, no recursion."""
+    """Builds trees from events without recursion, with one open collection a level."""
 
     def __init__(self, yaml: Any, text: str) -> None:
         self.yaml = yaml
@@ -68,7 +68,7 @@ class _Builder:
         self.root: Node | None = None
 
     def take(self, event: Any) -> Node | None:
-        """The finished document, where this event ends one."""
+        """Return the finished document if this event ends one, else None."""
         y = self.yaml
         if isinstance(event, y.ScalarEvent):
             self._scalar(event)
@@ -80,10 +80,10 @@ class _Builder:
                 self.anchors[anchor] = node
             self._place(node)
         elif isinstance(event, y.AliasEvent):
-            known = self.anchors.get(event.anchor)
-            if known is None:
+            target = self.anchors.get(event.anchor)
+            if target is None:
                 raise self._error(event, f"the alias *{event.anchor} stands for no finished node")
-            self._place(known)
+            self._place(target)
         elif isinstance(event, y.DocumentStartEvent):
             self.root, self.anchors = None, {}
         elif isinstance(event, y.DocumentEndEvent):
@@ -95,7 +95,7 @@ class _Builder:
         plain = event.style in (None, "")
         kind = _kind(event.value) if plain and not event.tag else "string"
         node = Node(kind, mark.line + 1, mark.column + 1, event.value)
-        if _SEVERAL.search(event.value) and (not plain or event.end_mark.line > mark.line):
+        if _MAY_EMBED_TEXT.search(event.value) and (not plain or event.end_mark.line > mark.line):
             self._inside(node, event)
         self._counted(event)
         if event.anchor:
@@ -103,7 +103,7 @@ class _Builder:
         self._place(node)
 
     def _inside(self, node: Node, event: Any) -> None:
-        """Notes where the node's text stands, behind quotes or a block's head."""
+        """Note the position of the node's text, after its quotes or a block's head."""
         begin, end, style = event.start_mark.index, event.end_mark.index, event.style
         line, column = node.line, node.column
         if style in ("'", '"'):
@@ -113,12 +113,12 @@ class _Builder:
             line += 1
             while self.text[begin : begin + 1] == "\n":
                 begin, line = begin + 1, line + 1
-            indented = _INDENTED.match(self.text, begin)
-            column = 1 if indented is None else indented.end() - begin + 1
+            indentation = _INDENTED.match(self.text, begin)
+            column = 1 if indentation is None else indentation.end() - begin + 1
             begin += column - 1
             node.line, node.column, style = line, column, "plain"
-        written = self.text[begin:end]
-        node.parts = align_text(event.value, written, line, column, style or "plain")
+        source_text = self.text[begin:end]
+        node.parts = align_text(event.value, source_text, line, column, style or "plain")
 
     def _start(self, event: Any, kind: str) -> None:
         if len(self.open) >= MAX_DEPTH:
@@ -155,12 +155,12 @@ class _Builder:
             raise self._error(event, f"more than {MAX_NODES} nodes in one text")
 
     @staticmethod
-    def _error(event: Any, said: str) -> FormatError:
-        return FormatError(said, event.start_mark.line + 1, event.start_mark.column + 1)
+    def _error(event: Any, message: str) -> FormatError:
+        return FormatError(message, event.start_mark.line + 1, event.start_mark.column + 1)
 
 
 def _kind(text: str) -> str:
-    """What a plain scalar is under YAML 1.1's rules, as far as manifests need it."""
+    """Return the kind of a plain scalar by YAML 1.1's rules, as far as manifests need it."""
     if text in ("", "~") or text.lower() == "null":
         return "null"
     if text.lower() in _BOOL:

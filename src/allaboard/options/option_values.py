@@ -13,8 +13,10 @@ from allaboard.options.usage_error import raise_usage_error
 if TYPE_CHECKING:
     from allaboard.cluster.transport.tls import TlsFiles
 
-TLS = ("cert", "key", "ca")
-PURPOSES = {"unsuitable certificate purpose": " (it must allow both serverAuth and clientAuth)"}
+TLS_PARTS = ("cert", "key", "ca")
+PURPOSE_EXPLANATIONS = {
+    "unsuitable certificate purpose": " (it must allow both serverAuth and clientAuth)"
+}
 """What OpenSSL's words leave open: of every two hosts one calls the other."""
 
 
@@ -34,13 +36,13 @@ def check_values_variable(steps: int | None) -> dict[str, str]:
 def read_secret(file: Path | None) -> bytes:
     """From the file, else from ALLABOARD_SECRET; empty where there is none. As `same_everywhere` has it."""
     if file is None:
-        told = os.environ.get("ALLABOARD_SECRET")
-        given = normalize_secret(os.fsencode(told or ""))
-        if told is not None and not given:
+        variable = os.environ.get("ALLABOARD_SECRET")
+        secret = normalize_secret(os.fsencode(variable or ""))
+        if variable is not None and not secret:
             raise_usage_error(
                 "ALLABOARD_SECRET is set and empty: give it the job's secret, or unset ALLABOARD_SECRET"
             )
-        return given
+        return secret
     try:
         text = normalize_secret(file.read_bytes())
     except OSError as error:
@@ -52,86 +54,93 @@ def read_secret(file: Path | None) -> bytes:
     return text
 
 
-def normalize_secret(text: bytes) -> bytes:
+def normalize_secret(secret: bytes) -> bytes:
     """A secret without what editors and copies add to a file on one host and not on another: the byte order
     mark before it, the returns in the ends of its lines, blanks around it. What Windows writes as UTF-16 is
     the text that it means."""
-    if text.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        meant = text.decode("utf-16", errors="replace")
-        text = meant.encode() if meant.isascii() else text  # bytes by chance stay as they are
-    return text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").strip()
+    if secret.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        decoded = secret.decode("utf-16", errors="replace")
+        secret = (
+            decoded.encode() if decoded.isascii() else secret
+        )  # bytes by chance stay as they are
+    return secret.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").strip()
 
 
-def add_tls_options(made: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+def add_tls_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """The options of `tls`."""
-    whats = (
+    descriptions = (
         "this host's certificate",
         "its key",
         "the authority that signed all hosts' certificates",
     )
-    for name, what in zip(TLS, whats, strict=True):
-        made.add_argument(
-            f"--tls-{name}", metavar="FILE", type=Path, help=f"TLS between hosts: {what} (PEM)"
+    for name, description in zip(TLS_PARTS, descriptions, strict=True):
+        parser.add_argument(
+            f"--tls-{name}",
+            metavar="FILE",
+            type=Path,
+            help=f"TLS between hosts: {description} (PEM)",
         )
 
 
-def read_tls_files(given: argparse.Namespace) -> TlsFiles | None:
+def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
     """From the three options, else from ALLABOARD_TLS_CERT, _KEY and _CA; None where none is given."""
-    found: dict[str, Path] = {}
-    for name in TLS:
-        file = getattr(given, f"tls_{name}", None)
+    paths: dict[str, Path] = {}
+    for name in TLS_PARTS:
+        file = getattr(options, f"tls_{name}", None)
         text = os.environ.get(f"ALLABOARD_TLS_{name.upper()}", "")
         if file is not None or text:
-            found[name] = file or Path(text)
-    if not found:
+            paths[name] = file or Path(text)
+    if not paths:
         return None
-    absent = ", ".join(f"--tls-{n}" for n in TLS if n not in found)
-    if absent:
-        raise_usage_error(f"TLS between hosts wants three files; {absent} is not given")
+    missing = ", ".join(f"--tls-{n}" for n in TLS_PARTS if n not in paths)
+    if missing:
+        raise_usage_error(f"TLS between hosts wants three files; {missing} is not given")
     from allaboard.cluster.transport.tls import TlsFiles, certificate_fault, is_key_mismatch
 
-    made = TlsFiles(**found)
-    here = os.uname().nodename  # under a launcher the words of all hosts come out in one place
-    for file in made:
+    files = TlsFiles(**paths)
+    host = os.uname().nodename  # under a launcher the words of all hosts come out in one place
+    for file in files:
         try:
             content = file.read_bytes()
         except OSError as error:
-            raise_usage_error(f"TLS between hosts: on {here}: {file}: {error.strerror}")
+            raise_usage_error(f"TLS between hosts: on {host}: {file}: {error.strerror}")
         if b"ENCRYPTED" in content:  # PKCS #8 and the older form, RFC 1421, both say so
-            plain = f"openssl pkey -in {file} -out PLAIN"
+            command = f"openssl pkey -in {file} -out PLAIN"
             raise_usage_error(
-                f"TLS between hosts: on {here}: {file} wants a passphrase; give a key without one: {plain}"
+                f"TLS between hosts: on {host}: {file} wants a passphrase; give a key without one: {command}"
             )
     try:
-        why = certificate_fault(made)
+        fault = certificate_fault(files)
     except OSError as error:
-        told = f"{made.key} is not the key of {made.cert}" if is_key_mismatch(error) else ""
-        told = told or f"{made.cert}, {made.key}: {error.strerror or error}"
-        raise_usage_error(f"TLS between hosts: on {here}: {told}")
-    if why:
+        reason = f"{files.key} is not the key of {files.cert}" if is_key_mismatch(error) else ""
+        reason = reason or f"{files.cert}, {files.key}: {error.strerror or error}"
+        raise_usage_error(f"TLS between hosts: on {host}: {reason}")
+    if fault:
         raise_usage_error(
-            f"TLS between hosts: on {here}: {made.cert} would be refused by every host, going by {made.ca} "
-            f"and this host's clock: {why}{PURPOSES.get(why, '')}; look: openssl verify -show_chain -CAfile "
-            f"{made.ca} {made.cert}; date"
+            f"TLS between hosts: on {host}: {files.cert} would be refused by every host, going by {files.ca} "
+            f"and this host's clock: {fault}{PURPOSE_EXPLANATIONS.get(fault, '')}; look: openssl verify -show_chain -CAfile "
+            f"{files.ca} {files.cert}; date"
         )
-    return made
+    return files
 
 
-def coordinator(address: str, tls: TlsFiles | None = None, named: str = "--coordinator ") -> str:
+def check_coordinator(
+    address: str, tls: TlsFiles | None = None, option: str = "--coordinator "
+) -> str:
     """HOST:PORT or etcd://…; what was given (``named`` so), else ALLABOARD_COORDINATOR, else "". ``tls`` are
     the job's certificates."""
     if not address:
-        named, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
+        option, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
     if "://" in address:
-        return _etcd(address, tls, named)
+        return _check_etcd_url(address, tls, option)
     from allaboard.facts import Address
 
     if address and not Address.from_endpoint(address).is_complete:
-        raise_usage_error(f"{named}{address}: wants HOST:PORT, e.g. {named}node0:29400")
+        raise_usage_error(f"{option}{address}: wants HOST:PORT, e.g. {option}node0:29400")
     return address
 
 
-def _etcd(address: str, tls: TlsFiles | None, named: str) -> str:
+def _check_etcd_url(address: str, tls: TlsFiles | None, option: str) -> str:
     from importlib.util import find_spec
 
     from allaboard.cluster.transport.etcd_url import is_etcd_url, parse_etcd_url
@@ -139,40 +148,40 @@ def _etcd(address: str, tls: TlsFiles | None, named: str) -> str:
 
     if not is_etcd_url(address):
         raise_usage_error(
-            f"{named}{address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS"
+            f"{option}{address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS"
         )
     try:
-        place = parse_etcd_url(address)
+        url = parse_etcd_url(address)
     except ValueError as error:
-        raise_usage_error(f"{named}{address.rpartition('@')[2]}: {error}")
+        raise_usage_error(f"{option}{address.rpartition('@')[2]}: {error}")
     if find_spec("etcd3gw") is None:
-        raise_usage_error(f"{named}{address}: etcd's client is not installed: pip install etcd3gw")
-    if place.secure:
-        _certificates(tls, f"{named}{address}")
-    if not place.prefix and not job_id(os.environ):
+        raise_usage_error(f"{option}{address}: etcd's client is not installed: pip install etcd3gw")
+    if url.secure:
+        _check_etcd_certificates(tls, f"{option}{address}")
+    if not url.prefix and not job_id(os.environ):
         raise_usage_error(
-            f"{named}{address}: nothing tells this job from others in that etcd; add a prefix "
-            f"that no other job has, the same on every host: {named}{place.text}/my-job"
+            f"{option}{address}: nothing tells this job from others in that etcd; add a prefix "
+            f"that no other job has, the same on every host: {option}{url.text}/my-job"
         )
-    return place.text
+    return url.text
 
 
-def _certificates(tls: TlsFiles | None, what: str) -> None:
+def _check_etcd_certificates(tls: TlsFiles | None, typed: str) -> None:
     """Whether the files for TLS to etcd can be used; a job that waits for its first call learns it late."""
     import ssl
 
     from allaboard.cluster.transport.etcd import choose_tls_files
 
-    known = choose_tls_files(tls, os.environ)
+    files = choose_tls_files(tls, os.environ)
     context = ssl.create_default_context()
-    if known.cert and not known.key:
-        raise_usage_error(f"{what}: ETCDCTL_CERT={known.cert} wants its key, too: set ETCDCTL_KEY")
-    for name, file in (("ETCDCTL_CACERT", known.ca), ("ETCDCTL_CERT", known.cert)):
+    if files.cert and not files.key:
+        raise_usage_error(f"{typed}: ETCDCTL_CERT={files.cert} wants its key, too: set ETCDCTL_KEY")
+    for name, file in (("ETCDCTL_CACERT", files.ca), ("ETCDCTL_CERT", files.cert)):
         try:
-            if file == known.ca and file:
+            if file == files.ca and file:
                 context.load_verify_locations(file)
             elif file:
-                context.load_cert_chain(file, known.key)
+                context.load_cert_chain(file, files.key)
         except OSError as error:  # ssl.SSLError is one
-            why = error.strerror or str(error)
-            raise_usage_error(f"{what}: TLS to etcd: {file} [{name} or --tls-*]: {why}")
+            reason = error.strerror or str(error)
+            raise_usage_error(f"{typed}: TLS to etcd: {file} [{name} or --tls-*]: {reason}")

@@ -11,34 +11,38 @@ from allaboard.policy.restart.restart_policy import RestartPolicy
 if TYPE_CHECKING:
     from allaboard.configuration.launcher_context import Described
 
-STOPPED_AFTER = 30.0
+DEFAULT_STOPPED_AFTER_S = 30.0
 """Seconds that a stopped worker is waited for, where the user names no other time."""
 
 
-def restarts(given: argparse.Namespace, joined: Described | None, trusted: bool) -> RestartPolicy:
+def choose_restart_policy(
+    options: argparse.Namespace, joined: Described | None, trusted: bool
+) -> RestartPolicy:
     """The policy; refuses what contradicts itself. ``joined``: others start the other hosts' members;
     ``trusted``: the agents of all hosts know each other by a secret or by certificates."""
-    if given.on_failure == "stop":
+    if options.on_failure == "stop":
         for option, value in (
-            ("--max-restarts", given.max_restarts),
-            ("--backoff", given.backoff),
-            ("--stopped-after", given.stopped_after),
+            ("--max-restarts", options.max_restarts),
+            ("--backoff", options.backoff),
+            ("--stopped-after", options.stopped_after),
         ):
             if value is not None:
                 raise_usage_error(f"{option} goes with --on-failure restart, which is not given")
         return RestartPolicy()
-    if given.observe:
+    if options.observe:
         raise_usage_error(
             "--observe ends and starts nothing; leave it out, or --on-failure restart"
         )
     if joined is not None:
-        _together(joined, trusted)
-    backoff = RestartPolicy().backoff if given.backoff is None else given.backoff
-    most = RestartPolicy().max_restarts if given.max_restarts is None else given.max_restarts
-    return RestartPolicy(allowed=True, max_restarts=most, backoff=backoff)
+        _check_several_hosts(joined, trusted)
+    backoff = RestartPolicy().backoff if options.backoff is None else options.backoff
+    max_restarts = (
+        RestartPolicy().max_restarts if options.max_restarts is None else options.max_restarts
+    )
+    return RestartPolicy(allowed=True, max_restarts=max_restarts, backoff=backoff)
 
 
-def _together(joined: Described, trusted: bool) -> None:
+def _check_several_hosts(joined: Described, trusted: bool) -> None:
     """The hosts end and start each other's workers: only who belongs to the job may say so."""
     if joined.kept:
         raise_usage_error(

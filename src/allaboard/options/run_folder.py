@@ -18,24 +18,24 @@ def working_folder() -> Path:
         )
 
 
-def run_dir(wanted: Path | None, job: str) -> Path:
+def create_run_folder(requested: Path | None, job_id: str) -> Path:
     """The folder of this run: what the user named, else .allaboard/JOB here, else a temporary one."""
     import tempfile
 
-    here = working_folder()
-    if wanted is not None:
-        folder = wanted.absolute()
+    working = working_folder()
+    if requested is not None:
+        folder = requested.absolute()
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (folder / "logs").mkdir(exist_ok=True, mode=0o700)
             (folder / "journal.jsonl").open("ab").close()
         except OSError as error:
             raise_usage_error(
-                f"--run-dir {wanted}: {error.strerror}; name a folder that you may write to"
+                f"--run-dir {requested}: {error.strerror}; name a folder that you may write to"
             )
         return folder
     for base in (
-        here / ".allaboard",
+        working / ".allaboard",
         Path(tempfile.gettempdir()) / f"allaboard-{os.getuid()}",
     ):
         try:
@@ -43,11 +43,11 @@ def run_dir(wanted: Path | None, job: str) -> Path:
             ignore = base / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n")
-            (base / job).mkdir(mode=0o700)
-            (base / job / "logs").mkdir(mode=0o700)
+            (base / job_id).mkdir(mode=0o700)
+            (base / job_id / "logs").mkdir(mode=0o700)
         except OSError:
             continue
-        return base / job
+        return base / job_id
     return raise_usage_error(
         "no folder for the run: neither here nor in the temporary folder; give --run-dir"
     )

@@ -7,18 +7,18 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from allaboard.options.option_values import (
+    check_coordinator,
     check_values_variable,
-    coordinator,
     parse_variables,
     read_secret,
-    tls,
+    read_tls_files,
 )
-from allaboard.options.ps_recovery_options import coming_back
-from allaboard.options.ps_task_options import roles, served_here
-from allaboard.options.restart_options import STOPPED_AFTER, restarts
-from allaboard.options.run_folder import run_dir, working_folder
+from allaboard.options.ps_recovery_options import choose_recovery
+from allaboard.options.ps_task_options import choose_ps_tasks, choose_served_task
+from allaboard.options.restart_options import DEFAULT_STOPPED_AFTER_S, choose_restart_policy
+from allaboard.options.run_folder import create_run_folder, working_folder
 from allaboard.options.usage_error import raise_usage_error
-from allaboard.options.worker_command import command, script
+from allaboard.options.worker_command import script_of_command, worker_command
 
 if TYPE_CHECKING:
     from allaboard.agent.background_check import CheckSubject
@@ -44,11 +44,11 @@ def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> 
 
     working_folder()
     joined = None if options.ps is not None else _joined(options)
-    certificates = tls(options)
+    certificates = read_tls_files(options)
     has_other_hosts = options.coordinator or joined is not None
-    address = coordinator(options.coordinator, certificates) if has_other_hosts else ""
+    address = check_coordinator(options.coordinator, certificates) if has_other_hosts else ""
     meeting = Meeting(read_secret(options.secret_file), address, certificates)
-    policy = restarts(options, joined, bool(meeting.secret or meeting.tls))
+    policy = choose_restart_policy(options, joined, bool(meeting.secret or meeting.tls))
     plan = _plan_job(options, words, is_command, joined is not None, policy)
     try:
         started = launch(plan)
@@ -59,7 +59,7 @@ def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> 
     from allaboard.agent.main import run_agent
 
     check_subject = CheckSubject(
-        script=script(words, options.module, is_command),
+        script=script_of_command(words, options.module, is_command),
         variables={**os.environ, **plan.extra} if joined is not None else {},
     )
     return run_agent(
@@ -78,7 +78,7 @@ def _plan_job(
     from allaboard.launch.launch_plan import Plan
     from allaboard.launch.local_workers import new_job_id
 
-    tasks, served = roles(options, words, is_command)
+    tasks, served = choose_ps_tasks(options, words, is_command)
     workers = len(tasks) or options.n or 1
     if is_command and options.module is not None:
         raise_usage_error("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
@@ -89,16 +89,16 @@ def _plan_job(
         )
     environment = {**os.environ, **parse_variables(options.env)} if is_joined else None
     if environment is not None and not tasks and not is_command:
-        served = served_here(environment, options, words)
-    recovery = coming_back(options, policy, words, environment)
+        served = choose_served_task(environment, options, words)
+    recovery = choose_recovery(options, policy, words, environment)
     job_id = new_job_id()
     return Plan(
-        command=command(words, options.module, is_command),
+        command=worker_command(words, options.module, is_command),
         size=workers,
         given=options.n is not None or bool(tasks),
         gate=_gate(options, is_joined, bool(tasks)),
         extra=check_values_variable(options.check_values) | parse_variables(options.env),
-        run_dir=run_dir(options.run_dir, job_id),
+        run_dir=create_run_folder(options.run_dir, job_id),
         job=job_id,
         tasks=tasks,
         served=served,
@@ -136,14 +136,16 @@ def _agent_options(
         check_subject=check_subject,
         passes_through=options.n is None and options.ps is None,
         restarts=policy,
-        stopped_after=STOPPED_AFTER if options.stopped_after is None else options.stopped_after,
+        stopped_after=DEFAULT_STOPPED_AFTER_S
+        if options.stopped_after is None
+        else options.stopped_after,
     )
 
 
 class Meeting(NamedTuple):
     """How the agents of several hosts find and trust each other."""
 
-    read_secret: bytes
+    secret: bytes
     """The job's secret; b"" if it has none."""
     coordinator: str
     """HOST:PORT or an etcd URL; "" for the framework's own address."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from allaboard.options.usage_error import raise_usage_error
 
 
-def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
+def worker_command(words: list[str], module: str | None, is_command: bool) -> list[str]:
     from allaboard.launch.script_interpreter import python
 
-    if as_it_is:
+    if is_command:
         if not words:
             raise_usage_error("nothing to run after --; try: allaboard run -- torchrun train.py")
         if shutil.which(words[0]) is None:
@@ -27,11 +27,12 @@ def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
     script = Path(words[0])
     if not script.exists():
         raise_usage_error(
-            f"no such script: {script} (in {Path.cwd()})" + (_program(words) or _near(script))
+            f"no such script: {script} (in {Path.cwd()})"
+            + (_program_hint(words) or _similar_script_hint(script))
         )
     if script.is_dir() and not (script / "__main__.py").exists():
         raise_usage_error(f"{script} is a folder without a __main__.py; give the script in it")
-    if script.is_file() and not _looks_like_python(script):
+    if script.is_file() and not _is_python_source(script):
         raise_usage_error(
             f"{script} is not a Python script; to run any program: "
             f"allaboard run -- {' '.join(words[:3])}"
@@ -39,15 +40,15 @@ def command(words: list[str], module: str | None, as_it_is: bool) -> list[str]:
     return [python(), *words]
 
 
-def _program(words: list[str]) -> str:
+def _program_hint(words: list[str]) -> str:
     """A command of PATH, as launchers are: it is run behind the dashes. Not where a script has its name."""
     if "/" in words[0] or shutil.which(words[0]) is None or Path(f"{words[0]}.py").exists():
         return ""
-    more = " …" if len(words) > 3 else ""
-    return f"; {words[0]} is a command: allaboard run -- {shlex.join(words[:3])}{more}"
+    ellipsis = " …" if len(words) > 3 else ""
+    return f"; {words[0]} is a command: allaboard run -- {shlex.join(words[:3])}{ellipsis}"
 
 
-def _near(script: Path) -> str:
+def _similar_script_hint(script: Path) -> str:
     import difflib
 
     folder = script.parent if script.parent.is_dir() else Path()
@@ -56,25 +57,25 @@ def _near(script: Path) -> str:
     return f"; did you mean {folder / close[0]}?" if close else ""
 
 
-def _looks_like_python(script: Path) -> bool:
+def _is_python_source(script: Path) -> bool:
     """By its name, else by its beginning: source has no NUL byte and names no other interpreter."""
     try:
         with script.open("rb") as file:
-            head = file.read(4096)
+            start = file.read(4096)
     except OSError as error:
         raise_usage_error(f"{script} cannot be read: {error.strerror}")
-    if b"\0" in head and not head.startswith(b"PK"):
+    if b"\0" in start and not start.startswith(b"PK"):
         return script.suffix == ".pyc"
-    first = head.split(b"\n", 1)[0]
-    return b"python" in first if first.startswith(b"#!") else True
+    first_line = start.split(b"\n", 1)[0]
+    return b"python" in first_line if first_line.startswith(b"#!") else True
 
 
-def script(words: list[str], module: str | None, dashes: bool) -> str:
+def script_of_command(words: list[str], module: str | None, is_command: bool) -> str:
     """The Python file that the command runs, as far as its words tell; else ""."""
     if module is not None:
         path = Path(*module.split("."))
         files = [path.with_suffix(".py"), path / "__main__.py"]
     else:
-        named = [w for w in words if w.endswith(".py")] if dashes else words[:1]
-        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in named]
+        script_names = [w for w in words if w.endswith(".py")] if is_command else words[:1]
+        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in script_names]
     return next((str(f) for f in files if f.is_file()), "")

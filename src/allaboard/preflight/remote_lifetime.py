@@ -12,29 +12,29 @@ import threading
 
 from allaboard.options.usage_error import UsageError
 
-HERE = "allaboard preflight runs on: "
+HOST_IDENTITY_PREFIX = "allaboard preflight runs on: "
 """Begins the line that is for `--hosts` alone and not passed on."""
 
 
-def say_host() -> None:
+def print_host_identity() -> None:
     """To standard error: by which two names of one host are known to be one."""
-    sys.stderr.write(f"{HERE}{host()}\n")
+    sys.stderr.write(f"{HOST_IDENTITY_PREFIX}{host_identity()}\n")
     sys.stderr.flush()
 
 
-def host() -> str:
+def host_identity() -> str:
     """The kernel's boot, the name, and the namespaces of network and processes: two containers of one
     machine are two hosts. "" where this is no Linux that tells."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - one line
-            boot = file.read().strip()
-        spaces = [str(os.stat(f"/proc/self/ns/{n}").st_ino) for n in ("net", "pid")]  # noqa: PTH116
+            boot_id = file.read().strip()
+        namespaces = [str(os.stat(f"/proc/self/ns/{n}").st_ino) for n in ("net", "pid")]  # noqa: PTH116
     except OSError:
         return ""
-    return " ".join([boot, os.uname().nodename, *spaces])
+    return " ".join([boot_id, os.uname().nodename, *namespaces])
 
 
-def secret(stdin: int = 0) -> bytes:
+def read_secret_line(stdin: int = 0) -> bytes:
     """The first line; no byte more is taken. Raises Refused where there is none."""
     line = b""
     while (byte := os.read(stdin, 1)) not in (b"", b"\n"):
@@ -44,12 +44,12 @@ def secret(stdin: int = 0) -> bytes:
     return line.strip()
 
 
-def end_with(stdin: int = 0) -> None:
+def end_when_stdin_closes(stdin: int = 0) -> None:
     """From now on SIGTERM to ourselves when standard input ends: whoever started us is gone."""
-    threading.Thread(target=_watch, args=(stdin,), daemon=True).start()
+    threading.Thread(target=_end_at_stdin_end, args=(stdin,), daemon=True).start()
 
 
-def _watch(stdin: int) -> None:
+def _end_at_stdin_end(stdin: int) -> None:
     try:
         while os.read(stdin, 4096):
             pass

@@ -5,9 +5,11 @@ from __future__ import annotations
 from allaboard.facts import JobView, Phase
 
 
-def met(view: JobView, size: int) -> bool:
+def is_roll_call_complete(view: JobView, size: int) -> bool:
     """Whether a roll call of ``size`` tasks let a member through, as far as this host knows. A framework
     that is told of fewer makes a job of its own, and a member whose agent is not heard goes on alone."""
     # The last look at one that was let through may be older than that.
-    came = [m.declared for m in view.members if m.phase >= Phase.ARRIVED]
-    return view.rolled_at is not None and any(d is not None and d.world_size == size for d in came)
+    declarations = [m.declared for m in view.members if m.phase >= Phase.ARRIVED]
+    return view.rolled_at is not None and any(
+        d is not None and d.world_size == size for d in declarations
+    )

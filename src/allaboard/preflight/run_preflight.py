@@ -7,14 +7,14 @@ import os
 import sys
 from pathlib import Path
 
-from allaboard.options.option_values import coordinator, read_secret, tls
-from allaboard.options.run_folder import run_dir
+from allaboard.options.option_values import check_coordinator, read_secret, read_tls_files
+from allaboard.options.run_folder import create_run_folder
 from allaboard.options.usage_error import UsageError
 from allaboard.preflight.task import Task
 
 
 def run_preflight(options: argparse.Namespace) -> int:
-    """Call the roll as task task of the job, print the summary, and return the exit code.
+    """Call the roll as one task of the job, print the summary, and return the exit code.
 
     Raises:
         UsageError: the environment describes no task of a job, or an option cannot be used.
@@ -25,33 +25,35 @@ def run_preflight(options: argparse.Namespace) -> int:
     from allaboard.launch.local_workers import WorkerStartError, launch, new_job_id
     from allaboard.launch.script_interpreter import python
     from allaboard.preflight import remote_lifetime, stand_in
-    from allaboard.preflight.task import variables_of, words
-    from allaboard.preflight.task_selection import asked, mode
+    from allaboard.preflight.task import stand_in_settings, task_variables
+    from allaboard.preflight.task_selection import choose_mode, select_task
 
     if options.leashed:
-        remote_lifetime.say_host()
-    job_secret = remote_lifetime.secret() if options.leashed else read_secret(options.secret_file)
-    certificates = tls(options)
-    meeting = coordinator(options.coordinator, certificates)
+        remote_lifetime.print_host_identity()
+    job_secret = (
+        remote_lifetime.read_secret_line() if options.leashed else read_secret(options.secret_file)
+    )
+    certificates = read_tls_files(options)
+    meeting = check_coordinator(options.coordinator, certificates)
     in_etcd = is_etcd_url(meeting)
-    task = asked(options, meeting, in_etcd)
-    depth = mode(options, task)
+    task = select_task(options, meeting, in_etcd)
+    depth = choose_mode(options, task)
     job_id = new_job_id()
     variables = {
-        **{k: v for k, v in variables_of(task).items() if k not in os.environ},
-        "ALLABOARD_PREFLIGHT": words(task, depth, options.bound),
+        **{k: v for k, v in task_variables(task).items() if k not in os.environ},
+        "ALLABOARD_PREFLIGHT": stand_in_settings(task, depth, options.bound),
     }
     joined = described({**os.environ, **variables})
     assert joined is not None
     # Where the launcher's own store has the port, the way to the meeting is posted in it.
-    address = "" if joined.kept else joined.address or task.place
+    address = "" if joined.kept else joined.address or task.meeting_address
     joined = joined._replace(rank=task.rank, address=address)
     plan = Plan(
         command=[python(), str(Path(stand_in.__file__))],
         size=1,
         given=False,
         gate="cluster",
-        run_dir=run_dir(options.run_dir, job_id),
+        run_dir=create_run_folder(options.run_dir, job_id),
         job=job_id,
         extra=variables,
     )
@@ -60,11 +62,11 @@ def run_preflight(options: argparse.Namespace) -> int:
     except WorkerStartError as error:
         raise UsageError(str(error)) from None
     if options.leashed:
-        remote_lifetime.end_with()
+        remote_lifetime.end_when_stdin_closes()
     from allaboard.agent.background_check import CheckSubject
     from allaboard.agent.main import run_agent
     from allaboard.agent.options import Options
-    from allaboard.preflight.summary import exit_code_of
+    from allaboard.preflight.summary import exit_code_for_size
 
     agent_options = Options(
         timeout=options.timeout,
@@ -80,10 +82,12 @@ def run_preflight(options: argparse.Namespace) -> int:
         coordinator=meeting,
         # What we add ourselves repeats it under other names.
         check_subject=CheckSubject(variables=dict(os.environ)),
-        exit_code_of=exit_code_of(task.size),
+        exit_code_of=exit_code_for_size(task.size),
     )
     code = run_agent(started, agent_options)
-    _print_summary(options, plan.run_dir, task._replace(place=meeting) if in_etcd else task, depth)
+    _print_summary(
+        options, plan.run_dir, task._replace(meeting_address=meeting) if in_etcd else task, depth
+    )
     return code
 
 
@@ -93,13 +97,15 @@ def output_file_of(file: Path, rank: int) -> Path:
 
 
 def _print_summary(options: argparse.Namespace, run_folder: Path, task: Task, mode: str) -> None:
-    from allaboard.diagnosis.logs.run_folder import read
-    from allaboard.preflight.summary import summary
+    from allaboard.diagnosis.logs.run_folder import read_run
+    from allaboard.preflight.summary import summarize_run
     from allaboard.report.preflight import as_json, as_text
     from allaboard.report.preflight_page import render_page
 
     renderers = {"text": as_text, "json": as_json, "html": render_page}
-    text = renderers[options.format](summary(read(run_folder), task, mode, os.uname().nodename))
+    text = renderers[options.format](
+        summarize_run(read_run(run_folder), task, mode, os.uname().nodename)
+    )
     if options.output is not None:
         output_file_of(options.output, task.rank).write_text(text)
         return

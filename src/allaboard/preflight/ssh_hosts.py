@@ -7,37 +7,39 @@ from collections.abc import Mapping, Sequence
 from allaboard.options.usage_error import UsageError
 
 
-def hosts_of(text: str) -> list[str]:
+def parse_hosts(text: str) -> list[str]:
     """The hosts in their order. Raises Refused for fewer than two, one named twice, and what is no host."""
     hosts = [h.strip() for h in text.split(",") if h.strip()]
     if len(hosts) < 2:
         raise UsageError("--hosts wants two or more, e.g. --hosts node0,node1")
-    names = [name(h).lower() for h in hosts]
-    twice = {h for h, n in zip(hosts, names, strict=True) if names.count(n) > 1}
-    if twice:
+    names = [host_name(h).lower() for h in hosts]
+    repeated = {h for h, n in zip(hosts, names, strict=True) if names.count(n) > 1}
+    if repeated:
         raise UsageError(
-            f"--hosts names {' and '.join(sorted(twice))}{'' if len(twice) > 1 else ' twice'}: one host; "
+            f"--hosts names {' and '.join(sorted(repeated))}{'' if len(repeated) > 1 else ' twice'}: one host; "
             "one task a host is started"
         )
-    wrong = [h for h in hosts if h.startswith("-")]
-    if wrong:
-        raise UsageError(f"--hosts {wrong[0]}: that is no host")
+    invalid = [h for h in hosts if h.startswith("-")]
+    if invalid:
+        raise UsageError(f"--hosts {invalid[0]}: that is no host")
     return hosts
 
 
-def name(host: str) -> str:
+def host_name(host: str) -> str:
     """Without the user."""
     return host.rpartition("@")[2]
 
 
-def one_host(said: Mapping[str, str], hosts: Sequence[str]) -> str:
+def same_host_message(identities: Mapping[str, str], hosts: Sequence[str]) -> str:
     """What there is to say where two names lead to one host; "" where none do. ``said`` is what each told
     of itself."""
-    by: dict[str, list[str]] = {}
+    hosts_by_identity: dict[str, list[str]] = {}
     for host in hosts:
-        if said.get(host):
-            by.setdefault(said[host], []).append(host)
-    found = next((same for same in by.values() if len(same) > 1), None)
-    if found is None:
+        if identities.get(host):
+            hosts_by_identity.setdefault(identities[host], []).append(host)
+    same_hosts = next(
+        (named_hosts for named_hosts in hosts_by_identity.values() if len(named_hosts) > 1), None
+    )
+    if same_hosts is None:
         return ""
-    return f"--hosts: {' and '.join(found)} are one host; one task a host is started"
+    return f"--hosts: {' and '.join(same_hosts)} are one host; one task a host is started"

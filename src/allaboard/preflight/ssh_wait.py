@@ -7,51 +7,57 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-OFTEN = 0.05
-MARGIN = 20.0
+POLL_PERIOD_S = 0.05
+END_MARGIN_S = 20.0
 """Seconds between the ends of the first and the last host where both did the same."""
-GRACE = 5.0
+END_GRACE_S = 5.0
 """Seconds in which a preflight that is asked to end has ended; 2 are its worker's."""
-WRONG_USE = 2
+USAGE_ERROR_EXIT_CODE = 2
 
 
-def overdue(now: float, began: float, heard: float, ends: Sequence[float], within: float) -> bool:
+def is_overdue(
+    now: float, started_at: float, last_heard_at: float, end_times: Sequence[float], limit_s: float
+) -> bool:
     """Whether those still awaited will not answer. ``ends`` are when the others ended, ``heard`` when anyone
     was last heard of, ``within`` how long a preflight may take that does not move on; all in s."""
-    if ends:
-        return now >= max(began + within, max(ends)) + MARGIN
-    return now - max(began, heard) >= within + MARGIN
+    if end_times:
+        return now >= max(started_at + limit_s, max(end_times)) + END_MARGIN_S
+    return now - max(started_at, last_heard_at) >= limit_s + END_MARGIN_S
 
 
-def wait(
-    running: Sequence[subprocess.Popen[bytes]],
-    heard: Callable[[], float],
-    wrong: Callable[[], str],
-    within: float,
+def wait_for_hosts(
+    processes: Sequence[subprocess.Popen[bytes]],
+    last_heard_at: Callable[[], float],
+    misuse: Callable[[], str],
+    limit_s: float,
 ) -> list[int | None]:
     """The exit codes, None for who is overdue. Returns early where one was used wrongly, as all were, and
     where ``wrong`` has something to say."""
-    began = time.monotonic()
-    ends: dict[int, float] = {}
-    while len(ends) < len(running):
+    started_at = time.monotonic()
+    end_times: dict[int, float] = {}
+    while len(end_times) < len(processes):
         now = time.monotonic()
-        ends |= {p.pid: now for p in running if p.pid not in ends and p.poll() is not None}
-        if any(p.returncode == WRONG_USE for p in running) or wrong():
+        end_times |= {
+            p.pid: now for p in processes if p.pid not in end_times and p.poll() is not None
+        }
+        if any(p.returncode == USAGE_ERROR_EXIT_CODE for p in processes) or misuse():
             break
-        if len(ends) < len(running) and overdue(now, began, heard(), list(ends.values()), within):
+        if len(end_times) < len(processes) and is_overdue(
+            now, started_at, last_heard_at(), list(end_times.values()), limit_s
+        ):
             break
-        time.sleep(OFTEN)
-    return [p.poll() for p in running]
+        time.sleep(POLL_PERIOD_S)
+    return [p.poll() for p in processes]
 
 
-def end(running: Sequence[subprocess.Popen[bytes]], grace: float = GRACE) -> None:
+def end_hosts(processes: Sequence[subprocess.Popen[bytes]], grace: float = END_GRACE_S) -> None:
     """Ends what is left there by the end of its standard input, and then every ssh."""
-    for process in running:
+    for process in processes:
         if process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
     deadline = time.monotonic() + grace
-    for process in running:
+    for process in processes:
         try:
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:

@@ -19,34 +19,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SIZE = 1 << 22
+COLLECTIVE_ELEMENTS = 1 << 22
 """Elements of float32 in the collective: 16 MiB, more than any buffer on the way."""
-ALONE = 60.0
+UNATTENDED_S = 60.0
 """Seconds beyond the bound in which an agent has ended it, on a busy machine too."""
-PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"),
+COMPARED_PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"),
             "jax": ("jax",), "jaxlib": ("jaxlib",), "numpy": ("numpy",)}  # fmt: skip
 
 
 def main() -> int:
     os.dup2(2, 1)  # standard output is the tables' alone, and frameworks write on it
-    told = json.loads(os.environ["ALLABOARD_PREFLIGHT"])
+    settings = json.loads(os.environ["ALLABOARD_PREFLIGHT"])
     member: Any = importlib.import_module("_allaboard_probe.member")
     member.here.raises = (
         True  # the agent says why the gate stays shut, and that is all there is to say
     )
     # To go on alone would try nothing: an agent on a busy machine is waited for.
     gate: Any = importlib.import_module("_allaboard_probe.gate")
-    gate.DEAF = ALONE
-    declared, bound = told["declared"], float(told["bound"])
+    gate.DEAF = UNATTENDED_S
+    declared, stall_limit_s = settings["declared"], float(settings["bound"])
     if declared["origin"].startswith(
         "--hosts"
     ):  # no variable that the framework read was the user's
         arrive = member.arrive
-        member.arrive = lambda said: arrive({**said, "origin": declared["origin"]})
+        member.arrive = lambda declaration: arrive({**declaration, "origin": declared["origin"]})
     framework = declared["framework"]
-    for name, version in versions(framework).items():
+    for name, version in package_versions(framework).items():
         member.here.note(name, version)
-    if told["mode"] == "quick":
+    if settings["mode"] == "quick":
         member.arrive(declared)
         member.joined(True)
         return 0
@@ -56,65 +56,67 @@ def main() -> int:
             "--quick leaves its collective out\n"
         )
         return 1
-    what, took = COLLECTIVES[framework](declared, member, bound)
-    member.here.note("collective", f"{what} in {took:.1f} ms")
+    operation, milliseconds = COLLECTIVES[framework](declared, member, stall_limit_s)
+    member.here.note("collective", f"{operation} in {milliseconds:.1f} ms")
     member.step()
     return 0
 
 
-def versions(framework: str) -> dict[str, str]:
+def package_versions(framework: str) -> dict[str, str]:
     """Of the packages that must agree in a job of this framework, without importing them."""
-    found = {"python": sys.version.split()[0]}
-    others = {"torch", "tensorflow", "jax"} - {framework}
-    for name, distributions in PACKAGES.items():
-        if name.removesuffix("lib") in others:
+    versions = {"python": sys.version.split()[0]}
+    other_frameworks = {"torch", "tensorflow", "jax"} - {framework}
+    for name, distributions in COMPARED_PACKAGES.items():
+        if name.removesuffix("lib") in other_frameworks:
             continue
         for distribution in distributions:
             try:
-                found[name] = importlib.metadata.version(distribution)
+                versions[name] = importlib.metadata.version(distribution)
                 break
             except importlib.metadata.PackageNotFoundError:
                 continue
-    return found
+    return versions
 
 
-def _timed(call: Any, bound: float) -> float:
+def _time_second_call(call: Any, stall_limit_s: float) -> float:
     """Milliseconds of the second call: the first one makes the connections. A call that never comes
     back is the agent's to end; should there be none any more, the process ends itself."""
-    faulthandler.dump_traceback_later(3 * bound + ALONE, exit=True, file=2)
+    faulthandler.dump_traceback_later(3 * stall_limit_s + UNATTENDED_S, exit=True, file=2)
     call()
-    began = time.monotonic()
+    started_at = time.monotonic()
     call()
-    took = (time.monotonic() - began) * 1e3
+    milliseconds = (time.monotonic() - started_at) * 1e3
     faulthandler.cancel_dump_traceback_later()
-    return took
+    return milliseconds
 
 
-def _torch(declared: dict[str, Any], member: Any, bound: float) -> tuple[str, float]:
+def _torch(declaration: dict[str, Any], member: Any, stall_limit_s: float) -> tuple[str, float]:
     import torch
     import torch.distributed as dist
 
     device = "cpu"
     if torch.cuda.is_available():
-        local = int(os.environ.get("LOCAL_RANK", "0"))
-        device = f"cuda:{local % torch.cuda.device_count()}"
+        local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        device = f"cuda:{local_rank % torch.cuda.device_count()}"
         torch.cuda.set_device(device)
     backend = "gloo" if device == "cpu" else "nccl"
-    dist.init_process_group(backend, rank=declared["rank"], world_size=declared["world_size"])
-    tensor = torch.ones(SIZE, device=device)
+    dist.init_process_group(backend, rank=declaration["rank"], world_size=declaration["world_size"])
+    tensor = torch.ones(COLLECTIVE_ELEMENTS, device=device)
 
     def call() -> None:
         tensor.fill_(1.0)
         dist.all_reduce(tensor)
-        if float(tensor[-1]) != declared["world_size"]:
+        if float(tensor[-1]) != declaration["world_size"]:
             raise ValueError(f"all_reduce gave {float(tensor[-1])}")
 
-    took = _timed(call, bound)
+    milliseconds = _time_second_call(call, stall_limit_s)
     dist.destroy_process_group()
-    return f"all_reduce of {SIZE >> 18} MiB over {backend}", took
+    return f"all_reduce of {COLLECTIVE_ELEMENTS >> 18} MiB over {backend}", milliseconds
 
 
-def _tensorflow(declared: dict[str, Any], member: Any, bound: float) -> tuple[str, float]:
+def _tensorflow(
+    declaration: dict[str, Any], member: Any, stall_limit_s: float
+) -> tuple[str, float]:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     tf = importlib.import_module("tensorflow")
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
@@ -123,27 +125,34 @@ def _tensorflow(declared: dict[str, Any], member: Any, bound: float) -> tuple[st
     def reduced() -> Any:
         def replica() -> Any:
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.ones([SIZE]))[-1]
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.ones([COLLECTIVE_ELEMENTS]))[
+                -1
+            ]
 
         return strategy.run(replica)
 
-    took = _timed(lambda: strategy.experimental_local_results(reduced())[0].numpy(), bound)
-    return f"all_reduce of {SIZE >> 18} MiB, MultiWorkerMirroredStrategy", took
+    milliseconds = _time_second_call(
+        lambda: strategy.experimental_local_results(reduced())[0].numpy(), stall_limit_s
+    )
+    return (
+        f"all_reduce of {COLLECTIVE_ELEMENTS >> 18} MiB, MultiWorkerMirroredStrategy",
+        milliseconds,
+    )
 
 
-def _jax(declared: dict[str, Any], member: Any, bound: float) -> tuple[str, float]:
+def _jax(declaration: dict[str, Any], member: Any, stall_limit_s: float) -> tuple[str, float]:
     os.environ.setdefault("JAX_CPU_COLLECTIVES_IMPLEMENTATION", "gloo")
     jax = importlib.import_module("jax")
-    place = declared["place"].partition("://")[2]
-    jax.distributed.initialize(place, declared["world_size"], declared["rank"])
+    address = declaration["place"].partition("://")[2]
+    jax.distributed.initialize(address, declaration["world_size"], declaration["rank"])
     multihost = importlib.import_module("jax.experimental.multihost_utils")
     numpy = importlib.import_module("numpy")
     hooks = importlib.import_module("_allaboard_probe.hooks")
     call = hooks.operation("process_allgather", multihost.process_allgather)
-    ones = numpy.ones(SIZE, dtype=numpy.float32)
-    took = _timed(lambda: numpy.asarray(call(ones)), bound)
+    ones = numpy.ones(COLLECTIVE_ELEMENTS, dtype=numpy.float32)
+    milliseconds = _time_second_call(lambda: numpy.asarray(call(ones)), stall_limit_s)
     jax.distributed.shutdown()
-    return f"process_allgather of {SIZE >> 18} MiB a process", took
+    return f"process_allgather of {COLLECTIVE_ELEMENTS >> 18} MiB a process", milliseconds
 
 
 COLLECTIVES = {"torch": _torch, "tensorflow": _tensorflow, "jax": _jax}

@@ -17,47 +17,49 @@ from allaboard.facts import (
     PreflightMember,
     Severity,
 )
-from allaboard.preflight.roll_call_passed import met
+from allaboard.preflight.roll_call_passed import is_roll_call_complete
 from allaboard.preflight.task import Task
 
 OK, FAILED, INTERRUPTED = "ok", "failed", "interrupted"
 
 
-def exit_code(
+def preflight_exit_code(
     outcome: Outcome, findings: tuple[Finding, ...], interrupted_by: int, all_met: bool = True
 ) -> int:
     """0 when all is well, 3 when an error was found, the collective failed or no roll call of all was
     complete, 128 + signal else."""
     if outcome is Outcome.INTERRUPTED:
         return 128 + (interrupted_by or 2)
-    wrong = any(f.severity is Severity.ERROR for f in findings)
-    return 3 if wrong or outcome is not Outcome.COMPLETED or not all_met else 0
+    has_error = any(f.severity is Severity.ERROR for f in findings)
+    return 3 if has_error or outcome is not Outcome.COMPLETED or not all_met else 0
 
 
-def exit_code_of(size: int) -> Callable[[Outcome, tuple[Finding, ...], int, JobView], int]:
+def exit_code_for_size(size: int) -> Callable[[Outcome, tuple[Finding, ...], int, JobView], int]:
     """The same, of a job of so many tasks, from the last picture of it."""
-    return lambda outcome, findings, by, view: exit_code(outcome, findings, by, met(view, size))
+    return lambda outcome, findings, signal_number, view: preflight_exit_code(
+        outcome, findings, signal_number, is_roll_call_complete(view, size)
+    )
 
 
-def summary(run: Run, one: Task, mode: str, host: str) -> Preflight:
+def summarize_run(run: Run, task: Task, mode: str, host: str) -> Preflight:
     """What this host knows of it."""
     report, view = run.report, run.view
-    code = report.exit_code if report is not None else 3
-    outcome = OK if code == 0 else INTERRUPTED if code > 128 else FAILED
+    exit_code = report.exit_code if report is not None else 3
+    outcome = OK if exit_code == 0 else INTERRUPTED if exit_code > 128 else FAILED
     return Preflight(
         allaboard=__version__,
         job=run.job,
         host=host,
         leads=view.leads if view is not None else False,
         outcome=outcome,
-        exit_code=code,
+        exit_code=exit_code,
         started=report.started if report is not None else "",
         seconds=report.seconds if report is not None else 0.0,
-        framework=one.framework,
+        framework=task.framework,
         mode=mode,
-        place=one.place or next(iter(one.cluster.values()), ""),
-        size=one.size,
-        met=view is not None and met(view, one.size),
+        place=task.meeting_address or next(iter(task.cluster.values()), ""),
+        size=task.size,
+        met=view is not None and is_roll_call_complete(view, task.size),
         members=_members(view) if view is not None else (),
         links=view.links if view is not None else (),
         collective=_collective(view) if view is not None else "",
@@ -67,17 +69,17 @@ def summary(run: Run, one: Task, mode: str, host: str) -> Preflight:
 
 
 def _members(view: JobView) -> tuple[PreflightMember, ...]:
-    rolls = roll_calls(view)
-    found = [_member(view, m) for m in view.members if not m.launcher and not m.candidate]
+    calls = roll_calls(view)
+    members = [_member(view, m) for m in view.members if not m.launcher and not m.candidate]
     # What is absent is known where all meet, and nowhere else.
-    missing = rolls[0].missing if rolls and view.leads else ()
-    known = {m.rank for m in found}
-    found += [
+    missing = calls[0].missing if calls and view.leads else ()
+    present_ranks = {m.rank for m in members}
+    members += [
         PreflightMember(rank=r, job="worker", index=r, host="", pid=0, state="missing")
         for r in missing
-        if r not in known
+        if r not in present_ranks
     ]
-    return tuple(sorted(found, key=lambda m: (m.rank, m.host, m.pid)))
+    return tuple(sorted(members, key=lambda m: (m.rank, m.host, m.pid)))
 
 
 def _member(view: JobView, member: Member) -> PreflightMember:
@@ -93,9 +95,9 @@ def _member(view: JobView, member: Member) -> PreflightMember:
     )
 
 
-def _state(member: Member, rolled: bool) -> str:
+def _state(member: Member, is_roll_call_over: bool) -> str:
     """``rolled``: all were let through; the last look at one may be older than that."""
-    if member.phase > Phase.ARRIVED or (rolled and member.phase is Phase.ARRIVED):
+    if member.phase > Phase.ARRIVED or (is_roll_call_over and member.phase is Phase.ARRIVED):
         return "aboard"
     if member.phase is Phase.ARRIVED:
         return "waits" if member.alive else "gone"

@@ -10,9 +10,9 @@ import msgspec
 from allaboard.configuration import resolve
 from allaboard.errors import AllaboardError
 from allaboard.facts import Address, ClusterSpec
-from allaboard.preflight.tensorflow_cluster import of_allocation, tf_config
+from allaboard.preflight.tensorflow_cluster import cluster_of_allocation, format_tf_config
 
-PORT = 29500
+DEFAULT_MEETING_PORT = 29500
 """Where the job meets when only its first host is known; torchrun's default."""
 FRAMEWORKS = ("torch", "tensorflow", "jax")
 _NAMES = {"pytorch": "torch"}
@@ -30,27 +30,27 @@ class Task(NamedTuple):
     framework: str
     rank: int
     size: int
-    place: str
+    meeting_address: str
     job: str
-    number: int
+    task_index: int
     cluster: dict[str, str]
     origin: str
 
 
-def task(
+def task_of_environment(
     variables: Mapping[str, str],
     framework: str = "",
     coordinator: str = "",
-    anywhere: bool = False,
+    is_meeting_optional: bool = False,
     read_file: Callable[[str], str] | None = None,
 ) -> Task:
     """The task that these variables describe; ``framework`` and ``coordinator`` (host:port) are the
     user's own words and win. ``anywhere``: no place need be named. Raises UnstatedTaskError."""
     spec = resolve(variables, read_file)
-    kind = framework or _NAMES.get(spec.framework, spec.framework)
+    framework_name = framework or _NAMES.get(spec.framework, spec.framework)
     origin = _origin(spec)
-    if spec.cluster and kind in ("", "tensorflow"):
-        return _of_cluster(spec, origin)
+    if spec.cluster and framework_name in ("", "tensorflow"):
+        return _task_of_cluster(spec, origin)
     rank, size = spec.number("rank"), spec.number("world_size")
     if rank is None or size is None:
         raise UnstatedTaskError(
@@ -61,32 +61,39 @@ def task(
         raise UnstatedTaskError(
             f"rank {rank} of {size} [{origin}]: ranks count from 0 to {size - 1}"
         )
-    if kind == "tensorflow":
-        port = spec.number("master_port") or PORT
-        if cluster := of_allocation(spec, rank, size, port):
-            return Task(kind, rank, size, "", "worker", rank, cluster, origin)
-    place = coordinator or _place(spec)
-    if not place and not anywhere:
+    if framework_name == "tensorflow":
+        port = spec.number("master_port") or DEFAULT_MEETING_PORT
+        if cluster := cluster_of_allocation(spec, rank, size, port):
+            return Task(framework_name, rank, size, "", "worker", rank, cluster, origin)
+    meeting_address = coordinator or _meeting_address(spec)
+    if not meeting_address and not is_meeting_optional:
         raise UnstatedTaskError(
             f"rank {rank} of {size} [{origin}], and nothing says where all meet; "
             "add --coordinator HOST:PORT, the same on every host, or set MASTER_ADDR and MASTER_PORT"
         )
     return Task(
-        kind if kind in FRAMEWORKS else "torch", rank, size, place, "worker", rank, {}, origin
+        framework_name if framework_name in FRAMEWORKS else "torch",
+        rank,
+        size,
+        meeting_address,
+        "worker",
+        rank,
+        {},
+        origin,
     )
 
 
 def _origin(spec: ClusterSpec) -> str:
     """The names of the variables that say who this is and where all meet."""
-    said = [
+    values = [
         spec.values.get(n)
         for n in ("rank", "world_size", "coordinator", "master_addr", "master_port")
     ]
-    said += [value for *_, value in spec.tasks()]
-    return ", ".join(dict.fromkeys(v.origin.variable for v in said if v and v.origin.variable))
+    values += [value for *_, value in spec.tasks()]
+    return ", ".join(dict.fromkeys(v.origin.variable for v in values if v and v.origin.variable))
 
 
-def _of_cluster(spec: ClusterSpec, origin: str) -> Task:
+def _task_of_cluster(spec: ClusterSpec, origin: str) -> Task:
     index = spec.index.integer if spec.index is not None else None
     mine = (spec.job.text if spec.job is not None else "", index)
     rank = spec.rank
@@ -98,7 +105,7 @@ def _of_cluster(spec: ClusterSpec, origin: str) -> Task:
     return Task("tensorflow", rank, spec.world_size, "", mine[0], index, cluster, origin)
 
 
-def _place(spec: ClusterSpec) -> str:
+def _meeting_address(spec: ClusterSpec) -> str:
     """Return host:port of the meeting, else of the first host of the allocation; "" if neither is said."""
     address = spec.meeting_address if not spec.cluster else spec.coordinator or spec.master
     if address is not None:
@@ -107,41 +114,45 @@ def _place(spec: ClusterSpec) -> str:
     host = master.text if master is not None else ""
     if not host and spec.machines:
         host = spec.machines[0].name.text
-    return str(Address(host, str(spec.number("master_port") or PORT))) if host else ""
+    return (
+        str(Address(host, str(spec.number("master_port") or DEFAULT_MEETING_PORT))) if host else ""
+    )
 
 
-def declared(one: Task) -> dict[str, object]:
+def task_declaration(task: Task) -> dict[str, object]:
     """What the stand-in tells at the door, as a framework's hook would."""
     return {
-        "framework": one.framework,
+        "framework": task.framework,
         "call": "preflight",
-        "rank": one.rank,
-        "world_size": one.size,
-        "job": one.job,
-        "index": one.number,
-        "place": f"tcp://{one.place}" if one.place else "",
-        "cluster": one.cluster,
-        "origin": one.origin,
+        "rank": task.rank,
+        "world_size": task.size,
+        "job": task.job,
+        "index": task.task_index,
+        "place": f"tcp://{task.meeting_address}" if task.meeting_address else "",
+        "cluster": task.cluster,
+        "origin": task.origin,
         "local": False,
     }
 
 
-def words(one: Task, mode: str, bound: float) -> str:
+def stand_in_settings(task: Task, mode: str, stall_limit_s: float) -> str:
     """The same as JSON, for the stand-in's environment. ``bound``: seconds for its collective."""
-    text = msgspec.json.encode({"declared": declared(one), "mode": mode, "bound": bound})
+    text = msgspec.json.encode(
+        {"declared": task_declaration(task), "mode": mode, "bound": stall_limit_s}
+    )
     return text.decode()
 
 
-def variables_of(one: Task) -> dict[str, str]:
+def task_variables(task: Task) -> dict[str, str]:
     """What a launcher would have set, where it set less: TF_CONFIG, or torch's own variables."""
-    if one.cluster:
-        return {"TF_CONFIG": tf_config(one.cluster, one.job, one.number)}
-    if not one.place:
+    if task.cluster:
+        return {"TF_CONFIG": format_tf_config(task.cluster, task.job, task.task_index)}
+    if not task.meeting_address:
         return {}
-    address = Address.from_endpoint(one.place)
+    address = Address.from_endpoint(task.meeting_address)
     return {
-        "RANK": str(one.rank),
-        "WORLD_SIZE": str(one.size),
+        "RANK": str(task.rank),
+        "WORLD_SIZE": str(task.size),
         "MASTER_ADDR": address.host,
         "MASTER_PORT": address.port,
     }

@@ -7,40 +7,40 @@ import os
 
 from allaboard.configuration.resolve import read_named_file
 from allaboard.options.usage_error import UsageError
-from allaboard.preflight.task import Task, UnstatedTaskError, task
+from allaboard.preflight.task import Task, UnstatedTaskError, task_of_environment
 
-SHOWN = 200
+MAX_SHOWN_HOSTS_CHARS = 200
 """Characters of a list of hosts that is told as it was given."""
 
 
-def asked(given: argparse.Namespace, meeting: str, elects: bool) -> Task:
+def select_task(options: argparse.Namespace, meeting_address: str, in_etcd: bool) -> Task:
     """The task that the environment describes. ``meeting`` is where the user wants all to meet, ``elects``:
     in etcd. Raises Refused."""
     try:
-        one = task(
+        task = task_of_environment(
             os.environ,
-            given.framework,
-            "" if elects else meeting,
-            elects and given.quick,
+            options.framework,
+            "" if in_etcd else meeting_address,
+            in_etcd and options.quick,
             read_named_file,
         )
     except UnstatedTaskError as error:
         raise UsageError(str(error)) from None
-    if one.size == 1:
+    if task.size == 1:
         raise UsageError("the environment describes a job of one task: nobody to meet")
-    if one.framework == "tensorflow" and not one.cluster and not given.quick:
+    if task.framework == "tensorflow" and not task.cluster and not options.quick:
         raise UsageError(
-            f"rank {one.rank} of {one.size} [{one.origin}]; TensorFlow reads its hosts from TF_CONFIG, and "
+            f"rank {task.rank} of {task.size} [{task.origin}]; TensorFlow reads its hosts from TF_CONFIG, and "
             "without it trains alone on each: set TF_CONFIG as training does, or add --quick"
         )
-    if given.output is not None and not given.output.absolute().parent.is_dir():
-        raise UsageError(f"--output {given.output}: there is no folder {given.output.parent}")
-    if given.leashed:
-        shown = f" {given.leashed}" if len(given.leashed) <= SHOWN else ""
-        return one._replace(origin=f"--hosts{shown}")
-    return one
+    if options.output is not None and not options.output.absolute().parent.is_dir():
+        raise UsageError(f"--output {options.output}: there is no folder {options.output.parent}")
+    if options.leashed:
+        shown = f" {options.leashed}" if len(options.leashed) <= MAX_SHOWN_HOSTS_CHARS else ""
+        return task._replace(origin=f"--hosts{shown}")
+    return task
 
 
-def mode(given: argparse.Namespace, one: Task) -> str:
+def choose_mode(options: argparse.Namespace, task: Task) -> str:
     """ "full" with a collective of the framework; "quick" without, as where there are servers."""
-    return "quick" if given.quick or any(t.startswith("ps:") for t in one.cluster) else "full"
+    return "quick" if options.quick or any(t.startswith("ps:") for t in task.cluster) else "full"

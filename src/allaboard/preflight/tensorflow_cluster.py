@@ -12,31 +12,31 @@ from allaboard.facts import ClusterSpec
 from allaboard.facts.address import join
 
 
-def of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) -> dict[str, str]:
+def cluster_of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) -> dict[str, str]:
     """Slurm's hosts and their tasks, "worker:0" to address; ports count up from ``port`` on each host.
     Empty where they do not say which host this rank is on."""
-    at = spec.number("node_rank")
-    several = len(spec.machines) < size
-    if any(m.slots < 1 for m in spec.machines) and several:
+    node_rank = spec.number("node_rank")
+    shares_hosts = len(spec.machines) < size
+    if any(m.slots < 1 for m in spec.machines) and shares_hosts:
         return {}
-    counts = [max(m.slots, 1) if several else 1 for m in spec.machines]
-    places = [(n, i) for n, count in enumerate(counts) for i in range(count)]
-    if len(places) != size or at is None or places[rank][0] != at:
+    counts = [max(m.slots, 1) if shares_hosts else 1 for m in spec.machines]
+    slots = [(n, i) for n, count in enumerate(counts) for i in range(count)]
+    if len(slots) != size or node_rank is None or slots[rank][0] != node_rank:
         return {}  # as where tasks are not numbered host by host: srun --distribution
     return {
-        f"worker:{r}": join(spec.machines[n].name.text, port + i) for r, (n, i) in enumerate(places)
+        f"worker:{r}": join(spec.machines[n].name.text, port + i) for r, (n, i) in enumerate(slots)
     }
 
 
-def of_hosts(hosts: Sequence[str], port: int, first: str = "") -> dict[str, str]:
+def cluster_of_hosts(hosts: Sequence[str], port: int, first_address: str = "") -> dict[str, str]:
     """One worker a host; ``first`` is the address of the first one where it is another."""
     cluster = {f"worker:{r}": join(host, port) for r, host in enumerate(hosts)}
-    return cluster | ({"worker:0": first} if first else {})
+    return cluster | ({"worker:0": first_address} if first_address else {})
 
 
-def tf_config(cluster: dict[str, str], job: str, index: int) -> str:
+def format_tf_config(cluster: dict[str, str], job: str, index: int) -> str:
     """The value of TF_CONFIG for this task of the cluster."""
-    listed: dict[str, list[str]] = {}
-    for name, place in cluster.items():
-        listed.setdefault(name.partition(":")[0], []).append(place)
-    return json.dumps({"cluster": listed, "task": {"type": job, "index": index}})
+    addresses_by_job: dict[str, list[str]] = {}
+    for name, address in cluster.items():
+        addresses_by_job.setdefault(name.partition(":")[0], []).append(address)
+    return json.dumps({"cluster": addresses_by_job, "task": {"type": job, "index": index}})

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.configuration.config_problems import told
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import likely
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -36,7 +36,7 @@ _C10D = "--rdzv-backend=c10d --rdzv-endpoint=FIRST-HOST:29500"
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    yield from told(facts.problems, "flags")
+    yield from problem_claims(facts.problems, "flags")
     for part in facts.parts:
         if part.source == "torchrun":
             yield from _check_flags(facts, part)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.config_problems import told
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import likely
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -35,7 +35,7 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    yield from told(facts.problems, "launch", Certainty.LIKELY)
+    yield from problem_claims(facts.problems, "launch", Certainty.LIKELY)
     step, allocation = facts.part("srun"), facts.part("slurm")
     allocated = _node_count(allocation, most=True)
     if step is not None and allocated is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.config_problems import told
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ManifestFacts, Origin, Problem, Stage
 
@@ -13,7 +13,7 @@ def _rule(page: str, case: str, example: Problem) -> Rule[ManifestFacts]:
     """Return the rule that reports problems of the kind of this example."""
 
     def check(facts: ManifestFacts) -> Iterator[Claim]:
-        yield from told(facts.problems, example.kind)
+        yield from problem_claims(facts.problems, example.kind)
 
     return Rule(
         page=page,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from allaboard.analysis.configuration.config_problems import told
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -42,7 +42,7 @@ def _rule(
 
     def check(facts: ConfigFacts) -> Iterator[Claim]:
         for problem in facts.problems:
-            for claim in told((problem,), kind, Certainty.LIKELY):
+            for claim in problem_claims((problem,), kind, Certainty.LIKELY):
                 if is_warning(problem):
                     claim = msgspec.structs.replace(claim, severity=Severity.WARNING)
                 yield claim

@@ -21,23 +21,28 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.collectives.collective_order import find_differences
-from allaboard.analysis.data.data_sharding import PLACE, Uneven, reading, uneven
+from allaboard.analysis.data.data_sharding import (
+    EXAMPLE_LOOP_FRAME,
+    UnevenPass,
+    example_reading_member,
+    find_uneven_pass,
+)
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.member_names import names
+from allaboard.analysis.member_names import name_members
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Loop, Member, Stage
-from allaboard.facts.samples import REDUCE, USER, job, stack, stalled
+from allaboard.facts.samples import REDUCE, USER, sample_job, sample_stack, stalled_job
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    uneven_pass = uneven(view)
+    uneven_pass = find_uneven_pass(view)
     if uneven_pass is not None and _does_harm(view, uneven_pass):
         yield _claim(uneven_pass)
 
 
-def _does_harm(view: JobView, uneven_pass: Uneven) -> bool:
+def _does_harm(view: JobView, uneven_pass: UnevenPass) -> bool:
     """Return True if a member with more batches waits in vain, lost its peer, or makes a call of its own."""
     more = {m.called for m, _ in uneven_pass.more if _is_in_pass(m, uneven_pass)}
     if any(m.called in more and has_failed(m) and has_lost_peer(m) for m in view.members):
@@ -53,27 +58,27 @@ def _does_harm(view: JobView, uneven_pass: Uneven) -> bool:
     return any(m.called in fewer for d in find_differences(view) for m, _ in d.calls)
 
 
-def _is_in_pass(member: Member, uneven_pass: Uneven) -> bool:
+def _is_in_pass(member: Member, uneven_pass: UnevenPass) -> bool:
     """Return True if the member is still in that pass: one that is past it waits for no one there."""
     return any(
-        p.place == uneven_pass.place and p.pass_ == uneven_pass.pass_ != p.ended
+        p.place == uneven_pass.loop_frame and p.pass_ == uneven_pass.pass_ != p.ended
         for p in member.loops
     )
 
 
-def _claim(uneven_pass: Uneven) -> Claim:
+def _claim(uneven_pass: UnevenPass) -> Claim:
     counts = ", ".join(f"rank {m.who.rank} {n}" for m, n in uneven_pass.more[:8])
     most = max(n for _, n in uneven_pass.more)
-    pass_ = f"pass {uneven_pass.pass_} at {uneven_pass.place}"
+    pass_ = f"pass {uneven_pass.pass_} at {uneven_pass.loop_frame}"
     return Claim(
-        summary=f"{names(uneven_pass.fewer)} had {uneven_pass.least} batches in {pass_}, "
+        summary=f"{name_members(uneven_pass.fewer)} had {uneven_pass.least_batches} batches in {pass_}, "
         f"the others {most} or more: they wait for it in the next step",
         who=tuple(m.who for m in uneven_pass.fewer),
         evidence=(
             Evidence(
-                f"rank {', '.join(str(m.who.rank) for m in uneven_pass.fewer)} {uneven_pass.least} and no more; "
+                f"rank {', '.join(str(m.who.rank) for m in uneven_pass.fewer)} {uneven_pass.least_batches} and no more; "
                 f"until now {counts}",
-                f"DataLoader at {uneven_pass.place.file}:{uneven_pass.place.line}",
+                f"DataLoader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
             ),
         ),
         fix="give every rank the same number of batches (DistributedSampler, drop_last=True, "
@@ -83,19 +88,21 @@ def _claim(uneven_pass: Uneven) -> Claim:
 
 
 def _reader(rank: int, batches: int, whole: int = 0) -> Member:
-    loop = Loop(PLACE, 1, batches, 1 if whole else 0, whole)
-    return reading(rank, loops=(loop,))
+    loop = Loop(EXAMPLE_LOOP_FRAME, 1, batches, 1 if whole else 0, whole)
+    return example_reading_member(rank, loops=(loop,))
 
 
 def _waiting_reader(rank: int, batches: int) -> Member:
-    return msgspec.structs.replace(_reader(rank, batches), stack=stack(REDUCE, USER))
+    return msgspec.structs.replace(_reader(rank, batches), stack=sample_stack(REDUCE, USER))
 
 
-_FINISHED_PASS = (Loop(PLACE, 1, 12, 1, 12),)
+_FINISHED_PASS = (Loop(EXAMPLE_LOOP_FRAME, 1, 12, 1, 12),)
 
 
 def _waiting_past_pass(rank: int) -> Member:
-    return msgspec.structs.replace(_waiting_reader(rank, 13), loops=(Loop(PLACE, 1, 13, 1, 13),))
+    return msgspec.structs.replace(
+        _waiting_reader(rank, 13), loops=(Loop(EXAMPLE_LOOP_FRAME, 1, 13, 1, 13),)
+    )
 
 
 RULE = Rule(
@@ -105,29 +112,29 @@ RULE = Rule(
     needs=("loops",),
     fires_on={
         "the others wait": (
-            stalled(_waiting_reader(0, 13), _reader(1, 12, 12), _waiting_reader(2, 13)),
+            stalled_job(_waiting_reader(0, 13), _reader(1, 12, 12), _waiting_reader(2, 13)),
             "worker 1 had 12 batches in pass 1 at train.py:30 in train, the others 13 or more: they wait "
             "for it in the next step",
         ),
     },
     silent_on={
-        "nobody waits": job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
-        "all had the same": stalled(
+        "nobody waits": sample_job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
+        "all had the same": stalled_job(
             _waiting_reader(0, 12), _reader(1, 12, 12), _waiting_reader(2, 12)
         ),
-        "all are past it, and one saves": stalled(
+        "all are past it, and one saves": stalled_job(
             _reader(0, 13, 13),
             msgspec.structs.replace(_waiting_reader(1, 12), loops=_FINISHED_PASS),
             _waiting_past_pass(2),
         ),
-        "who had fewer waits with them, for a third": stalled(
+        "who had fewer waits with them, for a third": stalled_job(
             _waiting_reader(0, 13),
-            msgspec.structs.replace(_reader(1, 12, 12), stack=stack(REDUCE, USER)),
+            msgspec.structs.replace(_reader(1, 12, 12), stack=sample_stack(REDUCE, USER)),
             _reader(2, 13),
         ),
-        "one evaluates alone": stalled(
+        "one evaluates alone": stalled_job(
             _waiting_reader(0, 13),
-            reading(1, loops=(Loop(USER, 1, 12, 1, 12),)),
+            example_reading_member(1, loops=(Loop(USER, 1, 12, 1, 12),)),
             _waiting_reader(2, 13),
         ),
     },

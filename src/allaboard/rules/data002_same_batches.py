@@ -20,25 +20,32 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.data.data_sharding import SEEN, Side, reading, side_by_side
+from allaboard.analysis.data.data_sharding import (
+    MIN_SEEN_BATCHES,
+    BatchRow,
+    batches_side_by_side,
+    example_reading_member,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
-from allaboard.facts.samples import job
+from allaboard.facts.samples import sample_job
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for sides in side_by_side(view).values():
+    for sides in batches_side_by_side(view).values():
         digests = [{b.digest for b in side.batches} for side in sides]
         readable_digests = [d for d in digests if 0 not in d]
         # Batches that are all equal (a benchmark on zeros) prove nothing.
-        all_equal = len(readable_digests) >= SEEN and all(len(d) == 1 for d in readable_digests)
-        if all_equal and len(set.union(*readable_digests)) >= SEEN:
+        all_equal = len(readable_digests) >= MIN_SEEN_BATCHES and all(
+            len(d) == 1 for d in readable_digests
+        )
+        if all_equal and len(set.union(*readable_digests)) >= MIN_SEEN_BATCHES:
             yield _claim(view, sides)
 
 
-def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
+def _claim(view: JobView, sides: tuple[BatchRow, ...]) -> Claim:
     members = [m for m in view.alive if not m.launcher]
-    first_batch, loader = sides[0].batches[0], sides[0].place
+    first_batch, loader = sides[0].batches[0], sides[0].loop_frame
     return Claim(
         summary=f"all {len(members)} ranks read the same batches at {loader}",
         who=tuple(m.who for m in members[:8]),
@@ -57,13 +64,13 @@ def _claim(view: JobView, sides: tuple[Side, ...]) -> Claim:
     )
 
 
-_SAME_BATCHES = tuple(reading(r, 11, 12, 13, 14) for r in range(3))
+_SAME_BATCHES = tuple(example_reading_member(r, 11, 12, 13, 14) for r in range(3))
 
 
 def _without_ddp(rank_count: int) -> JobView:
     """Return a job whose ranks rightly read the same data: they split one model, without DDP."""
     members = tuple(msgspec.structs.replace(m, groups=()) for m in _SAME_BATCHES[:rank_count])
-    return job(*members)
+    return sample_job(*members)
 
 
 RULE = Rule(
@@ -73,17 +80,23 @@ RULE = Rule(
     needs=("loops",),
     fires_on={
         "no sampler": (
-            job(*_SAME_BATCHES),
+            sample_job(*_SAME_BATCHES),
             "all 3 ranks read the same batches at train.py:30 in train",
         ),
     },
     silent_on={
-        "each its own": job(*(reading(r, 11 + r, 21 + r, 31 + r) for r in range(3))),
-        "one of three differs": job(*_SAME_BATCHES[:2], reading(2, 21, 22, 23, 24)),
-        "a benchmark on zeros": job(*(reading(r, 7, 7, 7, 7) for r in range(3))),
+        "each its own": sample_job(
+            *(example_reading_member(r, 11 + r, 21 + r, 31 + r) for r in range(3))
+        ),
+        "one of three differs": sample_job(
+            *_SAME_BATCHES[:2], example_reading_member(2, 21, 22, 23, 24)
+        ),
+        "a benchmark on zeros": sample_job(
+            *(example_reading_member(r, 7, 7, 7, 7) for r in range(3))
+        ),
         "ranks share one model": _without_ddp(3),
-        "on a device": job(*(reading(r, 0, 0, 0, 0) for r in range(3))),
-        "two batches only": job(*(reading(r, 11, 12) for r in range(3))),
+        "on a device": sample_job(*(example_reading_member(r, 0, 0, 0, 0) for r in range(3))),
+        "two batches only": sample_job(*(example_reading_member(r, 11, 12) for r in range(3))),
     },
     since="0.1",
     drill=("same-batches",),

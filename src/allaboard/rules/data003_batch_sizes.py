@@ -18,19 +18,24 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import mode
 
-from allaboard.analysis.data.data_sharding import SEEN, Side, reading, side_by_side
-from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.data.data_sharding import (
+    MIN_SEEN_BATCHES,
+    BatchRow,
+    batches_side_by_side,
+    example_reading_member,
+)
+from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
-from allaboard.facts.samples import job
+from allaboard.facts.samples import sample_job
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for sides in side_by_side(view).values():
-        comparable = [s for s in sides if not s.last and all(b.rows > 0 for b in s.batches)]
+    for sides in batches_side_by_side(view).values():
+        comparable = [s for s in sides if not s.may_be_last and all(b.rows > 0 for b in s.batches)]
         rows = {tuple(b.rows for b in s.batches) for s in comparable}
         # A size that changes from batch to batch (as many rows as fit a number of tokens) is intended.
-        if len(comparable) >= SEEN and len(rows) == 1:
+        if len(comparable) >= MIN_SEEN_BATCHES and len(rows) == 1:
             sizes = next(iter(rows))
             if len(set(sizes)) > 1:
                 yield _claim(
@@ -38,19 +43,19 @@ def check(view: JobView) -> Iterator[Claim]:
                 )
 
 
-def _members_at_loader(view: JobView, side: Side) -> list[tuple[Member, object]]:
-    return [(m, p) for m in view.members for p in m.loops if p.place == side.place]
+def _members_at_loader(view: JobView, side: BatchRow) -> list[tuple[Member, object]]:
+    return [(m, p) for m in view.members for p in m.loops if p.place == side.loop_frame]
 
 
-def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[Side]) -> Claim:
+def _claim(members: list[Member], sizes: tuple[int, ...], sides: list[BatchRow]) -> Claim:
     usual_size = mode(sizes)
-    loader = sides[0].place
+    loader = sides[0].loop_frame
     odd_members = tuple(m for m, n in zip(members, sizes, strict=True) if n != usual_size)
     ranks_by_size: dict[int, list[str]] = defaultdict(list)
     for member, rows in zip(members, sizes, strict=True):
         ranks_by_size[rows].append(str(member.who.rank))
     return Claim(
-        summary=f"{names(odd_members)} {agrees('train', odd_members)} with batches of "
+        summary=f"{name_members(odd_members)} {conjugate_verb('train', odd_members)} with batches of "
         f"{', '.join(str(n) for n in sorted(ranks_by_size) if n != usual_size)}, the others of {usual_size}",
         who=tuple(m.who for m in odd_members),
         evidence=(
@@ -74,14 +79,23 @@ RULE = Rule(
     needs=("loops",),
     fires_on={
         "one is half": (
-            job(*(reading(r, 1 + r, 4 + r, 7 + r, rows=4 if r == 1 else 8) for r in range(3))),
+            sample_job(
+                *(
+                    example_reading_member(r, 1 + r, 4 + r, 7 + r, rows=4 if r == 1 else 8)
+                    for r in range(3)
+                )
+            ),
             "worker 1 trains with batches of 4, the others of 8",
         ),
     },
     silent_on={
-        "all alike": job(*(reading(r, 1, 2, 3) for r in range(3))),
-        "not known": job(*(reading(r, 1, 2, 3, rows=-r) for r in range(3))),
-        "one batch": job(reading(0, 1), reading(1, 1, rows=4), reading(2, 1)),
+        "all alike": sample_job(*(example_reading_member(r, 1, 2, 3) for r in range(3))),
+        "not known": sample_job(*(example_reading_member(r, 1, 2, 3, rows=-r) for r in range(3))),
+        "one batch": sample_job(
+            example_reading_member(0, 1),
+            example_reading_member(1, 1, rows=4),
+            example_reading_member(2, 1),
+        ),
     },
     since="0.1",
     drill=("batch-sizes-differ",),

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 
 REPLICA_ROWS_NOTE = "replica rows"
 MIN_BATCHES = 8
@@ -63,7 +63,7 @@ def _claim(member: Member, batches: int, rows: list[str], idle: list[str]) -> Cl
 
 
 def _with_note(text: str) -> JobView:
-    return job(member(0, notes={REPLICA_ROWS_NOTE: text}))
+    return sample_job(sample_member(0, notes={REPLICA_ROWS_NOTE: text}))
 
 
 RULE = Rule(

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from allaboard.analysis.stacks.groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.outliers import Outliers, find_outliers
+from allaboard.analysis.stacks.stack_groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER, describe_processes
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Dumps, Evidence, Severity, Stage, Who
-from allaboard.facts.samples import REDUCE, USER, stack
+from allaboard.facts.samples import REDUCE, USER, sample_stack
 
 MAX_SHOWN_PLACES = 3
 """Places of outliers that the summary names."""
@@ -102,7 +102,7 @@ def _caller_clause(group: StackGroup) -> str:
     return f", called at {group.user}" if group.user not in (None, group.frames[0]) else ""
 
 
-_IN_COLLECTIVE, _IN_OWN_CODE = stack(REDUCE, USER), stack(USER)
+_IN_COLLECTIVE, _IN_OWN_CODE = sample_stack(REDUCE, USER), sample_stack(USER)
 _PIDS = {FIRST_UNRANKED_NUMBER + n: Who(job="process", index=-1, pid=4242 + n) for n in range(3)}
 RULE = Rule(
     stage=Stage.RUNTIME,

@@ -21,7 +21,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.facts.samples import recorded, recording
+from allaboard.facts.samples import recorded_collective, sample_recording
 
 
 def check(recording: Recording) -> Iterator[Claim]:
@@ -53,30 +53,42 @@ def check(recording: Recording) -> Iterator[Claim]:
         )
 
 
-_TWO_COLLECTIVES = [recorded(r, n) for r in range(3) for n in (1, 2)]
+_TWO_COLLECTIVES = [recorded_collective(r, n) for r in range(3) for n in (1, 2)]
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Recording,
     check=check,
     fires_on={
         "one did not come": (
-            recording(*_TWO_COLLECTIVES, recorded(0, 3), recorded(2, 3)),
+            sample_recording(
+                *_TWO_COLLECTIVES, recorded_collective(0, 3), recorded_collective(2, 3)
+            ),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
         ),
         "one entered none": (
-            recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
+            sample_recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
             "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; rank 0,2 did",
         ),
         "who is ahead of it is not accused, though others are further": (
-            recording(*_TWO_COLLECTIVES, recorded(0, 3), recorded(2, 3), recorded(2, 4)),
+            sample_recording(
+                *_TWO_COLLECTIVES,
+                recorded_collective(0, 3),
+                recorded_collective(2, 3),
+                recorded_collective(2, 4),
+            ),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
         ),
         "what it missed was overwritten": (
-            recording(recorded(0, 40), recorded(1, 5), recorded(2, 39), recorded(2, 40)),
+            sample_recording(
+                recorded_collective(0, 40),
+                recorded_collective(1, 5),
+                recorded_collective(2, 39),
+                recorded_collective(2, 40),
+            ),
             "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; rank 0,2 did",
         ),
     },
-    silent_on={"all are at one number": recording(*_TWO_COLLECTIVES)},
+    silent_on={"all are at one number": sample_recording(*_TWO_COLLECTIVES)},
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",
 )

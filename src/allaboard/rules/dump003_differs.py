@@ -21,7 +21,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Recording, Stage, Who
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.facts.samples import recorded, recording
+from allaboard.facts.samples import recorded_collective, sample_recording
 
 
 def check(recording: Recording) -> Iterator[Claim]:
@@ -46,31 +46,41 @@ def check(recording: Recording) -> Iterator[Claim]:
         )
 
 
-_ONE_COLLECTIVE = [recorded(r, 1) for r in range(3)]
+_ONE_COLLECTIVE = [recorded_collective(r, 1) for r in range(3)]
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=Recording,
     check=check,
     fires_on={
         "another operation": (
-            recording(
-                *_ONE_COLLECTIVE, recorded(0, 2), recorded(1, 2, "broadcast", 3), recorded(2, 2)
+            sample_recording(
+                *_ONE_COLLECTIVE,
+                recorded_collective(0, 2),
+                recorded_collective(1, 2, "broadcast", 3),
+                recorded_collective(2, 2),
             ),
             "collective 2 of group 0 default_pg is not the same on all: rank 0,2 "
             "all_reduce([4] Float); rank 1 broadcast([3] Float)",
         ),
         "another shape": (
-            recording(*_ONE_COLLECTIVE, recorded(0, 2), recorded(1, 2), recorded(2, 2, size=6)),
+            sample_recording(
+                *_ONE_COLLECTIVE,
+                recorded_collective(0, 2),
+                recorded_collective(1, 2),
+                recorded_collective(2, 2, size=6),
+            ),
             "collective 2 of group 0 default_pg is not the same on all: rank 0-1 "
             "all_reduce([4] Float); rank 2 all_reduce([6] Float)",
         ),
     },
     silent_on={
-        "all the same": recording(*_ONE_COLLECTIVE),
-        "a gather takes other sizes": recording(
-            *(recorded(r, 1, "gather", 4 + r) for r in range(3))
+        "all the same": sample_recording(*_ONE_COLLECTIVE),
+        "a gather takes other sizes": sample_recording(
+            *(recorded_collective(r, 1, "gather", 4 + r) for r in range(3))
         ),
-        "one is behind": recording(*_ONE_COLLECTIVE, recorded(0, 2), recorded(2, 2)),
+        "one is behind": sample_recording(
+            *_ONE_COLLECTIVE, recorded_collective(0, 2), recorded_collective(2, 2)
+        ),
     },
     since="0.1",
     unstaged="it is read after the fact: its recordings of real runs are in tests/readers/samples",

@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.config_comparison import pasted, usual
+from allaboard.analysis.configuration.config_comparison import (
+    example_pasted_configs,
+    find_majority_value,
+)
 from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
@@ -21,7 +24,7 @@ from allaboard.facts.address import canonical
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    compared = usual(facts, _listed_tasks)
+    compared = find_majority_value(facts, _listed_tasks)
     if compared is None:
         return
     lists, model, usual_list = compared
@@ -61,13 +64,17 @@ RULE = Rule(
     check=check,
     fires_on={
         "one of three": (
-            pasted([["a:1", "b:1", "c:1"], ["a:1", "b:1", "c:1"], ["a:1", "c:1", "b:1"]]),
+            example_pasted_configs(
+                [["a:1", "b:1", "c:1"], ["a:1", "b:1", "c:1"], ["a:1", "c:1", "b:1"]]
+            ),
             "node2.json lists the same tasks in another order: its worker 1 is c:1",
         )
     },
     silent_on={
-        "the same": pasted([["a:1", "b:1"], ["a:1", "b:1"]]),
-        "other members, not another order": pasted([["a:1", "b:1"], ["a:1", "c:1"]]),
+        "the same": example_pasted_configs([["a:1", "b:1"], ["a:1", "b:1"]]),
+        "other members, not another order": example_pasted_configs(
+            [["a:1", "b:1"], ["a:1", "c:1"]]
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.config_comparison import pasted, usual
+from allaboard.analysis.configuration.config_comparison import (
+    example_pasted_configs,
+    find_majority_value,
+)
 from allaboard.configuration.spec import own
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
@@ -22,7 +25,7 @@ from allaboard.facts.address import canonical
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
-    compared = usual(facts, _task_set)
+    compared = find_majority_value(facts, _task_set)
     if compared is None:
         return
     sets, model, usual_set = compared
@@ -63,15 +66,15 @@ RULE = Rule(
     check=check,
     fires_on={
         "another size": (
-            pasted([["a:1", "b:1", "c:1"], ["a:1", "b:1"], ["a:1", "b:1", "c:1"]]),
+            example_pasted_configs([["a:1", "b:1", "c:1"], ["a:1", "b:1"], ["a:1", "b:1", "c:1"]]),
             "node1.json lists 2 tasks, node0.json 3",
         ),
         "another address": (
-            pasted([["a:1", "b:1"], ["a:1", "b:1"], ["a:1", "b:2"]]),
+            example_pasted_configs([["a:1", "b:1"], ["a:1", "b:1"], ["a:1", "b:2"]]),
             "node2.json lists worker at b:2, node0.json at b:1",
         ),
     },
-    silent_on={"the same": pasted([["a:1", "b:1"], ["A:1", "b:1"]])},
+    silent_on={"the same": example_pasted_configs([["a:1", "b:1"], ["A:1", "b:1"]])},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

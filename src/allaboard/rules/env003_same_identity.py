@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.configuration.config_comparison import pasted
+from allaboard.analysis.configuration.config_comparison import example_pasted_configs
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, facts_of
 
@@ -97,7 +97,7 @@ RULE = Rule(
     check=check,
     fires_on={
         "two workers 1": (
-            pasted([_WORKERS] * 3, (0, 1, 1)),
+            example_pasted_configs([_WORKERS] * 3, (0, 1, 1)),
             "node1.json and node2.json are both worker 1",
         ),
         "two torchruns of node 0": (
@@ -106,7 +106,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "one each": pasted([_WORKERS] * 3, (0, 1, 2)),
+        "one each": example_pasted_configs([_WORKERS] * 3, (0, 1, 2)),
         "two nodes": _torchrun_nodes("0", "1"),
         "c10d gives the numbers": _torchrun_nodes("0", "0", rdzv_backend="c10d"),
     },

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.config_comparison import pasted
+from allaboard.analysis.configuration.config_comparison import example_pasted_configs
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -79,13 +79,13 @@ RULE = Rule(
     check=check,
     fires_on={
         "worker 2": (
-            pasted([_WORKERS] * 3, (0, 1, 3)),
+            example_pasted_configs([_WORKERS] * 3, (0, 1, 3)),
             "worker 2 has no configuration among the 3 given",
         ),
     },
     silent_on={
-        "all": pasted([_WORKERS] * 4, (0, 1, 2, 3)),
-        "a sample": pasted([_WORKERS] * 2, (0, 1)),
+        "all": example_pasted_configs([_WORKERS] * 4, (0, 1, 2, 3)),
+        "a sample": example_pasted_configs([_WORKERS] * 2, (0, 1)),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

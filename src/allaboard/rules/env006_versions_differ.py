@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.configuration.environment_drift import (
-    Difference,
-    differences,
-    of_the_same,
-    side_by_side,
+    FactDifference,
+    example_side_by_side,
+    find_fact_differences,
+    group_by_members,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
@@ -28,8 +28,8 @@ BREAKING_PACKAGES = ("torch", "tensorflow", "jax", "jaxlib", "cuda")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    version_differences = differences(view, lambda name: name.startswith("version "))
-    for package_differences in of_the_same(version_differences, _importance):
+    version_differences = find_fact_differences(view, lambda name: name.startswith("version "))
+    for package_differences in group_by_members(version_differences, _importance):
         yield _claim(package_differences)
 
 
@@ -39,7 +39,7 @@ def _importance(name: str) -> int:
     return 0 if package == "python" else 1 if package in BREAKING_PACKAGES else 2
 
 
-def _claim(package_differences: tuple[Difference, ...]) -> Claim:
+def _claim(package_differences: tuple[FactDifference, ...]) -> Claim:
     main = package_differences[0]
     package = _package_name(main)
     other_packages = ", ".join(map(_package_name, package_differences[1:]))
@@ -48,31 +48,31 @@ def _claim(package_differences: tuple[Difference, ...]) -> Claim:
     breaks = "this is known to break jobs" if breaking else "this may change results"
     hosts = ", ".join(sorted({m.who.host for m in main.members})[:4])
     return Claim(
-        summary=f"{package} differs: {main.told}{also}; {breaks}",
+        summary=f"{package} differs: {main.description}{also}; {breaks}",
         who=tuple(m.who for m in main.members),
         evidence=(
             *(
                 Evidence(f"{_package_name(d)} {value or 'not imported'}", m.who.host)
                 for d in package_differences
-                for value, members in d.others
+                for value, members in d.deviations
                 for m in members[:3]
             ),
             *(
-                Evidence(f"{_package_name(d)} {d.usual or 'not imported'}", "the others")
+                Evidence(f"{_package_name(d)} {d.majority_value or 'not imported'}", "the others")
                 for d in package_differences
             ),
         ),
         fix=f"make {hosts} like the others: "
         + (
-            f"pip install {package}=={main.usual}"
+            f"pip install {package}=={main.majority_value}"
             if package != "python"
-            else f"python {main.usual}"
+            else f"python {main.majority_value}"
         ),
         severity=Severity.WARNING,
     )
 
 
-def _package_name(difference: Difference) -> str:
+def _package_name(difference: FactDifference) -> str:
     return difference.name.partition(" ")[2]
 
 
@@ -82,11 +82,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host was not upgraded": (
-            side_by_side("version torch", "2.13.0", "2.13.0", "2.12.1", "2.13.0"),
+            example_side_by_side("version torch", "2.13.0", "2.13.0", "2.12.1", "2.13.0"),
             "torch differs: h2 (rank 2) has 2.12.1, the others 2.13.0; this is known to break jobs",
         ),
         "another Python, and all that comes with it": (
-            side_by_side(
+            example_side_by_side(
                 "version numpy",
                 "2.4.6",
                 "2.3.5",
@@ -99,7 +99,9 @@ RULE = Rule(
             "is known to break jobs",
         ),
     },
-    silent_on={"the same": side_by_side("version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0")},
+    silent_on={
+        "the same": example_side_by_side("version torch", "2.13.0", "2.13.0", "2.13.0", "2.13.0")
+    },
     since="0.1",
     drill=("other-version", "other-numpy", "other-python"),
 )

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.environment_drift import differences, side_by_side
+from allaboard.analysis.configuration.environment_drift import (
+    example_side_by_side,
+    find_fact_differences,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, difference in differences(view, lambda name: name == "script"):
+    for _, difference in find_fact_differences(view, lambda name: name == "script"):
         paths = [
             Evidence(
                 f"{m.facts.get('script path', '')} sha256 {m.facts.get('script', '')}"
@@ -30,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
         ]
         hosts = ", ".join(m.who.host for m in difference.members[:4])
         yield Claim(
-            summary=f"the script differs: {difference.told}",
+            summary=f"the script differs: {difference.description}",
             who=tuple(m.who for m in difference.members),
             evidence=tuple(paths),
             fix=f"copy the script to {hosts} again; compare with: sha256sum SCRIPT",
@@ -44,11 +47,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host has an older one": (
-            side_by_side("script", "aa11", "aa11", "bb22", "aa11"),
+            example_side_by_side("script", "aa11", "aa11", "bb22", "aa11"),
             "the script differs: h2 (rank 2) has bb22, the others aa11",
         ),
     },
-    silent_on={"the same": side_by_side("script", "aa11", "aa11", "aa11", "aa11")},
+    silent_on={"the same": example_side_by_side("script", "aa11", "aa11", "aa11", "aa11")},
     since="0.1",
     drill=("net-other-script",),
 )

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.configuration.environment_drift import (
-    differences,
-    of_the_same,
-    side_by_side,
+    example_side_by_side,
+    find_fact_differences,
+    group_by_members,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
@@ -33,7 +33,9 @@ THREAD_PREFIXES = ("OMP_", "MKL_", "KMP_")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for variable_differences in of_the_same(differences(view, _matters), _importance):
+    for variable_differences in group_by_members(
+        find_fact_differences(view, _matters), _importance
+    ):
         main = variable_differences[0]
         name = main.name.partition(" ")[2]
         other_names = ", ".join(d.name.partition(" ")[2] for d in variable_differences[1:])
@@ -45,14 +47,14 @@ def check(view: JobView) -> Iterator[Claim]:
             effect = (
                 "gRPC (TensorFlow, JAX) connects through a proxy, which may not know the workers"
             )
-        set_to = f"{name}={main.usual}" if main.usual else f"unset {name}"
+        set_to = f"{name}={main.majority_value}" if main.majority_value else f"unset {name}"
         yield Claim(
-            summary=f"{name} differs: {main.told}{also}; {effect}",
+            summary=f"{name} differs: {main.description}{also}; {effect}",
             who=tuple(m.who for m in main.members),
             evidence=tuple(
                 Evidence(f"{d.name.partition(' ')[2]}={value or '(not set)'}", m.who.host)
                 for d in variable_differences
-                for value, members in d.others
+                for value, members in d.deviations
                 for m in members[:3]
             ),
             fix=f"set it on every host or on none; the majority has: {set_to}",
@@ -84,12 +86,12 @@ RULE = Rule(
     check=check,
     fires_on={
         "in one shell profile": (
-            side_by_side("variable NCCL_IB_DISABLE", "", "", "1", ""),
+            example_side_by_side("variable NCCL_IB_DISABLE", "", "", "1", ""),
             "NCCL_IB_DISABLE differs: h2 (rank 2) has 1, the others none; ranks may not understand "
             "each other",
         ),
         "several on one host": (
-            side_by_side(
+            example_side_by_side(
                 "variable NCCL_IB_DISABLE",
                 "",
                 "",
@@ -102,13 +104,13 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the same": side_by_side("variable NCCL_IB_DISABLE", "1", "1", "1", "1"),
-        "files of the login's": side_by_side(
+        "the same": example_side_by_side("variable NCCL_IB_DISABLE", "1", "1", "1", "1"),
+        "files of the login's": example_side_by_side(
             "variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/etc/ssl/certs/ca.crt", "", "", ""
         ),
-        "one host says more": side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
-        "set by a library": side_by_side("variable KMP_INIT_AT_FORK", "FALSE", "", "", ""),
-        "an interface is each host's own": side_by_side(
+        "one host says more": example_side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
+        "set by a library": example_side_by_side("variable KMP_INIT_AT_FORK", "FALSE", "", "", ""),
+        "an interface is each host's own": example_side_by_side(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"
         ),
     },

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from allaboard.analysis.network.link_faults import four, heard_by_all
+from allaboard.analysis.network.link_faults import example_four_hosts, members_heard_by_all
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
@@ -31,7 +31,7 @@ def check(view: JobView) -> Iterator[Claim]:
         apart = seconds - middle
         if abs(apart) < MIN_CLOCK_DIFFERENCE_S:
             continue
-        members = tuple(m.who for _, m in heard_by_all(view) if m.who.host == host)
+        members = tuple(m.who for _, m in members_heard_by_all(view) if m.who.host == host)
         if members:
             way = "ahead of" if apart > 0 else "behind"
             yield Claim(
@@ -46,7 +46,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _view_with_clocks(**clocks: float) -> JobView:
     import msgspec
 
-    return msgspec.structs.replace(four(), clocks=clocks)
+    return msgspec.structs.replace(example_four_hosts(), clocks=clocks)
 
 
 RULE = Rule(

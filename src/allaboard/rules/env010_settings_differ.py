@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import agrees
-from allaboard.analysis.network.link_faults import four, on_host
+from allaboard.analysis.member_names import conjugate_verb
+from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
@@ -39,7 +39,7 @@ def check(view: JobView) -> Iterator[Claim]:
             ]
             names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in differing[:4])
             yield Claim(
-                summary=f"{names} {agrees('use', differing)} the {setting} {_setting_of(declarations[differing[0].who.rank], setting)}, "
+                summary=f"{names} {conjugate_verb('use', differing)} the {setting} {_setting_of(declarations[differing[0].who.rank], setting)}, "
                 f"the others {usual_value}",
                 who=tuple(m.who for m in differing),
                 evidence=tuple(
@@ -59,17 +59,17 @@ def _setting_of(declaration: Declared, setting: str) -> str:
 
 
 def _view_with_backend(backend: str) -> JobView:
-    wrong = on_host(2)
+    wrong = example_host_member(2)
     assert wrong.declared is not None
     wrong = msgspec.structs.replace(
         wrong, declared=msgspec.structs.replace(wrong.declared, backend=backend)
     )
     members = tuple(
         msgspec.structs.replace(m, declared=msgspec.structs.replace(m.declared, backend="gloo"))
-        for m in (on_host(0), on_host(1), on_host(3))
+        for m in (example_host_member(0), example_host_member(1), example_host_member(3))
         if m.declared is not None
     )
-    return msgspec.structs.replace(four(), members=(*members[:2], wrong, members[2]))
+    return msgspec.structs.replace(example_four_hosts(), members=(*members[:2], wrong, members[2]))
 
 
 RULE = Rule(

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.configuration.environment_drift import differences, side_by_side
+from allaboard.analysis.configuration.environment_drift import (
+    example_side_by_side,
+    find_fact_differences,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Severity, Stage
 
@@ -22,13 +25,13 @@ STOP_OPTION = "--on-failure stop"
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, difference in differences(view, lambda name: name == RESTARTS_FACT):
-        options = {difference.usual, *(value for value, _ in difference.others)}
+    for _, difference in find_fact_differences(view, lambda name: name == RESTARTS_FACT):
+        options = {difference.majority_value, *(value for value, _ in difference.deviations)}
         restart_option = next(
             (t for t in sorted(options) if t not in (STOP_OPTION, "")), STOP_OPTION
         )
         yield Claim(
-            summary=f"the hosts' restart options differ: {difference.told}"
+            summary=f"the hosts' restart options differ: {difference.description}"
             + ("; nothing is restarted" if STOP_OPTION in options else ""),
             who=tuple(m.who for m in difference.members),
             evidence=tuple(
@@ -48,14 +51,14 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host without": (
-            side_by_side(
+            example_side_by_side(
                 RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, STOP_OPTION, _RESTART_OPTIONS
             ),
             f"the hosts' restart options differ: h2 (rank 2) has {STOP_OPTION}, the others {_RESTART_OPTIONS}; nothing is "
             "restarted",
         ),
         "other numbers": (
-            side_by_side(
+            example_side_by_side(
                 RESTARTS_FACT,
                 _RESTART_OPTIONS,
                 _RESTART_OPTIONS,
@@ -67,10 +70,10 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the same": side_by_side(
+        "the same": example_side_by_side(
             RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS
         ),
-        "nothing is started again anywhere": side_by_side(
+        "nothing is started again anywhere": example_side_by_side(
             RESTARTS_FACT, STOP_OPTION, STOP_OPTION, STOP_OPTION, STOP_OPTION
         ),
     },

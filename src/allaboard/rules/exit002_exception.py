@@ -1,15 +1,15 @@
-"""A worker ended with an exception of its own.
+"""A worker exited with an exception of its own.
 
 ## Why it matters
-In a screen full of tracebacks one is the cause; the others report a closed connection. The first one is
-named here with the line of your code, and those that failed because of it are listed.
+Among many tracebacks one is the cause; the others report a closed connection. This finding names the first
+one, with the line of your code, and lists those that failed as a consequence.
 
 ## What to do
 Fix that line. If several ranks raise the same exception, they are listed together. If the message says that
-open files, space or threads are used up, the line is only the first one that wanted one more: the finding
-then names the limit and what helps. It also says what helps against errors that frameworks raise when a job
-is set up wrongly: a variable that no launcher has set, a GPU that the rank does not see, a model that is
-not the same on all ranks. Of an evaluator it is a warning, and ends no job: the training goes on without it.
+open files, space or threads are used up, the line is only the first one that needed one more: the finding
+then names the limit and a remedy. It also gives a remedy for errors that frameworks raise when a job is set
+up wrongly: a variable that no launcher has set, a GPU that the rank does not see, a model that differs
+between ranks. For an evaluator this is a warning and does not end the job: the training goes on without it.
 """
 
 from __future__ import annotations
@@ -30,69 +30,79 @@ from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
-from allaboard.analysis.member_names import names
-from allaboard.analysis.network.address_families import has_met
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.network.address_families import has_met_family_conflict
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
-from allaboard.facts.samples import EADDRINUSE, coming, ended, evaluator, held, job, waiting
+from allaboard.facts.samples import (
+    EADDRINUSE,
+    arrived_member,
+    coming_member,
+    ended_member,
+    sample_evaluator,
+    sample_job,
+    waiting_member,
+)
 
-QUIT = "BdbQuit"
-"""What Python's debugger raises when it is left, or its input ends."""
+DEBUGGER_QUIT = "BdbQuit"
+"""The exception that Python's debugger raises when it is quit or its input ends."""
 
-OF_A_CHILD = ("CalledProcessError", "ChildFailedError")
-"""What is raised because a command that was run has failed, as launchers do."""
+CHILD_ERRORS = ("CalledProcessError", "ChildFailedError")
+"""Exceptions that are raised because a command failed that was run, for example by a launcher."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = order_failures(view)
-    same: dict[tuple[str, str, bool], list[Member]] = defaultdict(list)
-    for one in found.own_failures:
-        if one.raised is None or is_out_of_memory(one.raised):
-            continue  # RES001 tells it
+    order = order_failures(view)
+    members_by_error: dict[tuple[str, str, bool], list[Member]] = defaultdict(list)
+    for member in order.own_failures:
+        if member.raised is None or is_out_of_memory(member.raised):
+            continue  # RES001 reports it
         if (
-            was_interrupted(one)
-            or describe_loader_worker_end(one)
-            or failed_on_taken_port(one)
-            or has_met(view, one)
+            was_interrupted(member)
+            or describe_loader_worker_end(member)
+            or failed_on_taken_port(member)
+            or has_met_family_conflict(view, member)
         ):
             continue  # these have rules of their own
-        if not must_delay_report(view, one):
-            aside = one in found.evaluators
-            same[one.raised.type, str(one.raised.where), aside].append(one)
-    for members in same.values():
-        yield soften_evaluator_claim(view, members[0], _claim(view, members, found))
+        if not must_delay_report(view, member):
+            is_evaluator = member in order.evaluators
+            members_by_error[member.raised.type, str(member.raised.where), is_evaluator].append(
+                member
+            )
+    for members in members_by_error.values():
+        yield soften_evaluator_claim(view, members[0], _claim(view, members, order))
 
 
-def _claim(view: JobView, members: list[Member], found: FailureOrder) -> Claim:
-    first = members[0]
-    error = first.raised
+def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
+    first_member = members[0]
+    error = first_member.raised
     assert error is not None
-    if error.type == QUIT and error.where is not None:
-        return _debugger(members, error.where, found)
-    where = f" at {error.where}" if error.where is not None else ""
-    place = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
-    evidence = [Evidence(f"{error.type}: {error.message[:300]}", place)]
+    if error.type == DEBUGGER_QUIT and error.where is not None:
+        return _claim_debugger(members, error.where, order)
+    location = f" at {error.where}" if error.where is not None else ""
+    source = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
+    evidence = [Evidence(f"{error.type}: {error.message[:300]}", source)]
     unused = parameters_without_gradient(error)
     if unused is not None:
-        evidence.append(Evidence(f"{unused} got no gradient in the step before", "DDP's reducer"))
-    if first.step:
-        evidence.append(Evidence(f"after step {first.step}", "black box"))
-    used_up = find_exhaustion(view, first, error)
-    if used_up is not None:
-        evidence += used_up.evidence
-    evidence += found.consequence_evidence(first)
+        evidence.append(Evidence(f"{unused} got no gradient in the previous step", "DDP's reducer"))
+    if first_member.step:
+        evidence.append(Evidence(f"after step {first_member.step}", "black box"))
+    exhaustion = find_exhaustion(view, first_member, error)
+    if exhaustion is not None:
+        evidence += exhaustion.evidence
+    evidence += order.consequence_evidence(first_member)
     return Claim(
-        summary=f"{names(members)} raised {error.type}{where}",
+        summary=f"{name_members(members)} raised {error.type}{location}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix=used_up.fix if used_up is not None else _fix(error, place, first.log),
+        fix=exhaustion.fix if exhaustion is not None else _fix(error, source, first_member.log),
         since=error.at,
     )
 
 
-def _fix(error: Raised, place: str, log: str) -> str:
-    if error.type in OF_A_CHILD:
-        return f"see in {log} why the command that it ran failed: that is what to fix"
+def _fix(error: Raised, source: str, log: str) -> str:
+    if error.type in CHILD_ERRORS:
+        return f"see in {log} why the command that it ran failed, and fix that"
     if error.where is None and not known_error_advice(
         error
     ):  # a syntax error has no frame: its message names the place
@@ -100,29 +110,29 @@ def _fix(error: Raised, place: str, log: str) -> str:
     unused = parameters_without_gradient(error)
     if unused is not None:
         return (
-            f"see why {unused} had no part in the loss of the step before (numbers count "
-            "model.named_parameters() that require a gradient); if that is intended: DDP(..., "
+            f"see why {unused} had no part in the loss of the previous step (indices count "
+            "model.named_parameters() that require a gradient); if that is intended, use DDP(..., "
             "find_unused_parameters=True)"
         )
-    return known_error_advice(error) or f"fix {place}; the whole traceback is in {log}"
+    return known_error_advice(error) or f"fix {source}; the whole traceback is in {log}"
 
 
-def _debugger(members: list[Member], where: Frame, found: FailureOrder) -> Claim:
-    """Python's debugger, which stops at the line after the one that called it."""
-    first = members[0]
-    assert first.raised is not None
+def _claim_debugger(members: list[Member], where: Frame, order: FailureOrder) -> Claim:
+    """Report Python's debugger, which stops at the line after the call that starts it."""
+    first_member = members[0]
+    assert first_member.raised is not None
     return Claim(
-        summary=f"{names(members)} ended in a debugger that had no input, or was told to quit, at {where}",
+        summary=f"{name_members(members)} exited in the debugger, which had no input or was quit, at {where}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(
-                f"{QUIT}: its input ended, or it was told to quit", f"{where.file}:{where.line}"
+                f"{DEBUGGER_QUIT}: its input ended, or it was quit", f"{where.file}:{where.line}"
             ),
-            *found.consequence_evidence(first),
+            *order.consequence_evidence(first_member),
         ),
         fix=f"remove the breakpoint() or pdb.set_trace() that {where.function} ran just before line "
         f"{where.line}: grep -nE 'breakpoint|set_trace' {where.file}",
-        since=first.raised.at,
+        since=first_member.raised.at,
     )
 
 
@@ -143,51 +153,64 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
-        "one rank, the others fell": (
-            job(
-                ended(0, at=95.3, raised=_LOST),
-                ended(1, raised=("ValueError", "bad batch")),
-                waiting(2),
+        "one rank, and the others failed": (
+            sample_job(
+                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(1, raised=("ValueError", "bad batch")),
+                waiting_member(2),
             ),
             "worker 1 raised ValueError at train.py:41 in train",
         ),
-        "DDP finds that a part of the model had no gradient": (
-            job(ended(1, raised=("RuntimeError", _UNUSED)), waiting(0)),
+        "DDP finds parameters without a gradient": (
+            sample_job(ended_member(1, raised=("RuntimeError", _UNUSED)), waiting_member(0)),
             "worker 1 raised RuntimeError at train.py:41 in train",
         ),
         "a breakpoint without a terminal": (
-            job(ended(1, raised=("BdbQuit", "")), waiting(0)),
-            "worker 1 ended in a debugger that had no input, or was told to quit, at train.py:41 in train",
+            sample_job(ended_member(1, raised=("BdbQuit", "")), waiting_member(0)),
+            "worker 1 exited in the debugger, which had no input or was quit, at train.py:41 in train",
         ),
         "a limit is reached": (
-            job(
-                ended(1, raised=("OSError", "[Errno 24] Too many open files: '/data/7.png'")),
-                waiting(0),
+            sample_job(
+                ended_member(
+                    1, raised=("OSError", "[Errno 24] Too many open files: '/data/7.png'")
+                ),
+                waiting_member(0),
             ),
             "worker 1 raised OSError at train.py:41 in train",
         ),
         "an evaluator": (
-            job(waiting(0), ended(1, raised=("KeyError", "x"), member={"who": evaluator(1)})),
+            sample_job(
+                waiting_member(0),
+                ended_member(1, raised=("KeyError", "x"), member={"who": sample_evaluator(1)}),
+            ),
             "evaluator 0 raised KeyError at train.py:41 in train; the training goes on without it",
         ),
         "all the same": (
-            job(ended(0, raised=("KeyError", "x")), ended(1, raised=("KeyError", "x"))),
+            sample_job(
+                ended_member(0, raised=("KeyError", "x")), ended_member(1, raised=("KeyError", "x"))
+            ),
             "worker 0, worker 1 raised KeyError at train.py:41 in train",
         ),
     },
     silent_on={
-        "its port was taken": job(
-            ended(0, raised=("DistNetworkError", EADDRINUSE)), ended(1, raised=_LOST)
+        "its port was taken": sample_job(
+            ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),
-        "only lost its peer": job(ended(0, raised=_LOST), ended(1, at=94.0, signal=9)),
-        "died before init while others wait": job(
-            held(0), ended(1, raised=("KeyError", "x"), member=_EARLY), rolled_at=None
+        "only lost its peer": sample_job(
+            ended_member(0, raised=_LOST), ended_member(1, at=94.0, signal=9)
         ),
-        "what became of an interrupt in native code": job(
-            ended(0, raised=("RuntimeError", _REPLACED)), waiting(1)
+        "died before init while others wait": sample_job(
+            arrived_member(0),
+            ended_member(1, raised=("KeyError", "x"), member=_EARLY),
+            rolled_at=None,
         ),
-        "interrupted from outside": job(ended(0, raised=("KeyboardInterrupt", "")), waiting(1)),
-        "all is well": job(waiting(0), coming(1)),
+        "an interrupt that native code turned into another error": sample_job(
+            ended_member(0, raised=("RuntimeError", _REPLACED)), waiting_member(1)
+        ),
+        "interrupted from outside": sample_job(
+            ended_member(0, raised=("KeyboardInterrupt", "")), waiting_member(1)
+        ),
+        "all is well": sample_job(waiting_member(0), coming_member(1)),
     },
     since="0.1",
     drill=(

@@ -1,16 +1,16 @@
-"""A worker ended with exit code 0 while the others still train and wait for it.
+"""A worker exited with code 0 while the others were still training and waited for it.
 
 ## Why it matters
-Its shard had one batch fewer, or an `if` let it out of the loop, or one rank alone goes on after the training
-with what needs all of them (an evaluation, a prediction, saving a sharded model). As far as the one that left
-knows, it ended well; the others wait in the next collective, or fail with a closed connection. torchrun then
-blames rank 0.
+Its shard had one batch fewer, or an `if` ended its loop early, or one rank alone continues after the training
+with something that needs all ranks (an evaluation, a prediction, saving a sharded model). The worker that
+exited reports success; the others wait in the next collective, or fail with a closed connection. torchrun
+then blames rank 0.
 
 ## What to do
-Compare the numbers of steps, and look at the line at which the others wait. Give every rank the same number
-of batches (`DistributedSampler`, `drop_last=True`, `Dataset.repeat`), or use what the framework offers for
-uneven inputs (torch's `Join`). If the line comes after the training, let all ranks get there, or take the
-other ranks out of what it does.
+Compare the numbers of steps, and look at the line where the others wait. Give every rank the same number of
+batches (`DistributedSampler`, `drop_last=True`, `Dataset.repeat`), or use the framework's support for uneven
+inputs (torch's `Join`). If the line comes after the training, let all ranks reach it, or limit what it does
+to one rank.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from allaboard.analysis.collectives.rank_conditional_advice import (
     user_frame_of,
 )
 from allaboard.analysis.failures.failure_causality import ended_at
-from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.stalls.early_exit import exited_by_itself, find_early_exits
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -37,57 +37,68 @@ from allaboard.facts import (
     Phase,
     Stage,
 )
-from allaboard.facts.samples import ended, job, member, stalled, waiting
+from allaboard.facts.samples import (
+    ended_member,
+    sample_job,
+    sample_member,
+    stalled_job,
+    waiting_member,
+)
 
-EVEN = {
+EVEN_BATCHES_ADVICE = {
     "torch": " (DistributedSampler, drop_last=True)",
     "tensorflow": " (Dataset.repeat, and steps_per_epoch or a number of steps that all share)",
 }
-"""How, by framework."""
+"""How to give all ranks the same number of batches, by framework."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_early_exits(view)
-    if found is not None:
-        yield _claim(*found)
+    early_exit = find_early_exits(view)
+    if early_exit is not None:
+        yield _claim(*early_exit)
 
 
-def _claim(gone: list[Member], victims: list[Member]) -> Claim:
+def _claim(exited: list[Member], victims: list[Member]) -> Claim:
     ranks = ", ".join(str(m.who.rank) for m in victims)
     whose = "their" if len(victims) > 1 else "its"
-    place = next(filter(None, map(user_frame_of, victims)), None)
-    at = f" (at {place})" if place is not None else ""
-    unknown = any(map(exited_by_itself, gone))
-    how = "ended by itself (its exit code is not known)" if unknown else "ended with exit code 0"
+    user_frame = next(filter(None, map(user_frame_of, victims)), None)
+    location = f" (at {user_frame})" if user_frame is not None else ""
+    unknown = any(map(exited_by_itself, exited))
+    how_exited = "exited by itself (exit code unknown)" if unknown else "exited with code 0"
     return Claim(
-        summary=f"{names(gone)} {how} while rank {ranks} still trained",
+        summary=f"{name_members(exited)} {how_exited} while rank{'s' * (len(victims) > 1)} {ranks} "
+        f"{'were' if len(victims) > 1 else 'was'} still training",
         certainty=Certainty.LIKELY if unknown else Certainty.CERTAIN,
-        who=tuple(m.who for m in gone),
+        who=tuple(m.who for m in exited),
         evidence=(
-            *_steps((*gone[:3], *victims[:3])),
+            *_steps_evidence((*exited[:3], *victims[:3])),
             Evidence(
-                f"rank {ranks} {agrees('wait', victims)} in a collective or lost {whose} peer{at}",
+                f"rank{'s' * (len(victims) > 1)} {ranks} {conjugate_verb('wait', victims)} in a "
+                "collective or "
+                f"lost {whose} peer{location}",
                 "stacks, exceptions",
             ),
-            *(Evidence(m.exit.last_line, m.log) for m in gone[:1] if m.exit and m.exit.last_line),
+            *(Evidence(m.exit.last_line, m.log) for m in exited[:1] if m.exit and m.exit.last_line),
         ),
-        fix=f"give every rank the same number of batches{EVEN.get(gone[0].framework, '')}; if one may stop "
-        "sooner (sys.exit, break), let all decide together: all_reduce the wish to stop"
-        + rank_conditional_hint(gone[0], victims),
-        since=ended_at(gone[0]),
+        fix="give every rank the same number of "
+        f"batches{EVEN_BATCHES_ADVICE.get(exited[0].framework, '')}; if one may stop "
+        "early (sys.exit, break), let all ranks decide together: all_reduce a stop flag"
+        + rank_conditional_hint(exited[0], victims),
+        since=ended_at(exited[0]),
     )
 
 
-def _steps(some: tuple[Member, ...]) -> tuple[Evidence, ...]:
-    """How many steps each has done. Equal numbers explain nothing: the others wait in their next."""
-    if len({m.step for m in some}) == 1:
+def _steps_evidence(members: tuple[Member, ...]) -> tuple[Evidence, ...]:
+    """Return the number of steps of each member. Equal numbers explain nothing: the others wait in their next
+    step."""
+    if len({m.step for m in members}) == 1:
         return ()
-    steps = ", ".join(f"rank {m.who.rank}: {m.step}" for m in some)
-    return (Evidence(f"steps done: {steps}", "black box"),)
+    steps = ", ".join(f"rank {m.who.rank}: {m.step}" for m in members)
+    return (Evidence(f"steps completed: {steps}", "black box"),)
 
 
 def _called(number: int) -> dict[str, Any]:
-    """It has made so many calls in the group of all four."""
+    """Return fields of a member that has made this many calls in the group of all four."""
     state = GroupState("0", 1, number, 90.0, 4, (0, 1, 2, 3))
     return {"op": Op("gather", 41, 90.0, "0", number), "groups": (state,)}
 
@@ -100,54 +111,68 @@ RULE = Rule(
     needs=("exit",),
     fires_on={
         "the others wait": (
-            stalled(waiting(0), ended(1, at=90.5, code=0), waiting(2)),
-            "worker 1 ended with exit code 0 while rank 0, 2 still trained",
+            stalled_job(waiting_member(0), ended_member(1, at=90.5, code=0), waiting_member(2)),
+            "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
         "they wait in a call that it has not made": (
-            stalled(
-                waiting(0, **_called(21)),
-                ended(1, at=90.5, code=0, member=_called(20)),
-                waiting(2, **_called(21)),
-                member(3),
+            stalled_job(
+                waiting_member(0, **_called(21)),
+                ended_member(1, at=90.5, code=0, member=_called(20)),
+                waiting_member(2, **_called(21)),
+                sample_member(3),
             ),
-            "worker 1 ended with exit code 0 while rank 0, 2 still trained",
+            "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
-        "nobody heard its exit code": (
-            job(
-                ended(0, at=95.3, raised=_LOST),
-                ended(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
-                ended(2, at=95.5, raised=_LOST),
+        "its exit code is unknown": (
+            sample_job(
+                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
+                ended_member(2, at=95.5, raised=_LOST),
             ),
-            "worker 1 ended by itself (its exit code is not known) while rank 0, 2 still trained",
+            "worker 1 exited by itself (exit code unknown) while ranks 0, 2 were still training",
         ),
         "they wait for its message": (
-            stalled(
-                waiting(0, op=Op("recv from rank 1", 41, 90.0)),
-                ended(1, at=90.5, code=0),
-                member(2),
+            stalled_job(
+                waiting_member(0, op=Op("recv from rank 1", 41, 90.0)),
+                ended_member(1, at=90.5, code=0),
+                sample_member(2),
             ),
-            "worker 1 ended with exit code 0 while rank 0 still trained",
+            "worker 1 exited with code 0 while rank 0 was still training",
         ),
-        "the others fell": (
-            job(ended(0, at=95.3, raised=_LOST), ended(1, code=0), ended(2, at=95.5, raised=_LOST)),
-            "worker 1 ended with exit code 0 while rank 0, 2 still trained",
+        "the others failed": (
+            sample_job(
+                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(1, code=0),
+                ended_member(2, at=95.5, raised=_LOST),
+            ),
+            "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
     },
     silent_on={
-        "the others are about to end too": job(member(0), ended(1, code=0), member(2)),
-        "all ended well": job(ended(0, code=0), ended(1, code=0), ended(2, code=0)),
-        "it has sent what it owed, and another one is on its way": stalled(
-            waiting(0, op=Op("recv from rank 1", 41, 90.0)), ended(2, at=90.5, code=0), member(1)
+        "the others are about to end too": sample_job(
+            sample_member(0), ended_member(1, code=0), sample_member(2)
         ),
-        "it has made the call in which another one waits": stalled(
-            waiting(0, **_called(21)), ended(2, at=90.5, code=0, member=_called(21)), member(1)
+        "all ended well": sample_job(
+            ended_member(0, code=0), ended_member(1, code=0), ended_member(2, code=0)
         ),
-        "somebody fails after it, and the others with him": job(
-            ended(0, at=96.1, raised=_LOST), ended(1, at=96.0, signal=9), ended(2, at=93.0, code=0)
+        "it has sent its message, and another member is on its way": stalled_job(
+            waiting_member(0, op=Op("recv from rank 1", 41, 90.0)),
+            ended_member(2, at=90.5, code=0),
+            sample_member(1),
         ),
-        "a thread of it that trained has raised": job(
-            ended(0, at=95.3, raised=_LOST),
-            ended(
+        "it has made the call in which another member waits": stalled_job(
+            waiting_member(0, **_called(21)),
+            ended_member(2, at=90.5, code=0, member=_called(21)),
+            sample_member(1),
+        ),
+        "a member fails after it, and the others as a consequence": sample_job(
+            ended_member(0, at=96.1, raised=_LOST),
+            ended_member(1, at=96.0, signal=9),
+            ended_member(2, at=93.0, code=0),
+        ),
+        "a thread of it that trained has raised": sample_job(
+            ended_member(0, at=95.3, raised=_LOST),
+            ended_member(
                 1,
                 code=0,
                 member={
@@ -155,8 +180,10 @@ RULE = Rule(
                 },
             ),
         ),
-        "somebody failed first": job(
-            ended(0, at=96, raised=_LOST), ended(1, at=95.5, code=0), ended(2, at=95, signal=9)
+        "another member failed first": sample_job(
+            ended_member(0, at=96, raised=_LOST),
+            ended_member(1, at=95.5, code=0),
+            ended_member(2, at=95, signal=9),
         ),
     },
     since="0.1",

@@ -1,14 +1,14 @@
-"""A rank ended because a worker process of its DataLoader had died.
+"""A rank failed because a worker process of its DataLoader had died.
 
 ## Why it matters
-PyTorch reports it in the rank that was waiting for the batch: as a killed worker, or only as `Connection
-reset by peer`, which reads like a network failure. The other ranks then lose their peer, and report that
-more loudly.
+PyTorch reports this in the rank that was waiting for the batch: as a killed worker, or only as `Connection
+reset by peer`, which looks like a network failure. The other ranks then lose their peer, and their errors
+hide the cause.
 
 ## What to do
-- A worker that gets SIGKILL has usually hit the memory limit: use fewer workers (`num_workers`), smaller
+- A worker that receives SIGKILL has usually hit the memory limit: use fewer workers (`num_workers`), smaller
   batches, no copies in the dataset.
-- `Bus error` means a full /dev/shm: make it larger (`--shm-size`, an emptyDir with `medium: Memory`).
+- `Bus error` means that /dev/shm is full: make it larger (`--shm-size`, an emptyDir with `medium: Memory`).
 - To see an error of the dataset itself with its line, run once with `num_workers=0`.
 """
 
@@ -21,26 +21,26 @@ from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import must_delay_report, order_failures
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
-from allaboard.facts.samples import USER, ended, job, waiting
+from allaboard.facts.samples import USER, ended_member, sample_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in order_failures(view).own_failures:
-        became = describe_loader_worker_end(one)
-        if became and not must_delay_report(view, one):
-            yield soften_evaluator_claim(view, one, _claim(one, became))
+    for member in order_failures(view).own_failures:
+        worker_end = describe_loader_worker_end(member)
+        if worker_end and not must_delay_report(view, member):
+            yield soften_evaluator_claim(view, member, _claim(member, worker_end))
 
 
-def _claim(one: Member, became: str) -> Claim:
-    raised = one.raised
+def _claim(member: Member, worker_end: str) -> Claim:
+    raised = member.raised
     assert raised is not None
     where = f" at {raised.where}" if raised.where is not None else ""
     evidence = [Evidence(f"{raised.type}: {raised.message[:300]}", "excepthook")]
-    if one.step:
-        evidence.append(Evidence(f"after step {one.step}", "black box"))
+    if member.step:
+        evidence.append(Evidence(f"after step {member.step}", "black box"))
     return Claim(
-        summary=f"{one.who.name} lost a worker of its DataLoader{where}: {became}",
-        who=(one.who,),
+        summary=f"{member.who.name} lost a DataLoader worker{where}: {worker_end}",
+        who=(member.who,),
         evidence=tuple(evidence),
         fix="fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); "
         "num_workers=0 for one run shows an error of the dataset itself",
@@ -70,20 +70,26 @@ RULE = Rule(
     needs=("exit", "raised"),
     fires_on={
         "killed": (
-            job(ended(0, raised=_LOST), ended(1, raised=_KILLED), waiting(2)),
-            "worker 1 lost a worker of its DataLoader at train.py:41 in train: worker process 4711 is "
-            "killed by signal: Killed",
+            sample_job(
+                ended_member(0, raised=_LOST), ended_member(1, raised=_KILLED), waiting_member(2)
+            ),
+            "worker 1 lost a DataLoader worker at train.py:41 in train: worker process 4711 is killed by "
+            "signal: Killed",
         ),
-        "only its pipe was seen to close": (
-            job(ended(0, raised=_LOST), ended(1, raised=_RESET, frames=_PIPE), waiting(2)),
-            "worker 1 lost a worker of its DataLoader at train.py:41 in train: its worker process does not "
+        "only its closed pipe is visible": (
+            sample_job(
+                ended_member(0, raised=_LOST),
+                ended_member(1, raised=_RESET, frames=_PIPE),
+                waiting_member(2),
+            ),
+            "worker 1 lost a DataLoader worker at train.py:41 in train: its worker process does not "
             "answer any more (ConnectionResetError)",
         ),
     },
     silent_on={
-        "a peer": job(ended(0, raised=_LOST), ended(1, raised=_RESET)),
-        "a dataset that reads from the network": job(
-            ended(1, raised=_RESET, frames=(USER, Frame(_LOADER, 700, "__next__"), USER))
+        "a peer": sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_RESET)),
+        "a dataset that reads from the network": sample_job(
+            ended_member(1, raised=_RESET, frames=(USER, Frame(_LOADER, 700, "__next__"), USER))
         ),
     },
     since="0.1",

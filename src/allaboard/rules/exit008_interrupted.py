@@ -1,11 +1,11 @@
-"""A worker was interrupted from outside (SIGINT), and nobody interrupted the job.
+"""A worker was interrupted from outside (SIGINT), while the job as a whole was not.
 
 ## Why it matters
-Its traceback ends in KeyboardInterrupt, at a line where nothing is wrong: that is just where it was when
-the signal came. The others fail because of it.
+Its traceback ends in KeyboardInterrupt, at a line where nothing is wrong: that is only where it was when the
+signal arrived. The others fail as a consequence.
 
 ## What to do
-Find out who sends it: Ctrl-C in another terminal, `kill -INT`, a notebook's stop button, or a batch system
+Find out what sends it: Ctrl-C in another terminal, `kill -INT`, a notebook's stop button, or a batch system
 that sends SIGINT as a warning before its time limit. There is nothing to fix in the code.
 """
 
@@ -20,35 +20,38 @@ from allaboard.analysis.failures.failure_causality import (
     order_failures,
     was_interrupted,
 )
-from allaboard.analysis.member_names import names
+from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Raised, Stage
-from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.samples import ended_member, sample_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = order_failures(view)
+    order = order_failures(view)
     members = [
-        m for m in found.root_failures if was_interrupted(m) and not must_delay_report(view, m)
+        m for m in order.root_failures if was_interrupted(m) and not must_delay_report(view, m)
     ]
     if members:
-        yield _claim(members, found)
-    for one in found.evaluators:
-        if was_interrupted(one) and not must_delay_report(view, one):
-            yield soften_evaluator_claim(view, one, _claim([one], found))
+        yield _claim(members, order)
+    for evaluator in order.evaluators:
+        if was_interrupted(evaluator) and not must_delay_report(view, evaluator):
+            yield soften_evaluator_claim(view, evaluator, _claim([evaluator], order))
 
 
-def _claim(members: list[Member], found: FailureOrder) -> Claim:
-    first = members[0]
-    error = first.raised
+def _claim(members: list[Member], order: FailureOrder) -> Claim:
+    first_member = members[0]
+    error = first_member.raised
     assert error is not None
-    evidence = [Evidence(f"KeyboardInterrupt at {error.where or 'no line of its own'}", first.log)]
-    evidence += found.consequence_evidence(first)
+    evidence = [
+        Evidence(f"KeyboardInterrupt at {error.where or 'no line of its own'}", first_member.log)
+    ]
+    evidence += order.consequence_evidence(first_member)
     return Claim(
-        summary=f"{names(members)} {'were' if len(members) > 1 else 'was'} interrupted from outside (SIGINT)",
+        summary=f"{name_members(members)} {'were' if len(members) > 1 else 'was'} interrupted from "
+        "outside (SIGINT)",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix="nothing is wrong in your code: see who sends SIGINT (a terminal, the batch system, a script)",
+        fix="your code is not the cause: find out what sends SIGINT (a terminal, the batch system, a script)",
         since=error.at,
     )
 
@@ -63,17 +66,26 @@ RULE = Rule(
     needs=("exit", "raised"),
     fires_on={
         "one rank": (
-            job(ended(0, raised=_INTERRUPT, signal=2), waiting(1), waiting(2)),
+            sample_job(
+                ended_member(0, raised=_INTERRUPT, signal=2), waiting_member(1), waiting_member(2)
+            ),
             "worker 0 was interrupted from outside (SIGINT)",
         ),
     },
     silent_on={
-        "its agent was, by Ctrl-C on its host": job(
-            ended(0, raised=_INTERRUPT, signal=2, member={"interrupted": 94.9}), waiting(1)
+        "its agent was interrupted by Ctrl-C on its host": sample_job(
+            ended_member(0, raised=_INTERRUPT, signal=2, member={"interrupted": 94.9}),
+            waiting_member(1),
         ),
-        "an exception of its own": job(ended(0, raised=("ValueError", "bad")), waiting(1)),
-        "it raises that itself": job(ended(0, code=1, member=_ITSELF), waiting(1)),
-        "caught, and ended well": job(ended(0, code=0), waiting(1), waiting(2)),
+        "an exception of its own": sample_job(
+            ended_member(0, raised=("ValueError", "bad")), waiting_member(1)
+        ),
+        "it raises that itself": sample_job(
+            ended_member(0, code=1, member=_ITSELF), waiting_member(1)
+        ),
+        "caught, and exited with code 0": sample_job(
+            ended_member(0, code=0), waiting_member(1), waiting_member(2)
+        ),
     },
     since="0.1",
     drill=("interrupted",),

@@ -1,14 +1,14 @@
-"""The framework gave up a collective, because the workers called different ones.
+"""The framework aborted a collective because the workers' calls did not match.
 
 ## Why it matters
-Collectives are matched by their order alone. TensorFlow and gloo compare type, shape or size, and abort:
-all workers fail, and the message names none of them. It does not show which one is wrong either, since
-whoever comes first sets what is expected of the others.
+Collectives are matched only by their order. TensorFlow and gloo compare type, shape or size, and abort: all
+workers fail, and the message names none of them. It does not show which one is wrong either, since the first
+caller determines what is expected of the others.
 
 ## What to do
-Compare the lines at which the workers were. Look for a validation, a metric or a checkpoint that only the
-chief makes inside the strategy; a different number of batches; a different model or shape; variables
-created in another order.
+Compare the lines where the workers were. Look for a validation, a metric or a checkpoint that only the chief
+runs inside the strategy; a different number of batches; a different model or shape; variables created in
+another order.
 """
 
 from __future__ import annotations
@@ -21,54 +21,61 @@ from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.stalls.stall import JITTED_NOTE
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import EADDRINUSE, USER, ended, job, waiting
+from allaboard.facts.samples import EADDRINUSE, USER, ended_member, sample_job, waiting_member
 
-SETTLE = 2.0
-"""Seconds in which the others, who abort too, show where they were."""
+SETTLE_S = 2.0
+"""Seconds for the other members, which abort too, to show where they were."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    said = [
-        (m, words)
+    mismatches = [
+        (m, mismatch)
         for m in view.members
-        if has_failed(m) and (words := find_mismatch_error(m)) is not None
+        if has_failed(m) and (mismatch := find_mismatch_error(m)) is not None
     ]
-    if not said or order_failures(view).root_failures or find_differences(view):
+    if not mismatches or order_failures(view).root_failures or find_differences(view):
         return
-    first, words = min(said, key=lambda one: failed_at(one[0]))
-    if view.now - failed_at(first) < SETTLE and not view.ended:
+    first_member, mismatch = min(mismatches, key=lambda pair: failed_at(pair[0]))
+    if view.now - failed_at(first_member) < SETTLE_S and not view.ended:
         return
-    # All were in it: which of them is wrong, nobody has said.
-    met = [m for m in view.members if m.declared is not None and not m.launcher]
+    # All were in the collective; which of them is wrong is unknown.
+    participants = [m for m in view.members if m.declared is not None and not m.launcher]
     yield Claim(
-        summary=f"the workers met in a collective with different calls: {words}",
-        who=tuple(m.who for m in met),
-        evidence=tuple(Evidence(_where(m), "exceptions" if m.raised else m.log) for m in met[:4]),
-        fix="let all make the same calls in the same order: look at these lines for what only some ranks do "
-        "(if rank == 0, a checkpoint or metric of the chief alone), and at shapes and dtypes",
+        summary=f"the workers' calls of a collective do not match: {mismatch}",
+        who=tuple(m.who for m in participants),
+        evidence=tuple(
+            Evidence(_describe_position(m), "exceptions" if m.raised else m.log)
+            for m in participants[:4]
+        ),
+        fix="let all ranks make the same calls in the same order: look at these lines for what only some "
+        "ranks do "
+        "(if rank == 0, a checkpoint or metric on the chief only), and at shapes and dtypes",
         certainty=Certainty.LIKELY,
-        since=failed_at(first),
+        since=failed_at(first_member),
     )
 
 
-def _where(one: Member) -> str:
-    """Its own line, and in how many steps."""
-    place = one.raised.where if one.raised is not None else None
-    ended = "ended" if one.exit is not None else "still in it"
+def _describe_position(member: Member) -> str:
+    """Return the line of the member, and the number of its steps."""
+    frame = member.raised.where if member.raised is not None else None
+    ended = "exited" if member.exit is not None else "still in it"
     return (
-        f"{one.who.name}: {f'at {place}' if place else _last(one) or ended}, after {one.step} steps"
+        f"{member.who.name}: {f'at {frame}' if frame else _last_seen(member) or ended}, after "
+        f"{member.step} steps"
     )
 
 
-def _last(one: Member) -> str:
-    """Where it was last seen, of one that shows no line itself; "" where that is not known."""
-    called = max((g for g in one.groups if g.last is not None), key=lambda g: g.since, default=None)
-    if called is not None and called.last is not None and called.last.site:
-        return f"its last call was {called.last} at {called.last.site}"
-    if one.alive and one.stack is not None and one.stack.user is not None:
-        return f"still in it at {one.stack.user}"
-    step = one.notes.get(JITTED_NOTE, "").rpartition("/")[2]
-    return f"it called its step at {step}" if step else ""
+def _last_seen(member: Member) -> str:
+    """Return where a member without a traceback was last seen, or ""."""
+    group = max(
+        (g for g in member.groups if g.last is not None), key=lambda g: g.since, default=None
+    )
+    if group is not None and group.last is not None and group.last.site:
+        return f"its last call was {group.last} at {group.last.site}"
+    if member.alive and member.stack is not None and member.stack.user is not None:
+        return f"still in it at {member.stack.user}"
+    step = member.notes.get(JITTED_NOTE, "").rpartition("/")[2]
+    return f"it called its step function at {step}" if step else ""
 
 
 _SAYS = (
@@ -94,29 +101,34 @@ RULE = Rule(
     needs=("exit", "raised"),
     fires_on={
         "other dtypes": (
-            job(ended(0, raised=_SAYS, frames=(USER,)), ended(1, raised=_SAYS)),
-            "the workers met in a collective with different calls: a reduction of int64, and a reduction of "
+            sample_job(
+                ended_member(0, raised=_SAYS, frames=(USER,)), ended_member(1, raised=_SAYS)
+            ),
+            "the workers' calls of a collective do not match: a reduction of int64, and a reduction of "
             "float32",
         ),
-        "other shapes, and the other one saw only that this one had gone": (
-            job(ended(0, raised=_LOST, at=97.0), ended(1, raised=_SHAPE, at=93.0)),
-            "the workers met in a collective with different calls: a collective of shape [32,128], and "
-            "one of shape [32,64]",
+        "other shapes, and the other one only lost its peer": (
+            sample_job(
+                ended_member(0, raised=_LOST, at=97.0), ended_member(1, raised=_SHAPE, at=93.0)
+            ),
+            "the workers' calls of a collective do not match: a collective of shape [32,128], and one of "
+            "shape [32,64]",
         ),
         "gloo aborts the process": (
-            job(ended(0, signal=6, last_line=_GLOO), ended(1, raised=_LOST)),
-            "the workers met in a collective with different calls: collectives of different sizes: 4 bytes "
+            sample_job(ended_member(0, signal=6, last_line=_GLOO), ended_member(1, raised=_LOST)),
+            "the workers' calls of a collective do not match: collectives of different sizes: 4 bytes "
             "were expected, 8192 came",
         ),
     },
     silent_on={
-        "a peer went away": job(ended(0, raised=_LOST), ended(1, raised=_LOST)),
-        "one had failed before": job(
-            ended(0, raised=_SAYS), ended(1, at=94.0, raised=("ValueError", "bad sample"))
+        "a peer was lost": sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)),
+        "one had failed before": sample_job(
+            ended_member(0, raised=_SAYS),
+            ended_member(1, at=94.0, raised=("ValueError", "bad sample")),
         ),
-        "too early to say": job(ended(0, at=99.0, raised=_SAYS), waiting(1)),
-        "the port of one was taken": job(
-            ended(0, raised=("DistNetworkError", EADDRINUSE)), ended(1, raised=_LOST)
+        "too early to say": sample_job(ended_member(0, at=99.0, raised=_SAYS), waiting_member(1)),
+        "the port of one was taken": sample_job(
+            ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),
     },
     since="0.1",

@@ -1,12 +1,12 @@
-"""A host has vanished: its agent is no longer heard from, and the other hosts' workers failed.
+"""A host is lost: its agent is no longer reachable, and workers on other hosts failed.
 
 ## Why it matters
-A host that crashes, is taken away (preemption) or loses its network says nothing. Its peers see a closed
-connection, and each names another peer; nobody says which host it was.
+A host that crashes, is preempted or loses its network reports nothing. Its peers see a closed connection, and
+each names a different peer; none says which host it was.
 
 ## What to do
-See whether the host is up (`ping -c 3 HOST`), and what is recorded about its end: its kernel's log (`dmesg
--T | tail`), the provider's events. If it is up, its allaboard was killed; its log says by whom.
+Check whether the host is up (`ping -c 3 HOST`), and look for the cause in its kernel log (`dmesg -T | tail`)
+and the provider's events. If the host is up, its allaboard was killed; its log may say by what.
 """
 
 from __future__ import annotations
@@ -16,31 +16,35 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.failures.lost_hosts import find_lost_hosts
-from allaboard.analysis.member_names import names
+from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage, Who
-from allaboard.facts.samples import ended, job, waiting
+from allaboard.facts.samples import ended_member, sample_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for gone in find_lost_hosts(view) if not order_failures(view).root_failures else ():
-        if gone.victims:
-            yield _claim(gone.host, gone.members, gone.victims)
+    for lost_host in find_lost_hosts(view) if not order_failures(view).root_failures else ():
+        if lost_host.victims:
+            yield _claim(lost_host.host, lost_host.members, lost_host.victims)
 
 
-def _claim(host: str, there: tuple[Member, ...], fell: tuple[Member, ...]) -> Claim:
-    end, first = there[0].exit, fell[0]
+def _claim(host: str, lost_members: tuple[Member, ...], victims: tuple[Member, ...]) -> Claim:
+    end, first_victim = lost_members[0].exit, victims[0]
     assert end is not None
-    said = first.raised.message[:200] if first.raised is not None else "it failed then, too"
+    symptom = (
+        first_victim.raised.message[:200]
+        if first_victim.raised is not None
+        else ("it failed at the same time")
+    )
     return Claim(
-        summary=f"{host} has vanished, and {names(there)} with it",
-        who=tuple(m.who for m in there),
+        summary=f"host {host} is lost, and {name_members(lost_members)} with it",
+        who=tuple(m.who for m in lost_members),
         evidence=(
-            Evidence("its agent is no longer heard from", "the connection to it"),
-            Evidence(said, first.who.name),
+            Evidence("its agent is no longer reachable", "connection to the agent"),
+            Evidence(symptom, first_victim.who.name),
         ),
-        fix=f"ping -c 3 {shlex.quote(host)}   # if it is up, look there: dmesg -T | tail; who killed "
-        "allaboard?",
+        fix=f"ping -c 3 {shlex.quote(host)}   # if it is up, look there with dmesg -T | tail, and for "
+        "what killed allaboard",
         certainty=Certainty.LIKELY,
         since=end.at,
     )
@@ -51,11 +55,16 @@ _B = Who(index=1, rank=1, host="b", pid=101)
 
 
 def _view(
-    interrupted: float | None = None, at: float = 95.0, step_at: float = 90.0, **there: object
+    interrupted: float | None = None,
+    failed_at: float = 95.0,
+    step_at: float = 90.0,
+    **exit_fields: object,
 ) -> JobView:
-    first = ended(0, at=at, raised=_LOST, member={"step_at": step_at})
+    victim = ended_member(0, at=failed_at, raised=_LOST, member={"step_at": step_at})
     changes = {"who": _B, "interrupted": interrupted}
-    return job(first, ended(1, at=95.0, member=changes, **there), joined=True, launched=1)
+    return sample_job(
+        victim, ended_member(1, at=95.0, member=changes, **exit_fields), joined=True, launched=1
+    )
 
 
 RULE = Rule(
@@ -66,19 +75,25 @@ RULE = Rule(
     fires_on={
         "its agent too": (
             _view(lost=True, code=None),
-            "b has vanished, and worker 1 with it",
+            "host b is lost, and worker 1 with it",
         ),
         "its peer wrote a checkpoint meanwhile": (
-            _view(at=150.0, lost=True, code=None),
-            "b has vanished, and worker 1 with it",
+            _view(failed_at=150.0, lost=True, code=None),
+            "host b is lost, and worker 1 with it",
         ),
     },
     silent_on={
-        "its agent told of its end": _view(signal=9),
-        "its agent was interrupted, and said so": _view(interrupted=94.0, lost=True, code=None),
-        "the others went on without it": _view(at=150.0, step_at=149.0, lost=True, code=None),
-        "nobody fell": job(
-            waiting(0), ended(1, at=95.0, lost=True, code=None, member={"who": _B}), joined=True
+        "its agent reported its exit": _view(signal=9),
+        "its agent was interrupted, and reported that": _view(
+            interrupted=94.0, lost=True, code=None
+        ),
+        "the others went on without it": _view(
+            failed_at=150.0, step_at=149.0, lost=True, code=None
+        ),
+        "no other member failed": sample_job(
+            waiting_member(0),
+            ended_member(1, at=95.0, lost=True, code=None, member={"who": _B}),
+            joined=True,
         ),
     },
     since="0.1",

@@ -1,18 +1,18 @@
-"""A thread that trained raised, and its worker still ended with exit code 0.
+"""A training thread raised an exception, but its worker exited with code 0.
 
 ## Why it matters
-An exception in a thread ends that thread alone: Python prints it and goes on. If the main thread only waits
-until the thread is no longer alive, the worker then ends with exit code 0. The launcher, the batch system and
-whoever reads the exit code take the job for done, while the training stopped half-way. The others lose their
-peer, perhaps in a thread too, and end just as well.
+An exception in a thread ends only that thread: Python prints it and continues. If the main thread only waits
+until the thread is no longer alive, the worker then exits with code 0. The launcher, the batch system and
+every script that reads the exit code consider the job successful, although the training stopped half-way. The
+others lose their peer, perhaps in a thread too, and exit with code 0 as well.
 
-It is a warning if the thread did the training's steps, or called the framework's operations between ranks. A
-thread that did neither (an uploader, a progress bar), and one after which the training went on, is only a
-note. What was called off (`CancelledError`) is none: closing a session ends its queue runners that way.
+This is a warning if the thread ran the training's steps or called collectives. It is only a note for a thread
+that did neither (an uploader, a progress bar), or if the training went on afterwards. Cancelled work
+(`CancelledError`) is not reported: closing a session ends its queue runners that way.
 
 ## What to do
-Fix the line that raised. Let the main thread learn of it: keep the exception and raise it after `join()`, or
-run the training by `concurrent.futures` and ask for `future.result()`, which raises it there.
+Fix the line that raised. Pass the exception to the main thread: store it and raise it after `join()`, or run
+the training with `concurrent.futures` and call `future.result()`, which raises it there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S, order_failures
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.member_names import names, ranked
+from allaboard.analysis.member_names import name_by_rank, name_members
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_CALLED_NOTE,
     THREAD_ENDED_NOTE,
@@ -42,95 +42,108 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import ended, job, member, waiting
+from allaboard.facts.samples import ended_member, sample_job, sample_member, waiting_member
 
-CALLED_OFF = "CancelledError"
-"""What asyncio, concurrent.futures and TensorFlow raise in what was called off: by the program, or by a
-failure that is told itself."""
-Fell = tuple[Member, EndedThread]
+CANCELLED = "CancelledError"
+"""The exception of asyncio, concurrent.futures and TensorFlow for work that was cancelled, by the program or
+because of a failure that is reported by itself."""
+MemberThread = tuple[Member, EndedThread]
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    fell = [(m, t) for m in view.members if (t := ended_thread(m)) is not None]
-    known = [(m, t) for m, t in fell if t.error[0].rpartition(".")[2] != CALLED_OFF]
-    lost = [(m, t) for m, t in known if _lost_peer(m, t)]
-    same: dict[tuple[str, str, str], list[Fell]] = defaultdict(list)
-    for one, thread in known:
-        if _ended_well(view, one) and thread.took_part_in != "end" and (one, thread) not in lost:
-            same[(thread.error[0], thread.raised_at, thread.took_part_in)].append((one, thread))
-    for found in same.values():
-        yield _claim(found, lost)
-    if same or order_failures(view).root_failures:
-        return  # that is why they lost their peer
-    parted = [
+    raised_threads = [(m, t) for m in view.members if (t := ended_thread(m)) is not None]
+    failed_threads = [
+        (m, t) for m, t in raised_threads if t.error[0].rpartition(".")[2] != CANCELLED
+    ]
+    lost = [(m, t) for m, t in failed_threads if _lost_peer(m, t)]
+    by_error: dict[tuple[str, str, str], list[MemberThread]] = defaultdict(list)
+    for member_of_thread, thread in failed_threads:
+        if (
+            _ended_well(view, member_of_thread)
+            and thread.took_part_in != "end"
+            and (member_of_thread, thread) not in lost
+        ):
+            by_error[(thread.error[0], thread.raised_at, thread.took_part_in)].append(
+                (member_of_thread, thread)
+            )
+    for same_failures in by_error.values():
+        yield _claim(same_failures, lost)
+    if by_error or order_failures(view).root_failures:
+        return  # that is the reason why they lost their peer
+    peer_losses = [
         (m, t)
         for m, t in lost
-        if _ended_well(view, m) and t.took_part_in == "steps" and _mattered(m, t)
+        if _ended_well(view, m) and t.took_part_in == "steps" and _stopped_training(m, t)
     ]
-    if parted:
-        yield _claim(parted, [])
+    if peer_losses:
+        yield _claim(peer_losses, [])
 
 
-def _ended_well(view: JobView, one: Member) -> bool:
-    """Whether nothing else tells of it; a moment after its end, in which the others fall."""
-    end = one.exit
-    if end is None or end.code != 0 or end.ours or one.launcher:
+def _ended_well(view: JobView, member: Member) -> bool:
+    """Return True if it exited with code 0 and no other rule reports it; only a moment after its exit, in
+    which the others may fail."""
+    end = member.exit
+    if end is None or end.code != 0 or end.ours or member.launcher:
         return False
     return view.ended or view.now - end.at >= SAME_CAUSE_WINDOW_S
 
 
-def _lost_peer(one: Member, thread: EndedThread) -> bool:
-    """Whether what the thread raised speaks of a peer. One that only called others may be cut off by the end
-    of a training that went well."""
-    kind, said = thread.error
-    told = Raised(type=kind, message=said, at=0.0)
+def _lost_peer(member: Member, thread: EndedThread) -> bool:
+    """Return True if the thread's exception is about a peer. A thread that only called collectives may be cut
+    off by the end of a successful training."""
+    kind, message = thread.error
+    raised = Raised(type=kind, message=message, at=0.0)
     return thread.took_part_in in ("steps", "calls") and has_lost_peer(
-        msgspec.structs.replace(one, raised=told)
+        msgspec.structs.replace(member, raised=raised)
     )
 
 
-def _mattered(one: Member, thread: EndedThread) -> bool:
-    """Whether it had a part in the training, which did not go on after it."""
-    return thread.took_part_in in ("steps", "calls") and one.step <= thread.step
+def _stopped_training(member: Member, thread: EndedThread) -> bool:
+    """Return True if the thread took part in the training, and the training did not continue after it."""
+    return thread.took_part_in in ("steps", "calls") and member.step <= thread.step
 
 
-def _claim(found: list[Fell], lost: list[Fell]) -> Claim:
-    members = [m for m, _ in found]
-    first, thread = found[0]
-    kind, said = thread.error
-    mattered = _mattered(first, thread)
-    evidence = [Evidence(f"{kind}: {said}" if said else kind, thread.raised_at or "its excepthook")]
-    if first.step:
-        later = "" if mattered or thread.took_part_in == "nothing" else ", after that"
-        evidence.append(Evidence(f"its last step was {first.step}{later}", "black box"))
-    if mattered and lost:
+def _claim(failures: list[MemberThread], lost: list[MemberThread]) -> Claim:
+    members = [m for m, _ in failures]
+    first_member, thread = failures[0]
+    kind, message = thread.error
+    stopped_training = _stopped_training(first_member, thread)
+    evidence = [
+        Evidence(f"{kind}: {message}" if message else kind, thread.raised_at or "its excepthook")
+    ]
+    if first_member.step:
+        later = "" if stopped_training or thread.took_part_in == "nothing" else ", after that"
+        evidence.append(Evidence(f"its last step was {first_member.step}{later}", "black box"))
+    if stopped_training and lost:
         evidence.append(
             Evidence(
-                f"{ranked([m for m, _ in lost])} lost a peer because of it, in a thread too",
-                "the notes of their threads",
+                f"{name_by_rank([m for m, _ in lost])} lost a peer because of it, in a thread too",
+                "exceptions of their threads",
             )
         )
-    file, _, rest = thread.raised_at.partition(":")
-    at = f" at {file.rpartition('/')[2]}:{rest}" if thread.raised_at else ""
-    called = f"thread {thread.name}" if thread.name else "a thread"
+    file, _, line = thread.raised_at.partition(":")
+    location = f" at {file.rpartition('/')[2]}:{line}" if thread.raised_at else ""
+    thread_name = f"thread {thread.name}" if thread.name else "a thread"
     return Claim(
-        summary=f"{called} of {names(members)} raised {kind}{at}; {names(members)} still ended with exit "
+        summary=f"{thread_name} of {name_members(members)} raised {kind}{location}, but "
+        f"{name_members(members)} exited with "
         "code 0",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
-        fix=_fix(first, thread)
-        if mattered
-        else f"the worker went on; what it printed is in {first.log}",
-        severity=Severity.WARNING if mattered else Severity.INFO,
-        since=first.exit.at if first.exit is not None else None,
+        fix=_fix(first_member, thread)
+        if stopped_training
+        else f"the worker continued; its output is in {first_member.log}",
+        severity=Severity.WARNING if stopped_training else Severity.INFO,
+        since=first_member.exit.at if first_member.exit is not None else None,
     )
 
 
-def _fix(first: Member, thread: EndedThread) -> str:
+def _fix(member: Member, thread: EndedThread) -> str:
     line = thread.raised_at.partition(" in ")[0]
-    mend = f"fix {line}" if line else f"see in {first.log} what it raised"
+    fix_line = f"fix {line}" if line else f"see its exception in {member.log}"
     return (
-        f"{mend}; and let the worker fail with its thread: keep what it raises and raise it after join(), or "
+        f"{fix_line}; and let the worker fail with its thread: store its exception and raise it after "
+        "join(), or "
         "use concurrent.futures and call future.result()"
     )
 
@@ -146,12 +159,12 @@ _QUEUE = (
 )
 
 
-def _notes(said: str = _SAID, did: str = "steps", step: int = 40) -> dict[str, object]:
+def _notes(error: str = _SAID, role: str = "steps", step: int = 40) -> dict[str, object]:
     return {
         "notes": {
-            THREAD_RAISED_NOTE: said,
+            THREAD_RAISED_NOTE: error,
             THREAD_CALLED_NOTE: "",
-            THREAD_ENDED_NOTE: f"{step} {did} trainer",
+            THREAD_ENDED_NOTE: f"{step} {role} trainer",
         }
     }
 
@@ -163,43 +176,49 @@ RULE = Rule(
     needs=("exit",),
     fires_on={
         "the trainer": (
-            job(
-                ended(0, code=0, member=_notes(_PEER)),
-                ended(1, code=0, member=_notes()),
+            sample_job(
+                ended_member(0, code=0, member=_notes(_PEER)),
+                ended_member(1, code=0, member=_notes()),
                 ended=True,
             ),
-            "thread trainer of worker 1 raised KeyError at train.py:18 in trainer; worker 1 still ended "
-            "with exit code 0",
+            "thread trainer of worker 1 raised KeyError at train.py:18 in trainer, but worker 1 exited "
+            "with code 0",
         ),
         "a thread beside the training": (
-            job(ended(0, code=0), ended(1, code=0, member=_notes(did="nothing"))),
-            "thread trainer of worker 1 raised KeyError at train.py:18 in trainer; worker 1 still ended "
-            "with exit code 0",
+            sample_job(
+                ended_member(0, code=0), ended_member(1, code=0, member=_notes(role="nothing"))
+            ),
+            "thread trainer of worker 1 raised KeyError at train.py:18 in trainer, but worker 1 exited "
+            "with code 0",
         ),
-        "a peer was lost, and nobody failed": (
-            job(ended(0, code=0, member=_notes(_PEER)), ended(1, code=0)),
-            "thread trainer of worker 0 raised RuntimeError at train.py:21 in trainer; worker 0 still ended "
-            "with exit code 0",
+        "a peer was lost, and no member failed": (
+            sample_job(ended_member(0, code=0, member=_notes(_PEER)), ended_member(1, code=0)),
+            "thread trainer of worker 0 raised RuntimeError at train.py:21 in trainer, but worker 0 "
+            "exited with code 0",
         ),
     },
     silent_on={
-        "a moment ago": job(waiting(0), ended(1, at=99.5, code=0, member=_notes())),
-        "it trains on": job(waiting(0), member(1, **_notes())),
-        "its worker failed": job(waiting(0), ended(1, code=1, member=_notes())),
-        "somebody was killed": job(
-            ended(0, code=0, member=_notes(_PEER)), ended(1, at=91.9, signal=9)
+        "a moment ago": sample_job(
+            waiting_member(0), ended_member(1, at=99.5, code=0, member=_notes())
         ),
-        "the end of the training cut off one that only sent": job(
-            ended(0, code=0, member=_notes(_PEER, did="calls")), ended(1, code=0)
+        "the training continues": sample_job(waiting_member(0), sample_member(1, **_notes())),
+        "its worker failed": sample_job(
+            waiting_member(0), ended_member(1, code=1, member=_notes())
         ),
-        "a queue runner, as its session was closed": job(
-            ended(0, code=0, member=_notes(_QUEUE, did="nothing")), ended(1, code=0)
+        "another member was killed": sample_job(
+            ended_member(0, code=0, member=_notes(_PEER)), ended_member(1, at=91.9, signal=9)
         ),
-        "the interpreter's end": job(
-            ended(
+        "the end of the training cut off a thread that only sent": sample_job(
+            ended_member(0, code=0, member=_notes(_PEER, role="calls")), ended_member(1, code=0)
+        ),
+        "a queue runner, as its session was closed": sample_job(
+            ended_member(0, code=0, member=_notes(_QUEUE, role="nothing")), ended_member(1, code=0)
+        ),
+        "the interpreter's end": sample_job(
+            ended_member(
                 1,
                 code=0,
-                member=_notes(did="end"),
+                member=_notes(role="end"),
             )
         ),
     },

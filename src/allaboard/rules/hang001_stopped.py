@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import agrees, on_host
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    AROUND,
-    beside,
-    has_servers,
-    serves,
+from allaboard.analysis.member_names import command_on_host, conjugate_verb
+from allaboard.analysis.parameter_servers.task_roles import (
+    AUXILIARY_JOBS,
+    has_parameter_servers,
+    is_auxiliary,
+    only_serves,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -51,9 +51,9 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _claim(view: JobView, member: Member) -> Claim:
-    traced, aside = member.os_state == "t", beside(member)
+    traced, aside = member.os_state == "t", is_auxiliary(member)
     waiting = [
-        (m, m.op) for m in view.alive if m.op is not None and m is not member and not serves(m)
+        (m, m.op) for m in view.alive if m.op is not None and m is not member and not only_serves(m)
     ]
     evidence = [
         Evidence(
@@ -66,12 +66,12 @@ def _claim(view: JobView, member: Member) -> Claim:
     return Claim(
         summary=f"{_full_name(member)} is "
         + ("held by a debugger" if traced else "stopped (SIGSTOP or Ctrl-Z)")
-        + ("; the training goes on without it" if member.who.job in AROUND else ""),
+        + ("; the training goes on without it" if member.who.job in AUXILIARY_JOBS else ""),
         who=(member.who,),
         evidence=tuple(evidence),
         fix="detach the debugger"
         if traced
-        else on_host(view, member, f"kill -CONT {member.who.pid}"),
+        else command_on_host(view, member, f"kill -CONT {member.who.pid}"),
         severity=Severity.WARNING if aside else Severity.ERROR,
         certainty=Certainty.LIKELY if aside else Certainty.CERTAIN,
         since=member.os_state_since,
@@ -88,8 +88,8 @@ def _full_name(member: Member) -> str:
 def _describe_waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
     """Return which members wait, by the names under which the user started them."""
     call = waiting[0][1].name
-    verb = agrees("wait", waiting)
-    if has_servers(view):
+    verb = conjugate_verb("wait", waiting)
+    if has_parameter_servers(view):
         names = ", ".join(m.who.name for m, _ in waiting)
         return f"{names} {verb} in {call} for {view.now - min(o.since for _, o in waiting):.0f} s"
     return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} {verb} in {call}"

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
@@ -47,7 +47,15 @@ from allaboard.facts import (
     Spent,
     Stage,
 )
-from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, task, waiting
+from allaboard.facts.samples import (
+    REDUCE,
+    USER,
+    ps_member,
+    sample_member,
+    sample_stack,
+    stalled_job,
+    waiting_member,
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -79,7 +87,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
         fix=child_command(view, member)
         or (is_idle(member) and dead_thread_advice(member, frame))
         or f"see what {frame.function} {'does' if working else 'waits for'} at {frame.file}:{frame.line}; "
-        + on_host(view, member, f"py-spy dump --locals --pid {member.who.pid}"),
+        + command_on_host(view, member, f"py-spy dump --locals --pid {member.who.pid}"),
         severity=Severity.WARNING if working else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -88,15 +96,17 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
 
 _SPIN = Frame("/home/u/train.py", 33, "wait_for_flag", "while not flag.is_set():")
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
-_CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
+_CHILD = msgspec.structs.replace(
+    sample_stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),)
+)
 _RUN = Op("Session.run", 41, 90.0)
-_IN_RUN = task("worker", 0, op=_RUN, stack=stack(USER))
+_IN_RUN = ps_member("worker", 0, op=_RUN, stack=sample_stack(USER))
 _SYNC = {"notes": {"synchronous": "2 of 2"}}
 _METRIC = Frame("/home/u/train.py", 33, "compute_metrics", "total += score(a, b)")
 _CLOSE = Frame("/v/site-packages/tensorflow/python/client/session.py", 2001, "close")
 _FUNCTION = Frame("/v/site-packages/tensorflow/python/eager/execute.py", 53, "quick_execute")
 _READS = Frame("/home/u/train.py", 29, "rows", "open(path).read()")
-_FED = msgspec.structs.replace(stack(_FUNCTION, USER), fed_by=(_READS,))
+_FED = msgspec.structs.replace(sample_stack(_FUNCTION, USER), fed_by=(_READS,))
 _IN_FUNCTION = Op("tf.function epoch", 41, 90.0)
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 
@@ -108,137 +118,177 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "endless loop": (
-            stalled(waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0),
+                waiting_member(2),
+            ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
         ),
         "a child process, in a program that is installed as a whole": (
-            stalled(
-                waiting(0),
-                member(1, stack=msgspec.structs.replace(stack(_WAIT), children=((4711, "unzip"),))),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(
+                    1,
+                    stack=msgspec.structs.replace(sample_stack(_WAIT), children=((4711, "unzip"),)),
+                ),
+                waiting_member(2),
                 progress_at=30.0,
             ),
             "worker 1 is stuck at subprocess.py:1264 in wait waiting for its child process 4711 (unzip) "
             "while the others wait for it",
         ),
         "an evaluation in plain Python that does not end": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(_METRIC, USER), cpu=1.0),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0),
+                waiting_member(2),
                 progress_at=30.0,
             ),
             "worker 1 stays at train.py:33 in compute_metrics with its CPU busy while the others wait for it",
         ),
         "idle in an evaluation": (
-            stalled(waiting(0), member(1, stack=stack(_METRIC, USER)), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_METRIC, USER)),
+                waiting_member(2),
+            ),
             "worker 1 is stuck at train.py:33 in compute_metrics while the others wait for it",
         ),
         "endless loop in a job whose steps are not visible": (
-            stalled(
-                waiting(0), member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=40), waiting(2)
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=40),
+                waiting_member(2),
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy while the others wait for it",
         ),
         "endless loop that gets little CPU": (
-            stalled(
-                waiting(0), member(1, stack=stack(_SPIN, USER), cpu=0.13, os_state="R"), waiting(2)
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_SPIN, USER), cpu=0.13, os_state="R"),
+                waiting_member(2),
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
         ),
         "a child process": (
-            stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=30.0),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_CHILD),
+                waiting_member(2),
+                progress_at=30.0,
+            ),
             "worker 1 is stuck at train.py:41 in train waiting for its child process 4711 (unzip data.zip) "
             "while the others wait for it",
         ),
         "os.system": (
-            stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=30.0),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_SYSTEM)),
+                waiting_member(2),
+                progress_at=30.0,
+            ),
             "worker 1 is stuck at train.py:9 in fetch waiting for a child process while the others "
             "wait for it",
         ),
         "in the generator that feeds its tf.function": (
-            stalled(
-                member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
-                member(1, stack=_FED, op=_IN_FUNCTION),
+            stalled_job(
+                sample_member(0, stack=sample_stack(_FUNCTION, USER), op=_IN_FUNCTION),
+                sample_member(1, stack=_FED, op=_IN_FUNCTION),
             ),
             "worker 1 is stuck at train.py:29 in rows while the others wait for it",
         ),
         "a synchronous job with parameter servers": (
-            stalled(
+            stalled_job(
                 msgspec.structs.replace(_IN_RUN, **_SYNC),
-                task("worker", 1, stack=stack(_SPIN, USER), cpu=1.0, **_SYNC),
-                task("ps", 0),
+                ps_member("worker", 1, stack=sample_stack(_SPIN, USER), cpu=1.0, **_SYNC),
+                ps_member("ps", 0),
             ),
             "worker 1 stays at train.py:33 in wait_for_flag with its CPU busy "
             "while the others wait for it",
         ),
     },
     silent_on={
-        "in an evaluation, for some seconds": stalled(
-            waiting(0),
-            member(1, stack=stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")),
-            waiting(2),
+        "in an evaluation, for some seconds": stalled_job(
+            waiting_member(0),
+            sample_member(
+                1, stack=sample_stack(_SPIN, USER), cpu=1.0, spent=Spent(now="evaluation")
+            ),
+            waiting_member(2),
         ),
-        "in a function that is called after an evaluation, for less than a minute": stalled(
-            waiting(0),
-            member(1, stack=stack(_METRIC, USER), cpu=1.0),
-            waiting(2),
+        "in a function that is called after an evaluation, for less than a minute": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_METRIC, USER), cpu=1.0),
+            waiting_member(2),
             progress_at=50.0,
         ),
-        "a child at work": stalled(waiting(0), member(1, stack=_CHILD, cpu=0.9), waiting(2)),
-        "the generator makes a batch now and then": stalled(
-            member(0, stack=stack(_FUNCTION, USER), op=_IN_FUNCTION),
-            member(1, stack=_FED, op=_IN_FUNCTION, cpu=0.06),
+        "a child at work": stalled_job(
+            waiting_member(0), sample_member(1, stack=_CHILD, cpu=0.9), waiting_member(2)
         ),
-        "a child, for less than a minute": stalled(
-            waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=50.0
+        "the generator makes a batch now and then": stalled_job(
+            sample_member(0, stack=sample_stack(_FUNCTION, USER), op=_IN_FUNCTION),
+            sample_member(1, stack=_FED, op=_IN_FUNCTION, cpu=0.06),
         ),
-        "a child that uploads": stalled(
-            waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=30.0
+        "a child, for less than a minute": stalled_job(
+            waiting_member(0), sample_member(1, stack=_CHILD), waiting_member(2), progress_at=50.0
         ),
-        "it downloads by itself": stalled(
-            waiting(0), member(1, stack=stack(_SPIN, USER), traffic=4e4), waiting(2)
+        "a child that uploads": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=_CHILD, traffic=3e5),
+            waiting_member(2),
+            progress_at=30.0,
         ),
-        "waiting in the kernel": stalled(
-            waiting(0), member(1, stack=stack(_SYSTEM), os_state="D"), waiting(2)
+        "it downloads by itself": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_SPIN, USER), traffic=4e4),
+            waiting_member(2),
         ),
-        "it prepares its first step, for less than a minute": stalled(
-            waiting(0),
-            member(1, stack=stack(_SPIN, USER), cpu=1.0, step=0, ops=3),
-            waiting(2),
+        "waiting in the kernel": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_SYSTEM), os_state="D"),
+            waiting_member(2),
+        ),
+        "it prepares its first step, for less than a minute": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_SPIN, USER), cpu=1.0, step=0, ops=3),
+            waiting_member(2),
             progress_at=50.0,
         ),
-        "too few samples of a loop": stalled(
-            waiting(0), member(1, stack=stack(_SPIN, USER, samples=4), cpu=1.0), waiting(2)
+        "too few samples of a loop": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_SPIN, USER, samples=4), cpu=1.0),
+            waiting_member(2),
         ),
-        "moving stacks": stalled(
-            waiting(0), member(1, stack=stack(_SPIN, USER, moving=True), cpu=1.0), waiting(2)
+        "moving stacks": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_SPIN, USER, moving=True), cpu=1.0),
+            waiting_member(2),
         ),
-        "its server is dead, and it closes its session": stalled(
+        "its server is dead, and it closes its session": stalled_job(
             _IN_RUN,
-            task("worker", 1, stack=stack(_CLOSE, USER)),
-            task("ps", 0, exit=Exit(at=88.0, signal=9)),
+            ps_member("worker", 1, stack=sample_stack(_CLOSE, USER)),
+            ps_member("ps", 0, exit=Exit(at=88.0, signal=9)),
         ),
-        "its server is dead, and it retries in user code": stalled(
+        "its server is dead, and it retries in user code": stalled_job(
             _IN_RUN,
-            task("worker", 1, stack=stack(USER)),
-            task("ps", 0, exit=Exit(at=88.0, signal=9)),
+            ps_member("worker", 1, stack=sample_stack(USER)),
+            ps_member("ps", 0, exit=Exit(at=88.0, signal=9)),
         ),
-        "its server is stopped": stalled(
+        "its server is stopped": stalled_job(
             msgspec.structs.replace(_IN_RUN, **_SYNC),
-            task("worker", 1, stack=stack(USER), **_SYNC),
-            task("ps", 0, os_state="T"),
+            ps_member("worker", 1, stack=sample_stack(USER), **_SYNC),
+            ps_member("ps", 0, os_state="T"),
         ),
-        "asynchronous workers do not wait for it": stalled(
-            _IN_RUN, task("worker", 1, stack=stack(USER)), task("ps", 0)
+        "asynchronous workers do not wait for it": stalled_job(
+            _IN_RUN, ps_member("worker", 1, stack=sample_stack(USER)), ps_member("ps", 0)
         ),
-        "it closes its session, and the server is on another host": stalled(
-            waiting(0), member(1, stack=stack(_CLOSE, USER)), waiting(2)
+        "it closes its session, and the server is on another host": stalled_job(
+            waiting_member(0), sample_member(1, stack=sample_stack(_CLOSE, USER)), waiting_member(2)
         ),
-        "all in the collective": stalled(
-            waiting(0), member(1, stack=stack(REDUCE, USER)), waiting(2)
+        "all in the collective": stalled_job(
+            waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
         ),
     },
     since="0.1",

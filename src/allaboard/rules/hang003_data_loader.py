@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import dead_thread_advice, dead_thread_evidence
 from allaboard.analysis.stalls.input_generator import generator_may_deliver
@@ -33,7 +33,7 @@ from allaboard.analysis.stalls.stopped_child import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Severity, Stage
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 MIN_ALL_STARVED_S = 60.0
 """Seconds without data and without any activity before it is reported if no member waits for a peer: slow
@@ -92,7 +92,7 @@ def _claim(view: JobView, member: Member, suffix: str = "", *peers_evidence: Evi
         ),
         fix=resume_command(view, member)
         or dead_thread_advice(member, user_frame or leaf)
-        or on_host(view, member, f"pgrep -P {member.who.pid} | xargs -n1 py-spy dump --pid")
+        or command_on_host(view, member, f"pgrep -P {member.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -117,7 +117,7 @@ def _claim_all(view: JobView, starved: list[Member]) -> Claim:
             Evidence("neither the workers nor their child processes read, write or send", "/proc"),
             *(e for m in starved for e in dead_thread_evidence(m)),
         ),
-        fix=on_host(
+        fix=command_on_host(
             view, first_member, f"pgrep -P {first_member.who.pid} | xargs -n1 py-spy dump --pid"
         )
         + "   # its loader processes, and what they wait for",
@@ -133,7 +133,7 @@ _OPTIONAL = Frame(
 )
 _SLEEPS = Frame("/home/u/train.py", 29, "rows", "time.sleep(.012)")
 _POLL = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 931, "wait")
-_HALTED = msgspec.structs.replace(stack(_POLL, _NEXT, USER), stopped=((4711, 3.2),))
+_HALTED = msgspec.structs.replace(sample_stack(_POLL, _NEXT, USER), stopped=((4711, 3.2),))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -141,49 +141,56 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "the loader does not answer": (
-            stalled(waiting(0), member(1, stack=stack(_POLL, _NEXT, USER)), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_POLL, _NEXT, USER)),
+                waiting_member(2),
+            ),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
         "a process of the loader is stopped": (
-            stalled(waiting(0), member(1, stack=_HALTED), waiting(2)),
+            stalled_job(waiting_member(0), sample_member(1, stack=_HALTED), waiting_member(2)),
             "worker 1 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
             "Ctrl-Z); the others wait for it",
         ),
         "a process of the loader is stopped, and there are no others": (
-            stalled(member(0, stack=_HALTED)),
+            stalled_job(sample_member(0, stack=_HALTED)),
             "worker 0 waits for data at train.py:41 in train, and its process 4711 is stopped (SIGSTOP or "
             "Ctrl-Z)",
         ),
         "no member gets data for a minute": (
-            stalled(
-                *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(2)), progress_at=39.0
+            stalled_job(
+                *(sample_member(r, stack=sample_stack(_POLL, _NEXT, USER)) for r in range(2)),
+                progress_at=39.0,
             ),
             "all 2 members wait for data at train.py:41 in train; no progress for 60 s",
         ),
         "a file of a tf.data pipeline does not answer": (
-            stalled(waiting(0), member(1, stack=stack(_OPTIONAL, USER))),
+            stalled_job(waiting_member(0), sample_member(1, stack=sample_stack(_OPTIONAL, USER))),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
         ),
     },
     silent_on={
-        "the loader is active": stalled(
-            waiting(0), member(1, stack=stack(_POLL, _NEXT, USER), cpu=0.9), waiting(2)
+        "the loader is active": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_POLL, _NEXT, USER), cpu=0.9),
+            waiting_member(2),
         ),
-        "a generator fills a buffer, and sleeps between its batches": stalled(
-            waiting(0),
-            member(
+        "a generator fills a buffer, and sleeps between its batches": stalled_job(
+            waiting_member(0),
+            sample_member(
                 1,
                 cpu=0.06,
-                stack=msgspec.structs.replace(stack(_OPTIONAL, USER), fed_by=(_SLEEPS,)),
+                stack=msgspec.structs.replace(sample_stack(_OPTIONAL, USER), fed_by=(_SLEEPS,)),
             ),
         ),
-        "all wait for data, and one of them reads": stalled(
-            member(0, stack=stack(_POLL, _NEXT, USER), io=2e5),
-            member(1, stack=stack(_POLL, _NEXT, USER)),
+        "all wait for data, and one of them reads": stalled_job(
+            sample_member(0, stack=sample_stack(_POLL, _NEXT, USER), io=2e5),
+            sample_member(1, stack=sample_stack(_POLL, _NEXT, USER)),
             progress_at=39.0,
         ),
-        "all wait for data": stalled(
-            *(member(r, stack=stack(_POLL, _NEXT, USER)) for r in range(3))
+        "all wait for data": stalled_job(
+            *(sample_member(r, stack=sample_stack(_POLL, _NEXT, USER)) for r in range(3))
         ),
     },
     since="0.1",

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names, on_host
+from allaboard.analysis.member_names import command_on_host, name_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
+from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.stall import Stall, find_stall, is_still, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
@@ -32,7 +32,7 @@ from allaboard.facts import (
     Spent,
     Stage,
 )
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -107,7 +107,7 @@ def _claim(view: JobView, stall: Stall, member: Member, wait: LockWait | None) -
         evidence=tuple(evidence),
         fix=_advise_own_lock(member, path, user_frame)
         if holds_it_itself
-        else on_host(view, member, _holder_command(holders)),
+        else command_on_host(view, member, _holder_command(holders)),
         certainty=Certainty.CERTAIN if _is_deadlock(stall, member, wait) else Certainty.LIKELY,
         since=stalled_since(view),
     )
@@ -117,7 +117,7 @@ def _member_holders(stall: Stall, member: Member, wait: LockWait) -> str:
     """Return the names of the holders that are members, in brackets, or ""."""
     members = [m for m in (*stall.waiting, *stall.absent) if m.who.host == member.who.host]
     holders = [m for m in members if m.who.pid in wait.holders and m is not member]
-    return f" ({names(holders)})" if holders else ""
+    return f" ({name_members(holders)})" if holders else ""
 
 
 def _holder_command(holders: str) -> str:
@@ -144,40 +144,40 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "the kernel knows the holder": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(_LINE)),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_LINE)),
+                waiting_member(2),
                 lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
         "it deadlocks with itself": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(_LINE)),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_LINE)),
+                waiting_member(2),
                 lock_waits=(LockWait(101, (101,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock, which it holds itself through another "
             "descriptor at train.py:20 in cached; the others wait for it",
         ),
         "its holder is blocked too": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(_LINE)),
-                member(2, stack=stack(USER)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_LINE)),
+                sample_member(2, stack=sample_stack(USER)),
                 lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
             "the others wait for it",
         ),
         "on another host": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(_LINE), key=_ELSEWHERE),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_LINE), key=_ELSEWHERE),
+                waiting_member(2),
                 lock_waits=(LockWait(_ELSEWHERE, (77,), "/tmp/cache.lock"),),
             ),
             "worker 1 waits for the file lock /tmp/cache.lock at train.py:20 in cached; "
@@ -185,35 +185,41 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a lock of another process": stalled(
-            waiting(0), waiting(1), waiting(2), lock_waits=(LockWait(999, (77,), "/tmp/x"),)
+        "a lock of another process": stalled_job(
+            waiting_member(0),
+            waiting_member(1),
+            waiting_member(2),
+            lock_waits=(LockWait(999, (77,), "/tmp/x"),),
         ),
-        "a process of another host that has the same pid": stalled(
-            waiting(0),
-            member(1, stack=stack(USER), key=_ELSEWHERE),
-            waiting(2),
+        "a process of another host that has the same pid": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(USER), key=_ELSEWHERE),
+            waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/x"),),
         ),
-        "its holder is loading data and will release it": stalled(
-            waiting(0),
-            member(1, stack=stack(_LINE)),
-            member(2, stack=stack(USER, moving=True), cpu=0.9),
+        "its holder is loading data and will release it": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_LINE)),
+            sample_member(2, stack=sample_stack(USER, moving=True), cpu=0.9),
             lock_waits=(LockWait(101, (102,), "/tmp/cache.lock"),),
         ),
-        "a thread beside one that computes waits for it": stalled(
-            waiting(0),
-            member(1, stack=stack(USER, moving=True), cpu=1.0),
-            waiting(2),
+        "a thread beside one that computes waits for it": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(USER, moving=True), cpu=1.0),
+            waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "a thread beside an evaluation waits for it": stalled(
-            waiting(0),
-            member(1, stack=stack(USER), spent=Spent(now="evaluation")),
-            waiting(2),
+        "a thread beside an evaluation waits for it": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(USER), spent=Spent(now="evaluation")),
+            waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "the lock came in time": stalled(
-            waiting(0), member(1, stack=stack(_LINE)), waiting(2), progress_at=99.0
+        "the lock came in time": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_LINE)),
+            waiting_member(2),
+            progress_at=99.0,
         ),
     },
     since="0.1",

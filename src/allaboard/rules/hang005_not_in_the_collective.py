@@ -29,10 +29,9 @@ import msgspec
 
 from allaboard.analysis.collectives.rank_conditional_advice import rank_conditional_hint
 from allaboard.analysis.failures.killed_child import killed_child_evidence
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.autograph_frames import autograph_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.analysis.stalls.checkpoint_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.child_process import child_evidence
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_RAISED_NOTE,
@@ -41,6 +40,7 @@ from allaboard.analysis.stalls.dead_threads import (
     dead_thread_evidence,
     ended_thread,
 )
+from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.lock_holder import find_lock_holder
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import (
@@ -67,7 +67,7 @@ from allaboard.facts import (
     Spent,
     Stage,
 )
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 _OTHER_RULES = (
     Spot.USER, Spot.CHILD, Spot.DATA, Spot.FILE_LOCK, Spot.INPUT, Spot.DEBUGGER,
@@ -159,7 +159,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         ),
         fix=resume_command(view, member)
         or dead_thread_advice(member, frame)
-        or on_host(view, member, f"py-spy dump --pid {member.who.pid}")
+        or command_on_host(view, member, f"py-spy dump --pid {member.who.pid}")
         + f"   # then {frame_to_check.file}:{frame_to_check.line}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
@@ -204,9 +204,13 @@ _JOIN = Frame("/usr/lib/python3.11/threading.py", 1119, "join")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
 _RAISED = {THREAD_RAISED_NOTE: "ValueError: bad sample at /home/u/train.py:12 in produce"}
 _RECEIVES = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
-_ANSWER = stack(_RECEIVES, Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status"), USER)
+_ANSWER = sample_stack(
+    _RECEIVES, Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status"), USER
+)
 _FUTURE = msgspec.structs.replace(
-    stack(_WAIT, Frame("/usr/lib/python3.11/concurrent/futures/_base.py", 451, "result"), USER),
+    sample_stack(
+        _WAIT, Frame("/usr/lib/python3.11/concurrent/futures/_base.py", 451, "result"), USER
+    ),
     asks=True,
 )
 _SAVE = Frame("/v/lib/python3.11/site-packages/torch/serialization.py", 900, "save")
@@ -218,105 +222,144 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "asleep": (
-            stalled(waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_SLEEP, USER)),
+                waiting_member(2),
+            ),
             "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
         "asleep, while the others wait for JAX's results where NumPy reads them": (
-            stalled(
-                member(0, framework="jax", stack=stack(_READS)),
-                member(1, framework="jax", stack=stack(_SLEEP, USER)),
+            stalled_job(
+                sample_member(0, framework="jax", stack=sample_stack(_READS)),
+                sample_member(1, framework="jax", stack=sample_stack(_SLEEP, USER)),
             ),
             "worker 1 is asleep at train.py:33 in retry; the others wait for it",
         ),
         "it waits for an item, and the producing thread has ended": (
-            stalled(
-                waiting(0), member(1, stack=stack(_WAIT, _QUEUE, USER), notes=_RAISED), waiting(2)
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_WAIT, _QUEUE, USER), notes=_RAISED),
+                waiting_member(2),
             ),
             "worker 1 is waiting for an item of a queue at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
         "it waits for a thread that computes a little, and does not end": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(_WAIT, USER), cpu=0.08),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08),
+                waiting_member(2),
                 progress_at=30.0,
             ),
             "worker 1 is waiting for a condition at train.py:41 in train; the others wait for it",
         ),
         "it trains in another thread": (
-            stalled(
-                waiting(0),
-                member(
-                    1, stack=msgspec.structs.replace(stack(_WAIT, _JOIN, USER), others=(_SLEEP,))
+            stalled_job(
+                waiting_member(0),
+                sample_member(
+                    1,
+                    stack=msgspec.structs.replace(
+                        sample_stack(_WAIT, _JOIN, USER), others=(_SLEEP,)
+                    ),
                 ),
-                waiting(2),
+                waiting_member(2),
             ),
             "worker 1 is waiting for a thread to end at train.py:41 in train, and its other threads are "
             "at train.py:33 in retry; the others wait for it",
         ),
         "it waits for an event": (
-            stalled(waiting(0), member(1, stack=stack(_WAIT, _EVENT, USER)), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_WAIT, _EVENT, USER)),
+                waiting_member(2),
+            ),
             "worker 1 is waiting for an event at train.py:41 in train; the others wait for it",
         ),
         "its script is finished, and it waits in its framework's shutdown": (
-            stalled(waiting(0), member(1, stack=stack(_DOWN), step=81), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_DOWN), step=81),
+                waiting_member(2),
+            ),
             "worker 1 has finished its script after 81 steps, but the others continue and wait for it",
         ),
         "a service that does not answer": (
-            stalled(waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=30.0),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_ANSWER),
+                waiting_member(2),
+                progress_at=30.0,
+            ),
             "worker 1 is waiting for the answer of another process at train.py:41 in train; the others "
             "wait for it",
         ),
         "it waits for a future whose thread has ended": (
-            stalled(waiting(0), member(1, stack=_FUTURE, notes=_RAISED), waiting(2)),
+            stalled_job(
+                waiting_member(0), sample_member(1, stack=_FUTURE, notes=_RAISED), waiting_member(2)
+            ),
             "worker 1 is waiting for a future's result at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
         "its script is finished, and it has no stack": (
-            stalled(
-                waiting(0), member(1, phase=Phase.LEAVING, step=40), waiting(2), progress_at=93.0
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, phase=Phase.LEAVING, step=40),
+                waiting_member(2),
+                progress_at=93.0,
             ),
             "worker 1 has finished its script after 40 steps, but the others continue and wait for it",
         ),
         "a checkpoint that does not move": (
-            stalled(
-                member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
-                waiting(1),
-                waiting(2),
+            stalled_job(
+                sample_member(0, stack=sample_stack(_SAVE, USER), spent=Spent(now="checkpoint")),
+                waiting_member(1),
+                waiting_member(2),
                 progress_at=30.0,
             ),
             "worker 0 is writing or reading a checkpoint at train.py:41 in train; the others wait for it",
         ),
     },
     silent_on={
-        "writing a checkpoint": stalled(
-            member(0, stack=stack(_SAVE, USER), io=1e8), waiting(1), waiting(2)
+        "writing a checkpoint": stalled_job(
+            sample_member(0, stack=sample_stack(_SAVE, USER), io=1e8),
+            waiting_member(1),
+            waiting_member(2),
         ),
-        "a checkpoint on slow storage, for some seconds": stalled(
-            member(0, stack=stack(_SAVE, USER), spent=Spent(now="checkpoint")),
-            waiting(1),
-            waiting(2),
+        "a checkpoint on slow storage, for some seconds": stalled_job(
+            sample_member(0, stack=sample_stack(_SAVE, USER), spent=Spent(now="checkpoint")),
+            waiting_member(1),
+            waiting_member(2),
         ),
-        "it exits with an exception, which EXIT002 reports": stalled(
-            waiting(0),
-            member(1, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=88.0)),
-            waiting(2),
+        "it exits with an exception, which EXIT002 reports": stalled_job(
+            waiting_member(0),
+            sample_member(
+                1, stack=sample_stack(_DOWN), raised=Raised(type="KeyError", message="11", at=88.0)
+            ),
+            waiting_member(2),
         ),
-        "a thread of it computes, on a host that is full": stalled(
-            waiting(0), member(1, stack=stack(_WAIT, USER), cpu=0.08), waiting(2)
+        "a thread of it computes, on a host that is full": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_WAIT, USER), cpu=0.08),
+            waiting_member(2),
         ),
-        "it is shutting down, but not for long": stalled(
-            waiting(0), member(1, phase=Phase.LEAVING), waiting(2), progress_at=95.0
+        "it is shutting down, but not for long": stalled_job(
+            waiting_member(0),
+            sample_member(1, phase=Phase.LEAVING),
+            waiting_member(2),
+            progress_at=95.0,
         ),
-        "a service takes its time": stalled(
-            waiting(0), member(1, stack=_ANSWER), waiting(2), progress_at=50.0
+        "a service takes its time": stalled_job(
+            waiting_member(0), sample_member(1, stack=_ANSWER), waiting_member(2), progress_at=50.0
         ),
-        "its pool asks a service": stalled(
-            waiting(0), member(1, stack=_FUTURE), waiting(2), progress_at=50.0
+        "its pool asks a service": stalled_job(
+            waiting_member(0), sample_member(1, stack=_FUTURE), waiting_member(2), progress_at=50.0
         ),
-        "short": stalled(
-            waiting(0), member(1, stack=stack(_SLEEP, USER)), waiting(2), progress_at=98.5
+        "short": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(_SLEEP, USER)),
+            waiting_member(2),
+            progress_at=98.5,
         ),
     },
     since="0.1",

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.collectives.point_to_point import parse_message
-from allaboard.analysis.member_names import ranked
+from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.roll_call.reinit import (
     OWN_PORT_ADVICE,
     may_meet_earlier_store,
@@ -46,16 +46,20 @@ from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, 
 from allaboard.facts.samples import (
     REDUCE,
     USER,
-    called,
-    ended,
-    job,
-    member,
-    signature,
-    stack,
-    stalled,
-    waiting,
+    ended_member,
+    member_with_calls,
+    sample_job,
+    sample_member,
+    sample_signature,
+    sample_stack,
+    stalled_job,
+    waiting_member,
 )
-from allaboard.facts.samples.group_waits import inside, stage, stages
+from allaboard.facts.samples.group_waits import (
+    job_waiting_for_peers,
+    member_in_group_call,
+    member_waiting_for_peer,
+)
 
 RECEIVES, SENDS = {"recv", "recv_object_list"}, {"send", "send_object_list"}
 STARTED_MESSAGE_PREFIX = "Work.wait for "
@@ -95,7 +99,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
         summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other in {positions}",
         who=tuple(m.who for m in outliers),
         evidence=tuple(
-            Evidence(f"{ranked(members)}: {positions}", "stacks")
+            Evidence(f"{name_by_rank(members)}: {positions}", "stacks")
             for positions, members in list(members_by_position.items())[:MAX_NAMED_RANKS]
         )
         + (reinit_evidence(view, mutual_wait.waiting) if again else ()),
@@ -156,105 +160,124 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "another order on rank 2": (
-            stalled(waiting(0), waiting(1), waiting(2, op=Op("broadcast", 41, 90.0))),
+            stalled_job(
+                waiting_member(0),
+                waiting_member(1),
+                waiting_member(2, op=Op("broadcast", 41, 90.0)),
+            ),
             "all 3 members wait for each other in 2 different places",
         ),
         "one place": (
-            stalled(waiting(0), waiting(1)),
+            stalled_job(waiting_member(0), waiting_member(1)),
             "all 2 members wait for each other in all_reduce at train.py:41 in train",
         ),
         "one rank reads a value, the other calls a collective": (
-            stalled(
-                member(0, framework="jax", stack=stack(_READS)),
-                waiting(1, framework="jax", op=Op("sync_global_devices", 41, 90.0)),
+            stalled_job(
+                sample_member(0, framework="jax", stack=sample_stack(_READS)),
+                waiting_member(1, framework="jax", op=Op("sync_global_devices", 41, 90.0)),
             ),
             "all 2 members wait for each other in 2 different places",
         ),
         "object collectives without traffic": (
-            stalled(*(waiting(r, op=Op("all_gather_object", 41, 90.0)) for r in range(2))),
+            stalled_job(
+                *(waiting_member(r, op=Op("all_gather_object", 41, 90.0)) for r in range(2))
+            ),
             "all 2 members wait for each other in all_gather_object at train.py:41 in train",
         ),
         "no rank sends": (
-            stalled(*(waiting(r, op=Op("recv", 41, 90.0)) for r in range(2))),
+            stalled_job(*(waiting_member(r, op=Op("recv", 41, 90.0)) for r in range(2))),
             "all 2 members wait for each other in recv at train.py:41 in train",
         ),
         "messages whose tags differ": (
-            stalled(
-                waiting(0, op=Op("send to rank 1, tag 120", 41, 90.0)),
-                waiting(1, op=Op("recv from rank 0, tag 127", 41, 90.0)),
+            stalled_job(
+                waiting_member(0, op=Op("send to rank 1, tag 120", 41, 90.0)),
+                waiting_member(1, op=Op("recv from rank 0, tag 127", 41, 90.0)),
             ),
             "all 2 members wait for each other in 2 different places",
         ),
         "one pair of four ranks": (
-            job(
+            sample_job(
                 *(
-                    msgspec.structs.replace(inside(r, "1", 0, 1, others=False), moved_at=90.0)
+                    msgspec.structs.replace(
+                        member_in_group_call(r, "1", 0, 1, others=False), moved_at=90.0
+                    )
                     for r in (0, 1)
                 ),
-                *(member(r, moved_at=99.9) for r in (2, 3)),
+                *(sample_member(r, moved_at=99.9) for r in (2, 3)),
             ),
             "ranks 0, 1 wait for each other in all_reduce at train.py:41 in train",
         ),
         "in a thread beside the main one": (
-            stalled(*(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))),
+            stalled_job(
+                *(waiting_member(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
+            ),
             "all 2 members wait for each other in all_reduce in another thread, the main one at "
             "train.py:41 in train",
         ),
         "a message that is under way, and no cycle": (
-            stalled(stage(0, 1, "Work.wait for irecv"), waiting(1)),
+            stalled_job(member_waiting_for_peer(0, 1, "Work.wait for irecv"), waiting_member(1)),
             "all 2 members wait for each other in 2 different places",
         ),
         "two pairs": (
-            stages({0: 1, 1: 0, 2: 3, 3: 2}),
+            job_waiting_for_peers({0: 1, 1: 0, 2: 3, 3: 2}),
             "all 4 members wait for each other in recv at train.py:41 in train",
         ),
         "a message of a rank that is in a call of others": (
-            stalled(*(inside(r, "1", 0, 1, others=False) for r in (0, 1)), stage(2, 0)),
+            stalled_job(
+                *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
+                member_waiting_for_peer(2, 0),
+            ),
             "all 3 members wait for each other in 2 different places",
         ),
         "each in the group of its own pipeline": (
-            stalled(
-                *(inside(r, "1", 0, 1, others=False) for r in (0, 1)),
-                *(inside(r, "2", 2, 3, others=False) for r in (2, 3)),
+            stalled_job(
+                *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
+                *(member_in_group_call(r, "2", 2, 3, others=False) for r in (2, 3)),
             ),
             "all 4 members wait for each other in all_reduce at train.py:41 in train",
         ),
     },
     silent_on={
-        "they unpickle the gathered objects": stalled(
-            *(waiting(r, op=Op("all_gather_object", 41, 90.0), cpu=1.0) for r in range(2))
+        "they unpickle the gathered objects": stalled_job(
+            *(waiting_member(r, op=Op("all_gather_object", 41, 90.0), cpu=1.0) for r in range(2))
         ),
-        "a long transfer": stalled(waiting(0, traffic=3e6), waiting(1, traffic=3e6)),
-        "a long transfer of one pair": job(
+        "a long transfer": stalled_job(
+            waiting_member(0, traffic=3e6), waiting_member(1, traffic=3e6)
+        ),
+        "a long transfer of one pair": sample_job(
             *(
-                msgspec.structs.replace(inside(r, "1", 0, 1, others=False), traffic=3e6)
+                msgspec.structs.replace(
+                    member_in_group_call(r, "1", 0, 1, others=False), traffic=3e6
+                )
                 for r in (0, 1)
             ),
-            *(member(r, moved_at=99.9) for r in (2, 3)),
+            *(sample_member(r, moved_at=99.9) for r in (2, 3)),
         ),
-        "the last one has just arrived": job(
+        "the last one has just arrived": sample_job(
             *(
-                msgspec.structs.replace(inside(r, "1", 0, 1, 2, others=False), moved_at=at)
+                msgspec.structs.replace(
+                    member_in_group_call(r, "1", 0, 1, 2, others=False), moved_at=at
+                )
                 for r, at in enumerate((90.0, 90.0, 99.9))
             )
         ),
-        "one is not in it": stalled(waiting(0), waiting(1), member(2)),
-        "their calls are known to differ": stalled(
+        "one is not in it": stalled_job(waiting_member(0), waiting_member(1), sample_member(2)),
+        "their calls are known to differ": stalled_job(
             *(
-                called(
+                member_with_calls(
                     r,
-                    signature(dtype="int32" if r == 2 else "float32"),
+                    sample_signature(dtype="int32" if r == 2 else "float32"),
                     op=Op("all_reduce", 1, 90.0, "0", 1),
-                    stack=stack(REDUCE, USER),
+                    stack=sample_stack(REDUCE, USER),
                 )
                 for r in range(3)
             )
         ),
-        "one has ended": stalled(waiting(0), waiting(1), ended(2, code=0)),
-        "in groups that each other has not entered": stalled(
-            inside(0, "1", 0, 1), inside(1, "2", 0, 1)
+        "one has ended": stalled_job(waiting_member(0), waiting_member(1), ended_member(2, code=0)),
+        "in groups that each other has not entered": stalled_job(
+            member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "2", 0, 1)
         ),
-        "a stage of a pipeline did not send": stages({0: 1, 1: 2, 2: 1, 3: 2}),
+        "a stage of a pipeline did not send": job_waiting_for_peers({0: 1, 1: 2, 2: 1, 3: 2}),
     },
     since="0.1",
     passes=True,

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stalls.stalled_members import stalled_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 MIN_SLEEP_S = 3.0
 """Seconds of uninterrupted sleep before it is reported."""
@@ -45,7 +45,7 @@ def _claim(view: JobView, member: Member) -> Claim:
             Evidence(f"state D for {view.now - member.os_state_since:.0f} s", f"{proc}/stat"),
             *((Evidence(call, f"{proc}/syscall"),) if call else ()),
         ),
-        fix=on_host(view, member, f"cat {proc}/stack")
+        fix=command_on_host(view, member, f"cat {proc}/stack")
         + "   # as root, shows the file system that it waits for; then dmesg | tail",
         certainty=Certainty.LIKELY,
         since=member.os_state_since,
@@ -59,26 +59,28 @@ RULE = Rule(
     check=check,
     fires_on={
         "a mount does not answer": (
-            stalled(waiting(0), member(1, os_state="D", os_state_since=91.0)),
+            stalled_job(waiting_member(0), sample_member(1, os_state="D", os_state_since=91.0)),
             "worker 1 is in uninterruptible sleep in the kernel",
         ),
         "the mount is known": (
-            stalled(
-                waiting(0),
-                member(
+            stalled_job(
+                waiting_member(0),
+                sample_member(
                     1,
                     os_state="D",
                     os_state_since=91.0,
-                    stack=msgspec.structs.replace(stack(USER), blocked=_NFS),
+                    stack=msgspec.structs.replace(sample_stack(USER), blocked=_NFS),
                 ),
             ),
             f"worker 1 is in uninterruptible sleep in the kernel: {_NFS}, at train.py:41 in train",
         ),
     },
     silent_on={
-        "a moment": stalled(waiting(0), member(1, os_state="D", os_state_since=99.0)),
-        "the job makes progress": stalled(
-            waiting(0), member(1, os_state="D", os_state_since=91.0), progress_at=99.9
+        "a moment": stalled_job(
+            waiting_member(0), sample_member(1, os_state="D", os_state_since=99.0)
+        ),
+        "the job makes progress": stalled_job(
+            waiting_member(0), sample_member(1, os_state="D", os_state_since=91.0), progress_at=99.9
         ),
     },
     since="0.1",

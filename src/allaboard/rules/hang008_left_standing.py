@@ -16,10 +16,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import agrees, names, on_host
+from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
 from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_RAISED_NOTE,
     dead_thread_advice,
@@ -27,6 +26,7 @@ from allaboard.analysis.stalls.dead_threads import (
     dead_thread_evidence,
     ended_thread,
 )
+from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.lock_kind import describe_wait
 from allaboard.analysis.stalls.stall import find_stall, is_still
 from allaboard.analysis.stalls.stalled_members import stalled_since
@@ -43,7 +43,17 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import USER, declared, ended, held, job, member, stack, task, waiting
+from allaboard.facts.samples import (
+    USER,
+    arrived_member,
+    ended_member,
+    ps_member,
+    sample_declaration,
+    sample_job,
+    sample_member,
+    sample_stack,
+    waiting_member,
+)
 
 MIN_IDLE_S = 30.0
 """Seconds: an upload after the training may take that long, and shows neither CPU nor I/O."""
@@ -84,7 +94,7 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
     else:
         shutting_down = ()
     places = [(m, m.stack.place) for m in idle_members if m.stack is not None]
-    subject = names(m for m, _ in places)
+    subject = name_members(m for m, _ in places)
     verb = "are" if len(places) > 1 else "is"
     pronoun = "them" if len(places) > 1 else "it"
     while_others_exit = (
@@ -120,7 +130,9 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
         + tuple(e for m, _ in places[:3] for e in dead_thread_evidence(m)),
         fix=dead_thread_advice(first_member, frame)
         or _advise_data_service(first_member, frame)
-        or on_host(view, first_member, f"py-spy dump --native --pid {first_member.who.pid}"),
+        or command_on_host(
+            view, first_member, f"py-spy dump --native --pid {first_member.who.pid}"
+        ),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -140,7 +152,11 @@ def _advise_data_service(member: Member, frame: Frame) -> str:
 def _waiting_in_init(view: JobView) -> str:
     """Return which members wait in init, in a job that joins again, or ""."""
     at_init = [m for m in view.alive if m.phase in (Phase.ARRIVED, Phase.JOINING)]
-    return f"while {names(at_init)} {agrees('wait', at_init)} in init" if at_init else ""
+    return (
+        f"while {name_members(at_init)} {conjugate_verb('wait', at_init)} in init"
+        if at_init
+        else ""
+    )
 
 
 def _names(members: tuple[Member, ...]) -> str:
@@ -159,14 +175,16 @@ def _child_clause(member: Member) -> str:
 
 _DOWN = Frame("/v/lib/python3.11/site-packages/jax/_src/distributed.py", 199, "shutdown")
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
-_UPLOADS = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/rsync -a out"),))
+_UPLOADS = msgspec.structs.replace(
+    sample_stack(_WAIT, USER), children=((4711, "/usr/bin/rsync -a out"),)
+)
 _LOCK = Frame("/usr/lib/python3.11/threading.py", 327, "wait")
 _QUEUE = Frame("/usr/lib/python3.11/queue.py", 171, "get")
 _RAISED = {THREAD_RAISED_NOTE: "RuntimeError: no at /home/u/train.py:12 in run"}
 _END = Frame("/home/u/train.py", 24, "main", "train(moments)")
 _LONG = {"progress_at": 60.0}
 _TF = "/v/lib/python3.11/site-packages/tensorflow/python/"
-_ASKS = stack(
+_ASKS = sample_stack(
     Frame(_TF + "eager/execute.py", 53, "quick_execute"),
     Frame(_TF + "data/experimental/ops/data_service_ops.py", 885, "_register_dataset"),
     USER,
@@ -178,60 +196,93 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "the last one never exits": (
-            job(ended(0, code=0), member(1, stack=stack(_END)), **_LONG),
+            sample_job(
+                ended_member(0, code=0), sample_member(1, stack=sample_stack(_END)), **_LONG
+            ),
             "worker 1 is idle at train.py:24 in main and no other member waits for it, after 1 other has "
             "exited",
         ),
         "the others are back in init": (
-            job(held(0), member(1, stack=stack(_END)), held(2), **_LONG),
+            sample_job(
+                arrived_member(0),
+                sample_member(1, stack=sample_stack(_END)),
+                arrived_member(2),
+                **_LONG,
+            ),
             "worker 1 is idle at train.py:24 in main while worker 0, worker 2 wait in init",
         ),
         "its thread has ended, and all wait for their own": (
-            job(
-                member(0, stack=stack(_LOCK, _QUEUE, USER)),
-                member(1, stack=stack(_LOCK, _QUEUE, USER), notes=_RAISED),
+            sample_job(
+                sample_member(0, stack=sample_stack(_LOCK, _QUEUE, USER)),
+                sample_member(1, stack=sample_stack(_LOCK, _QUEUE, USER), notes=_RAISED),
                 **_LONG,
             ),
             "worker 0, worker 1 are idle at train.py:41 in train and no other member waits for them, "
             "after a thread of worker 1 raised RuntimeError: no at train.py:12 in run",
         ),
         "one never exits, and the other one waits for it in its framework's shutdown": (
-            job(member(0, stack=stack(_DOWN)), member(1, stack=stack(_END)), **_LONG),
+            sample_job(
+                sample_member(0, stack=sample_stack(_DOWN)),
+                sample_member(1, stack=sample_stack(_END)),
+                **_LONG,
+            ),
             "worker 1 is idle at train.py:24 in main while worker 0 shuts down",
         ),
         "all ask a tf.data service that is not there": (
-            job(*(member(r, stack=_ASKS) for r in range(2)), **_LONG),
+            sample_job(*(sample_member(r, stack=_ASKS) for r in range(2)), **_LONG),
             "worker 0, worker 1 are idle at train.py:41 in train and no other member waits for them",
         ),
         "a child process that never ends": (
-            job(ended(0, code=0), member(1, stack=_UPLOADS), progress_at=90.0, now=400.0),
+            sample_job(
+                ended_member(0, code=0),
+                sample_member(1, stack=_UPLOADS),
+                progress_at=90.0,
+                now=400.0,
+            ),
             "worker 1 is idle at train.py:41 in train, waiting for its child process 4711 (rsync), and no "
             "other member waits for it, after 1 other has exited",
         ),
     },
     silent_on={
-        "in RPC, where an idle member may serve others": job(
-            *(member(r, declared=declared(r, call="init_rpc"), stack=stack(_END)) for r in (0, 1)),
+        "in RPC, where an idle member may serve others": sample_job(
+            *(
+                sample_member(
+                    r, declared=sample_declaration(r, call="init_rpc"), stack=sample_stack(_END)
+                )
+                for r in (0, 1)
+            ),
             **_LONG,
         ),
-        "a host of a parameter server, which serves": job(
-            task("ps", 0, stack=stack(USER)), now=200.0, progress_at=100.0
+        "a host of a parameter server, which serves": sample_job(
+            ps_member("ps", 0, stack=sample_stack(USER)), now=200.0, progress_at=100.0
         ),
-        "a child process uploads for a minute": job(
-            member(0, stack=stack(_DOWN)), member(1, stack=_UPLOADS), progress_at=40.0
+        "a child process uploads for a minute": sample_job(
+            sample_member(0, stack=sample_stack(_DOWN)),
+            sample_member(1, stack=_UPLOADS),
+            progress_at=40.0,
         ),
-        "one has failed, which is reported, and shuts down": job(
-            member(0, stack=stack(_DOWN), raised=Raised(type="KeyError", message="11", at=58.0)),
-            member(1, stack=stack(_END)),
+        "one has failed, which is reported, and shuts down": sample_job(
+            sample_member(
+                0, stack=sample_stack(_DOWN), raised=Raised(type="KeyError", message="11", at=58.0)
+            ),
+            sample_member(1, stack=sample_stack(_END)),
             **_LONG,
         ),
-        "not for long": job(ended(0, code=0), member(1, stack=stack(_END)), progress_at=80.0),
-        "it computes": job(ended(0, code=0), member(1, stack=stack(_END), cpu=0.9), **_LONG),
-        "it leaves, on a host that is full": job(
-            ended(0, code=0), member(1, stack=stack(_END), cpu=0.05), **_LONG
+        "not for long": sample_job(
+            ended_member(0, code=0), sample_member(1, stack=sample_stack(_END)), progress_at=80.0
         ),
-        "it writes": job(ended(0, code=0), member(1, stack=stack(_END), io=1e7), **_LONG),
-        "others wait for it": job(waiting(0), member(1, stack=stack(_END, USER)), **_LONG),
+        "it computes": sample_job(
+            ended_member(0, code=0), sample_member(1, stack=sample_stack(_END), cpu=0.9), **_LONG
+        ),
+        "it leaves, on a host that is full": sample_job(
+            ended_member(0, code=0), sample_member(1, stack=sample_stack(_END), cpu=0.05), **_LONG
+        ),
+        "it writes": sample_job(
+            ended_member(0, code=0), sample_member(1, stack=sample_stack(_END), io=1e7), **_LONG
+        ),
+        "others wait for it": sample_job(
+            waiting_member(0), sample_member(1, stack=sample_stack(_END, USER)), **_LONG
+        ),
     },
     since="0.1",
     passes=True,

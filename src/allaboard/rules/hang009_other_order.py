@@ -23,11 +23,11 @@ from allaboard.analysis.collectives.collective_mismatch import (
     find_mismatches,
     mismatch_claim,
 )
-from allaboard.analysis.data.batch_counts import fewer
+from allaboard.analysis.data.batch_counts import compare_batch_counts
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Loop, Stage
 from allaboard.facts.collective_calls import NEW_GROUP
-from allaboard.facts.samples import USER, called, job, signature
+from allaboard.facts.samples import USER, member_with_calls, sample_job, sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -36,7 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if NEW_GROUP in (outlier_call.op, expected_call.op):
             continue  # new_group blocks no rank by itself; HANG016 reports it
         outliers = {m.called for m in mismatch.outliers}
-        batch_counts = fewer(
+        batch_counts = compare_batch_counts(
             mismatch.outliers, [m for m, _ in mismatch.calls if m.called not in outliers]
         )
         more = ""
@@ -66,10 +66,10 @@ def _with_batches(batches: int, over: bool = False) -> dict[str, Any]:
     return {"loops": (Loop(USER, 1, batches, *((1, batches) if over else ())),)}
 
 
-_STEP = signature()
-_CAST = signature("broadcast", line=33, root=0)
-_JUDGE = signature("DDP backward", line=19, elements=2177, shape="2177")
-_MAKER = signature("DDP backward", line=25, elements=3168, shape="3168")
+_STEP = sample_signature()
+_CAST = sample_signature("broadcast", line=33, root=0)
+_JUDGE = sample_signature("DDP backward", line=19, elements=2177, shape="2177")
+_MAKER = sample_signature("DDP backward", line=25, elements=3168, shape="3168")
 
 
 RULE = Rule(
@@ -79,51 +79,71 @@ RULE = Rule(
     needs=("traces",),
     fires_on={
         "an extra broadcast": (
-            job(called(0, _STEP, _STEP), called(1, _STEP, _CAST), called(2, _STEP, _STEP)),
+            sample_job(
+                member_with_calls(0, _STEP, _STEP),
+                member_with_calls(1, _STEP, _CAST),
+                member_with_calls(2, _STEP, _STEP),
+            ),
             "worker 1 called broadcast where the others called all_reduce",
         ),
         "the backward of another model": (
-            job(called(0, _JUDGE, _MAKER), called(1, _JUDGE, _JUDGE), called(2, _JUDGE, _MAKER)),
+            sample_job(
+                member_with_calls(0, _JUDGE, _MAKER),
+                member_with_calls(1, _JUDGE, _JUDGE),
+                member_with_calls(2, _JUDGE, _MAKER),
+            ),
             "worker 1 ran the backward of a DDP model of 2177 parameters where the others ran that of one "
             "of 3168",
         ),
         "two ranks": (
-            job(called(0, _STEP, size=2), called(1, _CAST, size=2)),
+            sample_job(member_with_calls(0, _STEP, size=2), member_with_calls(1, _CAST, size=2)),
             "rank 1 called broadcast where rank 0 called all_reduce",
         ),
         "it left its loop too early": (
-            job(
-                called(0, _STEP, **_with_batches(60)),
-                called(1, _CAST, **_with_batches(59, over=True)),
-                called(2, _STEP, **_with_batches(60)),
+            sample_job(
+                member_with_calls(0, _STEP, **_with_batches(60)),
+                member_with_calls(1, _CAST, **_with_batches(59, over=True)),
+                member_with_calls(2, _STEP, **_with_batches(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce: it ran 1 step fewer (59 "
             "batches, not 60)",
         ),
         "it calls one more in the middle of its loop": (
-            job(
-                called(0, _STEP, **_with_batches(60)),
-                called(1, _CAST, **_with_batches(59)),
-                called(2, _STEP, **_with_batches(60)),
+            sample_job(
+                member_with_calls(0, _STEP, **_with_batches(60)),
+                member_with_calls(1, _CAST, **_with_batches(59)),
+                member_with_calls(2, _STEP, **_with_batches(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce",
         ),
         "as many batches": (
-            job(
-                called(0, _STEP, **_with_batches(60)),
-                called(1, _CAST, **_with_batches(60)),
-                called(2, _STEP, **_with_batches(60)),
+            sample_job(
+                member_with_calls(0, _STEP, **_with_batches(60)),
+                member_with_calls(1, _CAST, **_with_batches(60)),
+                member_with_calls(2, _STEP, **_with_batches(60)),
             ),
             "worker 1 called broadcast where the others called all_reduce",
         ),
     },
     silent_on={
-        "not all created a group": job(
-            called(0, _STEP), called(1, signature("new_group", dtype="")), called(2, _STEP)
+        "not all created a group": sample_job(
+            member_with_calls(0, _STEP),
+            member_with_calls(1, sample_signature("new_group", dtype="")),
+            member_with_calls(2, _STEP),
         ),
-        "one is behind": job(called(0, _STEP, _CAST), called(1, _STEP), called(2, _STEP, _CAST)),
-        "another line": job(called(0, _STEP), called(1, signature(line=50)), called(2, _STEP)),
-        "the third has not arrived yet": job(called(0, _STEP), called(1, _CAST), called(2)),
+        "one is behind": sample_job(
+            member_with_calls(0, _STEP, _CAST),
+            member_with_calls(1, _STEP),
+            member_with_calls(2, _STEP, _CAST),
+        ),
+        "another line": sample_job(
+            member_with_calls(0, _STEP),
+            member_with_calls(1, sample_signature(line=50)),
+            member_with_calls(2, _STEP),
+        ),
+        "the third has not arrived yet": sample_job(
+            member_with_calls(0, _STEP), member_with_calls(1, _CAST), member_with_calls(2)
+        ),
     },
     since="0.1",
     drill=("other-order", "other-order-functional"),

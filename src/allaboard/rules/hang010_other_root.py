@@ -21,7 +21,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
-from allaboard.facts.samples import signature
+from allaboard.facts.samples import sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -30,8 +30,8 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-_ONE = signature("broadcast", root=0)
-_OTHER = signature("broadcast", root=1)
+_ONE = sample_signature("broadcast", root=0)
+_OTHER = sample_signature("broadcast", root=1)
 
 
 RULE = Rule(

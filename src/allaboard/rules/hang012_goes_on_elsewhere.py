@@ -20,11 +20,11 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
-from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.stalls.stalled_members import find_missed_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Severity, Stage, Unused
-from allaboard.facts.samples import called, job, signature
+from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 MIN_WAIT_S = 15.0
 """Seconds that a rank must have waited, and ..."""
@@ -73,7 +73,7 @@ def _claim(
     steps_text = "; ".join(_describe_steps(m, key) for m in absent_members[:4])
     group = describe_group(view, key)
     return Claim(
-        summary=f"{names(absent_members)} {agrees('continue', absent_members)} without "
+        summary=f"{name_members(absent_members)} {conjugate_verb('continue', absent_members)} without "
         f"call {waiting_member.op.position} of {group}, in which rank {waiting_member.who.rank} waits",
         who=tuple(m.who for m in absent_members),
         evidence=(
@@ -100,7 +100,7 @@ def _describe_steps(member: Member, key: tuple[str, int]) -> str:
     return f"rank {member.who.rank} is at step {member.step}{rhythm}"
 
 
-_ONE = signature()
+_ONE = sample_signature()
 _FIVE = (_ONE,) * 5
 _IN = {"op": Op("all_reduce", 41, 70.0, "0", 5), "moved_at": 70.0}
 _SOON = {"op": Op("all_reduce", 41, 96.0, "0", 5), "moved_at": 96.0}
@@ -119,40 +119,52 @@ RULE = Rule(
     needs=("op",),
     fires_on={
         "one trains alone, unlike before": (
-            job(
-                called(0, *_FIVE, size=2, **_SOON),
-                called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 2),)),
+            sample_job(
+                member_with_calls(0, *_FIVE, size=2, **_SOON),
+                member_with_calls(
+                    1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 2),)
+                ),
             ),
             "worker 1 continues without call 5 of the default group, in which rank 0 waits",
         ),
         "one trains alone": (
-            job(called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=99.9)),
+            sample_job(
+                member_with_calls(0, *_FIVE, size=2, **_IN),
+                member_with_calls(1, *_FIVE[:4], size=2, moved_at=99.9),
+            ),
             "worker 1 continues without call 5 of the default group, in which rank 0 waits",
         ),
     },
     silent_on={
-        "it has its own rhythm": job(
-            called(0, *_FIVE, size=2, **_SOON),
-            called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 90),)),
+        "it has its own rhythm": sample_job(
+            member_with_calls(0, *_FIVE, size=2, **_SOON),
+            member_with_calls(
+                1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("0", 1, 150, 90),)
+            ),
         ),
-        "it is another group that it leaves out": job(
-            called(0, *_FIVE, size=2, **_SOON),
-            called(1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("1", 1, 150, 2),)),
+        "it is another group that it leaves out": sample_job(
+            member_with_calls(0, *_FIVE, size=2, **_SOON),
+            member_with_calls(
+                1, *_FIVE[:4], size=2, moved_at=99.9, unused=(Unused("1", 1, 150, 2),)
+            ),
         ),
-        "not for long": job(
-            called(0, *_FIVE, size=2, **(_IN | {"op": Op("all_reduce", 41, 90.0, "0", 5)})),
-            called(1, *_FIVE[:4], size=2, moved_at=99.9),
+        "not for long": sample_job(
+            member_with_calls(
+                0, *_FIVE, size=2, **(_IN | {"op": Op("all_reduce", 41, 90.0, "0", 5)})
+            ),
+            member_with_calls(1, *_FIVE[:4], size=2, moved_at=99.9),
         ),
-        "it makes no progress": job(
-            called(0, *_FIVE, size=2, **_IN), called(1, *_FIVE[:4], size=2, moved_at=70.0)
+        "it makes no progress": sample_job(
+            member_with_calls(0, *_FIVE, size=2, **_IN),
+            member_with_calls(1, *_FIVE[:4], size=2, moved_at=70.0),
         ),
-        "the group is new": job(
-            _with_new_group(called(0, *_FIVE[:2], size=2, **_IN), 2),
-            called(1, _ONE, size=2, moved_at=99.9),
+        "the group is new": sample_job(
+            _with_new_group(member_with_calls(0, *_FIVE[:2], size=2, **_IN), 2),
+            member_with_calls(1, _ONE, size=2, moved_at=99.9),
         ),
-        "steps are long": job(
-            called(0, *_FIVE, size=2, **_IN),
-            called(1, *_FIVE[:4], size=2, moved_at=99.9),
+        "steps are long": sample_job(
+            member_with_calls(0, *_FIVE, size=2, **_IN),
+            member_with_calls(1, *_FIVE[:4], size=2, moved_at=99.9),
             median_step=2.0,
         ),
     },

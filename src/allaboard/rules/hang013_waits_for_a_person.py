@@ -19,7 +19,14 @@ from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, wa
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
-from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
+from allaboard.facts.samples import (
+    REDUCE,
+    USER,
+    sample_member,
+    sample_stack,
+    stalled_job,
+    waiting_member,
+)
 
 INPUT_SPOTS = (Spot.INPUT, Spot.DEBUGGER)
 
@@ -72,22 +79,32 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "input()": (
-            stalled(waiting(0), member(1, stack=stack(_ASK, USER)), waiting(2)),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_ASK, USER)),
+                waiting_member(2),
+            ),
             "worker 1 waits for input at train.py:12 in ask; the others wait for it",
         ),
         "pdb": (
-            stalled(waiting(0), member(1, stack=stack(*_PDB)), waiting(2)),
+            stalled_job(
+                waiting_member(0), sample_member(1, stack=sample_stack(*_PDB)), waiting_member(2)
+            ),
             "worker 1 is in a debugger at train.py:30 in train; the others wait for it",
         ),
     },
     silent_on={
-        "no other member waits for it": stalled(
-            *(member(r, stack=stack(_ASK, USER)) for r in range(3))
+        "no other member waits for it": stalled_job(
+            *(sample_member(r, stack=sample_stack(_ASK, USER)) for r in range(3))
         ),
-        "input arrives": stalled(
-            waiting(0), member(1, stack=stack(*_PDB, moving=True)), waiting(2)
+        "input arrives": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(*_PDB, moving=True)),
+            waiting_member(2),
         ),
-        "in the collective": stalled(waiting(0), member(1, stack=stack(REDUCE, USER)), waiting(2)),
+        "in the collective": stalled_job(
+            waiting_member(0), sample_member(1, stack=sample_stack(REDUCE, USER)), waiting_member(2)
+        ),
     },
     since="0.1",
     passes=True,

@@ -25,7 +25,7 @@ from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, wa
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, Holds, JobView, Member, Stage
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -80,8 +80,8 @@ _READ = Frame("/home/u/train.py", 40, "fetch", "reply = read()")
 
 
 def _locked_view(*threads: Holds) -> JobView:
-    sampled_stack = msgspec.structs.replace(stack(_MAIN, USER), threads=threads)
-    return stalled(waiting(0), member(1, stack=sampled_stack), waiting(2))
+    sampled_stack = msgspec.structs.replace(sample_stack(_MAIN, USER), threads=threads)
+    return stalled_job(waiting_member(0), sample_member(1, stack=sampled_stack), waiting_member(2))
 
 
 RULE = Rule(

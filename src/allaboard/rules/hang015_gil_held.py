@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stalls.gil_contention import blocking_gil_grip, gil_holder_frame
 from allaboard.analysis.stalls.stall import find_stall, waiting_evidence
 from allaboard.analysis.stalls.stalled_members import stalled_since
@@ -43,7 +43,14 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import REDUCE, USER, member, stack, stalled, waiting
+from allaboard.facts.samples import (
+    REDUCE,
+    USER,
+    sample_member,
+    sample_stack,
+    stalled_job,
+    waiting_member,
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -83,7 +90,7 @@ def _claim(view: JobView, member: Member, grip: Grip, peers_evidence: Evidence |
         fix=f"let the call at {frame.file}:{frame.line} release the GIL (ctypes.CDLL, not PyDLL), limit "
         "it, or "
         "move it to a process of its own; "
-        + on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
+        + command_on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
         severity=Severity.WARNING if grip.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -104,9 +111,11 @@ _INIT = Frame("/v/site-packages/tensorflow/python/eager/context.py", 600, "ensur
 
 
 def _view(grip: Grip | None, *frames: Frame, **changes: Any) -> JobView:
-    sampled_stack = msgspec.structs.replace(stack(*frames), grip=grip)
-    sample = waiting if frames[0] is REDUCE else member
-    return stalled(waiting(0), sample(1, stack=sampled_stack, **changes), waiting(2))
+    sampled_stack = msgspec.structs.replace(sample_stack(*frames), grip=grip)
+    sample = waiting_member if frames[0] is REDUCE else sample_member
+    return stalled_job(
+        waiting_member(0), sample(1, stack=sampled_stack, **changes), waiting_member(2)
+    )
 
 
 RULE = Rule(

@@ -28,7 +28,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
 from allaboard.facts.collective_calls import NEW_GROUP
-from allaboard.facts.samples import called, job, signature
+from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -51,9 +51,9 @@ def check(view: JobView) -> Iterator[Claim]:
         )
 
 
-_STEP = signature()
-_NEW = signature("new_group", dtype="", line=12)
-_LISTS = [signature("new_group", dtype=ranks, line=12) for ranks in ("0,1", "0,2")]
+_STEP = sample_signature()
+_NEW = sample_signature("new_group", dtype="", line=12)
+_LISTS = [sample_signature("new_group", dtype=ranks, line=12) for ranks in ("0,1", "0,2")]
 
 
 RULE = Rule(
@@ -63,20 +63,28 @@ RULE = Rule(
     needs=("traces",),
     fires_on={
         "under an if": (
-            job(called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _STEP, _STEP)),
+            sample_job(
+                member_with_calls(0, _NEW, _STEP),
+                member_with_calls(1, _NEW, _STEP),
+                member_with_calls(2, _STEP, _STEP),
+            ),
             "worker 2 called all_reduce where the others called new_group",
         ),
         "with lists in another order": (
-            job(*(called(r, _LISTS[r == 2], _LISTS[r != 2]) for r in range(3))),
+            sample_job(*(member_with_calls(r, _LISTS[r == 2], _LISTS[r != 2]) for r in range(3))),
             "worker 2 called new_group(0,2) where the others called new_group(0,1)",
         ),
     },
     silent_on={
-        "all created it": job(
-            called(0, _NEW, _STEP), called(1, _NEW, _STEP), called(2, _NEW, _STEP)
+        "all created it": sample_job(
+            member_with_calls(0, _NEW, _STEP),
+            member_with_calls(1, _NEW, _STEP),
+            member_with_calls(2, _NEW, _STEP),
         ),
-        "another call": job(
-            called(0, _STEP), called(1, signature("barrier", dtype="")), called(2, _STEP)
+        "another call": sample_job(
+            member_with_calls(0, _STEP),
+            member_with_calls(1, sample_signature("barrier", dtype="")),
+            member_with_calls(2, _STEP),
         ),
     },
     since="0.1",

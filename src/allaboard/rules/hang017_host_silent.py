@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.member_names import agrees, names
-from allaboard.analysis.parameter_servers.parameter_servers import JOINS
+from allaboard.analysis.member_names import conjugate_verb, name_members
+from allaboard.analysis.parameter_servers.task_roles import SERVER_JOIN_OP
 from allaboard.analysis.stalls.long_call import call_duration_evidence, waits_in_long_call
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who
-from allaboard.facts.samples import NOW, job, member, task, waiting
+from allaboard.facts.samples import NOW, ps_member, sample_job, sample_member, waiting_member
 
 MIN_SILENT_S = 36.0
 """Seconds without a message before it is reported; an agent reports each member once a second. A host whose
@@ -47,7 +47,7 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
     assert op is not None
     return Claim(
         summary=f"host {host} does not respond, although its kernel does: its processes may be frozen, or "
-        f"it is swapping; {names(waits)} {agrees('wait', waits)} in {op.name}",
+        f"it is swapping; {name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"last message {view.now - last_heard:.0f} s ago", f"agent of {host}"),
@@ -62,9 +62,9 @@ def _claim(view: JobView, host: str, members: list[Member], waits: list[Member])
 def _two_hosts(silent: float, waited: float = 50.0, **changes: Any) -> JobView:
     """Return a view in which rank 0 waits here, and rank 1's host has not responded for ``silent`` s."""
     identity = Who(index=1, rank=1, host="b", pid=101)
-    return job(
-        waiting(0, op=Op("all_reduce", 41, NOW - waited), heard_at=NOW),
-        member(1, who=identity, key=1 << 32 | 101, heard_at=NOW - silent),
+    return sample_job(
+        waiting_member(0, op=Op("all_reduce", 41, NOW - waited), heard_at=NOW),
+        sample_member(1, who=identity, key=1 << 32 | 101, heard_at=NOW - silent),
         **({"joined": True, "leads": True, "launched": 1} | changes),
     )
 
@@ -86,8 +86,8 @@ RULE = Rule(
         "its kernel may not answer either": _two_hosts(25.0),
         "no member waits": _two_hosts(40.0, waited=1.0),
         "another host leads": _two_hosts(40.0, leads=False),
-        "parameter servers wait for no other member": job(
-            task("ps", 0, op=Op(JOINS, 1, 20.0)),
+        "parameter servers wait for no other member": sample_job(
+            ps_member("ps", 0, op=Op(SERVER_JOIN_OP, 1, 20.0)),
             *_two_hosts(40.0).members[1:],
             joined=True,
             leads=True,

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.child_process import (
     awaits_child,
     child_command,
     child_evidence,
     describe_child,
 )
+from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
     MOVING_BYTES_PER_S,
@@ -34,7 +34,7 @@ from allaboard.analysis.stalls.stall import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Severity, Spent, Stage
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 MIN_WAIT_S = 4.0
 """Seconds that the others must have waited: short waits, such as one in every epoch, are not reported."""
@@ -88,7 +88,9 @@ def _describe_activity(member: Member) -> str:
 
 
 _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
-_CHILD = msgspec.structs.replace(stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),))
+_CHILD = msgspec.structs.replace(
+    sample_stack(_WAIT, USER), children=((4711, "/usr/bin/unzip data.zip"),)
+)
 _SYSTEM = Frame("/home/u/train.py", 9, "fetch", "os.system('rsync -a data: .')")
 _CHILD_SUMMARY = (
     "worker 1 waits for its child process 4711 (unzip data.zip) at train.py:41 in train; the others wait "
@@ -102,31 +104,51 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a child that sleeps": (
-            stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=93.0),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_CHILD),
+                waiting_member(2),
+                progress_at=93.0,
+            ),
             _CHILD_SUMMARY,
         ),
         "a child that uploads": (
-            stalled(waiting(0), member(1, stack=_CHILD, traffic=3e5), waiting(2), progress_at=93.0),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=_CHILD, traffic=3e5),
+                waiting_member(2),
+                progress_at=93.0,
+            ),
             _CHILD_SUMMARY,
         ),
         "os.system": (
-            stalled(waiting(0), member(1, stack=stack(_SYSTEM)), waiting(2), progress_at=93.0),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(_SYSTEM)),
+                waiting_member(2),
+                progress_at=93.0,
+            ),
             "worker 1 waits for a child process at train.py:9 in fetch; the others wait for it",
         ),
     },
     silent_on={
-        "not for long": stalled(waiting(0), member(1, stack=_CHILD), waiting(2), progress_at=96.5),
-        "within its checkpoint, which has a status of its own": stalled(
-            waiting(0),
-            member(1, stack=_CHILD, spent=Spent(now="checkpoint")),
-            waiting(2),
+        "not for long": stalled_job(
+            waiting_member(0), sample_member(1, stack=_CHILD), waiting_member(2), progress_at=96.5
+        ),
+        "within its checkpoint, which has a status of its own": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=_CHILD, spent=Spent(now="checkpoint")),
+            waiting_member(2),
             progress_at=93.0,
         ),
-        "no other member waits for it": stalled(
-            *(member(n, stack=_CHILD) for n in range(3)), progress_at=93.0
+        "no other member waits for it": stalled_job(
+            *(sample_member(n, stack=_CHILD) for n in range(3)), progress_at=93.0
         ),
-        "in user code": stalled(
-            waiting(0), member(1, stack=stack(USER)), waiting(2), progress_at=93.0
+        "in user code": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(USER)),
+            waiting_member(2),
+            progress_at=93.0,
         ),
     },
     since="0.1",

@@ -19,8 +19,12 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from allaboard.analysis.member_names import agrees, names
-from allaboard.analysis.parameter_servers.parameter_servers import JOINS, SERVER_JOBS, in_use
+from allaboard.analysis.member_names import conjugate_verb, name_members
+from allaboard.analysis.parameter_servers.task_roles import (
+    SERVER_JOBS,
+    SERVER_JOIN_OP,
+    are_servers_in_use,
+)
 from allaboard.analysis.stalls.long_call import (
     LONG_CALL_S,
     call_duration_evidence,
@@ -44,7 +48,14 @@ from allaboard.facts import (
     Stage,
     Who,
 )
-from allaboard.facts.samples import NOW, declared, job, member, task, waiting
+from allaboard.facts.samples import (
+    NOW,
+    ps_member,
+    sample_declaration,
+    sample_job,
+    sample_member,
+    waiting_member,
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -58,7 +69,12 @@ def _lost_leader(view: JobView) -> Iterator[Claim]:
     members that live."""
     call = view.call
     local_members = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
-    if call is None or not call.shook or call.answer is not Answer.SILENT or in_use(view):
+    if (
+        call is None
+        or not call.shook
+        or call.answer is not Answer.SILENT
+        or are_servers_in_use(view)
+    ):
         return
     waits = [m for m in local_members if is_in_long_call(view, m)]
     if not waits or any(m.step and m.step_at > call.since for m in local_members):
@@ -73,7 +89,7 @@ def _lost_leader(view: JobView) -> Iterator[Claim]:
         summary=f"host {host}, "
         f"{'where ' + identity.name + ' ran' if leader_task else 'which led the job'}, is no "
         "longer reachable; "
-        f"{names(waits)} {agrees('wait', waits)} in {op.name}",
+        f"{name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
         who=(replace(identity, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),
@@ -125,8 +141,9 @@ def _claim(
     op = waits[0].op
     assert op is not None
     return Claim(
-        summary=f"host {host}, where {names(members)} ran, is no longer reachable; {names(waits)} "
-        f"{agrees('wait', waits)} in {op.name}",
+        summary=f"host {host}, where {name_members(members)} ran, is no longer reachable; "
+        f"{name_members(waits)} "
+        f"{conjugate_verb('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"no message for {view.now - lost_at:.0f} s", f"agent of {host}"),
@@ -145,19 +162,21 @@ def _fix(host: str) -> str:
 def _server_view(answer: Answer, **pair: float) -> JobView:
     """Return a view of a server's host that has lost the chief's host."""
     call = Call(address="a:1", answer=answer, since=65.0, said="no message", shook=True)
-    declaration = declared(1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"})
+    declaration = sample_declaration(
+        1, 2, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}
+    )
     pairs = (Pair(task="chief:0", connections=1, **pair),)  # type: ignore[arg-type]
-    op = Op(JOINS, 1, 20.0)
-    server = task("ps", 0, declared=declaration, op=op, pairs=pairs, step=0)
-    return job(server, joined=True, launched=1, call=call)
+    op = Op(SERVER_JOIN_OP, 1, 20.0)
+    server = ps_member("ps", 0, declared=declaration, op=op, pairs=pairs, step=0)
+    return sample_job(server, joined=True, launched=1, call=call)
 
 
 def _two_hosts(waited: float = 40.0, lost: bool = True, **member_fields: object) -> JobView:
     """Return a view in which rank 0 waits here, and rank 1's host has been unreachable for 35 s."""
     fields = {"who": Who(index=1, rank=1, host="b", pid=101), "key": 1 << 32 | 101, "step_at": 64.0}
-    return job(
-        waiting(0, op=Op("all_reduce", 41, NOW - waited), step_at=64.0),
-        member(1, exit=Exit(at=NOW - 35, lost=lost, code=None), **(fields | member_fields)),
+    return sample_job(
+        waiting_member(0, op=Op("all_reduce", 41, NOW - waited), step_at=64.0),
+        sample_member(1, exit=Exit(at=NOW - 35, lost=lost, code=None), **(fields | member_fields)),
         joined=True,
         leads=True,
         launched=1,

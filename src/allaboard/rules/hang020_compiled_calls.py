@@ -24,7 +24,14 @@ from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.facts.samples import REDUCE, USER, member, recorded, stack, stalled
+from allaboard.facts.samples import (
+    REDUCE,
+    USER,
+    recorded_collective,
+    sample_member,
+    sample_stack,
+    stalled_job,
+)
 
 MAX_SIDES = 3
 """Most different calls that are shown."""
@@ -71,11 +78,11 @@ _GRAPH = Frame("<eval_with_key>.3", 13, "forward")
 def _in_compiled_graph(rank: int, op: str = "all_reduce", size: int = 4, calls: int = 2) -> Member:
     """Return a member in an operation of its compiled graph, after ``calls`` collectives, the last of which
     was ``op``."""
-    earlier_calls = [recorded(rank, n) for n in range(1, calls)]
-    return member(
+    earlier_calls = [recorded_collective(rank, n) for n in range(1, calls)]
+    return sample_member(
         rank,
-        stack=stack(_OPERATION, _GRAPH, USER),
-        recorded=(*earlier_calls, recorded(rank, calls, op, size)),
+        stack=sample_stack(_OPERATION, _GRAPH, USER),
+        recorded=(*earlier_calls, recorded_collective(rank, calls, op, size)),
     )
 
 
@@ -86,51 +93,60 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "another operation": (
-            stalled(
+            stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, "all_gather", 3), _in_compiled_graph(2)
             ),
             "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
             "all_reduce([4] Float); rank 1: all_gather([3] Float)",
         ),
         "another shape": (
-            stalled(_in_compiled_graph(0), _in_compiled_graph(1, size=6), _in_compiled_graph(2)),
+            stalled_job(
+                _in_compiled_graph(0), _in_compiled_graph(1, size=6), _in_compiled_graph(2)
+            ),
             "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
             "all_reduce([4] Float); rank 1: all_reduce([6] Float)",
         ),
     },
     silent_on={
-        "all called the same": stalled(
+        "all called the same": stalled_job(
             _in_compiled_graph(0), _in_compiled_graph(1), _in_compiled_graph(2)
         ),
-        "one is ahead": stalled(
+        "one is ahead": stalled_job(
             _in_compiled_graph(0), _in_compiled_graph(1, calls=3), _in_compiled_graph(2)
         ),
-        "nothing was recorded": stalled(
-            *(member(r, stack=stack(_OPERATION, _GRAPH, USER)) for r in range(3))
+        "nothing was recorded": stalled_job(
+            *(sample_member(r, stack=sample_stack(_OPERATION, _GRAPH, USER)) for r in range(3))
         ),
-        "one is somewhere else": stalled(
+        "one is somewhere else": stalled_job(
             _in_compiled_graph(0),
             _in_compiled_graph(1),
-            member(2, stack=stack(USER), recorded=(recorded(2, 2, "gather"),)),
+            sample_member(
+                2, stack=sample_stack(USER), recorded=(recorded_collective(2, 2, "gather"),)
+            ),
         ),
-        "it computes": stalled(
+        "it computes": stalled_job(
             *(
-                member(
+                sample_member(
                     r,
-                    stack=stack(_OPERATION, _GRAPH, USER),
-                    recorded=(recorded(r, 2, op),),
+                    stack=sample_stack(_OPERATION, _GRAPH, USER),
+                    recorded=(recorded_collective(r, 2, op),),
                     cpu=0.9,
                 )
                 for r, op in enumerate(("all_reduce", "broadcast"))
             )
         ),
-        "a gather takes other sizes": stalled(
+        "a gather takes other sizes": stalled_job(
             _in_compiled_graph(0, "gather", 4),
             _in_compiled_graph(1, "gather", 5),
             _in_compiled_graph(2, "gather", 6),
         ),
-        "they wait in what is counted, and their recorders keep the same": stalled(
-            *(member(r, stack=stack(REDUCE, USER), recorded=(recorded(r, 2),)) for r in range(3))
+        "they wait in what is counted, and their recorders keep the same": stalled_job(
+            *(
+                sample_member(
+                    r, stack=sample_stack(REDUCE, USER), recorded=(recorded_collective(r, 2),)
+                )
+                for r in range(3)
+            )
         ),
     },
     since="0.1",

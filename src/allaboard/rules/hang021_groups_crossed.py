@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.parameter_servers import name
+from allaboard.analysis.parameter_servers.task_roles import task_name
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     describe_entered_call,
@@ -27,8 +27,8 @@ from allaboard.analysis.stalls.mutual_wait import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import stalled, waiting
-from allaboard.facts.samples.group_waits import between, inside
+from allaboard.facts.samples import stalled_job, waiting_member
+from allaboard.facts.samples.group_waits import member_in_group_call, member_in_newest_call
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -39,7 +39,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, cycle: tuple[Member, ...]) -> Claim:
     calls = [describe_entered_call(view, m) for m in cycle]
-    waits = [f"{name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(cycle)]
+    waits = [f"{task_name(m)} {'' if n else 'waits '}in {calls[n]}" for n, m in enumerate(cycle)]
     more = f" and {len(waits) - MAX_NAMED_RANKS} more" if len(waits) > MAX_NAMED_RANKS else ""
     absent_members = (*cycle[1:], cycle[0])
     rows = list(zip(cycle, calls, absent_members, strict=True))
@@ -72,15 +72,15 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "their groups in different orders": (
-            stalled(inside(0, "1", 0, 1), inside(1, "2", 0, 1)),
+            stalled_job(member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "2", 0, 1)),
             "worker 0 waits in call 21 of group 1, worker 1 in call 21 of group 2: the ranks call their "
             "groups in different orders, or one skipped a call",
         ),
         "a cycle of three groups": (
-            stalled(
-                between(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
-                between(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
-                between(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
+            stalled_job(
+                member_in_newest_call(0, ("1", 20, 0, 1), ("3", 21, 0, 2)),
+                member_in_newest_call(1, ("1", 21, 0, 1), ("2", 20, 1, 2)),
+                member_in_newest_call(2, ("2", 21, 1, 2), ("3", 20, 0, 2)),
             ),
             "worker 0 waits in call 21 of the group of ranks 0, 2, worker 2 in call 21 of the group of "
             "ranks 1, 2, worker 1 in call 21 of the group of ranks 0, 1: the ranks call their groups in "
@@ -88,12 +88,14 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "each in the group of its own pipeline": stalled(
-            *(inside(r, "1", 0, 1, others=False) for r in (0, 1)),
-            *(inside(r, "2", 2, 3, others=False) for r in (2, 3)),
+        "each in the group of its own pipeline": stalled_job(
+            *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
+            *(member_in_group_call(r, "2", 2, 3, others=False) for r in (2, 3)),
         ),
-        "both in one group": stalled(inside(0, "1", 0, 1), inside(1, "1", 0, 1)),
-        "their groups are not known": stalled(waiting(0), waiting(1)),
+        "both in one group": stalled_job(
+            member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "1", 0, 1)
+        ),
+        "their groups are not known": stalled_job(waiting_member(0), waiting_member(1)),
     },
     since="0.1",
     passes=True,

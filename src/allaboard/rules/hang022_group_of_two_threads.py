@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import first_names
+from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     MutualWait,
@@ -24,7 +24,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
-from allaboard.facts.samples import stalled, waiting
+from allaboard.facts.samples import stalled_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -38,7 +38,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     assert first_member.op is not None
     threads = f"{first_member.op.name} and {first_member.op.also}"
     return Claim(
-        summary=f"two threads of {first_names(mutual_wait.two_threaded)} call collectives of the same "
+        summary=f"two threads of {name_first_members(mutual_wait.two_threaded)} call collectives of the same "
         "group at "
         "the same "
         f"time ({threads}); {name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
@@ -65,21 +65,21 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "two threads in one group": (
-            stalled(
-                waiting(0, op=Op("all_gather", 41, 90.0, also="gather_object")),
-                waiting(1, op=Op("gather_object", 41, 90.0, beside=True)),
+            stalled_job(
+                waiting_member(0, op=Op("all_gather", 41, 90.0, also="gather_object")),
+                waiting_member(1, op=Op("gather_object", 41, 90.0, beside=True)),
             ),
             "two threads of worker 0 call collectives of the same group at the same time (all_gather and "
             "gather_object); all 2 members wait for each other",
         ),
     },
     silent_on={
-        "a thread beside the main one, alone": stalled(
-            *(waiting(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
+        "a thread beside the main one, alone": stalled_job(
+            *(waiting_member(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
         ),
-        "it goes on": stalled(
-            waiting(0, op=Op("all_gather", 41, 90.0, also="gather_object"), traffic=3e6),
-            waiting(1, op=Op("gather_object", 41, 90.0, beside=True), traffic=3e6),
+        "it goes on": stalled_job(
+            waiting_member(0, op=Op("all_gather", 41, 90.0, also="gather_object"), traffic=3e6),
+            waiting_member(1, op=Op("gather_object", 41, 90.0, beside=True), traffic=3e6),
         ),
     },
     since="0.1",

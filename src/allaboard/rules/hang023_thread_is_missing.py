@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import first_names, ranked
+from allaboard.analysis.member_names import name_by_rank, name_first_members
 from allaboard.analysis.stalls.dead_threads import (
     THREAD_CALLED_NOTE,
     THREAD_RAISED_NOTE,
@@ -32,7 +32,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Op, Stage
-from allaboard.facts.samples import stalled, waiting
+from allaboard.facts.samples import stalled_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -48,14 +48,15 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     location = f" at {thread.raised_at}" if thread.raised_at else ""
     owed = "messages" if owes_message(first_member, mutual_wait.waiting) else "collectives"
     return Claim(
-        summary=f"a thread of {first_names(mutual_wait.lost_thread)} ended with {thread.raised}{location}; "
+        summary=f"a thread of {name_first_members(mutual_wait.lost_thread)} ended with "
+        f"{thread.raised}{location}; "
         f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
         who=tuple(m.who for m in mutual_wait.lost_thread),
         evidence=tuple(
             e for m in mutual_wait.lost_thread[:MAX_NAMED_RANKS] for e in dead_thread_evidence(m)
         )
         + tuple(
-            Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
+            Evidence(f"{name_by_rank([m])}: {describe_position(m)}", "stacks")
             for m in mutual_wait.waiting[:MAX_NAMED_RANKS]
         ),
         fix=f"fix {thread.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that "
@@ -73,9 +74,9 @@ def _sender_view(last_call: str, main_call: str = "barrier") -> JobView:
         THREAD_RAISED_NOTE: "RuntimeError: away at /home/u/train.py:12 in report",
         THREAD_CALLED_NOTE: last_call,
     }
-    return stalled(
-        waiting(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
-        waiting(1, op=Op(main_call, 41, 90.0), notes=notes),
+    return stalled_job(
+        waiting_member(0, op=Op("recv from rank 1, tag 7", 41, 90.0)),
+        waiting_member(1, op=Op(main_call, 41, 90.0), notes=notes),
     )
 
 
@@ -87,8 +88,9 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a thread of one has ended, and the other's waits for it": (
-            stalled(
-                waiting(0, op=Op("all_reduce", 41, 90.0, beside=True)), waiting(1, notes=_RAISED)
+            stalled_job(
+                waiting_member(0, op=Op("all_reduce", 41, 90.0, beside=True)),
+                waiting_member(1, notes=_RAISED),
             ),
             "a thread of worker 1 ended with RuntimeError: away at /home/u/train.py:12 in report; all 2 "
             "members wait for each other",
@@ -106,7 +108,9 @@ RULE = Rule(
         "its main thread is at a message itself": _sender_view(
             "send to rank 0, tag 7", "send to rank 0, tag 8"
         ),
-        "no member waits in a thread": stalled(waiting(0), waiting(1, notes=_RAISED)),
+        "no member waits in a thread": stalled_job(
+            waiting_member(0), waiting_member(1, notes=_RAISED)
+        ),
     },
     since="0.1",
     passes=True,

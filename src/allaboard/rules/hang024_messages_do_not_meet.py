@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.point_to_point import parse_message
-from allaboard.analysis.member_names import ranked
+from allaboard.analysis.member_names import name_by_rank
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     MutualWait,
@@ -27,8 +27,12 @@ from allaboard.analysis.stalls.mutual_wait import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
-from allaboard.facts.samples import stalled, waiting
-from allaboard.facts.samples.group_waits import inside, stage, stages
+from allaboard.facts.samples import stalled_job, waiting_member
+from allaboard.facts.samples.group_waits import (
+    job_waiting_for_peers,
+    member_in_group_call,
+    member_waiting_for_peer,
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -51,7 +55,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
         "wait for them",
         who=tuple(m.who for m in knot),
         evidence=tuple(
-            Evidence(f"{ranked([m])}: {describe_position(m)}", "stacks")
+            Evidence(f"{name_by_rank([m])}: {describe_position(m)}", "stacks")
             for m in shown_members[: 2 * MAX_NAMED_RANKS]
         ),
         fix=f"look for the other side of {sides}: one was skipped, or names another rank or tag",
@@ -67,28 +71,34 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a stage of a pipeline did not send": (
-            stages({0: 1, 1: 2, 2: 1, 3: 2}),
+            job_waiting_for_peers({0: 1, 1: 2, 2: 1, 3: 2}),
             "all 4 members wait for each other: rank 1 in recv from rank 2, rank 2 in recv from rank 1; "
             "the others wait for them",
         ),
         "stages that wait for messages under way": (
-            stages({0: 1, 1: 2, 2: 1, 3: 2}, "Work.wait for irecv"),
+            job_waiting_for_peers({0: 1, 1: 2, 2: 1, 3: 2}, "Work.wait for irecv"),
             "all 4 members wait for each other: rank 1 in Work.wait for irecv from rank 2, rank 2 in "
             "Work.wait for irecv from rank 1; the others wait for them",
         ),
         "a message of a rank that is in a call of all": (
-            stalled(*(inside(r, "1", 0, 1, 2, others=False) for r in (0, 1)), stage(2, 0)),
+            stalled_job(
+                *(member_in_group_call(r, "1", 0, 1, 2, others=False) for r in (0, 1)),
+                member_waiting_for_peer(2, 0),
+            ),
             "all 3 members wait for each other: rank 0 in all_reduce, rank 2 in recv from rank 0; the others "
             "wait for them",
         ),
     },
     silent_on={
-        "two pairs: neither is the cause of the other": stages({0: 1, 1: 0, 2: 3, 3: 2}),
-        "a message that is under way, and no cycle": stalled(
-            stage(0, 1, "Work.wait for irecv"), waiting(1)
+        "two pairs: neither is the cause of the other": job_waiting_for_peers(
+            {0: 1, 1: 0, 2: 3, 3: 2}
         ),
-        "a message of a rank that is in a call of others": stalled(
-            *(inside(r, "1", 0, 1, others=False) for r in (0, 1)), stage(2, 0)
+        "a message that is under way, and no cycle": stalled_job(
+            member_waiting_for_peer(0, 1, "Work.wait for irecv"), waiting_member(1)
+        ),
+        "a message of a rank that is in a call of others": stalled_job(
+            *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
+            member_waiting_for_peer(2, 0),
         ),
     },
     since="0.1",

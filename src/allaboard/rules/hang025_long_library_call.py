@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import (
     LONG_LIBRARY_CALL_S,
@@ -36,7 +36,7 @@ from allaboard.facts import (
     Spent,
     Stage,
 )
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -65,7 +65,7 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
         "and set a "
         "limit; if it "
         "ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
-        + on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
+        + command_on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -73,9 +73,9 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
 
 
 _REGEX = Frame("/usr/lib/python3.11/re/__init__.py", 166, "match")
-_MATCHES = msgspec.structs.replace(stack(_REGEX, USER, samples=20, moving=True), stays=62.0)
+_MATCHES = msgspec.structs.replace(sample_stack(_REGEX, USER, samples=20, moving=True), stays=62.0)
 _FIT = msgspec.structs.replace(
-    stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER, samples=20), stays=40.0
+    sample_stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER, samples=20), stays=40.0
 )
 
 RULE = Rule(
@@ -85,40 +85,48 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a call of a library that does not end": (
-            stalled(waiting(0), member(1, stack=_MATCHES, cpu=0.9), waiting(2)),
+            stalled_job(
+                waiting_member(0), sample_member(1, stack=_MATCHES, cpu=0.9), waiting_member(2)
+            ),
             "worker 1 has been computing in one library call at train.py:41 in train for more than 60 s "
             "while the others wait for it",
         ),
     },
     silent_on={
-        "a library at work that gets little CPU": stalled(
-            waiting(0),
-            member(
+        "a library at work that gets little CPU": stalled_job(
+            waiting_member(0),
+            sample_member(
                 1,
-                stack=stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
+                stack=sample_stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
                 cpu=0.13,
                 os_state="R",
             ),
-            waiting(2),
+            waiting_member(2),
         ),
-        "a fit, for less than a minute": stalled(
-            waiting(0), member(1, stack=_FIT, cpu=1.0), waiting(2)
+        "a fit, for less than a minute": stalled_job(
+            waiting_member(0), sample_member(1, stack=_FIT, cpu=1.0), waiting_member(2)
         ),
-        "a long call before its first step": stalled(
-            waiting(0), member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2), waiting(2)
+        "a long call before its first step": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=_MATCHES, cpu=0.9, step=0, ops=2),
+            waiting_member(2),
         ),
-        "a long call that reads": stalled(
-            waiting(0), member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting(2)
+        "a long call that reads": stalled_job(
+            waiting_member(0), sample_member(1, stack=_MATCHES, cpu=0.9, io=5e6), waiting_member(2)
         ),
-        "a long evaluation": stalled(
-            waiting(0),
-            member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation")),
-            waiting(2),
+        "a long evaluation": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=_MATCHES, cpu=0.9, spent=Spent(now="evaluation")),
+            waiting_member(2),
         ),
-        "a long call of a library": stalled(
-            waiting(0),
-            member(1, stack=stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER), cpu=1),
-            waiting(2),
+        "a long call of a library": stalled_job(
+            waiting_member(0),
+            sample_member(
+                1,
+                stack=sample_stack(Frame("/v/site-packages/sklearn/svm.py", 9, "fit"), USER),
+                cpu=1,
+            ),
+            waiting_member(2),
         ),
     },
     since="0.1",

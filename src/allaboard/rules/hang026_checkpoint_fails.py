@@ -22,7 +22,7 @@ from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.analysis.stalls.stuck_members import StuckReason, find_stuck_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import USER, member, stack, stalled, waiting
+from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -65,10 +65,10 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "a checkpoint that fails again and again": (
-            stalled(
-                waiting(0),
-                member(1, stack=stack(USER), notes=_FULL, io=6e6),
-                waiting(2),
+            stalled_job(
+                waiting_member(0),
+                sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6),
+                waiting_member(2),
                 progress_at=30.0,
             ),
             "worker 1 keeps retrying to save a checkpoint, which fails with RuntimeError, while the "
@@ -76,15 +76,20 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a checkpoint that fails, for less than a minute": stalled(
-            waiting(0), member(1, stack=stack(USER), notes=_FULL, io=6e6), waiting(2)
+        "a checkpoint that fails, for less than a minute": stalled_job(
+            waiting_member(0),
+            sample_member(1, stack=sample_stack(USER), notes=_FULL, io=6e6),
+            waiting_member(2),
         ),
-        "a checkpoint that failed once": stalled(
-            waiting(0),
-            member(
-                1, stack=stack(USER), notes={NOT_SAVED_NOTE: "1 OSError: no at a.py:7 in f"}, io=6e6
+        "a checkpoint that failed once": stalled_job(
+            waiting_member(0),
+            sample_member(
+                1,
+                stack=sample_stack(USER),
+                notes={NOT_SAVED_NOTE: "1 OSError: no at a.py:7 in f"},
+                io=6e6,
             ),
-            waiting(2),
+            waiting_member(2),
             progress_at=30.0,
         ),
     },

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import BOX, Certainty, Claim, Evidence, JobView, Phase, Severity, Stage
-from allaboard.facts.samples import coming, gathering, held
+from allaboard.facts.samples import arrived_member, coming_member, gathering_job
 
 PROBE_START_GRACE_S = 5.0
 """How long an interpreter may take to start on a busy machine before its probe counts as absent (s)."""
@@ -38,25 +38,28 @@ def check(view: JobView) -> Iterator[Claim]:
             )
 
 
-_WITHOUT_PROBE = coming(1, probed=False, phase=Phase.LAUNCHED)
+_WITHOUT_PROBE = coming_member(1, probed=False, phase=Phase.LAUNCHED)
 RULE = Rule(
     stage=Stage.HOST,
     reads=JobView,
     check=check,
     fires_on={
         "python -I": (
-            gathering(held(0), _WITHOUT_PROBE),
+            gathering_job(arrived_member(0), _WITHOUT_PROBE),
             "probe absent in worker 1: evidence from outside only",
         ),
     },
     silent_on={
-        "it has just started": gathering(held(0), _WITHOUT_PROBE, now=3.0),
-        "it was started again just now": gathering(
-            held(0), coming(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0), now=100.0
+        "it has just started": gathering_job(arrived_member(0), _WITHOUT_PROBE, now=3.0),
+        "it was started again just now": gathering_job(
+            arrived_member(0),
+            coming_member(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0),
+            now=100.0,
         ),
-        "another launcher": gathering(_WITHOUT_PROBE, launched=0),
-        "its black box cannot be read": gathering(
-            held(0), coming(1, probed=False, phase=Phase.LAUNCHED, notes={BOX: "it is torn"})
+        "another launcher": gathering_job(_WITHOUT_PROBE, launched=0),
+        "its black box cannot be read": gathering_job(
+            arrived_member(0),
+            coming_member(1, probed=False, phase=Phase.LAUNCHED, notes={BOX: "it is torn"}),
         ),
     },
     since="0.1",

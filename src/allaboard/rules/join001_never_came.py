@@ -35,7 +35,13 @@ from allaboard.facts import (
     Phase,
     Stage,
 )
-from allaboard.facts.samples import coming, declared, gathering, held, member
+from allaboard.facts.samples import (
+    arrived_member,
+    coming_member,
+    gathering_job,
+    sample_declaration,
+    sample_member,
+)
 
 FIX_BY_REJECTION = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
@@ -112,7 +118,8 @@ def _claim_ended_by_launcher(roll: RollCall, ended: tuple[Member, ...]) -> Claim
     absent = unaccounted_ranks(roll)
     absent_names = describe_tasks(declaration, absent, 16)
     return Claim(
-        summary=f"{absent_names} {_has(absent)} not joined; {member_names.names(ended)} waited in init "
+        summary=f"{absent_names} {_has(absent)} not joined; {member_names.name_members(ended)} waited in "
+        "init "
         "until the "
         f"launcher ended {'it' if len(ended) == 1 else 'them'}",
         who=tuple(who_has_rank(declaration, r) for r in absent),
@@ -172,45 +179,74 @@ _OTHER = Knock(
     peer="10.0.0.2", kind="other-job", said="belongs to job 41, this is 42", host="h1", rank=1
 )
 _TASKS = {"worker:0": "a:1", "ps:0": "b:1", "chief:0": "c:1"}
-_INSIDE = tuple(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
+_INSIDE = tuple(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,
     check=check,
     fires_on={
         "world size too large": (
-            gathering(held(0, 4), held(1, 4), held(2, 4), now=121.0),
+            gathering_job(
+                arrived_member(0, 4), arrived_member(1, 4), arrived_member(2, 4), now=121.0
+            ),
             "rank 3 has not joined (3 of 4 have)",
         ),
         "with --observe": (
-            gathering(*_INSIDE, now=121.0),
+            gathering_job(*_INSIDE, now=121.0),
             "rank 2 has not joined (2 of 3 have)",
         ),
         "a task of a cluster": (
-            gathering(*(held(r, declared=declared(r, cluster=_TASKS)) for r in (0, 1)), now=121.0),
+            gathering_job(
+                *(
+                    arrived_member(r, declared=sample_declaration(r, cluster=_TASKS))
+                    for r in (0, 1)
+                ),
+                now=121.0,
+            ),
             "ps 0 (b:1) has not joined (2 of 3 have)",
         ),
         "it was rejected: no secret here": (
-            gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_AWAY,), now=121.0),
+            gathering_job(
+                arrived_member(0, 2),
+                joined=True,
+                leads=True,
+                launched=1,
+                knocks=(_AWAY,),
+                now=121.0,
+            ),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it knows a "
             "secret of "
             "the job, and the host where all meet was given none",
         ),
         "it was rejected: no certificate": (
-            gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_BARE,), now=121.0),
+            gathering_job(
+                arrived_member(0, 2),
+                joined=True,
+                leads=True,
+                launched=1,
+                knocks=(_BARE,),
+                now=121.0,
+            ),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has no "
             "certificate, "
             "and here one is wanted",
         ),
         "it was rejected: another job id": (
-            gathering(held(0, 2), joined=True, leads=True, launched=1, knocks=(_OTHER,), now=121.0),
+            gathering_job(
+                arrived_member(0, 2),
+                joined=True,
+                leads=True,
+                launched=1,
+                knocks=(_OTHER,),
+                now=121.0,
+            ),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it belongs "
             "to job 41, "
             "this is 42",
         ),
         "a rejected worker of another job has a rank that is here": (
-            gathering(
-                *(held(r, 3) for r in (0, 1)),
+            gathering_job(
+                *(arrived_member(r, 3) for r in (0, 1)),
                 joined=True,
                 leads=True,
                 launched=1,
@@ -220,8 +256,8 @@ RULE = Rule(
             "rank 2 has not joined (2 of 3 have)",
         ),
         "with --coordinator": (
-            gathering(
-                *(held(r, 3) for r in (0, 1)),
+            gathering_job(
+                *(arrived_member(r, 3) for r in (0, 1)),
                 joined=True,
                 leads=True,
                 launched=1,
@@ -231,27 +267,34 @@ RULE = Rule(
             "rank 2 has not joined (2 of 3 have)",
         ),
         "the launcher ended the others": (
-            gathering(held(0, exit=Exit(at=69.0)), held(2), now=70.0),
+            gathering_job(arrived_member(0, exit=Exit(at=69.0)), arrived_member(2), now=70.0),
             "rank 1 has not joined; worker 0 waited in init until the launcher ended it",
         ),
         "started over ssh": (
-            gathering(
-                *(held(r, declared=declared(r, 3, origin="--hosts a,root@b,c")) for r in (0, 2)),
+            gathering_job(
+                *(
+                    arrived_member(
+                        r, declared=sample_declaration(r, 3, origin="--hosts a,root@b,c")
+                    )
+                    for r in (0, 2)
+                ),
                 now=121.0,
             ),
             "rank 1 has not joined (2 of 3 have)",
         ),
     },
     silent_on={
-        "with --observe, and other hosts cannot be seen": gathering(
+        "with --observe, and other hosts cannot be seen": gathering_job(
             *_INSIDE, joined=True, leads=True, launched=1, now=121.0
         ),
-        "with --observe, and a live worker has yet to join": gathering(
-            *_INSIDE, coming(2), now=121.0
+        "with --observe, and a live worker has yet to join": gathering_job(
+            *_INSIDE, coming_member(2), now=121.0
         ),
-        "before the timeout": gathering(held(0, 4), held(1, 4), held(2, 4), now=119.0),
-        "the missing worker is alive, in user code": gathering(
-            held(0), held(1), coming(2), now=500.0
+        "before the timeout": gathering_job(
+            arrived_member(0, 4), arrived_member(1, 4), arrived_member(2, 4), now=119.0
+        ),
+        "the missing worker is alive, in user code": gathering_job(
+            arrived_member(0), arrived_member(1), coming_member(2), now=500.0
         ),
     },
     since="0.1",

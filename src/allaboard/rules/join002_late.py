@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Severity, Stage
-from allaboard.facts.samples import coming, gathering, held, stack
+from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_stack
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -57,7 +57,7 @@ def _claim(view: JobView, roll: RollCall, member: Member, waited: float, hard: b
         summary=f"{name} is alive but has not reached init: {doing}",
         who=(member.who,),
         evidence=tuple(evidence),
-        fix=on_host(view, member, f"py-spy dump --pid {member.who.pid}")
+        fix=command_on_host(view, member, f"py-spy dump --pid {member.who.pid}")
         + "   # then call init before the slow part",
         severity=Severity.ERROR if hard else Severity.WARNING,
         since=roll.first_arrival,
@@ -70,7 +70,7 @@ def _describe_phase(member: Member) -> str:
     return "in user code"
 
 
-_LOADING = stack(Frame("/home/u/train.py", 12, "load_dataset", "data = download()"))
+_LOADING = sample_stack(Frame("/home/u/train.py", 12, "load_dataset", "data = download()"))
 _ASLEEP = {"stack": _LOADING, "os_state": "S", "os_state_since": 60.5}
 RULE = Rule(
     stage=Stage.STARTUP,
@@ -78,36 +78,49 @@ RULE = Rule(
     check=check,
     fires_on={
         "loads its data": (
-            gathering(held(0), held(1), coming(2, stack=_LOADING), now=121.0),
+            gathering_job(
+                arrived_member(0), arrived_member(1), coming_member(2, stack=_LOADING), now=121.0
+            ),
             "worker 2 is alive but has not reached init: at train.py:12 in load_dataset",
         ),
         "asleep for four seconds": (
-            gathering(held(0), held(1), coming(2, **_ASLEEP), now=64.0),
+            gathering_job(
+                arrived_member(0), arrived_member(1), coming_member(2, **_ASLEEP), now=64.0
+            ),
             "worker 2 is alive but has not reached init: at train.py:12 in load_dataset",
         ),
         "bounded by --timeout-hard": (
-            gathering(held(0), coming(1), held(2), now=90.0, timeout_hard=20.0),
+            gathering_job(
+                arrived_member(0), coming_member(1), arrived_member(2), now=90.0, timeout_hard=20.0
+            ),
             "worker 1 is alive but has not reached init: in user code",
         ),
     },
     silent_on={
-        "before the timeout, and it computes": gathering(
-            held(0), held(1), coming(2, cpu=0.9), now=100.0
+        "before the timeout, and it computes": gathering_job(
+            arrived_member(0), arrived_member(1), coming_member(2, cpu=0.9), now=100.0
         ),
-        "asleep, and the others have just joined": gathering(
-            held(0), held(1), coming(2, **_ASLEEP), now=63.5
+        "asleep, and the others have just joined": gathering_job(
+            arrived_member(0), arrived_member(1), coming_member(2, **_ASLEEP), now=63.5
         ),
-        "awake two seconds ago": gathering(
-            held(0),
-            held(1),
-            coming(2, **_ASLEEP | {"os_state_since": 63.0, "stack": None}),
+        "awake two seconds ago": gathering_job(
+            arrived_member(0),
+            arrived_member(1),
+            coming_member(2, **_ASLEEP | {"os_state_since": 63.0, "stack": None}),
             now=65.0,
         ),
-        "it computes": gathering(held(0), held(1), coming(2, **_ASLEEP, cpu=0.9), now=65.0),
-        "a child process that may not belong to the job": gathering(
-            held(0), held(1), coming(2, **_ASLEEP, candidate=True), now=65.0
+        "it computes": gathering_job(
+            arrived_member(0), arrived_member(1), coming_member(2, **_ASLEEP, cpu=0.9), now=65.0
         ),
-        "all have joined": gathering(held(0), held(1), held(2), now=500.0),
+        "a child process that may not belong to the job": gathering_job(
+            arrived_member(0),
+            arrived_member(1),
+            coming_member(2, **_ASLEEP, candidate=True),
+            now=65.0,
+        ),
+        "all have joined": gathering_job(
+            arrived_member(0), arrived_member(1), arrived_member(2), now=500.0
+        ),
     },
     since="0.1",
     passes=True,

@@ -20,7 +20,14 @@ from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
 from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
-from allaboard.facts.samples import coming, declared, ended, gathering, held, member
+from allaboard.facts.samples import (
+    arrived_member,
+    coming_member,
+    ended_member,
+    gathering_job,
+    sample_declaration,
+    sample_member,
+)
 from allaboard.facts.signal_name import signal_name
 
 
@@ -28,14 +35,12 @@ def check(view: JobView) -> Iterator[Claim]:
     for roll in roll_calls(view):
         waits = _others_wait_in_init(view, roll)
         ended_by_launcher = members_ended_by_launcher(roll)
-        for ended_member in (
+        for exited in (
             m for m in roll.ended if not _raised_in(roll, m) and m not in ended_by_launcher
         ):
             # A child process may be any program: only a member that was held surely belongs to the job.
-            if ended_member.interrupted is None and (
-                roll.held or (waits and not ended_member.candidate)
-            ):
-                yield _claim(roll, ended_member)
+            if exited.interrupted is None and (roll.held or (waits and not exited.candidate)):
+                yield _claim(roll, exited)
 
 
 def _others_wait_in_init(view: JobView, roll: RollCall) -> bool:
@@ -111,7 +116,7 @@ def _describe_end(member: Member) -> str:
 
 
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
-_INSIDE = tuple(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
+_INSIDE = tuple(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in (0, 1))
 """Members that no gate holds (`--observe`): they entered init by themselves."""
 RULE = Rule(
     stage=Stage.STARTUP,
@@ -119,59 +124,80 @@ RULE = Rule(
     check=check,
     fires_on={
         "an exception": (
-            gathering(
-                held(0),
-                ended(1, raised=("FileNotFoundError", "data.csv"), member=_EARLY),
-                held(2),
+            gathering_job(
+                arrived_member(0),
+                ended_member(1, raised=("FileNotFoundError", "data.csv"), member=_EARLY),
+                arrived_member(2),
             ),
             "worker 1 exited before init (exit code 1) at train.py:41 in train",
         ),
         "returned early": (
-            gathering(held(0), held(1), ended(2, code=0, member=_EARLY)),
+            gathering_job(
+                arrived_member(0), arrived_member(1), ended_member(2, code=0, member=_EARLY)
+            ),
             "worker 2 exited before init (exit code 0)",
         ),
         "left before its third init": (
-            gathering(held(0, round=3), held(1, round=3), ended(2, code=0, member={"round": 2})),
+            gathering_job(
+                arrived_member(0, round=3),
+                arrived_member(1, round=3),
+                ended_member(2, code=0, member={"round": 2}),
+            ),
             "worker 2 exited after 2 inits, before its next one (exit code 0)",
         ),
         "killed": (
-            gathering(held(0), ended(1, signal=9, member=_EARLY), held(2)),
+            gathering_job(
+                arrived_member(0), ended_member(1, signal=9, member=_EARLY), arrived_member(2)
+            ),
             "worker 1 exited before init (killed by SIGKILL)",
         ),
         "with --observe": (
-            gathering(*_INSIDE, ended(2, code=0, member=_EARLY)),
+            gathering_job(*_INSIDE, ended_member(2, code=0, member=_EARLY)),
             "worker 2 exited before init (exit code 0)",
         ),
         "its host is lost": (
-            gathering(held(0), ended(1, lost=True, code=None, member=_EARLY), held(2)),
+            gathering_job(
+                arrived_member(0),
+                ended_member(1, lost=True, code=None, member=_EARLY),
+                arrived_member(2),
+            ),
             "worker 1 is lost before init: host a is no longer reachable",
         ),
     },
     silent_on={
-        "no member waits for it": gathering(coming(0), ended(1, code=1, member=_EARLY), coming(2)),
-        "it reached init, which raised": gathering(
-            held(0), ended(1, code=None, member={"phase": Phase.IMPORTED}), held(2)
+        "no member waits for it": gathering_job(
+            coming_member(0), ended_member(1, code=1, member=_EARLY), coming_member(2)
         ),
-        "its host was interrupted": gathering(
-            held(0), ended(1, signal=2, member=_EARLY | {"interrupted": 94.9}), held(2)
+        "it reached init, which raised": gathering_job(
+            arrived_member(0),
+            ended_member(1, code=None, member={"phase": Phase.IMPORTED}),
+            arrived_member(2),
         ),
-        "with --observe, and all expected members are in init": gathering(
-            *(member(r, phase=Phase.JOINING, declared=declared(r, 2)) for r in (0, 1)),
-            ended(2, code=0, member=_EARLY),
+        "its host was interrupted": gathering_job(
+            arrived_member(0),
+            ended_member(1, signal=2, member=_EARLY | {"interrupted": 94.9}),
+            arrived_member(2),
         ),
-        "with --observe, and a child of a late worker exited": gathering(
-            *_INSIDE, coming(2), ended(2, code=1, member=_EARLY | {"candidate": True})
+        "with --observe, and all expected members are in init": gathering_job(
+            *(
+                sample_member(r, phase=Phase.JOINING, declared=sample_declaration(r, 2))
+                for r in (0, 1)
+            ),
+            ended_member(2, code=0, member=_EARLY),
         ),
-        "with --observe, and they have just entered init": gathering(
-            *(member(r, phase=Phase.JOINING, phase_since=97.0) for r in (0, 1)),
-            ended(2, code=0, member=_EARLY),
+        "with --observe, and a child of a late worker exited": gathering_job(
+            *_INSIDE, coming_member(2), ended_member(2, code=1, member=_EARLY | {"candidate": True})
         ),
-        "it is only late": gathering(held(0), coming(1), held(2)),
-        "a helper program of a late worker": gathering(
-            held(0),
-            coming(1),
-            ended(1, code=None, member=_EARLY | {"candidate": True}),
-            held(2),
+        "with --observe, and they have just entered init": gathering_job(
+            *(sample_member(r, phase=Phase.JOINING, phase_since=97.0) for r in (0, 1)),
+            ended_member(2, code=0, member=_EARLY),
+        ),
+        "it is only late": gathering_job(arrived_member(0), coming_member(1), arrived_member(2)),
+        "a helper program of a late worker": gathering_job(
+            arrived_member(0),
+            coming_member(1),
+            ended_member(1, code=None, member=_EARLY | {"candidate": True}),
+            arrived_member(2),
             joined=True,
             leads=True,
             launched=1,

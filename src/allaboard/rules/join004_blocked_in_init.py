@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import agrees, names, on_host
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    TF2_CHIEF,
-    collective_with_servers,
+from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
+from allaboard.analysis.parameter_servers.task_roles import (
+    TF2_CHIEF_CALL,
+    is_collective_beside_servers,
 )
 from allaboard.analysis.roll_call.previous_attempt import BUSY_CORES, members_of_previous_attempt
 from allaboard.analysis.roll_call.reinit import OWN_PORT_ADVICE, has_joined_again
@@ -43,7 +43,15 @@ from allaboard.facts import (
     Stage,
     Who,
 )
-from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
+from allaboard.facts.samples import (
+    arrived_member,
+    coming_member,
+    ended_member,
+    gathering_job,
+    sample_declaration,
+    sample_job,
+    sample_member,
+)
 
 MAX_COMMANDS = 8
 """Most `nc` commands in one piece of advice."""
@@ -56,7 +64,7 @@ def check(view: JobView) -> Iterator[Claim]:
         blocked_members = list(roll.in_init)
         if not blocked_members or any(m.cpu > BUSY_CORES for m in blocked_members):
             continue
-        if roll.ended or any(collective_with_servers(m) for m in blocked_members):
+        if roll.ended or any(is_collective_beside_servers(m) for m in blocked_members):
             continue  # JOIN003 or a PS rule reports the cause
         if members_of_previous_attempt(view, roll):
             continue  # JOIN008
@@ -86,7 +94,9 @@ def check(view: JobView) -> Iterator[Claim]:
             remainder = f"{completed_names} {'have' if len(completed) > 1 else 'has'} completed it"
         blocked = f"{len(blocked_members)} of {roll.size} are"
         if _connects_to_servers(blocked_members[0]):
-            blocked = f"{names(blocked_members)} {'are' if len(blocked_members) > 1 else 'is'}"
+            blocked = (
+                f"{name_members(blocked_members)} {'are' if len(blocked_members) > 1 else 'is'}"
+            )
         again = all(map(has_joined_again, blocked_members)) and not roll.missing
         yield Claim(
             summary=f"{blocked} blocked inside {call}; {remainder}",
@@ -104,7 +114,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 ),
             ),
             fix=f"{_command_for_late_member(view, roll)}see what {missing_names} "
-            f"{agrees('do', roll.missing)} instead; the others can "
+            f"{conjugate_verb('do', roll.missing)} instead; the others can "
             f"only wait for {'them' if len(roll.missing) > 1 else 'it'}"
             if roll.missing
             else _advise_network(view, blocked_members),
@@ -117,12 +127,16 @@ def check(view: JobView) -> Iterator[Claim]:
 def _command_for_late_member(view: JobView, roll: RollCall) -> str:
     """Return the command that shows where the first late member is, or ""."""
     late = [m for m in roll.late if not m.candidate]
-    return f"{on_host(view, late[0], f'py-spy dump --pid {late[0].who.pid}')}   # " if late else ""
+    return (
+        f"{command_on_host(view, late[0], f'py-spy dump --pid {late[0].who.pid}')}   # "
+        if late
+        else ""
+    )
 
 
 def _connects_to_servers(member: Member) -> bool:
     """Return True for a TensorFlow 2 chief, which connects to servers at the addresses of the cluster."""
-    return member.declared is not None and member.declared.call == TF2_CHIEF
+    return member.declared is not None and member.declared.call == TF2_CHIEF_CALL
 
 
 def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
@@ -203,23 +217,25 @@ def _address(member: object) -> str:
 
 
 def _jax_member(rank: int, bind: str) -> Member:
-    declaration = declared(
+    declaration = sample_declaration(
         rank, 2, framework="jax", place="tcp://a:30000", bind=bind if rank == 0 else ""
     )
-    return member(rank, phase=Phase.JOINING, phase_since=60.0, declared=declaration)
+    return sample_member(rank, phase=Phase.JOINING, phase_since=60.0, declared=declaration)
 
 
 def _task(rank: int, job_name: str, phase: Phase) -> Member:
     cluster = {"chief:0": "a:1", "worker:0": "b:1", "ps:0": "c:1"}
-    call = TF2_CHIEF if job_name == "chief" else "tf.distribute.Server"
+    call = TF2_CHIEF_CALL if job_name == "chief" else "tf.distribute.Server"
     identity = Who(job=job_name, index=0, rank=rank, host="abc"[rank], pid=101)
-    declaration = declared(rank, call=call, job=job_name, index=0, cluster=cluster, place="")
-    return member(rank, who=identity, phase=phase, phase_since=60.0, declared=declaration)
+    declaration = sample_declaration(
+        rank, call=call, job=job_name, index=0, cluster=cluster, place=""
+    )
+    return sample_member(rank, who=identity, phase=phase, phase_since=60.0, declared=declaration)
 
 
 def _rejoining(rank: int) -> Member:
-    declaration = declared(rank, again=True)
-    return member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=declaration)
+    declaration = sample_declaration(rank, again=True)
+    return sample_member(rank, phase=Phase.JOINING, phase_since=60.0, round=2, declared=declaration)
 
 
 RULE = Rule(
@@ -228,26 +244,28 @@ RULE = Rule(
     check=check,
     fires_on={
         "data ports closed": (
-            job(*(member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))),
+            sample_job(
+                *(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in range(3))
+            ),
             "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
         "one rank has completed it": (
-            job(
-                member(0),
-                *(member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
+            sample_job(
+                sample_member(0),
+                *(sample_member(r, phase=Phase.JOINING, phase_since=60.0) for r in (1, 2)),
             ),
             "2 of 3 are blocked inside init_process_group; rank 0 has completed it",
         ),
         "JAX's coordinator binds a different port": (
-            job(*(_jax_member(r, "0.0.0.0:30003") for r in range(2)), launched=2),
+            sample_job(*(_jax_member(r, "0.0.0.0:30003") for r in range(2)), launched=2),
             "worker 0 listens on port 30003, but all ranks connect to port 30000",
         ),
         "it binds that port": (
-            job(*(_jax_member(r, "0.0.0.0:30000") for r in range(2)), launched=2),
+            sample_job(*(_jax_member(r, "0.0.0.0:30000") for r in range(2)), launched=2),
             "2 of 2 are blocked inside init_process_group; no rank is missing",
         ),
         "TensorFlow 2's chief does not reach a server": (
-            job(
+            sample_job(
                 _task(0, "chief", Phase.JOINING),
                 _task(1, "worker", Phase.JOINED),
                 _task(2, "ps", Phase.JOINED),
@@ -256,32 +274,36 @@ RULE = Rule(
             "chief 0 is blocked inside ParameterServerStrategy; all tasks that it connects to are up",
         ),
         "joining again in the same process": (
-            job(*(_rejoining(r) for r in range(3))),
+            sample_job(*(_rejoining(r) for r in range(3))),
             "3 of 3 are blocked inside init_process_group; no rank is missing",
         ),
         "one never entered": (
-            gathering(
-                member(0, phase=Phase.JOINING, phase_since=60.0),
-                member(1, phase=Phase.JOINING, phase_since=60.0),
-                coming(2),
+            gathering_job(
+                sample_member(0, phase=Phase.JOINING, phase_since=60.0),
+                sample_member(1, phase=Phase.JOINING, phase_since=60.0),
+                coming_member(2),
             ),
             "2 of 3 are blocked inside init_process_group; rank 2 has not entered it",
         ),
     },
     silent_on={
-        "just begun": job(*(member(r, phase=Phase.JOINING, phase_since=95.0) for r in range(3))),
-        "compiling": job(
-            *(member(r, phase=Phase.JOINING, phase_since=60.0, cpu=1.0) for r in range(3))
+        "just begun": sample_job(
+            *(sample_member(r, phase=Phase.JOINING, phase_since=95.0) for r in range(3))
         ),
-        "one has exited": gathering(
-            member(0, phase=Phase.JOINING, phase_since=60.0),
-            member(1, phase=Phase.JOINING, phase_since=60.0),
-            ended(2, code=1, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}),
+        "compiling": sample_job(
+            *(sample_member(r, phase=Phase.JOINING, phase_since=60.0, cpu=1.0) for r in range(3))
         ),
-        "held by the roll call": gathering(held(0), held(1), coming(2)),
-        "one was never started": gathering(
-            member(0, phase=Phase.JOINING, phase_since=60.0),
-            member(1, phase=Phase.JOINING, phase_since=60.0),
+        "one has exited": gathering_job(
+            sample_member(0, phase=Phase.JOINING, phase_since=60.0),
+            sample_member(1, phase=Phase.JOINING, phase_since=60.0),
+            ended_member(2, code=1, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}),
+        ),
+        "held by the roll call": gathering_job(
+            arrived_member(0), arrived_member(1), coming_member(2)
+        ),
+        "one was never started": gathering_job(
+            sample_member(0, phase=Phase.JOINING, phase_since=60.0),
+            sample_member(1, phase=Phase.JOINING, phase_since=60.0),
         ),
     },
     since="0.1",

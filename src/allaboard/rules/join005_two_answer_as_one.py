@@ -19,7 +19,7 @@ from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
-from allaboard.facts.samples import declared, ended, gathering, held
+from allaboard.facts.samples import arrived_member, ended_member, gathering_job, sample_declaration
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -94,13 +94,13 @@ def _meet_at_different_addresses(twins: tuple[Member, ...]) -> bool:
     )
 
 
-_OTHER_JOB = held(1, declared=declared(1, place="tcp://c:29500"))
+_OTHER_JOB = arrived_member(1, declared=sample_declaration(1, place="tcp://c:29500"))
 _CLUSTER = {"chief:0": "a:1", "worker:0": "b:1", "worker:1": "c:1"}
 _TASKS = tuple(
-    held(
+    arrived_member(
         rank,
         who=Who(job=job, index=0, rank=rank, host=host, pid=101),
-        declared=declared(rank, job=job, index=0, cluster=_CLUSTER),
+        declared=sample_declaration(rank, job=job, index=0, cluster=_CLUSTER),
     )
     for rank, job, host in ((0, "chief", "a"), (1, "worker", "b"), (1, "worker", "c"))
 )
@@ -110,31 +110,56 @@ RULE = Rule(
     check=check,
     fires_on={
         "rank 1 twice": (
-            gathering(held(0), held(1), held(2, declared=declared(1), who=held(1).who)),
+            gathering_job(
+                arrived_member(0),
+                arrived_member(1),
+                arrived_member(2, declared=sample_declaration(1), who=arrived_member(1).who),
+            ),
             "2 processes claim to be rank 1; no process is rank 2",
         ),
         "rank 1 twice, and others have yet to join": (
-            gathering(held(0, 4), held(1, 4), held(2, 4, declared=declared(1, 4), who=held(1).who)),
+            gathering_job(
+                arrived_member(0, 4),
+                arrived_member(1, 4),
+                arrived_member(2, 4, declared=sample_declaration(1, 4), who=arrived_member(1).who),
+            ),
             "2 processes claim to be rank 1",
         ),
         "started twice on one host": (
-            gathering(held(0), held(1), held(1), held(2), joined=True, leads=True, launched=1),
+            gathering_job(
+                arrived_member(0),
+                arrived_member(1),
+                arrived_member(1),
+                arrived_member(2),
+                joined=True,
+                leads=True,
+                launched=1,
+            ),
             "2 processes claim to be rank 1, on a",
         ),
         "one task twice": (
-            gathering(*_TASKS, joined=True, leads=True, launched=1),
+            gathering_job(*_TASKS, joined=True, leads=True, launched=1),
             "2 processes claim to be worker 0, on b and c; no process is worker 1 (c:1)",
         ),
         "two jobs at one etcd prefix": (
-            gathering(
-                held(0), held(1), _OTHER_JOB, joined=True, leads=True, place="etcd://node9:2379/a"
+            gathering_job(
+                arrived_member(0),
+                arrived_member(1),
+                _OTHER_JOB,
+                joined=True,
+                leads=True,
+                place="etcd://node9:2379/a",
             ),
             "2 processes claim to be rank 1, on a; no process is rank 2",
         ),
     },
     silent_on={
-        "each rank exists once": gathering(held(0), held(1), held(2)),
-        "the first one has exited": gathering(held(0), ended(1, code=1), held(1)),
+        "each rank exists once": gathering_job(
+            arrived_member(0), arrived_member(1), arrived_member(2)
+        ),
+        "the first one has exited": gathering_job(
+            arrived_member(0), ended_member(1, code=1), arrived_member(1)
+        ),
     },
     since="0.1",
     drill=("wrong-rank", "tf-two-tasks", "same-rank", "same-task"),

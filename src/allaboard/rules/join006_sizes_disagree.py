@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import agrees, names
+from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
-from allaboard.facts.samples import declared, gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -44,17 +44,18 @@ def _claim(roll: RollCall) -> Claim:
     sizes = ", ".join(str(s) for s in sorted(minority_sizes))
     lists = _task_difference(roll, minority)
     return Claim(
-        summary=f"{names(minority)} {agrees('expect', minority)} world size {sizes}, the others {roll.size}"
-        + lists,
+        summary=f"{name_members(minority)} {conjugate_verb('expect', minority)} world size {sizes}, the "
+        f"others {roll.size}" + lists,
         who=tuple(m.who for m in minority),
         evidence=tuple(
             Evidence(f"{m.who.name}: world size {m.declared.world_size}", m.declared.origin)
             for m in (*minority[:2], roll.members_by_size[roll.size][0])
             if m.declared is not None
         ),
-        fix=f"give {names(minority)} the same cluster as the others in TF_CONFIG"
+        fix=f"give {name_members(minority)} the same cluster as the others in TF_CONFIG"
         if lists
-        else f"set the world size of {names(minority)} to {roll.size} ({_world_size_source(minority[0])})",
+        else f"set the world size of {name_members(minority)} to {roll.size} "
+        f"({_world_size_source(minority[0])})",
         since=max(m.phase_since for m in minority),
     )
 
@@ -98,7 +99,8 @@ def _claim_tie(roll: RollCall) -> Claim:
     sizes = " or ".join(str(s) for s in by_size)
     return Claim(
         summary=", ".join(
-            f"{names(ms)} {agrees('expect', ms)} world size {s}" for s, ms in by_size.items()
+            f"{name_members(ms)} {conjugate_verb('expect', ms)} world size {s}"
+            for s, ms in by_size.items()
         ),
         who=tuple(m.who for m in members),
         evidence=tuple(
@@ -122,33 +124,56 @@ RULE = Rule(
     check=check,
     fires_on={
         "one says two": (
-            gathering(held(0), held(1), held(2, declared=declared(2, 2))),
+            gathering_job(
+                arrived_member(0),
+                arrived_member(1),
+                arrived_member(2, declared=sample_declaration(2, 2)),
+            ),
             "worker 2 expects world size 2, the others 3",
         ),
         "one trains alone": (
-            gathering(held(0), held(1, declared=declared(1, 1)), held(2)),
+            gathering_job(
+                arrived_member(0),
+                arrived_member(1, declared=sample_declaration(1, 1)),
+                arrived_member(2),
+            ),
             "worker 1 expects world size 1, the others 3",
         ),
         "one says more than were started": (
-            gathering(held(0, declared=declared(0, 2)), held(1), launched=2),
+            gathering_job(
+                arrived_member(0, declared=sample_declaration(0, 2)), arrived_member(1), launched=2
+            ),
             "worker 1 expects world size 3, the others 2",
         ),
         "a chief at the door lacks a server, which is never held": (
-            gathering(
-                held(0, who=_CHIEF, declared=declared(0, 2, job="chief", cluster=_FEWER)),
+            gathering_job(
+                arrived_member(
+                    0, who=_CHIEF, declared=sample_declaration(0, 2, job="chief", cluster=_FEWER)
+                ),
                 *(
-                    held(r, declared=declared(r, cluster=_ALL, hold=False), phase=Phase.JOINED)
+                    arrived_member(
+                        r,
+                        declared=sample_declaration(r, cluster=_ALL, hold=False),
+                        phase=Phase.JOINED,
+                    )
                     for r in (1, 2)
                 ),
             ),
             "chief 0 expects world size 2, the others 3 (without ps 0)",
         ),
         "as many say two as three, on hosts of one worker each": (
-            gathering(held(0, declared=declared(0, 2)), held(1), launched=1, joined=True),
+            gathering_job(
+                arrived_member(0, declared=sample_declaration(0, 2)),
+                arrived_member(1),
+                launched=1,
+                joined=True,
+            ),
             "worker 0 expects world size 2, worker 1 expects world size 3",
         ),
     },
-    silent_on={"all say three": gathering(held(0), held(1), held(2))},
+    silent_on={
+        "all say three": gathering_job(arrived_member(0), arrived_member(1), arrived_member(2))
+    },
     since="0.1",
     drill=("sizes-disagree", "tf-no-cluster", "world-sizes-differ"),
 )

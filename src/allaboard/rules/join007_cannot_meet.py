@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Stage, Who
-from allaboard.facts.samples import coming, declared, gathering, held
+from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_declaration
 
 Clusters = list[tuple[dict[str, str], list[Member]]]
 
@@ -231,24 +231,26 @@ def _port(address: str) -> str:
 def _tf_worker(rank: int, **wrong: str) -> Member:
     cluster = {f"worker:{r}": f"127.0.0.1:2000{r}" for r in range(3)}
     cluster |= {k.replace("_", ":"): v for k, v in wrong.items()}
-    declaration = declared(
+    declaration = sample_declaration(
         rank, framework="tensorflow", index=rank, cluster=cluster, place="", origin="TF_CONFIG"
     )
-    return held(rank, declared=declaration)
+    return arrived_member(rank, declared=declaration)
 
 
 def _one_of_two(rank: int, job: str, *tasks: str) -> Member:
     cluster = {t: f"a:{i}" for i, t in enumerate(tasks)}
-    declaration = declared(
+    declaration = sample_declaration(
         rank, 2, framework="tensorflow", job=job, index=rank if job == "worker" else 0,
         cluster=cluster, place="", origin="TF_CONFIG",
     )  # fmt: skip
     identity = Who(job=job, index=declaration.index, rank=rank, host="a", pid=100 + rank)
-    return held(rank, 2, who=identity, declared=declaration)
+    return arrived_member(rank, 2, who=identity, declared=declaration)
 
 
 def _jax(rank: int, address: str) -> Member:
-    return held(rank, declared=declared(rank, framework="jax", place=f"tcp://{address}"))
+    return arrived_member(
+        rank, declared=sample_declaration(rank, framework="jax", place=f"tcp://{address}")
+    )
 
 
 _HOSTS = {"worker_0": "a:1", "worker_1": "b:1", "worker_2": "c:1"}
@@ -258,12 +260,12 @@ RULE = Rule(
     check=check,
     fires_on={
         "one port wrong in one TF_CONFIG": (
-            gathering(_tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), _tf_worker(2)),
+            gathering_job(_tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), _tf_worker(2)),
             "worker 1 cannot connect to worker 0: worker 1 expects it at 127.0.0.1:21000, but it listens "
             "at 127.0.0.1:20000",
         ),
         "one calls itself the chief": (
-            gathering(
+            gathering_job(
                 _one_of_two(0, "chief", "chief:0", "worker:0"),
                 _one_of_two(1, "worker", "worker:0", "worker:1"),
                 launched=2,
@@ -271,7 +273,7 @@ RULE = Rule(
             "chief 0 has different task names in its cluster: a:0 is chief 0, but worker 0 for worker 1",
         ),
         "hosts in another order": (
-            gathering(
+            gathering_job(
                 _tf_worker(0, **_HOSTS),
                 _tf_worker(1, **_HOSTS),
                 _tf_worker(2, **_HOSTS | {"worker_0": "b:1", "worker_1": "a:1"}),
@@ -279,32 +281,34 @@ RULE = Rule(
             "worker 2 has the tasks in a different order: b:1 is worker 0, but worker 1 for the others",
         ),
         "another MASTER_PORT": (
-            gathering(
-                held(0), held(1, declared=declared(1, place="tcp://127.0.0.1:20009")), held(2)
+            gathering_job(
+                arrived_member(0),
+                arrived_member(1, declared=sample_declaration(1, place="tcp://127.0.0.1:20009")),
+                arrived_member(2),
             ),
             "rank 1 has the rendezvous address tcp://127.0.0.1:20009, the others have "
             "tcp://127.0.0.1:20000",
         ),
         "another coordinator_address": (
-            gathering(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),
+            gathering_job(*(_jax(r, f"a:{3000 + (r == 1)}") for r in range(3))),
             "rank 1 has the rendezvous address a:3001, the others have a:3000",
         ),
     },
     silent_on={
-        "one more may join and decide the majority": gathering(
-            _tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), coming(2), now=61.0
+        "one more may join and decide the majority": gathering_job(
+            _tf_worker(0), _tf_worker(1, worker_0="127.0.0.1:21000"), coming_member(2), now=61.0
         ),
-        "an alias that no other member uses": gathering(
+        "an alias that no other member uses": gathering_job(
             _tf_worker(0, **_HOSTS),
             _tf_worker(1, **_HOSTS | {"worker_1": "b.example:1"}),
             _tf_worker(2, **_HOSTS),
         ),
-        "a chief and a worker": gathering(
+        "a chief and a worker": gathering_job(
             _one_of_two(0, "chief", "chief:0", "worker:0"),
             _one_of_two(1, "worker", "chief:0", "worker:0"),
         ),
-        "one cluster": gathering(_tf_worker(0), _tf_worker(1), _tf_worker(2)),
-        "another name for the same host": gathering(
+        "one cluster": gathering_job(_tf_worker(0), _tf_worker(1), _tf_worker(2)),
+        "another name for the same host": gathering_job(
             _tf_worker(0), _tf_worker(1, worker_0="localhost:20000"), _tf_worker(2)
         ),
     },

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from allaboard.analysis.member_names import on_host, ranked
+from allaboard.analysis.member_names import command_on_host, name_by_rank
 from allaboard.analysis.roll_call.previous_attempt import (
     members_misled_by_store,
     members_of_previous_attempt,
@@ -45,7 +45,15 @@ from allaboard.facts import (
     Stage,
     Who,
 )
-from allaboard.facts.samples import coming, declared, ended, gathering, held, job, member
+from allaboard.facts.samples import (
+    arrived_member,
+    coming_member,
+    ended_member,
+    gathering_job,
+    sample_declaration,
+    sample_job,
+    sample_member,
+)
 
 MIN_HELD_S = 2.0
 """Seconds: an earlier run may be about to close its store."""
@@ -101,7 +109,7 @@ def _misled_restarts(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Cla
             )
         )
         yield Claim(
-            summary=f"{ranked(misled_members)} may have read the addresses of an earlier "
+            summary=f"{name_by_rank(misled_members)} may have read the addresses of an earlier "
             f"attempt from the store at {address}: {len(earlier)} ranks met there before and have exited",
             who=tuple(m.who for m in misled_members),
             evidence=(
@@ -214,15 +222,20 @@ def _restarted_view(stuck: float, message: str = "", **changes: Any) -> JobView:
     """Return a view with two ranks that failed and two that their launcher restarted in their places, which
     are in init."""
     old = [
-        ended(r, code=1, at=20.0, member={"worker": 0, "declared": declared(r, 2), "round": 1})
+        ended_member(
+            r,
+            code=1,
+            at=20.0,
+            member={"worker": 0, "declared": sample_declaration(r, 2), "round": 1},
+        )
         for r in (0, 1)
     ]
     raised = Raised(type="RuntimeError", message=message, at=58.0) if message else None
     new = [
-        member(
+        sample_member(
             r,
             worker=0,
-            declared=declared(r, 2),
+            declared=sample_declaration(r, 2),
             round=1,
             phase=Phase.JOINING,
             phase_since=60.0 - stuck,
@@ -233,29 +246,31 @@ def _restarted_view(stuck: float, message: str = "", **changes: Any) -> JobView:
         )
         for r in (0, 1)
     ]
-    above = coming(9, worker=0, launcher=True)
-    return job(above, *old, *new, **({"now": 60.0, "launched": 1, "rolled_at": 5.0} | changes))
+    above = coming_member(9, worker=0, launcher=True)
+    return sample_job(
+        above, *old, *new, **({"now": 60.0, "launched": 1, "rolled_at": 5.0} | changes)
+    )
 
 
 def _file_view(
     joined: int, arrived_at: float = 61.0, size: int = 2, round: int = 1, **changes: Any
 ) -> JobView:
     """Return a view with two members of this host, of which the second arrived last and found the file."""
-    declarations = [declared(r, size, place="file:///shared/meeting") for r in (0, 1)]
+    declarations = [sample_declaration(r, size, place="file:///shared/meeting") for r in (0, 1)]
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"} if joined >= 0 else {}
     old = {"rendezvous joined": "2", "rendezvous age": "3600 s"}
-    first_member = held(0, declared=declarations[0], facts=old, round=round)
-    last_member = held(
+    first_member = arrived_member(0, declared=declarations[0], facts=old, round=round)
+    last_member = arrived_member(
         1, declared=declarations[1], facts=facts, phase_since=arrived_at, round=round
     )
-    return gathering(first_member, last_member, **({"launched": 2} | changes))
+    return gathering_job(first_member, last_member, **({"launched": 2} | changes))
 
 
 def _joined_file_view(joined: int) -> JobView:
-    declaration = declared(0, place="file:///shared/meeting")
+    declaration = sample_declaration(0, place="file:///shared/meeting")
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"}
-    return gathering(
-        held(0, declared=declaration, facts=facts), joined=True, leads=True, launched=1
+    return gathering_job(
+        arrived_member(0, declared=declaration, facts=facts), joined=True, leads=True, launched=1
     )
 
 
@@ -271,7 +286,7 @@ def _claim_held_port(view: JobView, member: Member, holder: Holder) -> Claim:
             Evidence("bind: Address already in use", holder.address),
             Evidence("answers a ping as a TCPStore does", "greeting"),
         ),
-        fix=f"{on_host(view, member, look)}   # look before you end it; or use another MASTER_PORT"
+        fix=f"{command_on_host(view, member, look)}   # look before you end it; or use another MASTER_PORT"
         if holder.pid
         else "use another MASTER_PORT",
         since=holder.at,
@@ -316,13 +331,13 @@ RULE = Rule(
             "2 ranks met there before and have exited",
         ),
         "on its own host": (
-            gathering(held(0), joined=True, leads=True, launched=1, holder=_OLD),
+            gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=_OLD),
             "port 29500 on a is still held by the store of an earlier run or another job: pid 77 (python "
             "train.py)",
         ),
         "on its own host, of this very job": (
-            gathering(
-                held(0),
+            gathering_job(
+                arrived_member(0),
                 joined=True,
                 leads=True,
                 launched=1,
@@ -338,8 +353,8 @@ RULE = Rule(
         "ranks elsewhere may have joined it": _file_view(1, launched=0),
         "a file that plain ranks of this run have joined": _joined_file_view(2),
         "a plain rank 0 that still waits": example_attempt(Answer.STORE, 30.0, joined=1),
-        "another job's, which may train": gathering(
-            held(0),
+        "another job's, which may train": gathering_job(
+            arrived_member(0),
             joined=True,
             leads=True,
             launched=1,

@@ -32,7 +32,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job
 
 _JOB_IDS = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
 MIN_REJECTED_S = 2.0
@@ -84,7 +84,8 @@ def _held_port(view: JobView, member: Member, holder: Holder) -> Iterator[Claim]
     if not holder.job or holder.ours or view.now - holder.at < MIN_REJECTED_S:
         return
     yield Claim(
-        summary=f"port {Address.from_endpoint(holder.address).port} on {member.who.host} is held by another job: pid "
+        summary=f"port {Address.from_endpoint(holder.address).port} on {member.who.host} is held by "
+        "another job: pid "
         f"{holder.pid} ({holder.command})",
         who=(member.who,),
         evidence=(
@@ -113,11 +114,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "another job connects": (
-            gathering(held(0), joined=True, leads=True, launched=1, knocks=(_KNOCK,)),
+            gathering_job(arrived_member(0), joined=True, leads=True, launched=1, knocks=(_KNOCK,)),
             "a worker of another job connected from 10.0.0.9 and was rejected",
         ),
         "another job's store has the port": (
-            gathering(held(0), joined=True, leads=True, launched=1, holder=_HELD),
+            gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=_HELD),
             "port 29500 on a is held by another job: pid 77 (python train.py)",
         ),
         "this job is rejected": (
@@ -126,15 +127,15 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "an earlier run of ours has the port": gathering(
-            held(0),
+        "an earlier run of ours has the port": gathering_job(
+            arrived_member(0),
             joined=True,
             leads=True,
             launched=1,
             holder=msgspec.structs.replace(_HELD, ours=True),
         ),
         "another program": example_attempt(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "alone": gathering(held(0), joined=True, leads=True, launched=1),
+        "alone": gathering_job(arrived_member(0), joined=True, leads=True, launched=1),
     },
     since="0.1",
     drill=("net-other-job",),

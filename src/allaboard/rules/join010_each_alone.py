@@ -18,7 +18,13 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
-from allaboard.facts.samples import declared, gathering, held, job, member
+from allaboard.facts.samples import (
+    arrived_member,
+    gathering_job,
+    sample_declaration,
+    sample_job,
+    sample_member,
+)
 
 ALONE_NOTE = "accelerate alone"
 """Note of the probe if accelerate counts one process although the launcher started more."""
@@ -103,14 +109,16 @@ def _claim(alone: list[Member], certainty: Certainty, evidence: Evidence, fix: s
 
 def _training_alone(rank: int, step: int = 40, **notes: str) -> Member:
     names = {"accelerate alone": notes["told"]} if "told" in notes else {}
-    return member(rank, declared=None, round=0, ops=0, step=step, notes=names)
+    return sample_member(rank, declared=None, round=0, ops=0, step=step, notes=names)
 
 
 _RAISED = "RuntimeError: initialize() must be called before any JAX calls at /home/u/train.py:9"
 
 
 def _failed_init(rank: int, step: int = 40) -> Member:
-    return member(rank, declared=None, round=0, ops=0, step=step, notes={INIT_FAILED_NOTE: _RAISED})
+    return sample_member(
+        rank, declared=None, round=0, ops=0, step=step, notes={INIT_FAILED_NOTE: _RAISED}
+    )
 
 
 RULE = Rule(
@@ -120,7 +128,7 @@ RULE = Rule(
     needs=("step",),
     fires_on={
         "accelerate without a GPU": (
-            job(
+            sample_job(
                 _training_alone(0, told="WORLD_SIZE=2"),
                 _training_alone(1, told="WORLD_SIZE=2"),
                 launched=2,
@@ -128,39 +136,43 @@ RULE = Rule(
             "2 processes train independently: none uses a process group",
         ),
         "accelerate joined a group, and does not use it": (
-            job(*(member(i, notes={ALONE_NOTE: "WORLD_SIZE=3"}) for i in range(3))),
+            sample_job(*(sample_member(i, notes={ALONE_NOTE: "WORLD_SIZE=3"}) for i in range(3))),
             "3 processes train independently: none uses a process group",
         ),
         "init failed on one of them, which went on": (
-            gathering(held(0, 2), _failed_init(1), launched=2),
+            gathering_job(arrived_member(0, 2), _failed_init(1), launched=2),
             "worker 1 trains alone: its init failed, and it went on; 1 other waits for it in init",
         ),
         "one host's part of it": (
-            job(_training_alone(3, told="WORLD_SIZE=4"), launched=1, joined=True),
+            sample_job(_training_alone(3, told="WORLD_SIZE=4"), launched=1, joined=True),
             "rank 3 trains alone, although it was started as one of several",
         ),
         "no init is called": (
-            job(_training_alone(0), _training_alone(1), _training_alone(2)),
+            sample_job(_training_alone(0), _training_alone(1), _training_alone(2)),
             "3 processes train independently: none uses a process group",
         ),
     },
     silent_on={
-        "init failed, and it may try again": gathering(held(0, 2), _failed_init(1, 0), launched=2),
-        "init failed, and worked the second time": job(
-            member(0), member(1, notes={INIT_FAILED_NOTE: _RAISED}), launched=2
+        "init failed, and it may try again": gathering_job(
+            arrived_member(0, 2), _failed_init(1, 0), launched=2
         ),
-        "init failed where one alone is meant": job(_failed_init(0), launched=1),
-        "all have joined": job(member(0), member(1), member(2)),
-        "it has only begun": job(
+        "init failed, and worked the second time": sample_job(
+            sample_member(0), sample_member(1, notes={INIT_FAILED_NOTE: _RAISED}), launched=2
+        ),
+        "init failed where one alone is meant": sample_job(_failed_init(0), launched=1),
+        "all have joined": sample_job(sample_member(0), sample_member(1), sample_member(2)),
+        "it has only begun": sample_job(
             _training_alone(0, 3), _training_alone(1, 3), _training_alone(2, 3)
         ),
-        "one of them has joined": job(member(0), _training_alone(1), _training_alone(2)),
-        "one alone is meant": job(_training_alone(0), launched=1),
-        "a sweep under another launcher": job(_training_alone(2), launched=1, joined=True),
-        "worlds of one, and said so": job(
-            *(member(i, declared=declared(i, 1)) for i in range(2)), launched=2
+        "one of them has joined": sample_job(
+            sample_member(0), _training_alone(1), _training_alone(2)
         ),
-        "accelerate, before it trains": job(
+        "one alone is meant": sample_job(_training_alone(0), launched=1),
+        "a sweep under another launcher": sample_job(_training_alone(2), launched=1, joined=True),
+        "worlds of one, and said so": sample_job(
+            *(sample_member(i, declared=sample_declaration(i, 1)) for i in range(2)), launched=2
+        ),
+        "accelerate, before it trains": sample_job(
             _training_alone(0, 0, told="WORLD_SIZE=2"),
             _training_alone(1, 0, told="WORLD_SIZE=2"),
             launched=2,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import declared, gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -59,15 +59,25 @@ RULE = Rule(
     check=check,
     fires_on={
         "counted from 1": (
-            gathering(held(1), held(2), held(2, declared=declared(3))),
+            gathering_job(
+                arrived_member(1),
+                arrived_member(2),
+                arrived_member(2, declared=sample_declaration(3)),
+            ),
             "worker 2 has rank 3 of 3, but ranks go from 0 to 2",
         ),
         "on a host that does not lead": (
-            gathering(held(1, declared=declared(2, 2)), joined=True, launched=1),
+            gathering_job(
+                arrived_member(1, declared=sample_declaration(2, 2)), joined=True, launched=1
+            ),
             "worker 1 has rank 2 of 2, but ranks go from 0 to 1",
         ),
     },
-    silent_on={"each is one of three": gathering(held(0), held(1), held(2))},
+    silent_on={
+        "each is one of three": gathering_job(
+            arrived_member(0), arrived_member(1), arrived_member(2)
+        )
+    },
     since="0.1",
     drill=("rank-out-of-range",),
 )

@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs, Who
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.facts.samples import overdue, watchdogs
+from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
 
 def check(watchdogs: Watchdogs) -> Iterator[Claim]:
@@ -76,20 +76,32 @@ RULE = Rule(
     check=check,
     fires_on={
         "one never called it": (
-            watchdogs(overdue(0, 133), overdue(1, 133, 135), overdue(2, enqueued=132)),
+            sample_watchdogs(
+                overdue_collective(0, 133),
+                overdue_collective(1, 133, 135),
+                overdue_collective(2, enqueued=132),
+            ),
             "rank 2 never called ALLREDUCE, collective 133 of group 0(default_pg), in which rank 0-1 waited",
         ),
         "one is stuck in an earlier one": (
-            watchdogs(overdue(0, 133), overdue(1, 132, 132), overdue(2, 133)),
+            sample_watchdogs(
+                overdue_collective(0, 133),
+                overdue_collective(1, 132, 132),
+                overdue_collective(2, 133),
+            ),
             "rank 1 did not get through ALLREDUCE, collective 132 of group 0(default_pg); rank 0,2 did",
         ),
     },
     silent_on={
-        "all waited in the same": watchdogs(overdue(0, 133), overdue(1, 133)),
-        "one rank's words alone": watchdogs(overdue(0, 133)),
-        "another group's status": watchdogs(overdue(0, 133), overdue(1, enqueued=4, group="7(tp)")),
-        "it had called it, and wrote nothing more": watchdogs(
-            overdue(0, 133), overdue(1, enqueued=133)
+        "all waited in the same": sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(1, 133)
+        ),
+        "one rank's words alone": sample_watchdogs(overdue_collective(0, 133)),
+        "another group's status": sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(1, enqueued=4, group="7(tp)")
+        ),
+        "it had called it, and wrote nothing more": sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(1, enqueued=133)
         ),
     },
     since="0.1",

@@ -24,7 +24,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.facts.samples import overdue, watchdogs
+from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
 
 def check(watchdogs: Watchdogs) -> Iterator[Claim]:
@@ -63,22 +63,34 @@ RULE = Rule(
     check=check,
     fires_on={
         "all were there": (
-            watchdogs(overdue(0, 133, 135), overdue(1, 133, 134), overdue(2, 133, 135)),
+            sample_watchdogs(
+                overdue_collective(0, 133, 135),
+                overdue_collective(1, 133, 134),
+                overdue_collective(2, 133, 135),
+            ),
             "rank 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg): none of them is "
             "missing: the GPU, link or network that carries it failed",
         ),
     },
     silent_on={
-        "a rank between them is not heard": watchdogs(overdue(0, 133), overdue(2, 133)),
-        "one did not come": watchdogs(overdue(0, 133), overdue(1, 133), overdue(2, enqueued=132)),
-        "one had called it, and wrote nothing more": watchdogs(
-            overdue(0, 133), overdue(1, 133), overdue(2, enqueued=133)
+        "a rank between them is not heard": sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(2, 133)
         ),
-        "another rank's log is here, and it did not wait": watchdogs(
-            overdue(0, 133), overdue(1, 133), known=(0, 1, 2)
+        "one did not come": sample_watchdogs(
+            overdue_collective(0, 133),
+            overdue_collective(1, 133),
+            overdue_collective(2, enqueued=132),
         ),
-        "a message from one to another": watchdogs(
-            overdue(0, 133, op="SEND"), overdue(1, 133, op="RECV")
+        "one had called it, and wrote nothing more": sample_watchdogs(
+            overdue_collective(0, 133),
+            overdue_collective(1, 133),
+            overdue_collective(2, enqueued=133),
+        ),
+        "another rank's log is here, and it did not wait": sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(1, 133), known=(0, 1, 2)
+        ),
+        "a message from one to another": sample_watchdogs(
+            overdue_collective(0, 133, op="SEND"), overdue_collective(1, 133, op="RECV")
         ),
     },
     since="0.1",

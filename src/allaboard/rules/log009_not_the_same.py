@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
 from allaboard.facts.rank_sets import format_ranks
-from allaboard.facts.samples import overdue, watchdogs
+from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
 
 def check(watchdogs: Watchdogs) -> Iterator[Claim]:
@@ -60,25 +60,35 @@ RULE = Rule(
     check=check,
     fires_on={
         "another size": (
-            watchdogs(overdue(0, 133), overdue(1, 133), overdue(2, 133, elements=(12, 12))),
+            sample_watchdogs(
+                overdue_collective(0, 133),
+                overdue_collective(1, 133),
+                overdue_collective(2, 133, elements=(12, 12)),
+            ),
             "collective 133 of group 0(default_pg) is not the same on all: rank 0-1 ALLREDUCE of 1024 "
             "elements; rank 2 ALLREDUCE of 12 elements",
         ),
         "another operation": (
-            watchdogs(overdue(0, 133), overdue(1, 133, op="_ALLGATHER_BASE", elements=(8, 16))),
+            sample_watchdogs(
+                overdue_collective(0, 133),
+                overdue_collective(1, 133, op="_ALLGATHER_BASE", elements=(8, 16)),
+            ),
             "collective 133 of group 0(default_pg) is not the same on all: rank 0 ALLREDUCE of 1024 "
             "elements; rank 1 _ALLGATHER_BASE of 8 elements into 16",
         ),
     },
     silent_on={
-        "the same": watchdogs(overdue(0, 133), overdue(1, 133)),
-        "a gather gives other sizes": watchdogs(
-            overdue(0, 133, op="GATHER", elements=(4, 0)),
-            overdue(1, 133, op="GATHER", elements=(4, 8)),
+        "the same": sample_watchdogs(overdue_collective(0, 133), overdue_collective(1, 133)),
+        "a gather gives other sizes": sample_watchdogs(
+            overdue_collective(0, 133, op="GATHER", elements=(4, 0)),
+            overdue_collective(1, 133, op="GATHER", elements=(4, 8)),
         ),
-        "another number": watchdogs(overdue(0, 133), overdue(1, 132, elements=(12, 12))),
-        "one rank behind them waits in another group": watchdogs(
-            overdue(0, 133), overdue(1, 133, group="3(tp)", op="_ALLGATHER_BASE")
+        "another number": sample_watchdogs(
+            overdue_collective(0, 133), overdue_collective(1, 132, elements=(12, 12))
+        ),
+        "one rank behind them waits in another group": sample_watchdogs(
+            overdue_collective(0, 133),
+            overdue_collective(1, 133, group="3(tp)", op="_ALLGATHER_BASE"),
         ),
     },
     since="0.1",

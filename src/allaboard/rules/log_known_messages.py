@@ -5,14 +5,14 @@ Which message means which rule, and the texts of the findings, are in the tables
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import told
+from allaboard.analysis.log_messages import known_message_check
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Heard, Stage
-from allaboard.facts.samples import heard
+from allaboard.facts.samples import sample_heard
 
 _RECORDED = "it is read after the fact: its recordings of real runs are in tests/readers/samples"
 _NCCL_DOCUMENTS = "there is no GPU here; its messages are from NCCL's documents"
-_ANOTHER_MESSAGE = heard("NET005", "a port is taken", "Address already in use")
+_ANOTHER_MESSAGE = sample_heard("NET005", "a port is taken", "Address already in use")
 
 _NO_RELATIONS = Relations()
 
@@ -25,7 +25,7 @@ def _rule(
         page=page,
         stage=stage,
         reads=Heard,
-        check=told(example.rule),
+        check=known_message_check(example.rule),
         fires_on={"the message": (example, example.says)},
         silent_on={"another message": _ANOTHER_MESSAGE},
         since="0.1",
@@ -47,7 +47,7 @@ Read the log of the rank that is named here as silent, or look at it while it ha
 PID...`. Under `allaboard run`, the job itself tells you which rank it is, and where.
 """,
         stage=Stage.RUNTIME,
-        example=heard(
+        example=sample_heard(
             "LOG001",
             "a rank waited 10000 ms in a collective for a peer that never entered it",
             "Timed out waiting 10000ms",
@@ -68,7 +68,7 @@ See whether the process is there, and in which state: `ps -o pid,stat,etime -p P
 for a disk). Then read its own log and the kernel's.
 """,
         stage=Stage.RUNTIME,
-        example=heard(
+        example=sample_heard(
             "LOG002",
             "worker 1 stopped sending heartbeats",
             "tasks are unhealthy (stopped sending heartbeats)",
@@ -89,7 +89,7 @@ worst wrong sums.
 Compare what the ranks do: branches on the rank, loops over data of different length, models that differ.
 """,
         stage=Stage.RUNTIME,
-        example=heard(
+        example=sample_heard(
             "LOG003",
             "at collective 216 members called different operations (type 0 and type 1)",
             "Collective instance 216 expected type 0",
@@ -108,7 +108,7 @@ Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before the first col
 processes on a host than it has GPUs. Check CUDA_VISIBLE_DEVICES.
 """,
         stage=Stage.STARTUP,
-        example=heard(
+        example=sample_heard(
             "LOG004",
             "ranks 0 and 1 use one GPU (CUDA device 1000)",
             "Duplicate GPU detected : rank 0 and rank 1",
@@ -127,7 +127,7 @@ Compare NCCL_SOCKET_IFNAME with `ip -br address` on the host that reports it; na
 leading `^` excludes interfaces, a leading `=` means the exact name.
 """,
         stage=Stage.STARTUP,
-        example=heard(
+        example=sample_heard(
             "LOG005",
             "NCCL found no network interface to use",
             "Bootstrap : no socket interface found",
@@ -146,7 +146,7 @@ memory or a kernel that runs on it. The peers see only a lost connection.
 Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's own words.
 """,
         stage=Stage.RUNTIME,
-        example=heard(
+        example=sample_heard(
             "LOG006",
             "CUDA failed below NCCL: out of memory",
             "Cuda failure 'out of memory'",
@@ -168,7 +168,7 @@ Run once with `NCCL_DEBUG=INFO`, and read the log of the rank that failed first:
 firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that differ between the hosts.
 """,
         stage=Stage.RUNTIME,
-        example=heard(
+        example=sample_heard(
             "LOG010",
             "NCCL failed: Call to ibv_modify_qp failed with error Connection timed out",
             "Last error: Call to ibv_modify_qp failed",

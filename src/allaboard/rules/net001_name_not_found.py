@@ -37,7 +37,8 @@ def check(view: JobView) -> Iterator[Claim]:
     # The name of a pod or a new host appears when that starts; a name in brackets never resolves.
     may_come = tried.waited_s < view.timeout and not tried.host_name.startswith("[")
     yield Claim(
-        summary=f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous address",
+        summary=f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous "
+        "address",
         who=(tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),

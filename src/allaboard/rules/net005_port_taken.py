@@ -22,7 +22,7 @@ from allaboard.analysis.failures.failure_causality import (
     order_failures,
 )
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port, find_taken_port
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.roll_call.rendezvous_attempt import (
     RendezvousAttempt,
     example_attempt,
@@ -42,7 +42,14 @@ from allaboard.facts import (
     Member,
     Stage,
 )
-from allaboard.facts.samples import EADDRINUSE, ended, gathering, held, job, waiting
+from allaboard.facts.samples import (
+    EADDRINUSE,
+    arrived_member,
+    ended_member,
+    gathering_job,
+    sample_job,
+    waiting_member,
+)
 
 MIN_HELD_S = 2.0
 """Seconds: an earlier run may be about to close its port."""
@@ -140,13 +147,13 @@ def _advise_holder(view: JobView, member: Member, holder: Holder, ours: bool) ->
         return use_other_port
     if holder.answer is Answer.ABOARD:  # it is alive, and may be another user's training
         called = f" ({holder.job})" if holder.job else ""
-        kill_command = on_host(view, member, f"kill {holder.pid}")
+        kill_command = command_on_host(view, member, f"kill {holder.pid}")
         return (
             f"{use_other_port}: another job{called} has its roll call there; only if that job is no longer "
             f"needed: {kill_command}"
         )
     return (
-        f"{on_host(view, member, f'kill {holder.pid}')}   # if it is a leftover; otherwise "
+        f"{command_on_host(view, member, f'kill {holder.pid}')}   # if it is a leftover; otherwise "
         f"{use_other_port}"
     )
 
@@ -213,14 +220,14 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
         answer=answer,
         at=95.0,
     )
-    return gathering(held(0), joined=True, leads=True, launched=1, holder=holder)
+    return gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=holder)
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
 _HELD_BY_OTHER = Holder(address="a:29888", pid=77, command="python -m http.server 29888", at=95.0)
 _HELD_BY_MEMBER = Holder(address="a:29888", pid=100, command="python train.py", at=95.0)
 _FORBIDDEN = Holder(address="a:443", said="Permission denied", at=95.0)
-_BIND_FAILED = ended(0, raised=("DistNetworkError", EADDRINUSE))
+_BIND_FAILED = ended_member(0, raised=("DistNetworkError", EADDRINUSE))
 RULE = Rule(
     stage=Stage.NETWORK,
     reads=JobView,
@@ -244,7 +251,9 @@ RULE = Rule(
             "the rendezvous port 29500 is in use on this host by pid 77 (python -m http.server)",
         ),
         "a port that only root may have": (
-            gathering(held(0), joined=True, leads=True, launched=1, holder=_FORBIDDEN),
+            gathering_job(
+                arrived_member(0), joined=True, leads=True, launched=1, holder=_FORBIDDEN
+            ),
             "the rendezvous port 443 cannot be used on this host: permission denied",
         ),
         "by the member that asks": (
@@ -252,30 +261,31 @@ RULE = Rule(
             "the rendezvous port 29500 is in use on this host by worker 0 of this job (pid 100)",
         ),
         "the framework found it taken": (
-            job(_BIND_FAILED, ended(1, raised=_LOST), holder=_HELD_BY_OTHER),
+            sample_job(_BIND_FAILED, ended_member(1, raised=_LOST), holder=_HELD_BY_OTHER),
             "worker 0 could not listen on port 29888: it was already in use by pid 77 (python -m "
             "http.server 29888)",
         ),
         "a server of its own": (
-            job(_BIND_FAILED, ended(1, raised=_LOST), holder=_HELD_BY_MEMBER),
+            sample_job(_BIND_FAILED, ended_member(1, raised=_LOST), holder=_HELD_BY_MEMBER),
             "worker 0 could not listen on port 29888: it was already in use by worker 0 of this job",
         ),
         "and the holder cannot be seen": (
-            job(_BIND_FAILED, waiting(1)),
+            sample_job(_BIND_FAILED, waiting_member(1)),
             "worker 0 could not listen on port 29888: it was already in use",
         ),
         "on a host other than that of the holder that was seen": (
-            job(
+            sample_job(
                 msgspec.structs.replace(_BIND_FAILED, key=1 << 32 | 100),
-                waiting(1),
+                waiting_member(1),
                 holder=_HELD_BY_OTHER,
             ),
             "worker 0 could not listen on port 29888: it was already in use",
         ),
     },
     silent_on={
-        "a port of the user's own": job(
-            ended(0, raised=("OSError", "[Errno 98] Address already in use")), waiting(1)
+        "a port of the user's own": sample_job(
+            ended_member(0, raised=("OSError", "[Errno 98] Address already in use")),
+            waiting_member(1),
         ),
         "just seen": example_attempt(Answer.HTTP, 1.0),
         "a parameter server that was up early": example_attempt(Answer.HTTP, 30.0, serves=True),

@@ -20,13 +20,13 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import (
-    CONNECTS,
-    Fault,
-    failed,
-    faults,
-    four,
-    on,
-    on_host,
+    NO_CONNECTION_ANSWERS,
+    LinkFault,
+    example_failed_link,
+    example_four_hosts,
+    example_host_member,
+    find_link_faults,
+    members_on_hosts,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -58,25 +58,29 @@ OTHER_BACKEND = (
 
 def check(view: JobView) -> Iterator[Claim]:
     tried = [k for k in view.links if not k.address.startswith(("127.", "0.0.0.0", "[::1]"))]
-    for fault in faults(tried, CONNECTS):
+    for fault in find_link_faults(tried, NO_CONNECTION_ANSWERS):
         yield _claim(view, fault)
 
 
-def _claim(view: JobView, fault: Fault) -> Claim:
+def _claim(view: JobView, fault: LinkFault) -> Claim:
     first_link = fault.links[0]
     symptom = SYMPTOM.get(first_link.answer, "another program answers")
-    if fault.parts:
+    if fault.partitions:
         return _claim_groups(view, fault, symptom)
     if fault.host:
         peers = sorted({k.source for k in fault.links} | {k.target for k in fault.links})
         peers.remove(fault.host)
         named = ", ".join(peers[:4]) + (f" and {len(peers) - 4} more" if len(peers) > 4 else "")
-        failure = f"{fault.host} cannot {'reach' if fault.out else 'be reached by'} {named}"
-        failure += " and cannot reach them" if fault.both else ""
+        failure = f"{fault.host} cannot {'reach' if fault.only_outward_fails else 'be reached by'} {named}"
+        failure += " and cannot reach them" if fault.both_directions else ""
     else:
         direction = f"{first_link.source} cannot connect to {first_link.target}"
-        opposite = " (nor in the other direction)" if fault.both else " (the other direction works)"
-        failure = direction + (opposite if fault.ways > 1 else "")
+        opposite = (
+            " (nor in the other direction)"
+            if fault.both_directions
+            else " (the other direction works)"
+        )
+        failure = direction + (opposite if fault.directions_tried > 1 else "")
     hosts = (fault.host,) if fault.host else fault.pair
     chosen, fix = _chosen_interface(view, fault), _advise_open_ports(view, first_link)
     if chosen:
@@ -88,7 +92,7 @@ def _claim(view: JobView, fault: Fault) -> Claim:
     doubt = _backend_doubt(view)
     return Claim(
         summary=f"{failure} on the data ports: {symptom}",
-        who=on(view, *hosts),
+        who=members_on_hosts(view, *hosts),
         evidence=(
             *((Evidence(chosen, f"environment of {fault.host}"),) if chosen else ()),
             *(
@@ -103,10 +107,10 @@ def _claim(view: JobView, fault: Fault) -> Claim:
     )
 
 
-def _certainty(fault: Fault, doubt: bool) -> Certainty:
+def _certainty(fault: LinkFault, doubt: bool) -> Certainty:
     """Return CERTAIN only if both trials failed in both directions: one direction may not be needed, and one
     failed trial may be a momentary problem."""
-    sure = fault.both and fault.lasting and not doubt
+    sure = fault.both_directions and fault.is_lasting and not doubt
     return Certainty.CERTAIN if sure else Certainty.LIKELY
 
 
@@ -132,15 +136,15 @@ def _advise_open_ports(view: JobView, link: Link) -> str:
     )
 
 
-def _chosen_interface(view: JobView, fault: Fault) -> str:
+def _chosen_interface(view: JobView, fault: LinkFault) -> str:
     """Return the variable by which the unreachable host chose its address, as NAME=VALUE, or ""."""
     facts = (m.facts for m in view.members if fault.host and m.who.host == fault.host)
     origins = (f.get("data interface", "") for f in facts)
     return next((o for o in origins if o.startswith("GLOO_SOCKET_IFNAME=")), "")
 
 
-def _claim_groups(view: JobView, fault: Fault, symptom: str) -> Claim:
-    named = [", ".join(part[:4]) + ("…" if len(part) > 4 else "") for part in fault.parts]
+def _claim_groups(view: JobView, fault: LinkFault, symptom: str) -> Claim:
+    named = [", ".join(part[:4]) + ("…" if len(part) > 4 else "") for part in fault.partitions]
     first_link = fault.links[0]
     host, port = Address.from_endpoint(first_link.address)[:2]
     doubt = _backend_doubt(view)
@@ -148,7 +152,7 @@ def _claim_groups(view: JobView, fault: Fault, symptom: str) -> Claim:
         summary=f"the hosts form {len(named)} groups that cannot reach each other on the data ports: "
         f"{' | '.join(named[:4])} ({symptom})",
         # The smaller group is the one that is cut off.
-        who=on(view, *fault.parts[-1]),
+        who=members_on_hosts(view, *fault.partitions[-1]),
         evidence=(
             *(
                 Evidence(f"{k.source} to {k.target} at {k.address}: {k.told}", "link trial")
@@ -158,17 +162,20 @@ def _claim_groups(view: JobView, fault: Fault, symptom: str) -> Claim:
         ),
         severity=Severity.WARNING if doubt else Severity.ERROR,
         certainty=_certainty(fault, bool(doubt)),
-        fix=f"compare the networks of {fault.parts[0][0]} and {fault.parts[-1][0]} (ip -br addr; ip route), "
+        fix=f"compare the networks of {fault.partitions[0][0]} and {fault.partitions[-1][0]} (ip -br "
+        "addr; ip route), "
         f"and look for a firewall between them; on {first_link.source}: nc -vz -w3 {host} {port}",
     )
 
 
 def _unused_interface_view() -> JobView:
     """Return a view in which h2 is set to use the bridge of its containers."""
-    wrong = (failed(i, 2, Answer.UNREACHABLE, "Network is unreachable") for i in (0, 1, 3))
+    wrong = (
+        example_failed_link(i, 2, Answer.UNREACHABLE, "Network is unreachable") for i in (0, 1, 3)
+    )
     facts = {"data address": "172.17.0.1", "data interface": "GLOO_SOCKET_IFNAME=docker0"}
-    view = four(*wrong)
-    members = (*view.members[:2], on_host(2, facts=facts), view.members[3])
+    view = example_four_hosts(*wrong)
+    members = (*view.members[:2], example_host_member(2, facts=facts), view.members[3])
     return msgspec.structs.replace(view, members=members)
 
 
@@ -178,9 +185,9 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host behind a firewall": (
-            four(
-                *(failed(i, 2, Answer.SILENT) for i in (0, 1, 3)),
-                *(failed(2, i, Answer.SILENT) for i in (0, 1, 3)),
+            example_four_hosts(
+                *(example_failed_link(i, 2, Answer.SILENT) for i in (0, 1, 3)),
+                *(example_failed_link(2, i, Answer.SILENT) for i in (0, 1, 3)),
             ),
             "h2 cannot be reached by h0, h1, h3 and cannot reach them on the data ports: no answer",
         ),
@@ -189,29 +196,31 @@ RULE = Rule(
             "h2 cannot be reached by h0, h1, h3 on the data ports: unreachable",
         ),
         "one pair": (
-            four(failed(1, 3, Answer.REFUSED), failed(3, 1, Answer.REFUSED)),
+            example_four_hosts(
+                example_failed_link(1, 3, Answer.REFUSED), example_failed_link(3, 1, Answer.REFUSED)
+            ),
             "h1 cannot connect to h3 (nor in the other direction) on the data ports: refused",
         ),
         "a host that reaches no other": (
-            four(*(failed(2, i, Answer.SILENT) for i in (0, 1, 3))),
+            example_four_hosts(*(example_failed_link(2, i, Answer.SILENT) for i in (0, 1, 3))),
             "h2 cannot reach h0, h1, h3 on the data ports: no answer",
         ),
         "two groups": (
-            four(
-                *(failed(a, b, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
-                *(failed(b, a, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
+            example_four_hosts(
+                *(example_failed_link(a, b, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
+                *(example_failed_link(b, a, Answer.SILENT) for a in (0, 1) for b in (2, 3)),
             ),
             "the hosts form 2 groups that cannot reach each other on the data ports: h0, h1 | h2, h3 (no "
             "answer)",
         ),
         "one way": (
-            four(failed(1, 3, Answer.SILENT)),
+            example_four_hosts(example_failed_link(1, 3, Answer.SILENT)),
             "h1 cannot connect to h3 (the other direction works) on the data ports: no answer",
         ),
     },
     silent_on={
-        "all is well": four(),
-        "a loopback address, which NET009 reports": four(
+        "all is well": example_four_hosts(),
+        "a loopback address, which NET009 reports": example_four_hosts(
             *(
                 Link(source=f"h{i}", target="h2", address="127.0.1.1:40000", answer=Answer.REFUSED)
                 for i in (0, 1, 3)

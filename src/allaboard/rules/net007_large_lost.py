@@ -18,24 +18,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.network.link_faults import failed, faults, four, on
+from allaboard.analysis.network.link_faults import (
+    example_failed_link,
+    example_four_hosts,
+    find_link_faults,
+    members_on_hosts,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for fault in faults(view.links, (Answer.CUT,)):
+    for fault in find_link_faults(view.links, (Answer.CUT,)):
         first_link = fault.links[0]
         where = (
             f"to {fault.host}" if fault.host else f"from {first_link.source} to {first_link.target}"
         )
-        where = f"from {fault.host}" if fault.out else where
-        groups = " | ".join(", ".join(p[:4]) for p in fault.parts)
+        where = f"from {fault.host}" if fault.only_outward_fails else where
+        groups = " | ".join(", ".join(p[:4]) for p in fault.partitions)
         where = f"between {groups}" if groups else where
         host = Address.from_endpoint(first_link.address).host
         yield Claim(
             summary=f"small messages {where} arrive, but large ones are lost",
-            who=on(
+            who=members_on_hosts(
                 view, *((fault.host,) if fault.host else (first_link.source, first_link.target))
             ),
             evidence=tuple(
@@ -47,7 +52,7 @@ def check(view: JobView) -> Iterator[Claim]:
             ),
             fix=f"on {first_link.source}: ping -M do -c1 -s 1472 {host}   # reduce the size until it passes; "
             "then set that MTU on every host",
-            certainty=Certainty.CERTAIN if fault.lasting else Certainty.LIKELY,
+            certainty=Certainty.CERTAIN if fault.is_lasting else Certainty.LIKELY,
         )
 
 
@@ -58,15 +63,18 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host behind a tunnel": (
-            four(*(failed(i, 2, Answer.CUT, **_CUT) for i in (0, 1, 3))),
+            example_four_hosts(*(example_failed_link(i, 2, Answer.CUT, **_CUT) for i in (0, 1, 3))),
             "small messages to h2 arrive, but large ones are lost",
         ),
         "one link": (
-            four(failed(1, 3, Answer.CUT, **_CUT)),
+            example_four_hosts(example_failed_link(1, 3, Answer.CUT, **_CUT)),
             "small messages from h1 to h3 arrive, but large ones are lost",
         ),
     },
-    silent_on={"all is well": four(), "nothing passes": four(failed(1, 3, Answer.SILENT))},
+    silent_on={
+        "all is well": example_four_hosts(),
+        "nothing passes": example_four_hosts(example_failed_link(1, 3, Answer.SILENT)),
+    },
     since="0.1",
     drill=("net-mtu",),
 )

@@ -17,7 +17,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from allaboard.analysis.network.link_faults import DELAY, RATE, failed, four, on
+from allaboard.analysis.network.link_faults import (
+    FAST_LINK_BYTES_PER_S,
+    NEAR_LINK_RTT_S,
+    example_failed_link,
+    example_four_hosts,
+    members_on_hosts,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Certainty, Claim, Evidence, JobView, Link, Severity, Stage
 
@@ -40,14 +46,14 @@ def check(view: JobView) -> Iterator[Claim]:
     slow = [
         k
         for k in working
-        if k.rate < RATE
+        if k.rate < FAST_LINK_BYTES_PER_S
         and k.rate * SLOWER_THAN_MEDIAN < rate
         and back.get((k.source, k.target), k).rate * BOTH_DIRECTIONS_SLOWER < rate
     ]
     far = [
         k
         for k in working
-        if k.seconds > DELAY
+        if k.seconds > NEAR_LINK_RTT_S
         and k.seconds > delay * SLOWER_THAN_MEDIAN
         and back.get((k.source, k.target), k).seconds > delay * BOTH_DIRECTIONS_SLOWER
     ]
@@ -70,7 +76,7 @@ def check(view: JobView) -> Iterator[Claim]:
     yield Claim(
         summary=f"{where}: {worst.rate / 1e6:.1f} MB/s and {worst.seconds * 1e3:.1f} ms, the others have "
         f"{rate / 1e6:.0f} MB/s and {delay * 1e3:.1f} ms",
-        who=on(view, *((host,) if host else (worst.source, worst.target))),
+        who=members_on_hosts(view, *((host,) if host else (worst.source, worst.target))),
         evidence=tuple(
             Evidence(
                 f"{k.source} to {k.target}: {k.rate / 1e6:.1f} MB/s, {k.seconds * 1e3:.1f} ms",
@@ -93,7 +99,9 @@ def _one_of_three(working: list[Link]) -> list[Link]:
     for host in hosts:
         host_links = [k for k in working if host in (k.source, k.target)]
         least = min(k.rate for k in working if k not in host_links)
-        if max(k.rate for k in host_links) < min(RATE, least / SLOWER_THAN_ONLY_PEER):
+        if max(k.rate for k in host_links) < min(
+            FAST_LINK_BYTES_PER_S, least / SLOWER_THAN_ONLY_PEER
+        ):
             return host_links
     return []
 
@@ -107,7 +115,7 @@ def _common_host(links: list[Link], view: JobView) -> str:
 
 def _three(rate: float, back: float = 0.0) -> JobView:
     """Return a view of three hosts, with this rate to h2, and ``back`` from h2 (0: the same)."""
-    view = four()
+    view = example_four_hosts()
     links = [
         replace(k, rate=rate if k.target == "h2" else back or rate)
         if "h2" in (k.source, k.target)
@@ -125,9 +133,9 @@ RULE = Rule(
     check=check,
     fires_on={
         "one host's port is slow": (
-            four(
-                *(failed(i, 2, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
-                *(failed(2, i, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
+            example_four_hosts(
+                *(example_failed_link(i, 2, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
+                *(example_failed_link(2, i, Answer.ABOARD, **_SLOW) for i in (0, 1, 3)),
             ),
             "the links of h2 are slow: 0.9 MB/s and 0.3 ms, the others have 250 MB/s and 0.2 ms",
         ),
@@ -136,18 +144,22 @@ RULE = Rule(
             "the links of h2 are slow: 0.9 MB/s and 0.2 ms, the others have 500 MB/s and 0.2 ms",
         ),
         "one far link": (
-            four(
-                failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5),
-                failed(3, 1, Answer.ABOARD, seconds=0.09, rate=9e5),
+            example_four_hosts(
+                example_failed_link(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5),
+                example_failed_link(3, 1, Answer.ABOARD, seconds=0.09, rate=9e5),
             ),
             "the link from h1 to h3 is slow: 0.6 MB/s and 100.0 ms, the others have 500 MB/s and 0.2 ms",
         ),
     },
     silent_on={
-        "all is well": four(),
+        "all is well": example_four_hosts(),
         "three hosts, one of them slow in a single trial": _three(9e5, back=5e7),
-        "a busy host was late once": four(failed(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)),
-        "half as fast": four(failed(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)),
+        "a busy host was late once": example_four_hosts(
+            example_failed_link(1, 3, Answer.ABOARD, seconds=0.1, rate=6e5)
+        ),
+        "half as fast": example_four_hosts(
+            example_failed_link(1, 3, Answer.ABOARD, seconds=0.0005, rate=2e8)
+        ),
     },
     since="0.1",
     drill=("net-slow-link", "lossy-link"),

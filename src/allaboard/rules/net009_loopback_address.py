@@ -16,13 +16,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.network.link_faults import four, heard_by_all, on_host
+from allaboard.analysis.network.link_faults import (
+    example_four_hosts,
+    example_host_member,
+    members_heard_by_all,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll, member in heard_by_all(view):
+    for roll, member in members_heard_by_all(view):
         address = member.facts.get("data address", "")
         if not (address.startswith("127.") or address == "::1") or not _uses_own_name(member):
             continue
@@ -56,11 +60,14 @@ def _view(
     address: str, backend: str = "gloo", framework: str = "torch", **variables: str
 ) -> JobView:
     facts = {"data address": address, "data interface": "what h2 resolves to"}
-    wrong = on_host(2, facts=facts | {f"variable {k}": v for k, v in variables.items()})
+    wrong = example_host_member(2, facts=facts | {f"variable {k}": v for k, v in variables.items()})
     assert wrong.declared is not None
     declaration = msgspec.structs.replace(wrong.declared, backend=backend, framework=framework)
     wrong = msgspec.structs.replace(wrong, declared=declaration)
-    return msgspec.structs.replace(four(), members=(on_host(0), on_host(1), wrong, on_host(3)))
+    return msgspec.structs.replace(
+        example_four_hosts(),
+        members=(example_host_member(0), example_host_member(1), wrong, example_host_member(3)),
+    )
 
 
 RULE = Rule(

@@ -16,13 +16,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.network.link_faults import four, heard_by_all, on_host
+from allaboard.analysis.network.link_faults import (
+    example_four_hosts,
+    example_host_member,
+    members_heard_by_all,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for _, member in heard_by_all(view):
+    for _, member in members_heard_by_all(view):
         origin = member.facts.get("data interface", "")
         if origin.startswith("GLOO_SOCKET_IFNAME=") and not member.facts.get("data address"):
             have, host = member.facts.get("interfaces", ""), member.who.host
@@ -44,8 +48,13 @@ def _view(address: str) -> JobView:
         "data interface": "GLOO_SOCKET_IFNAME=ib7",
         "interfaces": "lo, eth0",
     }
-    members = (on_host(0), on_host(1), on_host(2, facts=facts), on_host(3))
-    return msgspec.structs.replace(four(), members=members)
+    members = (
+        example_host_member(0),
+        example_host_member(1),
+        example_host_member(2, facts=facts),
+        example_host_member(3),
+    )
+    return msgspec.structs.replace(example_four_hosts(), members=members)
 
 
 RULE = Rule(

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Knock, Severity, Stage
-from allaboard.facts.samples import gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job
 
 MIN_CONNECTIONS = 3
 """Connections before they are reported; a single one may be chance."""
@@ -56,7 +56,7 @@ def _view(
     times: int, kind: str = "http", description: str = "a web client", host: str = ""
 ) -> JobView:
     knock = Knock(peer="10.0.0.9", kind=kind, said=description, host=host, times=times, at=90.0)
-    return gathering(held(0), joined=True, leads=True, launched=1, knocks=(knock,))
+    return gathering_job(arrived_member(0), joined=True, leads=True, launched=1, knocks=(knock,))
 
 
 RULE = Rule(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.network.link_faults import four, on_host
+from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
 from allaboard.analysis.network.unacked_links import SilentLink, silent_links
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -42,7 +42,7 @@ def check(view: JobView) -> Iterator[Claim]:
             if first_member.op is not None
             else _describe_call(first_member)
         )
-        host, peer = link.one, link.other
+        host, peer = link.host, link.peer_host
         yield Claim(
             summary=_summary(link, address, call),
             who=tuple(m.who for m in view.members if m.who.host in (host, peer)),
@@ -58,14 +58,14 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _summary(link: SilentLink, address: str, call: str) -> str:
-    if link.lost is not None:
-        source, target = link.lost
+    if link.lost_direction is not None:
+        source, target = link.lost_direction
         return (
             f"packets from {source} to {target} are lost {call} ({address}); packets from "
             f"{target} to {source} arrive"
         )
     symptom = "cannot connect to" if link.kind == "connect" else "gets no answer from"
-    return f"{link.one} {symptom} {link.other} at {address} {call}: no packet comes back"
+    return f"{link.host} {symptom} {link.peer_host} at {address} {call}: no packet comes back"
 
 
 def _socket_evidence(member: Member, silence: Silence) -> Evidence:
@@ -92,10 +92,10 @@ def _four(rank: int, *silent: Silence, **changes: object) -> JobView:
 
     fields: dict[str, object] = {"phase": Phase.JOINING, "phase_since": NOW - 5}
     members = tuple(
-        on_host(i, **(fields | ({"unanswered": silent} | changes if i == rank else {})))
+        example_host_member(i, **(fields | ({"unanswered": silent} | changes if i == rank else {})))
         for i in range(4)
     )
-    return replace(four(), members=members, rolled_at=NOW - 5)
+    return replace(example_four_hosts(), members=members, rolled_at=NOW - 5)
 
 
 _REDUCE = Op("all_reduce", 3, NOW - 5)

@@ -16,7 +16,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.network.link_faults import four, heard, on_host
+from allaboard.analysis.network.link_faults import (
+    example_four_hosts,
+    example_host_member,
+    is_heard_by_all,
+)
 from allaboard.analysis.roll_call.roll_call import roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
@@ -26,7 +30,7 @@ def check(view: JobView) -> Iterator[Claim]:
     held_members = [m for roll in roll_calls(view) for m in roll.held]
     for member in [m for m in held_members if "rendezvous trouble" in m.facts]:
         trouble, declaration = member.facts["rendezvous trouble"], member.declared
-        if not trouble or declaration is None or not heard(view, member):
+        if not trouble or declaration is None or not is_heard_by_all(view, member):
             continue
         folder = declaration.place.removeprefix("file://").rpartition("/")[0] or "/"
         yield Claim(
@@ -44,8 +48,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _view(trouble: str) -> JobView:
     facts = {"rendezvous trouble": trouble} if trouble else {"rendezvous joined": "0"}
-    members = (on_host(0), on_host(1), on_host(2, facts=facts), on_host(3))
-    return msgspec.structs.replace(four(), members=members)
+    members = (
+        example_host_member(0),
+        example_host_member(1),
+        example_host_member(2, facts=facts),
+        example_host_member(3),
+    )
+    return msgspec.structs.replace(example_four_hosts(), members=members)
 
 
 RULE = Rule(

@@ -21,7 +21,7 @@ import msgspec
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Call, Claim, Evidence, JobView, Phase, Stage
-from allaboard.facts.samples import NOW, declared, held
+from allaboard.facts.samples import NOW, arrived_member, sample_declaration
 
 MIN_FAILING_S = 2.0
 """Seconds before a refusal by etcd is reported: its state may be about to change."""
@@ -68,10 +68,10 @@ def _server_view(shook: bool = False) -> JobView:
     """Return a view with a parameter server, which is not held at the gate."""
     view = _etcd_view("auth", "node9:2379: it does not know this user or password", 30.0)
     assert view.call is not None
-    declaration = declared(
+    declaration = sample_declaration(
         1, job="ps", index=0, cluster={"chief:0": "a:1", "ps:0": "b:1"}, hold=False
     )
-    server = held(1, declared=declaration, phase=Phase.JOINED, phase_since=NOW - 30.0)
+    server = arrived_member(1, declared=declaration, phase=Phase.JOINED, phase_since=NOW - 30.0)
     call = msgspec.structs.replace(view.call, shook=shook)
     return msgspec.structs.replace(view, members=(server,), call=call)
 

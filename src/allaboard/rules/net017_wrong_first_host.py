@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.network.link_faults import four
+from allaboard.analysis.network.link_faults import example_four_hosts
 from allaboard.analysis.roll_call.rendezvous_attempt import (
     RendezvousAttempt,
     example_attempt,
@@ -95,7 +95,8 @@ def _claim_foreign_address(tried: RendezvousAttempt) -> Claim:
         "where nothing listens",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on every host: use an address of {own_host} (ip -br addr), or start rank 0 on {tried.host_name}",
+        fix=f"on every host: use an address of {own_host} (ip -br addr), or start rank 0 on "
+        f"{tried.host_name}",
         # The address of a Kubernetes service may be forwarded to this host, for the framework's port only.
         certainty=Certainty.LIKELY,
         since=tried.call.since,
@@ -131,8 +132,8 @@ def _strayed_view(host: str, knocked_at: float = NOW - 4.0) -> JobView:
     """Return a view of the leader with three of four hosts, while the fourth connected to h1."""
     answering_host = "h1, which holds rank 1, not rank 0"
     knock = Knock(peer="10.0.0.3", kind="elsewhere", said=answering_host, host=host, at=knocked_at)
-    members = tuple(m for m in four().members if m.who.rank != 2)
-    return msgspec.structs.replace(four(), members=members, knocks=(knock,))
+    members = tuple(m for m in example_four_hosts().members if m.who.rank != 2)
+    return msgspec.structs.replace(example_four_hosts(), members=members, knocks=(knock,))
 
 
 RULE = Rule(

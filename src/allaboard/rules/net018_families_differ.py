@@ -19,11 +19,21 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import must_delay_report, order_failures
-from allaboard.analysis.network.address_families import Apart, address, apart, family, has_met
-from allaboard.analysis.network.link_faults import four, heard_by_all, on_host
+from allaboard.analysis.network.address_families import (
+    FamilyConflict,
+    address_family,
+    find_family_conflict,
+    gloo_address,
+    has_met_family_conflict,
+)
+from allaboard.analysis.network.link_faults import (
+    example_four_hosts,
+    example_host_member,
+    members_heard_by_all,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Phase, Raised, Stage
-from allaboard.facts.samples import job
+from allaboard.facts.samples import sample_job
 
 JAX_ERROR = (
     "UNKNOWN: Gloo context initialization failed: [enforce fail at external/gloo/gloo/transport/tcp/"
@@ -33,12 +43,12 @@ JAX_ERROR = (
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    failed = [m for m in order_failures(view).root_failures if has_met(view, m)]
+    failed = [m for m in order_failures(view).root_failures if has_met_family_conflict(view, m)]
     if failed and must_delay_report(view, failed[0]):
         return
-    difference = apart(view.members if failed else _complete_roll_call(view))
+    difference = find_family_conflict(view.members if failed else _complete_roll_call(view))
     if difference is not None:
-        members = (*difference.odd, *difference.usual)
+        members = (*difference.outliers, *difference.majority)
         times = (m.raised.at if m.raised is not None else m.phase_since for m in members)
         yield _claim(difference, max(times))
 
@@ -46,8 +56,8 @@ def check(view: JobView) -> Iterator[Claim]:
 def _complete_roll_call(view: JobView) -> tuple[Member, ...]:
     """Return all members of a complete roll call, including those already released: among fewer members, the
     minority could be the wrong one."""
-    for roll, _ in heard_by_all(view):
-        if not roll.missing and all(_goes_by_name(m) and address(m) for m in roll.present):
+    for roll, _ in members_heard_by_all(view):
+        if not roll.missing and all(_goes_by_name(m) and gloo_address(m) for m in roll.present):
             return roll.present
     return ()
 
@@ -60,19 +70,23 @@ def _goes_by_name(member: Member) -> bool:
     return not declaration.backend or "gloo" in declaration.backend.lower()
 
 
-def _claim(difference: Apart, since: float) -> Claim:
-    minority, majority = difference.odd[0], difference.usual[0]
+def _claim(difference: FamilyConflict, since: float) -> Claim:
+    minority, majority = difference.outliers[0], difference.majority[0]
     hosts, majority_hosts = (
-        _names(m.who.host for m in members) for members in (difference.odd, difference.usual)
+        _names(m.who.host for m in members)
+        for members in (difference.outliers, difference.majority)
     )
     return Claim(
         summary=f"gloo cannot connect {hosts} to the other hosts: {hosts} would use "
         f"{_describe_address(minority)}, "
         f"{majority_hosts} {_describe_address(majority)}",
-        who=tuple(m.who for m in difference.odd),
+        who=tuple(m.who for m in difference.outliers),
         evidence=tuple(
-            Evidence(f"{m.who.host}: {address(m)}", m.facts.get("data interface", ""))
-            for m in (*difference.odd[:MAX_SHOWN_HOSTS], *difference.usual[:MAX_SHOWN_HOSTS])
+            Evidence(f"{m.who.host}: {gloo_address(m)}", m.facts.get("data interface", ""))
+            for m in (
+                *difference.outliers[:MAX_SHOWN_HOSTS],
+                *difference.majority[:MAX_SHOWN_HOSTS],
+            )
         ),
         fix=f"on {minority.who.host}: getent ahosts {minority.who.host}; sysctl "
         "net.ipv6.conf.all.disable_ipv6; cat "
@@ -89,7 +103,7 @@ MAX_SHOWN_HOSTS = 4
 
 
 def _describe_address(member: Member) -> str:
-    return f"an {family(address(member))} address ({address(member)})"
+    return f"an {address_family(gloo_address(member))} address ({gloo_address(member)})"
 
 
 def _names(hosts: Iterable[str]) -> str:
@@ -100,7 +114,7 @@ def _names(hosts: Iterable[str]) -> str:
 
 def _on(rank: int, address: str, backend: str = "gloo", **changes: object) -> Member:
     facts = {"gloo address": address, "data interface": f"what h{rank} resolves to on itself"}
-    member = on_host(rank, facts=facts, **changes)
+    member = example_host_member(rank, facts=facts, **changes)
     assert member.declared is not None
     declaration = msgspec.structs.replace(member.declared, backend=backend)
     return msgspec.structs.replace(member, declared=declaration)
@@ -114,7 +128,7 @@ def _view(*firsts: str, backend: str = "gloo", through: int = -1) -> JobView:
         _on(i, address, backend, **released if i == through else {})
         for i, address in enumerate(firsts)
     ]
-    return msgspec.structs.replace(four(), members=tuple(members))
+    return msgspec.structs.replace(example_four_hosts(), members=tuple(members))
 
 
 def _jax(*firsts: str, error: str = JAX_ERROR) -> JobView:
@@ -126,7 +140,9 @@ def _jax(*firsts: str, error: str = JAX_ERROR) -> JobView:
         msgspec.structs.replace(m.declared, framework="jax") for m in members if m.declared
     ]
     pairs = zip(members, declarations, strict=True)
-    return job(*(msgspec.structs.replace(m, declared=d) for m, d in pairs), joined=True, leads=True)
+    return sample_job(
+        *(msgspec.structs.replace(m, declared=d) for m, d in pairs), joined=True, leads=True
+    )
 
 
 _SIX = ("fd77::1", "fd77::2", "fd77::3", "fd77::4")

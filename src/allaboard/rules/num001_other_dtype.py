@@ -1,13 +1,13 @@
 """Ranks passed tensors of different dtypes to one collective.
 
 ## Why it matters
-A collective moves bytes. PyTorch on gloo adds the bits of an int32 to those of a float32 and goes on: the
-numbers are wrong, nobody hangs, and the job ends with exit code 0. If the dtypes differ in width, an
-innocent rank aborts.
+A collective moves bytes. PyTorch on gloo adds the bits of an int32 to those of a float32 and continues: the
+numbers are wrong, no rank hangs, and the job exits with code 0. If the dtypes differ in width, a rank that is
+not at fault aborts.
 
 ## What to do
 Cast before the call, on every rank: `tensor.to(torch.float32)`. Look for a metric that is an integer on one
-rank (an empty shard: `0` instead of `0.0`), or for mixed precision that one rank has turned off.
+rank (an empty shard: `0` instead of `0.0`), or for mixed precision that is turned off on one rank.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
-from allaboard.facts.samples import signature
+from allaboard.facts.samples import sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -31,8 +31,8 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-_ONE = signature()
-_OTHER = signature(dtype="int32")
+_ONE = sample_signature()
+_OTHER = sample_signature(dtype="int32")
 
 
 RULE = Rule(

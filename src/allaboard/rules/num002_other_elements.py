@@ -1,10 +1,10 @@
 """Ranks passed tensors with different numbers of elements to one collective.
 
-Only operations that need equal numbers are compared: all_reduce, reduce, broadcast, all_gather into one
-tensor, reduce_scatter of one tensor. What is gathered, scattered or exchanged may be uneven.
+Only operations that require equal numbers are compared: all_reduce, reduce, broadcast, all_gather into one
+tensor, reduce_scatter of one tensor. Gathered, scattered or exchanged tensors may be uneven.
 
 ## Why it matters
-Some ranks return with wrong values, others wait for bytes that never come.
+Some ranks return wrong values, others wait for bytes that never arrive.
 
 ## What to do
 Pad to one length, or gather with the real sizes (`all_gather` the lengths first). If the last batch is
@@ -23,7 +23,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
-from allaboard.facts.samples import signature
+from allaboard.facts.samples import sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -36,8 +36,8 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-_ONE = signature()
-_OTHER = signature(elements=6, shape="6")
+_ONE = sample_signature()
+_OTHER = sample_signature(elements=6, shape="6")
 
 
 RULE = Rule(
@@ -54,7 +54,8 @@ RULE = Rule(
     silent_on={
         **example_near_misses(_ONE, _OTHER),
         "the backwards of two models": example_one_of_three(
-            signature("DDP backward", elements=6, shape="6"), signature("DDP backward")
+            sample_signature("DDP backward", elements=6, shape="6"),
+            sample_signature("DDP backward"),
         ),
     },
     since="0.1",

@@ -1,8 +1,8 @@
-"""Ranks asked for different reduce operations in one collective.
+"""Ranks passed different reduce operations to one collective.
 
 ## Why it matters
-Each rank reduces in its own way: parts of the result are sums, parts are maxima. Nobody hangs, and the job
-ends with exit code 0 and wrong numbers.
+Each rank reduces in its own way: parts of the result are sums, parts are maxima. No rank hangs, and the job
+exits with code 0 and wrong numbers.
 
 ## What to do
 Pass the same `op=` on all ranks.
@@ -20,7 +20,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
-from allaboard.facts.samples import signature
+from allaboard.facts.samples import sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -32,8 +32,8 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-_ONE = signature()
-_OTHER = signature(reduce="max")
+_ONE = sample_signature()
+_OTHER = sample_signature(reduce="max")
 
 
 RULE = Rule(

@@ -1,18 +1,17 @@
-"""Some ranks made two calls that look alike in the other order.
+"""Some ranks made two similar calls in the opposite order.
 
-Both calls have the same operation, shape and dtype, so the backend cannot tell them apart: it adds one
-rank's first tensor to the others' second. The lines in the code show it: some ranks called at one line and
-then at the other, the rest the other way round. After eight repetitions in one order the finding is
-certain; if the order was never kept, it is likely.
+Both calls have the same operation, shape and dtype, so the backend cannot tell them apart: it adds one rank's
+first tensor to the others' second. The source lines show it: some ranks called at one line and then at the
+other, the rest in the opposite order. After eight repetitions in one order the finding is certain; if the
+order was never consistent, it is likely.
 
 ## Why it matters
-Both sums are silently wrong, on every rank: nobody hangs, no size differs, and the job ends with exit code
-0.
+Both sums are silently wrong on every rank: no rank hangs, no size differs, and the job exits with code 0.
 
 ## What to do
-Look at the two lines, and at what decides which comes first: a branch on something that differs between
-ranks, the order of a set or dict, a callback or hook that fires earlier on one rank. Make the order the
-same on all ranks.
+Look at the two lines, and at what determines which comes first: a branch on something that differs between
+ranks, the order of a set or dict, a callback or hook that fires earlier on one rank. Make the order the same
+on all ranks.
 """
 
 from __future__ import annotations
@@ -21,35 +20,41 @@ from collections.abc import Iterator
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
 from allaboard.analysis.collectives.swapped_collectives import Swap, find_swaps
-from allaboard.analysis.member_names import names
+from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Signature, Stage
-from allaboard.facts.samples import called, job, signature
+from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for found in find_swaps(view):
-        yield _claim(view, found)
+    for swap in find_swaps(view):
+        yield _claim(view, swap)
 
 
-def _claim(view: JobView, found: Swap) -> Claim:
-    one, two = found.first.site, found.second.site
-    where = f"calls {found.number} and {found.second_number} of {describe_group(view, found.group)}"
-    kept = (
-        f"{found.repeats} times before" if found.repeats else "never in the same order on all ranks"
+def _claim(view: JobView, swap: Swap) -> Claim:
+    first_site, second_site = swap.first.site, swap.second.site
+    calls = f"calls {swap.number} and {swap.second_number} of {describe_group(view, swap.group)}"
+    consistency = (
+        f"{swap.repeats} times in the same order before"
+        if swap.repeats
+        else "never in the same order on all ranks"
     )
-    fix = f"; compare {_place(one)} with {_place(two)}" if one and two else ""
+    fix = (
+        (f"; compare {_file_and_line(first_site)} with {_file_and_line(second_site)}")
+        if first_site and second_site
+        else ""
+    )
     return Claim(
-        summary=f"{names(found.outliers)} swapped two calls of {found.first.op} that look alike: "
-        f"at {two} before {one}, the others after it",
-        who=tuple(m.who for m in found.outliers),
+        summary=f"{name_members(swap.outliers)} swapped two similar calls of {swap.first.op}: "
+        f"{second_site} before {first_site}, unlike the others",
+        who=tuple(m.who for m in swap.outliers),
         evidence=(
-            Evidence(f"rank {_ranks(found.outliers)}: {two}, then {one}", where),
-            Evidence(f"rank {_ranks(found.majority)}: {one}, then {two}", where),
-            Evidence(f"both are {found.first}; {kept}", "black box"),
+            Evidence(f"rank {_ranks(swap.outliers)}: {second_site}, then {first_site}", calls),
+            Evidence(f"rank {_ranks(swap.majority)}: {first_site}, then {second_site}", calls),
+            Evidence(f"both are {swap.first}; {consistency}", "black box"),
         ),
         fix=f"make all ranks call them in the same order{fix}",
-        certainty=Certainty.CERTAIN if found.is_proven else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if swap.is_proven else Certainty.LIKELY,
         corrupts=True,
     )
 
@@ -58,17 +63,20 @@ def _ranks(members: tuple[Member, ...]) -> str:
     return ", ".join(str(m.who.rank) for m in members[:16])
 
 
-def _place(frame: Frame) -> str:
+def _file_and_line(frame: Frame) -> str:
     return f"{frame.file}:{frame.line}"
 
 
-_ONE, _TWO = signature(line=41), signature(line=42)
+_ONE, _TWO = sample_signature(line=41), sample_signature(line=42)
 _KEPT = (_ONE, _TWO) * 8
-_ROOT = signature("broadcast", line=41, root=0), signature("broadcast", line=42, root=0)
+_ROOT = (
+    sample_signature("broadcast", line=41, root=0),
+    sample_signature("broadcast", line=42, root=0),
+)
 
 
 def _ranks_calling(*calls: tuple[Signature, ...]) -> JobView:
-    return job(*(called(r, *c, size=len(calls)) for r, c in enumerate(calls)))
+    return sample_job(*(member_with_calls(r, *c, size=len(calls)) for r, c in enumerate(calls)))
 
 
 RULE = Rule(
@@ -79,18 +87,18 @@ RULE = Rule(
     fires_on={
         "once, after eight times in order": (
             _ranks_calling((*_KEPT, _ONE, _TWO), (*_KEPT, _TWO, _ONE), (*_KEPT, _ONE, _TWO)),
-            "worker 1 swapped two calls of all_reduce that look alike: at train.py:42 in train "
-            "before train.py:41 in train, the others after it",
+            "worker 1 swapped two similar calls of all_reduce: train.py:42 in train before train.py:41 in "
+            "train, unlike the others",
         ),
-        "in a loop, by the first rank": (
+        "in a loop, on the first rank": (
             _ranks_calling((_TWO, *_KEPT, _TWO, _ONE), (_TWO, *_KEPT, _ONE, _TWO)),
-            "worker 0 swapped two calls of all_reduce that look alike: at train.py:42 in train "
-            "before train.py:41 in train, the others after it",
+            "worker 0 swapped two similar calls of all_reduce: train.py:42 in train before train.py:41 in "
+            "train, unlike the others",
         ),
         "always, by one of three": (
             _ranks_calling((_ONE, _TWO) * 3, (_ONE, _TWO) * 3, (_TWO, _ONE) * 3),
-            "worker 2 swapped two calls of all_reduce that look alike: at train.py:42 in train "
-            "before train.py:41 in train, the others after it",
+            "worker 2 swapped two similar calls of all_reduce: train.py:42 in train before train.py:41 in "
+            "train, unlike the others",
         ),
     },
     silent_on={

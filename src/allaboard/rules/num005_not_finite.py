@@ -1,24 +1,24 @@
-"""The loss of a worker is not finite any more: NaN or infinity, in every step since.
+"""The loss of a worker is no longer finite: it is NaN or infinite in every step since.
 
-With PyTorch, allaboard looks at the value that each backward begins from. With TensorFlow and JAX it looks at
-what the function of a step returns: one number, the first of several, or what is called `loss` among them.
-That may be something else than the loss, so the finding is `likely` there, and a function that never returned
-a finite number is let be. Only numbers on the CPU are looked at (one on a GPU would have to be waited for).
+With PyTorch, allaboard reads the value on which each backward is called. With TensorFlow and JAX it reads
+what the step function returns: a number, the first of several, or the one named `loss`. That may be something
+other than the loss, so the finding is `likely` there, and a function that never returned a finite number is
+ignored. Only numbers on the CPU are read (reading from a GPU would block).
 
-One bad value now and then is not reported: loops that skip such a step, and mixed precision that tries a
-scale, meet them in normal operation. Three in a row are reported, with the rank and the step where it began.
-If it began on all ranks in the same step, no rank is singled out: most likely one rank's gradient was not
-finite in the update before, and the average carried it to all; or what the step returns is an average itself.
+Single bad values are not reported: loops that skip such a step, and mixed precision that tries a scale, meet
+them in normal operation. Three in a row are reported, with the rank and the step where they began. If they
+began on all ranks in the same step, no rank is singled out: most likely one rank's gradient was not finite in
+the previous update, and the average passed it on to all; or what the step returns is an average itself.
 
 ## Why it matters
-From the first NaN on, all parameters are NaN, on every rank after the next average. The job goes on to its
-end and saves worthless checkpoints.
+From the first NaN on, all parameters are NaN, on every rank after the next average. The job runs to its end
+and saves worthless checkpoints.
 
 ## What to do
 Look at the batch of that step on that rank: an empty shard (a mean over nothing), a label out of range, a
 division by zero, a logarithm of zero. If all ranks diverge at once, lower the learning rate.
 `torch.autograd.set_detect_anomaly(True)`, `tf.debugging.enable_check_numerics()` or
-`jax.config.update("jax_debug_nans", True)` names the operation. Go back to the last checkpoint before that
+`jax.config.update("jax_debug_nans", True)` names the operation. Restart from the last checkpoint before that
 step.
 """
 
@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import serves
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import only_serves
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -40,111 +40,119 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 
-ROW = 3
-"""Values in a row that must be bad."""
+MIN_BAD_VALUES = 3
+"""Consecutive values that must be bad before it is reported."""
 
 
-WAIT = 3.0
-"""Seconds to wait for the others' news of the step in which it began: from other hosts they come every
+OTHERS_DELAY_S = 3.0
+"""Seconds to wait for the others' values of the step where it began: those of other hosts arrive every
 second, and the rank where it began may be among them."""
 
 
-AHEAD = 64
-"""Steps that a JAX program may be ahead of its values: another rank may have a bad one not seen yet."""
-RETURNED = "the value that the step returns"
-CHECKS = {
+MAX_JAX_LEAD_STEPS = 64
+"""Steps that a JAX program may be ahead of its values: another rank's bad value may not be visible yet."""
+RETURNED_VALUE = "the value that the step returns"
+NUMERIC_CHECK = {
     "tensorflow": "tf.debugging.enable_check_numerics()",
     "jax": 'jax.config.update("jax_debug_nans", True)',
 }
-"""What names the operation, in frameworks of which the values are seen that a step returns."""
+"""What names the operation, in frameworks of which the return value of a step is read."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    bad = [m for m in view.members if m.loss is not None and m.loss.bad >= ROW]
+    bad = [m for m in view.members if m.loss is not None and m.loss.bad >= MIN_BAD_VALUES]
     if bad and not view.ending and not _may_be_earlier(view, bad):
         yield _claim(view, bad)
 
 
 def _may_be_earlier(view: JobView, bad: list[Member]) -> bool:
-    """Whether it is not known yet that the loss of the others was fine until then."""
+    """Return True if another rank's loss may have been bad earlier, but is not known yet."""
     losses = [m.loss for m in bad if m.loss is not None]
-    first = min(losses, key=lambda loss: loss.step)
-    ahead = AHEAD if bad[0].framework == "jax" else 0
+    first_loss = min(losses, key=lambda loss: loss.step)
+    ahead = MAX_JAX_LEAD_STEPS if bad[0].framework == "jax" else 0
     if any(
-        m.step < first.step + ahead for m in view.alive if ahead and _trains(m) and m not in bad
+        m.step < first_loss.step + ahead
+        for m in view.alive
+        if ahead and _is_training(m) and m not in bad
     ):
         return True
-    if view.median_step is None or first.bad * view.median_step >= WAIT or view.stalled:
+    if (
+        view.median_step is None
+        or first_loss.bad * view.median_step >= OTHERS_DELAY_S
+        or view.stalled
+    ):
         return False
-    return any(m.step < first.step for m in view.alive if _trains(m) and m not in bad)
+    return any(m.step < first_loss.step for m in view.alive if _is_training(m) and m not in bad)
 
 
 def _claim(view: JobView, bad: list[Member]) -> Claim:
     steps = {m.called: m.loss.step for m in bad if m.loss is not None}
-    first = min(steps.values())
-    began = [m for m in bad if steps[m.called] == first]
-    loss = began[0].loss
+    first_step = min(steps.values())
+    first_members = [m for m in bad if steps[m.called] == first_step]
+    loss = first_members[0].loss
     assert loss is not None
-    others = "".join(
-        f"; rank {m.who.rank} from step {steps[m.called]}" for m in bad if m not in began
+    later_ranks = "".join(
+        f"; rank {m.who.rank} from step {steps[m.called]}" for m in bad if m not in first_members
     )
-    ranks = ", ".join(str(m.who.rank) for m in began)
-    trains = [m for m in view.members if _trains(m)]
-    together = len(began) == len(trains) > 1
-    checks = CHECKS.get(began[0].framework, "")
+    ranks = ", ".join(str(m.who.rank) for m in first_members)
+    trains = [m for m in view.members if _is_training(m)]
+    all_at_once = len(first_members) == len(trains) > 1
+    checks = NUMERIC_CHECK.get(first_members[0].framework, "")
     returned = bool(checks)
-    whose = f"the loss of {names(began)} has been"
-    if together:
-        whose = f"the losses of all {len(began)} ranks have been"
+    subject = f"the loss of {name_members(first_members)} has been"
+    if all_at_once:
+        subject = f"the losses of all {len(first_members)} ranks have been"
     return Claim(
-        summary=f"{whose} {loss.value} since step {first}",
-        who=tuple(m.who for m in began),
+        summary=f"{subject} {loss.value} since step {first_step}",
+        who=tuple(m.who for m in first_members),
         evidence=(
             Evidence(
-                f"rank {ranks} from step {first}{others}; {loss.bad} values in a row",
-                RETURNED if returned else "the value that backward begins from",
+                f"rank {ranks} from step {first_step}{later_ranks}; {loss.bad} values in a row",
+                RETURNED_VALUE if returned else "the value on which backward is called",
             ),
         ),
         fix=(
-            _before(first, returned)
-            if together
-            else f"look at the batch of step {first} on rank {ranks}; "
+            _advise_common_cause(first_step, returned)
+            if all_at_once
+            else f"look at the batch of step {first_step} on rank {ranks}; "
         )
         + f"{checks or 'torch.autograd.set_detect_anomaly(True)'} names the operation; "
-        "go back to a checkpoint from before",
+        "restart from an earlier checkpoint",
         severity=Severity.WARNING if returned else Severity.ERROR,
         certainty=Certainty.LIKELY if returned else Certainty.CERTAIN,
         corrupts=not returned,
     )
 
 
-def _before(first: int, returned: bool) -> str:
-    """What to look at where no rank was the first: gradients are averaged, so that all get the bad one; what
-    a step returns may be an average over the ranks too."""
-    if first <= 1:
-        return "look at the data and the values that the model starts from: no update came before; "
+def _advise_common_cause(first_step: int, returned: bool) -> str:
+    """Return what to look at if no rank was the first: gradients are averaged, so all ranks get the bad one;
+    what a step returns may be an average over the ranks too."""
+    if first_step <= 1:
+        return "look at the data and the initial values of the model: there was no earlier update; "
     if returned:
         return (
-            f"look at the batches of step {first} on each rank, and at the update of step {first - 1} (norms "
+            f"look at the batches of step {first_step} on each rank, and at the update of step "
+            f"{first_step - 1} (norms "
             "of gradients before the average): one rank's bad value is in the average of all; "
         )
     return (
-        f"look at the update of step {first - 1}: most likely it left values that are not finite, of which "
-        "rank's gradient is not known (check its norm before the average, on each rank); "
+        f"look at the update of step {first_step - 1}, which most likely left values that are not finite; "
+        "which rank's "
+        "gradient caused it is not known (log its norm on each rank before the all-reduce); "
     )
 
 
-def _trains(one: Member) -> bool:
-    return one.phase is Phase.TRAINING and not one.launcher and not serves(one)
+def _is_training(member: Member) -> bool:
+    return member.phase is Phase.TRAINING and not member.launcher and not only_serves(member)
 
 
 def _losing(
     rank: int, bad: int, step: int = 60, value: str = "nan", framework: str = "torch"
 ) -> Member:
     loss = Loss(bad=bad, step=step, value=value)
-    return member(rank, step=step + bad, loss=loss, framework=framework)
+    return sample_member(rank, step=step + bad, loss=loss, framework=framework)
 
 
 RULE = Rule(
@@ -154,47 +162,54 @@ RULE = Rule(
     needs=("loss",),
     fires_on={
         "first on one rank": (
-            job(_losing(0, 4, 61), _losing(1, 5), _losing(2, 4, 61)),
+            sample_job(_losing(0, 4, 61), _losing(1, 5), _losing(2, 4, 61)),
             "the loss of worker 1 has been nan since step 60",
         ),
-        "on all at once, which is no rank's own": (
-            job(*(_losing(r, 4) for r in range(3))),
+        "on all ranks at once": (
+            sample_job(*(_losing(r, 4) for r in range(3))),
             "the losses of all 3 ranks have been nan since step 60",
         ),
         "infinity": (
-            job(
-                _losing(0, 3, value="inf"), member(1, step=62), member(2, step=60), median_step=0.1
+            sample_job(
+                _losing(0, 3, value="inf"),
+                sample_member(1, step=62),
+                sample_member(2, step=60),
+                median_step=0.1,
             ),
             "the loss of worker 0 has been inf since step 60",
         ),
         "what TensorFlow's step returns": (
-            job(*(_losing(r, 4, framework="tensorflow") for r in range(2))),
+            sample_job(*(_losing(r, 4, framework="tensorflow") for r in range(2))),
             "the losses of all 2 ranks have been nan since step 60",
         ),
         "what JAX's step returns": (
-            job(*(_losing(r, 4, framework="jax") for r in range(2))),
+            sample_job(*(_losing(r, 4, framework="jax") for r in range(2))),
             "the losses of all 2 ranks have been nan since step 60",
         ),
-        "on one rank, and others of JAX have got far since": (
-            job(_losing(0, 80, framework="jax"), member(1, step=130, framework="jax")),
+        "on one rank, and JAX's others are far ahead since": (
+            sample_job(
+                _losing(0, 80, framework="jax"), sample_member(1, step=130, framework="jax")
+            ),
             "the loss of worker 0 has been nan since step 60",
         ),
-        "another does not get on": (
-            job(_losing(0, 40), member(1, step=58), median_step=0.1),
+        "another rank makes no progress": (
+            sample_job(_losing(0, 40), sample_member(1, step=58), median_step=0.1),
             "the loss of worker 0 has been nan since step 60",
         ),
     },
     silent_on={
-        "a step that is skipped": job(_losing(0, 1), member(1), member(2)),
-        "it may have begun on another host, of which the news is older": job(
-            _losing(0, 4, 61), member(1, step=58), _losing(2, 4, 61), median_step=0.1
+        "a step that is skipped": sample_job(_losing(0, 1), sample_member(1), sample_member(2)),
+        "it may have begun on another host, whose values are older": sample_job(
+            _losing(0, 4, 61), sample_member(1, step=58), _losing(2, 4, 61), median_step=0.1
         ),
-        "the job is being ended": job(_losing(0, 40), ending=True),
-        "JAX's value of another rank may not be there yet": job(
-            _losing(0, 40, framework="jax"), member(1, step=100, framework="jax"), median_step=0.1
+        "the job is being ended": sample_job(_losing(0, 40), ending=True),
+        "JAX's value of another rank may not be there yet": sample_job(
+            _losing(0, 40, framework="jax"),
+            sample_member(1, step=100, framework="jax"),
+            median_step=0.1,
         ),
-        "it was bad once": job(_losing(0, 0), member(1), member(2)),
-        "never seen": job(member(0), member(1), member(2)),
+        "it was bad once": sample_job(_losing(0, 0), sample_member(1), sample_member(2)),
+        "never seen": sample_job(sample_member(0), sample_member(1), sample_member(2)),
     },
     since="0.1",
     drill=("nan-loss", "tf-nan-loss", "jax-nan-loss"),

@@ -24,18 +24,18 @@ import shlex
 from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S, ended_at
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import (
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import (
     SERVER_JOBS,
-    TF2_CHIEF,
-    find,
-    how_ended,
-    name,
-    trainers,
+    TF2_CHIEF_CALL,
+    describe_exit,
+    find_task,
+    task_name,
+    training_members,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
-from allaboard.facts.samples import ended, job, task, waiting
+from allaboard.facts.samples import ended_member, ps_member, sample_job, waiting_member
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -43,11 +43,15 @@ def check(view: JobView) -> Iterator[Claim]:
         end = one.exit
         if one.who.job not in SERVER_JOBS or end is None or end.ours or end.oom:
             continue
-        other = find(view, one.who.job, one.who.index)
+        other = find_task(view, one.who.job, one.who.index)
         served = other is not None and other is not one and other.phase >= Phase.JOINED
         if one.phase <= Phase.ARRIVED or _raised(one) or served:
             continue  # it never served; its exception says more; another serves in its place
-        hurt = [m for m in trainers(view) if m.alive or (m.exit is not None and m.exit.code != 0)]
+        hurt = [
+            m
+            for m in training_members(view)
+            if m.alive or (m.exit is not None and m.exit.code != 0)
+        ]
         if hurt and (view.ended or view.now - ended_at(one) >= SAME_CAUSE_WINDOW_S):
             yield _claim(view, one, end, hurt)
 
@@ -64,7 +68,7 @@ def _fix(view: JobView, one: Member, end: Exit) -> str:
         return "let its branch for ps end in server.join()"
     if not view.comes_back:
         return f"read {one.log}; start the job again, from its newest checkpoint"
-    if any(m.declared is not None and m.declared.call == TF2_CHIEF for m in view.members):
+    if any(m.declared is not None and m.declared.call == TF2_CHIEF_CALL for m in view.members):
         return "nothing: all are started again; the chief goes on from its newest checkpoint"
     return f"nothing: it is started again; workers go on from the newest {view.comes_back}"
 
@@ -74,18 +78,18 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     evidence = [
         Evidence("its agent is no longer heard from", "the connection to it")
         if end.lost
-        else Evidence(how_ended(end), "wait status")
+        else Evidence(describe_exit(end), "wait status")
     ]
     if inside:
         where = ", ".join(sorted({m.op.name for m in inside if m.op is not None}))
-        evidence.append(Evidence(f"{names(inside)} in {where}", "black box"))
+        evidence.append(Evidence(f"{name_members(inside)} in {where}", "black box"))
     if end.last_line and end.signal is None:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     steps = max((m.step for m in hurt), default=0)
     if steps:
         evidence.append(Evidence(f"the most advanced worker had done {steps} runs", "black box"))
     return Claim(
-        summary=f"{name(one)} {_gone(one, end)}; {names(hurt)} cannot go on without it",
+        summary=f"{task_name(one)} {_gone(one, end)}; {name_members(hurt)} cannot go on without it",
         who=(one.who,),
         evidence=tuple(evidence),
         fix=_fix(view, one, end),
@@ -98,7 +102,7 @@ def _gone(one: Member, end: Exit) -> str:
     """A host that is not heard of may still hold the variables."""
     if end.lost:
         return f"has gone with its host: {one.who.host} is no longer heard from"
-    return f"{how_ended(end)}, and its variables are gone"
+    return f"{describe_exit(end)}, and its variables are gone"
 
 
 _RUN = Op("Session.run", 41, 95.0)
@@ -109,33 +113,35 @@ RULE = Rule(
     needs=("exit",),
     fires_on={
         "killed": (
-            job(
-                task("worker", 0, op=_RUN),
-                task("worker", 1, op=_RUN),
-                task("ps", 0, exit=Exit(at=95.0, signal=9)),
+            sample_job(
+                ps_member("worker", 0, op=_RUN),
+                ps_member("worker", 1, op=_RUN),
+                ps_member("ps", 0, exit=Exit(at=95.0, signal=9)),
             ),
             "ps 0 was killed by SIGKILL, and its variables are gone; "
             "worker 0, worker 1 cannot go on without it",
         ),
         "its branch returned": (
-            job(task("worker", 0, op=_RUN), task("ps", 0, exit=Exit(at=95.0, code=0))),
+            sample_job(
+                ps_member("worker", 0, op=_RUN), ps_member("ps", 0, exit=Exit(at=95.0, code=0))
+            ),
             "ps 0 ended with exit code 0, and its variables are gone; "
             "worker 0 cannot go on without it",
         ),
         "its host has gone": (
-            job(
-                task("worker", 0, op=_RUN),
-                task("ps", 0, exit=Exit(at=95.0, lost=True)),
+            sample_job(
+                ps_member("worker", 0, op=_RUN),
+                ps_member("ps", 0, exit=Exit(at=95.0, lost=True)),
                 comes_back="checkpoint",
             ),
             "ps 0 has gone with its host: a is no longer heard from; "
             "worker 0 cannot go on without it",
         ),
         "it comes again": (
-            job(
-                task("worker", 0, op=_RUN),
-                task("ps", 0, exit=Exit(at=98.5, signal=9), phase_since=90.0),
-                task("ps", 0, number=3, phase=Phase.IMPORTING, phase_since=99.0),
+            sample_job(
+                ps_member("worker", 0, op=_RUN),
+                ps_member("ps", 0, exit=Exit(at=98.5, signal=9), phase_since=90.0),
+                ps_member("ps", 0, number=3, phase=Phase.IMPORTING, phase_since=99.0),
                 comes_back="snapshot",
             ),
             "ps 0 was killed by SIGKILL, and its variables are gone; "
@@ -143,18 +149,19 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "the work is done": job(
-            task("worker", 0, exit=Exit(at=94.0, code=0)), task("ps", 0, exit=Exit(at=95.0, code=0))
+        "the work is done": sample_job(
+            ps_member("worker", 0, exit=Exit(at=94.0, code=0)),
+            ps_member("ps", 0, exit=Exit(at=95.0, code=0)),
         ),
-        "allaboard ended it": job(
-            task("worker", 0), task("ps", 0, exit=Exit(at=95.0, signal=15, ours=True))
+        "allaboard ended it": sample_job(
+            ps_member("worker", 0), ps_member("ps", 0, exit=Exit(at=95.0, signal=15, ours=True))
         ),
-        "another serves in its place": job(
-            task("worker", 0),
-            task("ps", 0, exit=Exit(at=90.0, signal=9)),
-            task("ps", 0, number=3, phase_since=93.0),
+        "another serves in its place": sample_job(
+            ps_member("worker", 0),
+            ps_member("ps", 0, exit=Exit(at=90.0, signal=9)),
+            ps_member("ps", 0, number=3, phase_since=93.0),
         ),
-        "no parameter server": job(waiting(0), ended(1, signal=9)),
+        "no parameter server": sample_job(waiting_member(0), ended_member(1, signal=9)),
     },
     since="0.1",
     drill=("ps-killed", "tf2-ps-killed", "ps-returns", "restart-ps", "restart-tf2-ps"),

@@ -20,21 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names, on_host
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    AWAITS_CHIEF,
-    CREATES,
-    chief,
-    doing,
-    find,
-    has_servers,
-    wait,
+from allaboard.analysis.member_names import command_on_host, name_members
+from allaboard.analysis.parameter_servers.task_roles import (
+    AWAIT_CHIEF_OP,
+    SESSION_CREATION_OPS,
+    chief_task,
+    describe_activity,
+    find_task,
+    has_parameter_servers,
+    wait_verb,
 )
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts import Severity as S
-from allaboard.facts.samples import USER, job, stack, task
+from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 PATIENCE = 10.0
 """Seconds that workers wait before it is said; an initialisation takes less than one. Fewer
@@ -42,14 +42,14 @@ PATIENCE = 10.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view) or view.ending:
+    if not has_parameter_servers(view) or view.ending:
         return
-    waiting = [m for m in view.alive if m.op is not None and m.op.name == AWAITS_CHIEF]
+    waiting = [m for m in view.alive if m.op is not None and m.op.name == AWAIT_CHIEF_OP]
     if not waiting:
         return
     since = min(m.op.since for m in waiting if m.op is not None)
-    task_name = chief(view)
-    one = find(view, *task_name)
+    task_name = chief_task(view)
+    one = find_task(view, *task_name)
     if one is not None and one.exit is not None and one.exit.ours:
         return  # allaboard ended it, for a reason that is told
     patience = MIN_STUCK_S if one is not None and is_stuck_idle(view, one) else PATIENCE
@@ -63,7 +63,11 @@ def _at_it(one: Member | None) -> bool:
     server perhaps, which has a rule of its own)."""
     if one is None or not one.alive or one.stopped:
         return False
-    return one.step > 0 or one.cpu > 0.5 or (one.op is not None and one.op.name in CREATES)
+    return (
+        one.step > 0
+        or one.cpu > 0.5
+        or (one.op is not None and one.op.name in SESSION_CREATION_OPS)
+    )
 
 
 def _was_at_it(one: Member | None) -> bool:
@@ -79,19 +83,23 @@ def _claim(
     called = f"{task_name[0]} {task_name[1]}"
     gone = one is None or not one.alive
     evidence = [
-        Evidence(f"{names(waiting)} in wait_for_session for {view.now - since:.0f} s", "black box"),
-        Evidence(f"{called}: {doing(one)}", "process" if one is not None else "cluster"),
+        Evidence(
+            f"{name_members(waiting)} in wait_for_session for {view.now - since:.0f} s", "black box"
+        ),
+        Evidence(
+            f"{called}: {describe_activity(one)}", "process" if one is not None else "cluster"
+        ),
     ]
     place = one.stack.user if one is not None and one.stack is not None else None
     if place is not None and place.text:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
     return Claim(
-        summary=f"{names(waiting)} {wait(waiting)} for {called} to initialise the variables: {doing(one)}",
+        summary=f"{name_members(waiting)} {wait_verb(waiting)} for {called} to initialise the variables: {describe_activity(one)}",
         who=(one.who,) if one is not None else (),
         evidence=tuple(evidence),
         fix=f"start {called}"
         if gone or one is None
-        else on_host(view, one, f"py-spy dump --pid {one.who.pid}"),
+        else command_on_host(view, one, f"py-spy dump --pid {one.who.pid}"),
         severity=S.ERROR if gone else S.WARNING,
         certainty=Certainty.LIKELY,
         since=since,
@@ -108,56 +116,58 @@ RULE = Rule(
     needs=("op",),
     fires_on={
         "the chief never came": (
-            job(
-                task("chief", 0, number=3, **_EARLY),
-                task("worker", 0, op=_WAIT, step=0),
-                task("ps", 0),
+            sample_job(
+                ps_member("chief", 0, number=3, **_EARLY),
+                ps_member("worker", 0, op=_WAIT, step=0),
+                ps_member("ps", 0),
             ),
             "worker 0 waits for chief 0 to initialise the variables: it is alive, in its own code",
         ),
         "the chief stands at one place": (
-            job(
-                task("chief", 0, number=3, stack=stack(USER), **_EARLY),
-                task("worker", 0, op=_SOON, step=0),
-                task("ps", 0),
+            sample_job(
+                ps_member("chief", 0, number=3, stack=sample_stack(USER), **_EARLY),
+                ps_member("worker", 0, op=_SOON, step=0),
+                ps_member("ps", 0),
             ),
             "worker 0 waits for chief 0 to initialise the variables: it is at train.py:41 in train",
         ),
         "worker 0 is the chief, and died": (
-            job(
-                task("worker", 0, exit=Exit(at=70.0, signal=9), step=0),
-                task("worker", 1, op=_WAIT, step=0),
-                task("ps", 0),
+            sample_job(
+                ps_member("worker", 0, exit=Exit(at=70.0, signal=9), step=0),
+                ps_member("worker", 1, op=_WAIT, step=0),
+                ps_member("ps", 0),
             ),
             "worker 1 waits for worker 0 to initialise the variables: it was killed by SIGKILL",
         ),
     },
     silent_on={
-        "the chief trains, and the worker looks every 30 s": job(
-            task("worker", 0), task("worker", 1, op=_WAIT, step=0), task("ps", 0)
+        "the chief trains, and the worker looks every 30 s": sample_job(
+            ps_member("worker", 0), ps_member("worker", 1, op=_WAIT, step=0), ps_member("ps", 0)
         ),
-        "the chief trained and is done, and the worker looks every 30 s": job(
-            task("worker", 0, exit=Exit(at=85.0, code=0)),
-            task("worker", 1, op=_WAIT, step=0),
-            task("ps", 0),
+        "the chief trained and is done, and the worker looks every 30 s": sample_job(
+            ps_member("worker", 0, exit=Exit(at=85.0, code=0)),
+            ps_member("worker", 1, op=_WAIT, step=0),
+            ps_member("ps", 0),
         ),
-        "allaboard has ended the chief, after a server": job(
-            task("worker", 0, exit=Exit(at=97.0, signal=15, ours=True), step=30),
-            task("worker", 1, op=_WAIT, step=0),
-            task("ps", 0, exit=Exit(at=95.0, code=9)),
+        "allaboard has ended the chief, after a server": sample_job(
+            ps_member("worker", 0, exit=Exit(at=97.0, signal=15, ours=True), step=30),
+            ps_member("worker", 1, op=_WAIT, step=0),
+            ps_member("ps", 0, exit=Exit(at=95.0, code=9)),
         ),
-        "just begun": job(
-            task("worker", 0, step=0),
-            task("worker", 1, op=_SOON, step=0),
-            task("ps", 0),
+        "just begun": sample_job(
+            ps_member("worker", 0, step=0),
+            ps_member("worker", 1, op=_SOON, step=0),
+            ps_member("ps", 0),
         ),
-        "the chief loads something": job(
-            task("chief", 0, number=3, stack=stack(USER), traffic=3e5, **_EARLY),
-            task("worker", 0, op=_SOON, step=0),
-            task("ps", 0),
+        "the chief loads something": sample_job(
+            ps_member("chief", 0, number=3, stack=sample_stack(USER), traffic=3e5, **_EARLY),
+            ps_member("worker", 0, op=_SOON, step=0),
+            ps_member("ps", 0),
         ),
-        "it restores a large checkpoint": job(
-            task("worker", 0, step=0, cpu=0.9), task("worker", 1, op=_WAIT, step=0), task("ps", 0)
+        "it restores a large checkpoint": sample_job(
+            ps_member("worker", 0, step=0, cpu=0.9),
+            ps_member("worker", 1, op=_WAIT, step=0),
+            ps_member("ps", 0),
         ),
     },
     since="0.1",

@@ -19,11 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.parameter_servers import CREATES, doing, find, name
+from allaboard.analysis.parameter_servers.task_roles import (
+    SESSION_CREATION_OPS,
+    describe_activity,
+    find_task,
+    task_name,
+)
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
-from allaboard.facts.samples import USER, job, stack, task
+from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 PATIENCE = 10.0
 """Seconds in the start of a session before it is said; a healthy one takes less than one.
@@ -35,7 +40,12 @@ BUSY = 0.5
 def check(view: JobView) -> Iterator[Claim]:
     for one in view.alive:
         told = one.declared
-        if one.op is None or one.op.name not in CREATES or told is None or one.cpu > BUSY:
+        if (
+            one.op is None
+            or one.op.name not in SESSION_CREATION_OPS
+            or told is None
+            or one.cpu > BUSY
+        ):
             continue
         if view.now - one.op.since < MIN_STUCK_S:
             continue
@@ -50,7 +60,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _newest(view: JobView, listed: str) -> Member | None:
     """The newest process of the task that a cluster lists under this name."""
     job_name, _, index = listed.partition(":")
-    return find(view, job_name, int(index))
+    return find_task(view, job_name, int(index))
 
 
 def _absent(view: JobView, listed: str) -> bool:
@@ -79,14 +89,14 @@ RETURNS = 60.0
 def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim:
     tasks = [(t.replace(":", " "), _newest(view, t)) for t in absent]
     assert one.declared is not None
-    said = "; ".join(f"{called}: {doing(there)}" for called, there in tasks[:4])
+    said = "; ".join(f"{called}: {describe_activity(there)}" for called, there in tasks[:4])
     return Claim(
-        summary=f"{name(one)} cannot start its session: {tasks[0][0]} is not there"
+        summary=f"{task_name(one)} cannot start its session: {tasks[0][0]} is not there"
         + (f", nor {', '.join(c for c, _ in tasks[1:])}" if tasks[1:] else ""),
         who=tuple(there.who for _, there in tasks if there is not None),
         evidence=(
             Evidence(
-                f"{name(one)} has been making its session for {view.now - since:.0f} s, idle",
+                f"{task_name(one)} has been making its session for {view.now - since:.0f} s, idle",
                 "black box",
             ),
             Evidence(said, "processes"),
@@ -107,48 +117,52 @@ RULE = Rule(
     needs=("op",),
     fires_on={
         "a server died before it served": (
-            job(
-                task("worker", 0, op=_MAKES, step=0),
-                task("ps", 0, exit=Exit(at=60.0, code=1), phase=Phase.IMPORTED),
-                task("worker", 1, step=0),
+            sample_job(
+                ps_member("worker", 0, op=_MAKES, step=0),
+                ps_member("ps", 0, exit=Exit(at=60.0, code=1), phase=Phase.IMPORTED),
+                ps_member("worker", 1, step=0),
             ),
             "worker 0 cannot start its session: ps 0 is not there",
         ),
         "a server stands before it serves": (
-            job(
-                task("worker", 0, op=_SOON, step=0),
-                task("ps", 0, phase=Phase.IMPORTED, os_state_since=99.0, stack=stack(USER)),
+            sample_job(
+                ps_member("worker", 0, op=_SOON, step=0),
+                ps_member(
+                    "ps", 0, phase=Phase.IMPORTED, os_state_since=99.0, stack=sample_stack(USER)
+                ),
             ),
             "worker 0 cannot start its session: ps 0 is not there",
         ),
         "a server sleeps before it serves": (
-            job(
-                task("worker", 0, op=_SOON, step=0),
-                task("ps", 0, phase=Phase.IMPORTED, os_state_since=96.5),
+            sample_job(
+                ps_member("worker", 0, op=_SOON, step=0),
+                ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=96.5),
             ),
             "worker 0 cannot start its session: ps 0 is not there",
         ),
     },
     silent_on={
-        "all are there": job(
-            task("worker", 0, op=_MAKES, step=0), task("worker", 1, step=0), task("ps", 0)
+        "all are there": sample_job(
+            ps_member("worker", 0, op=_MAKES, step=0),
+            ps_member("worker", 1, step=0),
+            ps_member("ps", 0),
         ),
-        "restores a large checkpoint": job(
-            task("worker", 0, op=_MAKES, step=0, cpu=1.0),
-            task("ps", 0, exit=Exit(at=60.0, code=1)),
+        "restores a large checkpoint": sample_job(
+            ps_member("worker", 0, op=_MAKES, step=0, cpu=1.0),
+            ps_member("ps", 0, exit=Exit(at=60.0, code=1)),
         ),
-        "it comes again": job(
-            task("worker", 0, op=_MAKES, step=0),
-            task("worker", 1, step=0),
-            task("ps", 0, started_at=85.0, phase=Phase.IMPORTING),
+        "it comes again": sample_job(
+            ps_member("worker", 0, op=_MAKES, step=0),
+            ps_member("worker", 1, step=0),
+            ps_member("ps", 0, started_at=85.0, phase=Phase.IMPORTING),
         ),
-        "just begun": job(
-            task("worker", 0, op=_SOON, step=0),
-            task("ps", 0, phase=Phase.IMPORTED, os_state_since=97.5),
+        "just begun": sample_job(
+            ps_member("worker", 0, op=_SOON, step=0),
+            ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=97.5),
         ),
-        "it is on its way": job(
-            task("worker", 0, op=_SOON, step=0),
-            task("ps", 0, phase=Phase.IMPORTED, os_state_since=99.9),
+        "it is on its way": sample_job(
+            ps_member("worker", 0, op=_SOON, step=0),
+            ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=99.9),
         ),
     },
     since="0.1",

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import on_host
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    AWAITS_CHIEF,
-    CLOSES,
-    doing,
-    has_servers,
-    name,
-    serves,
+from allaboard.analysis.member_names import command_on_host
+from allaboard.analysis.parameter_servers.task_roles import (
+    AWAIT_CHIEF_OP,
+    COORDINATOR_JOIN_OP,
+    describe_activity,
+    has_parameter_servers,
+    only_serves,
+    task_name,
 )
 from allaboard.analysis.stalls.stall import MIN_STUCK_S, is_stuck_idle
 from allaboard.contracts import Rule
@@ -42,7 +42,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import USER, job, stack, task
+from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 PATIENCE = 10.0
 """Seconds that the others train without it before it is said (fewer, `STOOD`, where it is seen to stand at
@@ -52,7 +52,7 @@ RECOVERY = 45.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
+    if not has_parameter_servers(view):
         return
     train = [m for m in view.alive if _trains(m) and "synchronous" in m.notes]
     total = max((_total(m) for m in train), default=0)
@@ -71,7 +71,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _trains(one: Member) -> bool:
     """Whether it is in its loop: one that closes its session misses nobody."""
-    return one.phase is Phase.TRAINING and (one.op is None or one.op.name != CLOSES)
+    return one.phase is Phase.TRAINING and (one.op is None or one.op.name != COORDINATOR_JOIN_OP)
 
 
 def _total(one: Member) -> int:
@@ -81,7 +81,7 @@ def _total(one: Member) -> int:
 
 
 def _never_trained(one: Member) -> bool:
-    return not serves(one) and one.who.job != "evaluator" and one.step == 0
+    return not only_serves(one) and one.who.job != "evaluator" and one.step == 0
 
 
 def _since(one: Member) -> float | None:
@@ -93,12 +93,12 @@ def _since(one: Member) -> float | None:
 
 
 def _awaits_chief(one: Member) -> bool:
-    return one.alive and one.op is not None and one.op.name == AWAITS_CHIEF
+    return one.alive and one.op is not None and one.op.name == AWAIT_CHIEF_OP
 
 
 def _left(one: Member) -> bool:
     end = one.exit
-    return end is not None and not end.ours and not serves(one)
+    return end is not None and not end.ours and not only_serves(one)
 
 
 def _claim(
@@ -107,17 +107,17 @@ def _claim(
     first = absent[0]
     return Claim(
         summary=f"{len(train)} of {total} workers train a synchronous job; "
-        f"{name(first)} does not: {doing(first)}",
+        f"{task_name(first)} does not: {describe_activity(first)}",
         who=tuple(m.who for m in absent),
         evidence=(
             Evidence(f"{train[0].notes['synchronous']} gradients make an update",
                      "SyncReplicasOptimizer"),
             Evidence(f"for {view.now - since:.0f} s", "black box"),
-            Evidence(", ".join(f"{name(m)}: {m.step} runs" for m in (*train, *absent)), "black box"),
+            Evidence(", ".join(f"{task_name(m)}: {m.step} runs" for m in (*train, *absent)), "black box"),
         ),
-        fix=on_host(view, first, f"py-spy dump --pid {first.who.pid}")
+        fix=command_on_host(view, first, f"py-spy dump --pid {first.who.pid}")
         if first.alive
-        else f"read {first.log}; start {name(first)} again",
+        else f"read {first.log}; start {task_name(first)} again",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,
@@ -128,74 +128,96 @@ _SYNC = {"notes": {"synchronous": "2 of 2"}}
 _COMING = {
     "phase": Phase.IMPORTED, "phase_since": 45.0, "step": 0, "ops": 0, "os_state_since": 99.9,
 }  # fmt: skip
-_AWAITS = {"phase": Phase.JOINED, "step": 0, "ops": 0, "op": Op(AWAITS_CHIEF, 1, 45.0)} | _SYNC
+_AWAITS = {"phase": Phase.JOINED, "step": 0, "ops": 0, "op": Op(AWAIT_CHIEF_OP, 1, 45.0)} | _SYNC
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
         "one never came": (
-            job(task("worker", 0, **_SYNC), task("worker", 1, **_COMING), task("ps", 0)),
+            sample_job(
+                ps_member("worker", 0, **_SYNC),
+                ps_member("worker", 1, **_COMING),
+                ps_member("ps", 0),
+            ),
             "1 of 2 workers train a synchronous job; worker 1 does not: "
             "it is alive, in its own code",
         ),
         "one stands at one place, since they began": (
-            job(
-                task("worker", 0, phase_since=95.0, **_SYNC),
-                task("worker", 1, stack=stack(USER), moved_at=95.0, **_COMING),
-                task("ps", 0),
+            sample_job(
+                ps_member("worker", 0, phase_since=95.0, **_SYNC),
+                ps_member("worker", 1, stack=sample_stack(USER), moved_at=95.0, **_COMING),
+                ps_member("ps", 0),
             ),
             "1 of 2 workers train a synchronous job; worker 1 does not: it is at "
             "train.py:41 in train",
         ),
         "one fell, and has not come back": (
-            job(
-                task("worker", 0, **_SYNC),
-                task("worker", 1, after=85.0, **_COMING),
-                task("ps", 0),
+            sample_job(
+                ps_member("worker", 0, **_SYNC),
+                ps_member("worker", 1, after=85.0, **_COMING),
+                ps_member("ps", 0),
             ),
             "1 of 2 workers train a synchronous job; worker 1 does not: "
             "it is alive, in its own code",
         ),
         "it waits for the chief, for longer than it sleeps between two looks": (
-            job(task("worker", 0, **_SYNC), task("worker", 1, **_AWAITS), task("ps", 0), now=120.0),
+            sample_job(
+                ps_member("worker", 0, **_SYNC),
+                ps_member("worker", 1, **_AWAITS),
+                ps_member("ps", 0),
+                now=120.0,
+            ),
             "1 of 2 workers train a synchronous job; worker 1 does not: "
             "it is alive, in its own code",
         ),
     },
     silent_on={
-        "it sleeps until it looks again whether the chief has initialised": job(
-            task("worker", 0, **_SYNC), task("worker", 1, **_AWAITS), task("ps", 0), now=88.0
+        "it sleeps until it looks again whether the chief has initialised": sample_job(
+            ps_member("worker", 0, **_SYNC),
+            ps_member("worker", 1, **_AWAITS),
+            ps_member("ps", 0),
+            now=88.0,
         ),
-        "its wait for the chief is over, and it has yet to make a step": job(
-            task("worker", 0, **_SYNC), task("worker", 1, moved_at=97.0, **_COMING), task("ps", 0)
+        "its wait for the chief is over, and it has yet to make a step": sample_job(
+            ps_member("worker", 0, **_SYNC),
+            ps_member("worker", 1, moved_at=97.0, **_COMING),
+            ps_member("ps", 0),
         ),
-        "all train": job(task("worker", 0, **_SYNC), task("worker", 1, **_SYNC), task("ps", 0)),
-        "asynchronous": job(task("worker", 0), task("worker", 1, **_COMING), task("ps", 0)),
-        "nobody has made a step": job(
-            task("worker", 0, step=0, **_SYNC), task("worker", 1, **_COMING), task("ps", 0)
+        "all train": sample_job(
+            ps_member("worker", 0, **_SYNC), ps_member("worker", 1, **_SYNC), ps_member("ps", 0)
         ),
-        "it comes a little later": job(
-            task("worker", 0, phase_since=95.0, **_SYNC),
-            task("worker", 1, **_COMING),
-            task("ps", 0),
+        "asynchronous": sample_job(
+            ps_member("worker", 0), ps_member("worker", 1, **_COMING), ps_member("ps", 0)
         ),
-        "it reads something, since they began": job(
-            task("worker", 0, phase_since=95.0, **_SYNC),
-            task("worker", 1, stack=stack(USER), io=3e6, moved_at=95.0, **_COMING),
-            task("ps", 0),
+        "nobody has made a step": sample_job(
+            ps_member("worker", 0, step=0, **_SYNC),
+            ps_member("worker", 1, **_COMING),
+            ps_member("ps", 0),
         ),
-        "it fell a moment ago, and comes back": job(
-            task("worker", 0, **_SYNC),
-            task("worker", 1, after=94.0, **_COMING),
-            task("ps", 0),
+        "it comes a little later": sample_job(
+            ps_member("worker", 0, phase_since=95.0, **_SYNC),
+            ps_member("worker", 1, **_COMING),
+            ps_member("ps", 0),
         ),
-        "one has ended, and the other one closes its session": job(
-            task("worker", 0, op=Op(CLOSES, 2, 80.0), **_SYNC),
-            task("worker", 1, exit=Exit(at=80.0, code=0), **_SYNC),
-            task("ps", 0),
+        "it reads something, since they began": sample_job(
+            ps_member("worker", 0, phase_since=95.0, **_SYNC),
+            ps_member("worker", 1, stack=sample_stack(USER), io=3e6, moved_at=95.0, **_COMING),
+            ps_member("ps", 0),
         ),
-        "done": job(task("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), task("ps", 0)),
+        "it fell a moment ago, and comes back": sample_job(
+            ps_member("worker", 0, **_SYNC),
+            ps_member("worker", 1, after=94.0, **_COMING),
+            ps_member("ps", 0),
+        ),
+        "one has ended, and the other one closes its session": sample_job(
+            ps_member("worker", 0, op=Op(COORDINATOR_JOIN_OP, 2, 80.0), **_SYNC),
+            ps_member("worker", 1, exit=Exit(at=80.0, code=0), **_SYNC),
+            ps_member("ps", 0),
+        ),
+        "done": sample_job(
+            ps_member("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), ps_member("ps", 0)
+        ),
     },
     since="0.1",
     passes=True,

@@ -20,20 +20,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    SERVER_JOBS,
-    has_servers,
-    name,
-    wait,
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import (
+    TimeBreakdown,
+    break_down_time,
+    cpu_share,
 )
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import Split, split, used
-from allaboard.analysis.performance.recent_window import SPAN as SOON
-from allaboard.analysis.performance.recent_window import lately
-from allaboard.analysis.resources.host_load import throttled
+from allaboard.analysis.parameter_servers.task_roles import (
+    SERVER_JOBS,
+    has_parameter_servers,
+    task_name,
+    wait_verb,
+)
+from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
+from allaboard.analysis.performance.recent_window import recent_view
+from allaboard.analysis.resources.host_load import find_throttling
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
-from allaboard.facts.samples import SERVING, job, task
+from allaboard.facts.samples import SERVING, ps_member, sample_job
 
 SPAN = 8.0
 """Seconds that must have been measured."""
@@ -46,39 +50,39 @@ MUCH = 0.75
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if has_servers(view):
-        yield from list(_saturated(view, SPAN, WAITS)) or _saturated(lately(view), SOON, MUCH)
+    if has_parameter_servers(view):
+        yield from list(_saturated(view, SPAN, WAITS)) or _saturated(recent_view(view), SOON, MUCH)
 
 
 def _saturated(view: JobView, span: float, waits: float) -> Iterator[Claim]:
     """Servers that hold somebody up in this share of the time."""
-    shares_of = [(m, split(view, m)) for m in view.alive]
+    shares_of = [(m, break_down_time(view, m)) for m in view.alive]
     held_up = [(m, s) for m, s in shares_of if s is not None and _waits(m, s, span, waits)]
     for one in view.alive:
         if one.who.job not in SERVER_JOBS or one.load.span < span:
             continue
-        withheld = throttled(view, one)
-        if used(one.load) < FULL and withheld is None:
+        withheld = find_throttling(view, one)
+        if cpu_share(one.load) < FULL and withheld is None:
             continue
-        mine = [(m, s) for m, s in held_up if s.most == f"{one.who.job}:{one.who.index}"]
+        mine = [(m, s) for m, s in held_up if s.busiest_server == f"{one.who.job}:{one.who.index}"]
         if mine:
             yield _claim(view, one, mine, withheld)
 
 
-def _waits(one: Member, shares: Split, span: float, waits: float) -> bool:
+def _waits(one: Member, shares: TimeBreakdown, span: float, waits: float) -> bool:
     working = (
-        one.step > 0 or shares.own == 0.0
+        one.step > 0 or shares.own_code == 0.0
     )  # TensorFlow 2's workers count no steps of their own
-    return working and shares.span >= span and shares.servers >= waits
+    return working and shares.span >= span and shares.waiting_for_servers >= waits
 
 
 def _claim(
-    view: JobView, one: Member, mine: list[tuple[Member, Split]], withheld: Use | None
+    view: JobView, one: Member, mine: list[tuple[Member, TimeBreakdown]], withheld: Use | None
 ) -> Claim:
     allowed = one.load.allowed
     cores = "1 core" if allowed == 1 else f"{allowed:g} cores"
     shares = "; ".join(
-        f"{name(m)} waits for servers {s.servers:.0%} of the time, computes {s.computing:.0%}"
+        f"{task_name(m)} waits for servers {s.waiting_for_servers:.0%} of the time, computes {s.computing:.0%}"
         for m, s in mine[:4]
     )
     held_up = [m for m, _ in mine]
@@ -95,8 +99,8 @@ def _claim(
         said = f"{withheld.rate:.1f} s of throttling a second over {withheld.span:.0f} s"
         evidence.append(Evidence(said, withheld.origin))
     return Claim(
-        summary=f"{name(one)} is saturated: it uses {one.load.cpu:.2f} of the {cores} that it may, "
-        f"and {names(held_up)} {wait(held_up)} for it",
+        summary=f"{task_name(one)} is saturated: it uses {one.load.cpu:.2f} of the {cores} that it may, "
+        f"and {name_members(held_up)} {wait_verb(held_up)} for it",
         who=(one.who,),
         evidence=tuple(evidence),
         fix=f"allaboard run --ps {_servers(view) + 1} ... and cut large variables into parts "
@@ -116,30 +120,35 @@ def _load(cpu: float, inside: float = 0.0, allowed: float = 8) -> Load:
 
 def _quota(rate: float, span: float = 10.0) -> JobView:
     """Two workers that wait for a server whose control group leaves it 0.05 of a core."""
-    server = task("ps", 0, load=_load(0.04, allowed=0.05))
+    server = ps_member("ps", 0, load=_load(0.04, allowed=0.05))
     use = Use(
         host=server.who.host, pid=server.who.pid, name="throttled", value=9.0, limit=0.05, rate=rate,
         fit=0.99, span=span, origin="cpu.stat",
     )  # fmt: skip
-    return job(*_WAITING, server, uses=(use,))
+    return sample_job(*_WAITING, server, uses=(use,))
 
 
 def _since(inside: float, cpu: float) -> JobView:
     """In the last four seconds it is like this, and before that all was well."""
     before, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, inside=inside)
     now = Load(span=3.8, cpu=cpu, allowed=1)
-    server = task("ps", 0, load=_load(0.3, allowed=1), recent_load=now)
-    return job(*(task("worker", i, load=before, recent_load=recent) for i in range(2)), server)
+    server = ps_member("ps", 0, load=_load(0.3, allowed=1), recent_load=now)
+    return sample_job(
+        *(ps_member("worker", i, load=before, recent_load=recent) for i in range(2)), server
+    )
 
 
-_WAITING = (task("worker", 0, load=_load(0.1, 0.95)), task("worker", 1, load=_load(0.1, 0.9)))
+_WAITING = (
+    ps_member("worker", 0, load=_load(0.1, 0.95)),
+    ps_member("worker", 1, load=_load(0.1, 0.9)),
+)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
         "one core, all of it": (
-            job(*_WAITING, task("ps", 0, load=_load(0.97, allowed=1))),
+            sample_job(*_WAITING, ps_member("ps", 0, load=_load(0.97, allowed=1))),
             "ps 0 is saturated: it uses 0.97 of the 1 core that it may, "
             "and worker 0, worker 1 wait for it",
         ),
@@ -149,7 +158,7 @@ RULE = Rule(
             "and worker 0, worker 1 wait for it",
         ),
         "a container's quota": (
-            job(*_WAITING, task("ps", 0, load=_load(0.2, allowed=0.2))),
+            sample_job(*_WAITING, ps_member("ps", 0, load=_load(0.2, allowed=0.2))),
             "ps 0 is saturated: it uses 0.20 of the 0.2 cores that it may, "
             "and worker 0, worker 1 wait for it",
         ),
@@ -159,26 +168,26 @@ RULE = Rule(
             "and worker 0, worker 1 wait for it",
         ),
         "TensorFlow 2's workers": (
-            job(
-                task("chief", 0, number=3, load=_load(0.1, 0.95)),
-                task("worker", 0, op=SERVING, step=0, load=_load(0.2, 1.0)),
-                task("ps", 0, load=_load(0.97, allowed=1)),
+            sample_job(
+                ps_member("chief", 0, number=3, load=_load(0.1, 0.95)),
+                ps_member("worker", 0, op=SERVING, step=0, load=_load(0.2, 1.0)),
+                ps_member("ps", 0, load=_load(0.97, allowed=1)),
             ),
             "ps 0 is saturated: it uses 0.97 of the 1 core that it may, and worker 0 waits for it",
         ),
     },
     silent_on={
-        "a busy server whose workers compute": job(
-            task("worker", 0, load=_load(3.0, 0.95)), task("ps", 0, load=_load(7.9))
+        "a busy server whose workers compute": sample_job(
+            ps_member("worker", 0, load=_load(3.0, 0.95)), ps_member("ps", 0, load=_load(7.9))
         ),
-        "asynchronous workers in turn with an idle server": job(
-            *_WAITING, task("ps", 0, load=_load(0.3))
+        "asynchronous workers in turn with an idle server": sample_job(
+            *_WAITING, ps_member("ps", 0, load=_load(0.3))
         ),
         "a quota that is seldom used up": _quota(0.1),
         "for four seconds, and its workers wait half of them": _since(inside=0.7, cpu=0.97),
         "for four seconds, with room": _since(inside=0.95, cpu=0.7),
-        "measured too briefly": job(
-            *_WAITING, task("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
+        "measured too briefly": sample_job(
+            *_WAITING, ps_member("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),
     },
     since="0.1",

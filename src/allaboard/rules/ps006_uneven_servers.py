@@ -22,16 +22,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.parameter_servers.parameter_servers import (
+from allaboard.analysis.parameter_servers.task_roles import (
     SERVER_JOBS,
-    find,
-    has_servers,
-    trainers,
+    find_task,
+    has_parameter_servers,
+    training_members,
 )
-from allaboard.analysis.parameter_servers.variable_placement import Held, placement
+from allaboard.analysis.parameter_servers.variable_placement import PlacedVariables, find_placement
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
-from allaboard.facts.samples import SERVING, job, task
+from allaboard.facts.samples import SERVING, ps_member, sample_job
 
 LARGE = 1 << 20
 """Bytes in all below which the placement does not matter."""
@@ -44,10 +44,10 @@ STEPS = 5
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
+    if not has_parameter_servers(view):
         return
     servers = {m.who.index for m in view.members if m.who.job in SERVER_JOBS}
-    placed = {task: held for task, held in placement(view).items() if task.startswith("ps:")}
+    placed = {task: held for task, held in find_placement(view).items() if task.startswith("ps:")}
     total = sum(held.bytes for held in placed.values())
     if len(servers) < 2 or total < LARGE:
         return
@@ -58,14 +58,16 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _a_step(view: JobView, server: str) -> float:
     """Bytes that are exchanged with this server for each step; 0 while that is not measured."""
-    steps = sum(m.step for m in trainers(view))
+    steps = sum(m.step for m in training_members(view))
     pairs = [p for m in view.members if m.who.job not in SERVER_JOBS for p in m.pairs]
     moved = sum(p.received_all + p.sent_all for p in pairs if p.task == server)
     return moved / steps if steps >= STEPS else 0.0
 
 
-def _claim(view: JobView, most: str, placed: dict[str, Held], total: int, servers: int) -> Claim:
-    who = find(view, "ps", int(most.partition(":")[2]))
+def _claim(
+    view: JobView, most: str, placed: dict[str, PlacedVariables], total: int, servers: int
+) -> Claim:
+    who = find_task(view, "ps", int(most.partition(":")[2]))
     listed = ", ".join(
         f"{task.replace(':', ' ')}: {_count(held.variables)}, {held.bytes:,} bytes"
         for task, held in sorted(placed.items())
@@ -96,42 +98,42 @@ def _placed(*sizes: int, moved: float = 1.5) -> dict[str, Any]:
     }
 
 
-_TWO = (task("ps", 0), task("ps", 1))
+_TWO = (ps_member("ps", 0), ps_member("ps", 1))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
         "one table": (
-            job(task("worker", 0, **_placed(40_000_000, 2560)), *_TWO),
+            sample_job(ps_member("worker", 0, **_placed(40_000_000, 2560)), *_TWO),
             "ps 0 holds 100% of the variables' bytes; the other server holds nearly none",
         ),
         "TensorFlow 2's chief knows what is placed, its workers exchange it": (
-            job(
-                task("chief", 0, number=3, **(_placed(512, 6_000_000) | {"pairs": ()})),
-                task("worker", 0, op=SERVING, pairs=_placed(512, 6_000_000)["pairs"]),
+            sample_job(
+                ps_member("chief", 0, number=3, **(_placed(512, 6_000_000) | {"pairs": ()})),
+                ps_member("worker", 0, op=SERVING, pairs=_placed(512, 6_000_000)["pairs"]),
                 *_TWO,
             ),
             "ps 1 holds 100% of the variables' bytes; the other server holds nearly none",
         ),
     },
     silent_on={
-        "even": job(task("worker", 0, **_placed(20_000_000, 18_000_000)), *_TWO),
-        "the chief of TensorFlow 2 placed them evenly": job(
-            task("chief", 0, number=3, **_placed(20_000_000, 18_000_000)),
-            task("worker", 0, op=SERVING),
+        "even": sample_job(ps_member("worker", 0, **_placed(20_000_000, 18_000_000)), *_TWO),
+        "the chief of TensorFlow 2 placed them evenly": sample_job(
+            ps_member("chief", 0, number=3, **_placed(20_000_000, 18_000_000)),
+            ps_member("worker", 0, op=SERVING),
             *_TWO,
         ),
-        "one server holds all by right": job(
-            task("worker", 0, **_placed(40_000_000)), task("ps", 0)
+        "one server holds all by right": sample_job(
+            ps_member("worker", 0, **_placed(40_000_000)), ps_member("ps", 0)
         ),
-        "a table of which each step touches a few rows": job(
-            task("worker", 0, **_placed(40_000_000, 2560, moved=0.01)), *_TWO
+        "a table of which each step touches a few rows": sample_job(
+            ps_member("worker", 0, **_placed(40_000_000, 2560, moved=0.01)), *_TWO
         ),
-        "nothing is exchanged yet": job(
-            task("worker", 0, **(_placed(40_000_000, 2560) | {"pairs": ()})), *_TWO
+        "nothing is exchanged yet": sample_job(
+            ps_member("worker", 0, **(_placed(40_000_000, 2560) | {"pairs": ()})), *_TWO
         ),
-        "small": job(task("worker", 0, **_placed(16_000, 40)), *_TWO),
+        "small": sample_job(ps_member("worker", 0, **_placed(16_000, 40)), *_TWO),
     },
     since="0.1",
     drill=("ps-uneven", "tf2-ps-uneven"),

@@ -23,9 +23,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import name, wait
-from allaboard.analysis.parameter_servers.ps_link_usage import FAR, Way, full
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.ps_link_usage import (
+    FAR_SERVER_RTT_S,
+    ServerLink,
+    find_full_links,
+)
+from allaboard.analysis.parameter_servers.task_roles import task_name, wait_verb
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -40,22 +44,26 @@ from allaboard.facts import (
     Stage,
     Who,
 )
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 
 MODERN = 125e6
 """Bytes per second, a gigabit: who exchanges more than that has no slow way, unless others are faster."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held, free = full(view)
-    if not held or (not free and not any(w.least >= FAR or w.speed < MODERN for w in held)):
+    held, free = find_full_links(view)
+    if not held or (
+        not free and not any(w.least_rtt >= FAR_SERVER_RTT_S or w.speed < MODERN for w in held)
+    ):
         return  # a fast network that is made use of
     workers = list({w.worker.called: w.worker for w in held}.values())
     servers = list({w.server.called: w.server for w in held}.values())
     yield _claim(held, free, workers, servers, _blamed(workers, servers, free))
 
 
-def _blamed(workers: list[Member], servers: list[Member], free: tuple[Way, ...]) -> list[Member]:
+def _blamed(
+    workers: list[Member], servers: list[Member], free: tuple[ServerLink, ...]
+) -> list[Member]:
     """Whose link it is: the workers' where others reach the same servers easily, the one server's where they
     reach other servers easily; else both ends."""
     if all(any(w.server.called == s.called for w in free) for s in servers):
@@ -69,7 +77,7 @@ def _blamed(workers: list[Member], servers: list[Member], free: tuple[Way, ...])
 
 
 def _claim(
-    held: tuple[Way, ...], free: tuple[Way, ...],
+    held: tuple[ServerLink, ...], free: tuple[ServerLink, ...],
     workers: list[Member], servers: list[Member], blamed: list[Member],
 ) -> Claim:  # fmt: skip
     worst = max(held, key=lambda w: w.busy)
@@ -78,13 +86,13 @@ def _claim(
         best = min(free, key=lambda w: w.busy)
         evidence.append(Evidence(_told(best), "sock_diag"))
     evidence.append(
-        Evidence(f"{name(worst.server)} uses {worst.server.load.cpu:.2f} cores", "/proc stat")
+        Evidence(f"{task_name(worst.server)} uses {worst.server.load.cpu:.2f} cores", "/proc stat")
     )
-    far = worst.least >= FAR
+    far = worst.least_rtt >= FAR_SERVER_RTT_S
     return Claim(
-        summary=f"{names(workers)} {wait(workers)} for the network to {names(servers)}: "
+        summary=f"{name_members(workers)} {wait_verb(workers)} for the network to {name_members(servers)}: "
         + (
-            f"each round trip takes {worst.least * 1000:.0f} ms at its best"
+            f"each round trip takes {worst.least_rtt * 1000:.0f} ms at its best"
             if far
             else f"it is full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s"
         ),
@@ -99,11 +107,11 @@ def _claim(
     )
 
 
-def _told(way: Way) -> str:
+def _told(way: ServerLink) -> str:
     return (
-        f"{name(way.worker)} and {name(way.server)}: {way.rate / 1e6:.2g} MB/s, under way "
+        f"{task_name(way.worker)} and {task_name(way.server)}: {way.rate / 1e6:.2g} MB/s, under way "
         f"{way.busy:.0%} of the time, round trip {way.rtt * 1000:.2g} ms, at best "
-        f"{way.least * 1000:.2g} ms"
+        f"{way.least_rtt * 1000:.2g} ms"
     )
 
 
@@ -135,59 +143,61 @@ def _worker(
     )
     load = Load(span=10.0, cpu=0.1, allowed=8, inside=inside)
     who = _who("worker", index, index)
-    return task("worker", index, who=who, load=load, pairs=pairs, **more)
+    return ps_member("worker", index, who=who, load=load, pairs=pairs, **more)
 
 
 def _server(index: int, cpu: float = 0.1) -> Member:
     who = _who("ps", index, 2 + index)
-    return task("ps", index, number=2 + index, who=who, load=Load(span=10, cpu=cpu, allowed=1))
+    return ps_member("ps", index, number=2 + index, who=who, load=Load(span=10, cpu=cpu, allowed=1))
 
 
 _BOTH = (_server(0), _server(1))
-_NEAR = task("ps", 0, who=_who("ps", 0, 0), load=Load(span=10, cpu=0.1, allowed=1))
+_NEAR = ps_member("ps", 0, who=_who("ps", 0, 0), load=Load(span=10, cpu=0.1, allowed=1))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
         "one server of two": (
-            job(_worker(0, 0.1, 0.95), _worker(1, 0.1, 0.9), *_BOTH),
+            sample_job(_worker(0, 0.1, 0.95), _worker(1, 0.1, 0.9), *_BOTH),
             "worker 0, worker 1 wait for the network to ps 1: it is full 95% of the time at 0.8 MB/s",
         ),
         "one worker's link": (
-            job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
+            sample_job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
             "worker 1 waits for the network to ps 0, ps 1: it is full 90% of the time at 0.8 MB/s",
         ),
         "one worker's link, of which only the way to the large variables is full": (
-            job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
+            sample_job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
             "worker 1 waits for the network to ps 1: it is full 90% of the time at 0.8 MB/s",
         ),
         "a narrow way, as the kernel sees it too": (
-            job(_worker(0, 0.66, rate=8.3e5, delivers=1e6), _server(0)),
+            sample_job(_worker(0, 0.66, rate=8.3e5, delivers=1e6), _server(0)),
             "worker 0 waits for the network to ps 0: it is full 66% of the time at 0.83 MB/s",
         ),
         "far from each other": (
-            job(_worker(0, 0.9, least=0.05), _server(0)),
+            sample_job(_worker(0, 0.9, least=0.05), _server(0)),
             "worker 0 waits for the network to ps 0: each round trip takes 50 ms at its best",
         ),
     },
     silent_on={
-        "a way that takes far more, on hosts whose processes are slow to answer": job(
+        "a way that takes far more, on hosts whose processes are slow to answer": sample_job(
             _worker(0, 0.65, rate=5e6, delivers=4e9),
             _worker(1, 0.62, rate=5e6, delivers=1e8),
             *_BOTH,
         ),
-        "a link on which nothing gets through": job(_worker(0, 1.0, rate=0.0), _server(0)),
-        "a link that has just been broken": job(
+        "a link on which nothing gets through": sample_job(_worker(0, 1.0, rate=0.0), _server(0)),
+        "a link that has just been broken": sample_job(
             _worker(0, 0.9, unanswered=(Silence("send", "10.0.0.2:29500"),)), _server(0)
         ),
-        "asynchronous, and room on every way": job(_worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH),
-        "the server computes all the time": job(_worker(0, 0.9), _server(0, cpu=0.95)),
-        "the worker is busy with its own code": job(_worker(0, 0.9, inside=0.2), _server(0)),
-        "a fast network that is made use of": job(
+        "asynchronous, and room on every way": sample_job(
+            _worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH
+        ),
+        "the server computes all the time": sample_job(_worker(0, 0.9), _server(0, cpu=0.95)),
+        "the worker is busy with its own code": sample_job(_worker(0, 0.9, inside=0.2), _server(0)),
+        "a fast network that is made use of": sample_job(
             _worker(0, 0.8, rate=3e8), _worker(1, 0.8, rate=3e8), _server(0)
         ),
-        "all on one host": job(_worker(0, 0.9), _NEAR),
+        "all on one host": sample_job(_worker(0, 0.9), _NEAR),
     },
     since="0.1",
     drill=("ps-slow-link", "ps-slow-link-of-worker"),

@@ -17,20 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS, trainers
-from allaboard.analysis.parameter_servers.variable_placement import placement
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS, training_members
+from allaboard.analysis.parameter_servers.variable_placement import find_placement
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
-from allaboard.facts.samples import declared, job, task
+from allaboard.facts.samples import ps_member, sample_declaration, sample_job
 
 STEPS = 5
 """Steps after which every variable that training uses has been made."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    placed = placement(view)
-    if not placed or max((m.step for m in trainers(view)), default=0) < STEPS:
+    placed = find_placement(view)
+    if not placed or max((m.step for m in training_members(view)), default=0) < STEPS:
         return
     servers = [m for m in view.alive if m.who.job in SERVER_JOBS and _known_of(view, m)]
     idle = [m for m in servers if f"{m.who.job}:{m.who.index}" not in placed]
@@ -38,7 +38,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return  # all of them: the variables are made where this does not see it
     count = sum(held.variables for task_, held in placed.items() if task_.startswith("ps:"))
     yield Claim(
-        summary=f"{names(idle)} {'hold' if len(idle) > 1 else 'holds'} no variable: there "
+        summary=f"{name_members(idle)} {'hold' if len(idle) > 1 else 'holds'} no variable: there "
         f"{'is' if count == 1 else 'are'} {count} variable{'s' * (count != 1)} for {len(servers)} servers",
         who=tuple(m.who for m in idle),
         evidence=(
@@ -50,7 +50,7 @@ def check(view: JobView) -> Iterator[Claim]:
             ),
         ),
         fix=(
-            f"take {names(idle)} out of the cluster"
+            f"take {name_members(idle)} out of the cluster"
             if view.joined
             else f"allaboard run --ps {len(servers) - len(idle)} ..."
         )
@@ -63,7 +63,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _known_of(view: JobView, server: Member) -> bool:
     """Whether those who train were told of it; where they were not, that is another matter (JOIN006)."""
     told = server.declared
-    others = (m.declared for m in trainers(view))
+    others = (m.declared for m in training_members(view))
     return told is None or all(t is None or t.world_size >= told.world_size for t in others)
 
 
@@ -71,8 +71,8 @@ def _placed(*tasks: str) -> dict[str, dict[str, str]]:
     return {"notes": {f"placed on {t}": "1 variables, 512 bytes" for t in tasks}}
 
 
-_ONE = declared(0, 2, job="worker", index=0, cluster={"worker:0": "a:1", "ps:0": "a:2"})
-_TWO = (task("ps", 0), task("ps", 1, number=3))
+_ONE = sample_declaration(0, 2, job="worker", index=0, cluster={"worker:0": "a:1", "ps:0": "a:2"})
+_TWO = (ps_member("ps", 0), ps_member("ps", 1, number=3))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -80,18 +80,18 @@ RULE = Rule(
     needs=("step",),
     fires_on={
         "one variable for two": (
-            job(task("worker", 0, **_placed("ps:0")), *_TWO),
+            sample_job(ps_member("worker", 0, **_placed("ps:0")), *_TWO),
             "ps 1 holds no variable: there is 1 variable for 2 servers",
         ),
     },
     silent_on={
-        "one that those who train were not told of": job(
-            task("worker", 0, declared=_ONE, **_placed("ps:0")), *_TWO
+        "one that those who train were not told of": sample_job(
+            ps_member("worker", 0, declared=_ONE, **_placed("ps:0")), *_TWO
         ),
-        "one for each": job(task("worker", 0, **_placed("ps:0", "ps:1")), *_TWO),
-        "they are being made": job(task("worker", 0, step=0, **_placed("ps:0")), *_TWO),
-        "made where nobody looks": job(task("worker", 0), *_TWO),
-        "all on the workers": job(task("worker", 0, **_placed("worker:0")), *_TWO),
+        "one for each": sample_job(ps_member("worker", 0, **_placed("ps:0", "ps:1")), *_TWO),
+        "they are being made": sample_job(ps_member("worker", 0, step=0, **_placed("ps:0")), *_TWO),
+        "made where nobody looks": sample_job(ps_member("worker", 0), *_TWO),
+        "all on the workers": sample_job(ps_member("worker", 0, **_placed("worker:0")), *_TWO),
     },
     since="0.1",
     drill=("tf2-ps-idle",),

@@ -17,22 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    COLLECTIVE,
-    collective_with_servers,
-    name,
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import (
+    COLLECTIVE_STRATEGY,
+    is_collective_beside_servers,
+    task_name,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
-from allaboard.facts.samples import declared, job, member, task
+from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
 SETTLE = 1.0
 """Seconds in which the other workers come to the same place, and are told together."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    inside = [m for m in view.alive if collective_with_servers(m) and m.step == 0]
+    inside = [m for m in view.alive if is_collective_beside_servers(m) and m.step == 0]
     if not inside or view.now - max(m.phase_since for m in inside) < SETTLE:
         return
     told = inside[0].declared
@@ -40,12 +40,15 @@ def check(view: JobView) -> Iterator[Claim]:
     listed = {t: a for t, a in told.cluster.items() if t.startswith("ps:")}
     servers = ", ".join(t.replace(":", " ") for t in listed)
     yield Claim(
-        summary=f"{names(inside)} {'make' if len(inside) > 1 else 'makes'} a {COLLECTIVE} in a "
+        summary=f"{name_members(inside)} {'make' if len(inside) > 1 else 'makes'} a {COLLECTIVE_STRATEGY} in a "
         f"cluster that lists {servers}, which never joins it",
         who=tuple(m.who for m in inside),
         evidence=(
             Evidence(", ".join(f"{t} = {a}" for t, a in listed.items()), told.origin),
-            *(Evidence(f"{name(m)} in {m.detail or 'its start'}", "black box") for m in inside[:2]),
+            *(
+                Evidence(f"{task_name(m)} in {m.detail or 'its start'}", "black box")
+                for m in inside[:2]
+            ),
         ),
         fix=f'take "ps" out of the cluster in {told.origin} of every task, or train with '
         "ParameterServerStrategy",
@@ -53,10 +56,10 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _told(*tasks: str, call: str = COLLECTIVE) -> dict[str, object]:
+def _told(*tasks: str, call: str = COLLECTIVE_STRATEGY) -> dict[str, object]:
     cluster = {t: f"127.0.0.1:{i}" for i, t in enumerate(tasks)}
     return {
-        "declared": declared(0, call=call, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"),
+        "declared": sample_declaration(0, call=call, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"),
         "phase": Phase.JOINING, "step": 0,
     }  # fmt: skip
 
@@ -67,17 +70,23 @@ RULE = Rule(
     check=check,
     fires_on={
         "it hangs": (
-            job(*(member(i, **_told("worker:0", "worker:1", "ps:0")) for i in range(2))),
+            sample_job(
+                *(sample_member(i, **_told("worker:0", "worker:1", "ps:0")) for i in range(2))
+            ),
             "worker 0, worker 1 make a MultiWorkerMirroredStrategy in a cluster that lists ps 0, "
             "which never joins it",
         ),
     },
     silent_on={
-        "workers alone": job(member(0, **_told("worker:0", "worker:1"))),
-        "an evaluator beside them": job(member(0, **_told("worker:0", "evaluator:0"))),
-        "servers by right": job(task("worker", 0), task("worker", 1), task("ps", 0)),
-        "it trains, however that came about": job(
-            member(0, **(_told("worker:0", "worker:1", "ps:0") | {"step": 9}))
+        "workers alone": sample_job(sample_member(0, **_told("worker:0", "worker:1"))),
+        "an evaluator beside them": sample_job(
+            sample_member(0, **_told("worker:0", "evaluator:0"))
+        ),
+        "servers by right": sample_job(
+            ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0)
+        ),
+        "it trains, however that came about": sample_job(
+            sample_member(0, **(_told("worker:0", "worker:1", "ps:0") | {"step": 9}))
         ),
     },
     since="0.1",

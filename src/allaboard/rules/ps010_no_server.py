@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
+from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
-from allaboard.facts.samples import declared, job, member, task
+from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
 NOTE = "replica_device_setter"
 """The note of the probe where it found no ps to place variables on."""
@@ -47,7 +47,7 @@ def _claim(who: list[Member], what: str, so: str) -> Claim:
     told = who[0].declared
     cluster = ", ".join(told.cluster) if told is not None else "none of a ps"
     return Claim(
-        summary=f"{names(who)} {'use' if len(who) > 1 else 'uses'} {what} in a cluster without "
+        summary=f"{name_members(who)} {'use' if len(who) > 1 else 'uses'} {what} in a cluster without "
         f"parameter servers: {so}",
         who=tuple(m.who for m in who),
         evidence=(
@@ -62,8 +62,10 @@ def _claim(who: list[Member], what: str, so: str) -> Claim:
 
 def _worker(index: int, **changes: object) -> Member:
     cluster = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2"}
-    told = declared(index, size=2, framework="tensorflow", cluster=cluster, origin="TF_CONFIG")
-    return member(index, declared=told, **changes)
+    told = sample_declaration(
+        index, size=2, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"
+    )
+    return sample_member(index, declared=told, **changes)
 
 
 _NOTED = {"notes": {NOTE: "no ps in its cluster"}}
@@ -74,20 +76,20 @@ RULE = Rule(
     check=check,
     fires_on={
         "TensorFlow 1 trains alone": (
-            job(_worker(0, **_NOTED), _worker(1, **_NOTED)),
+            sample_job(_worker(0, **_NOTED), _worker(1, **_NOTED)),
             "worker 0, worker 1 use replica_device_setter in a cluster without parameter servers: "
             "every worker keeps the variables to itself",
         ),
         "TensorFlow 2 refuses": (
-            job(member(0, declared=None, phase=Phase.IMPORTED, raised=_RAISED)),
+            sample_job(sample_member(0, declared=None, phase=Phase.IMPORTED, raised=_RAISED)),
             "worker 0 uses ParameterServerStrategy in a cluster without parameter servers: "
             "it refuses to start",
         ),
     },
     silent_on={
-        "there are servers": job(task("worker", 0), task("ps", 0)),
-        "one process by itself": job(member(0, declared=None, **_NOTED)),
-        "a collective job": job(_worker(0), _worker(1)),
+        "there are servers": sample_job(ps_member("worker", 0), ps_member("ps", 0)),
+        "one process by itself": sample_job(sample_member(0, declared=None, **_NOTED)),
+        "a collective job": sample_job(_worker(0), _worker(1)),
     },
     since="0.1",
     drill=("ps-without", "tf2-ps-without"),

@@ -25,11 +25,15 @@ from statistics import median
 
 import msgspec
 
-from allaboard.analysis.member_names import names, on_host
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers, name, trainers
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import Split, split
-from allaboard.analysis.performance.recent_window import SPAN as SOON
-from allaboard.analysis.performance.recent_window import lately
+from allaboard.analysis.member_names import command_on_host, name_members
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import TimeBreakdown, break_down_time
+from allaboard.analysis.parameter_servers.task_roles import (
+    has_parameter_servers,
+    task_name,
+    training_members,
+)
+from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
+from allaboard.analysis.performance.recent_window import recent_view
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
@@ -43,7 +47,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 
 SPAN = 8.0
 """Seconds that must have been measured."""
@@ -59,25 +63,31 @@ MANY, LEAST = 8, 2.0
 
 def check(view: JobView) -> Iterator[Claim]:
     # Where no step is made any more, nobody is late to it.
-    if has_servers(view) and not view.stalled:
-        yield from list(_late(view, SPAN, WAIT)) or _late(lately(view), SOON, MUCH)
+    if has_parameter_servers(view) and not view.stalled:
+        yield from list(_late(view, SPAN, WAIT)) or _late(recent_view(view), SOON, MUCH)
 
 
 def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
     """Who makes the others wait for this share of the time."""
     known = [
         (m, s)
-        for m in trainers(view)
-        if _trains(m) and "synchronous" in m.notes and (s := split(view, m)) is not None
+        for m in training_members(view)
+        if _trains(m) and "synchronous" in m.notes and (s := break_down_time(view, m)) is not None
     ]
     known = [(m, s) for m, s in known if s.span >= span and m.step > 0 and not m.stopped]
     if any(_in_one_step(view, m) for m, _ in known):
         return
     late = [
-        (m, s) for m, s in known if s.workers <= NONE and s.own + s.computing + s.servers > WAIT
+        (m, s)
+        for m, s in known
+        if s.waiting_for_workers <= NONE and s.own_code + s.computing + s.waiting_for_servers > WAIT
     ]
     others = [(m, s) for m, s in known if (m, s) not in late]
-    if not late or len(late) > len(others) or median(s.workers for _, s in others) < wait:
+    if (
+        not late
+        or len(late) > len(others)
+        or median(s.waiting_for_workers for _, s in others) < wait
+    ):
         return
     for one, shares in late:
         yield _claim(view, one, shares, others)
@@ -93,21 +103,25 @@ def _trains(one: Member) -> bool:
     return one.alive and one.phase is not Phase.LEAVING
 
 
-def _claim(view: JobView, one: Member, shares: Split, others: list[tuple[Member, Split]]) -> Claim:
+def _claim(
+    view: JobView, one: Member, shares: TimeBreakdown, others: list[tuple[Member, TimeBreakdown]]
+) -> Claim:
     spends = max(
-        (shares.own, "in its own code"),
+        (shares.own_code, "in its own code"),
         (shares.computing, "computing"),
-        (shares.servers, "waiting for servers"),
+        (shares.waiting_for_servers, "waiting for servers"),
     )
-    waits = "; ".join(f"{name(m)} waits {s.workers:.0%} of the time" for m, s in others[:4])
+    waits = "; ".join(
+        f"{task_name(m)} waits {s.waiting_for_workers:.0%} of the time" for m, s in others[:4]
+    )
     return Claim(
-        summary=f"{names([m for m, _ in others])} {'wait' if len(others) > 1 else 'waits'} for "
-        f"{name(one)} in every step: it spends {spends[0]:.0%} of its time {spends[1]}",
+        summary=f"{name_members([m for m, _ in others])} {'wait' if len(others) > 1 else 'waits'} for "
+        f"{task_name(one)} in every step: it spends {spends[0]:.0%} of its time {spends[1]}",
         who=(one.who,),
         evidence=(
             Evidence(
-                f"{name(one)}: {shares.own:.0%} own code, {shares.computing:.0%} computing, "
-                f"{shares.servers:.0%} waiting for servers, {shares.workers:.0%} for workers",
+                f"{task_name(one)}: {shares.own_code:.0%} own code, {shares.computing:.0%} computing, "
+                f"{shares.waiting_for_servers:.0%} waiting for servers, {shares.waiting_for_workers:.0%} for workers",
                 "black box, /proc",
             ),
             Evidence(waits, "black box, /proc"),
@@ -115,7 +129,9 @@ def _claim(view: JobView, one: Member, shares: Split, others: list[tuple[Member,
                 f"{one.notes['synchronous']} gradients make an update", "SyncReplicasOptimizer"
             ),
         ),
-        fix=on_host(view, one, f"py-spy record --duration 20 --pid {one.who.pid} -o late.svg"),
+        fix=command_on_host(
+            view, one, f"py-spy record --duration 20 --pid {one.who.pid} -o late.svg"
+        ),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
@@ -129,49 +145,51 @@ def _worker(
     load = Load(span=10.0, inside=inside, cpu=cpu, allowed=8)
     lately = msgspec.structs.replace(load, span=3.9, inside=recent)
     number = index if index < 2 else index + 2
-    return task("worker", index, load=load, recent_load=lately, notes=notes, number=number)
+    return ps_member("worker", index, load=load, recent_load=lately, notes=notes, number=number)
 
 
 _IDLE = Load(span=10.0, cpu=0.05, allowed=8)
-_PS = task("ps", 0, load=_IDLE, recent_load=_IDLE)
+_PS = ps_member("ps", 0, load=_IDLE, recent_load=_IDLE)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
         "slow data": (
-            job(_worker(0, 0.95), _worker(1, 0.06), _PS),
+            sample_job(_worker(0, 0.95), _worker(1, 0.06), _PS),
             "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
         ),
         "slow data, since four seconds": (
-            job(_worker(0, 0.5, recent=0.95), _worker(1, 0.4, recent=0.06), _PS),
+            sample_job(_worker(0, 0.5, recent=0.95), _worker(1, 0.4, recent=0.06), _PS),
             "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
         ),
         "fewer cores": (
-            job(_worker(0, 0.95), _worker(1, 0.99, cpu=0.98), _worker(2, 0.95), _PS),
+            sample_job(_worker(0, 0.95), _worker(1, 0.99, cpu=0.98), _worker(2, 0.95), _PS),
             "worker 0, worker 2 wait for worker 1 in every step: it spends 98% of its time computing",
         ),
     },
     silent_on={
-        "asynchronous": job(_worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS),
-        "for four seconds, half of the time": job(
+        "asynchronous": sample_job(_worker(0, 0.95, sync=False), _worker(1, 0.06, sync=False), _PS),
+        "for four seconds, half of the time": sample_job(
             _worker(0, 0.5, recent=0.7), _worker(1, 0.4, recent=0.06), _PS
         ),
-        "all wait a little for each other": job(_worker(0, 0.5), _worker(1, 0.45), _PS),
-        "it has left its loop, and shuts down": job(
+        "all wait a little for each other": sample_job(_worker(0, 0.5), _worker(1, 0.45), _PS),
+        "it has left its loop, and shuts down": sample_job(
             _worker(0, 0.95), msgspec.structs.replace(_worker(1, 0.06), phase=Phase.LEAVING), _PS
         ),
-        "it is away for once": job(
+        "it is away for once": sample_job(
             _worker(0, 0.95),
             msgspec.structs.replace(_worker(1, 0.06), pace=Pace(steps=30, step=0.2)),
             _PS,
         ),
-        "no step is made any more": job(_worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0),
-        "all read slowly": job(_worker(0, 0.1), _worker(1, 0.1), _PS),
-        "the server is what they wait for": job(
+        "no step is made any more": sample_job(
+            _worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0
+        ),
+        "all read slowly": sample_job(_worker(0, 0.1), _worker(1, 0.1), _PS),
+        "the server is what they wait for": sample_job(
             _worker(0, 0.95),
             _worker(1, 0.95),
-            task("ps", 0, load=Load(span=10.0, cpu=0.97, allowed=1)),
+            ps_member("ps", 0, load=Load(span=10.0, cpu=0.97, allowed=1)),
         ),
     },
     since="0.1",

@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    TF2_CHIEF,
-    has_servers,
-    name,
-    trainers,
-    wait_for_peers,
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import (
+    TF2_CHIEF_CALL,
+    has_parameter_servers,
+    task_name,
+    training_members,
+    workers_wait_for_peers,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import (
@@ -47,7 +47,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 
 PATIENCE = 15.0
 """Seconds that the others train on before it is said,"""
@@ -60,13 +60,13 @@ MORE = 0.2
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view) or wait_for_peers(view):
+    if not has_parameter_servers(view) or workers_wait_for_peers(view):
         return
-    rest = [m for m in trainers(view) if m.alive and m.step > 0]
+    rest = [m for m in training_members(view) if m.alive and m.step > 0]
     if not rest:
         return
     yield from _served(view)
-    for one in trainers(view):
+    for one in training_members(view):
         end = one.exit
         if end is None or not _well(one) or one.step == 0:
             continue
@@ -84,7 +84,7 @@ def _well(one: Member) -> bool:
 
 def _served(view: JobView) -> Iterator[Claim]:
     """Workers to which TensorFlow 2's chief handed its functions, and which are there no more."""
-    chiefs = [m for m in view.alive if m.declared is not None and m.declared.call == TF2_CHIEF]
+    chiefs = [m for m in view.alive if m.declared is not None and m.declared.call == TF2_CHIEF_CALL]
     there = {m.who.name for m in view.alive}
     for one in view.members:
         if one.who.job != "worker" or one.step or not _well(one) or one.who.name in there:
@@ -93,7 +93,7 @@ def _served(view: JobView) -> Iterator[Claim]:
         goes_on = [m for m in chiefs if m.step_at > end + SERVED / 2 and view.now - end >= SERVED]
         if goes_on:
             yield Claim(
-                summary=f"{name(one)} ended with exit code 0 and no longer serves; {names(goes_on)} goes on "
+                summary=f"{task_name(one)} ended with exit code 0 and no longer serves; {name_members(goes_on)} goes on "
                 "without it",
                 who=(one.who,),
                 evidence=(
@@ -115,9 +115,9 @@ def _has_more(other: Member, one: Member) -> bool:
 
 
 def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
-    runs = ", ".join(f"{name(m)}: {m.step} runs" for m in (one, *rest[:3]))
+    runs = ", ".join(f"{task_name(m)}: {m.step} runs" for m in (one, *rest[:3]))
     return Claim(
-        summary=f"{name(one)} ended well after {one.step} runs; {names(rest)} trained on without it "
+        summary=f"{task_name(one)} ended well after {one.step} runs; {name_members(rest)} trained on without it "
         f"for {alone:.0f} s by now",
         who=(one.who,),
         evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
@@ -131,58 +131,64 @@ def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
 
 def _left(at: float, span: float = 20.0, **how: object) -> Member:
     end = Exit(at=at, **({"code": 0} | how))  # type: ignore[arg-type]
-    return task("worker", 1, exit=end, run=Load(span=span), step=40, numbered=Numbered(1, 80))
+    return ps_member("worker", 1, exit=end, run=Load(span=span), step=40, numbered=Numbered(1, 80))
 
 
 def _other(step: int, number: int, at: float = 99.5) -> Member:
-    return task("worker", 0, step=step, step_at=at, numbered=Numbered(1, number))
+    return ps_member("worker", 0, step=step, step_at=at, numbered=Numbered(1, number))
 
 
 _ON = _other(900, 940)
-_PS = task("ps", 0)
+_PS = ps_member("ps", 0)
 
 
 def _chief(at: float, **also: object) -> Member:
     told = Declared(
-        framework="tensorflow", call=TF2_CHIEF, rank=0, world_size=1, job="chief", index=0
+        framework="tensorflow", call=TF2_CHIEF_CALL, rank=0, world_size=1, job="chief", index=0
     )
-    return task("chief", 0, step=300, step_at=at, declared=told, **also)
+    return ps_member("chief", 0, step=300, step_at=at, declared=told, **also)
 
 
-_GONE = task("worker", 1, exit=Exit(at=80.0, code=0), step=0)
+_GONE = ps_member("worker", 1, exit=Exit(at=80.0, code=0), step=0)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
     check=check,
     fires_on={
         "its shard is used up": (
-            job(_ON, _left(80.0), _PS),
+            sample_job(_ON, _left(80.0), _PS),
             "worker 1 ended well after 40 runs; worker 0 trained on without it for 20 s by now",
         ),
         "a worker of TensorFlow 2 serves no more": (
-            job(_chief(99.5), _GONE, task("worker", 0), _PS),
+            sample_job(_chief(99.5), _GONE, ps_member("worker", 0), _PS),
             "worker 1 ended with exit code 0 and no longer serves; chief 0 goes on without it",
         ),
     },
     silent_on={
-        "the chief does nothing since": job(_chief(79.0), _GONE, _PS),
-        "all of TensorFlow 2 have just ended": job(_chief(99.9), _left(99.0), _PS),
-        "the chief has ended too": job(_chief(99.0, exit=Exit(at=99.1, code=0)), _GONE, _PS),
-        "a worker of TensorFlow 2 was started again": job(
-            _chief(99.5), _GONE, task("worker", 1), _PS
+        "the chief does nothing since": sample_job(_chief(79.0), _GONE, _PS),
+        "all of TensorFlow 2 have just ended": sample_job(_chief(99.9), _left(99.0), _PS),
+        "the chief has ended too": sample_job(_chief(99.0, exit=Exit(at=99.1, code=0)), _GONE, _PS),
+        "a worker of TensorFlow 2 was started again": sample_job(
+            _chief(99.5), _GONE, ps_member("worker", 1), _PS
         ),
-        "just now": job(_ON, _left(95.0), _PS),
-        "after hours, the others about to end too": job(_ON, _left(80.0, span=9000.0), _PS),
-        "the other one has done its last step too": job(_other(70, 110, at=80.1), _left(80.0), _PS),
-        "the chief evaluates, with the same session, when the training is over": job(
+        "just now": sample_job(_ON, _left(95.0), _PS),
+        "after hours, the others about to end too": sample_job(_ON, _left(80.0, span=9000.0), _PS),
+        "the other one has done its last step too": sample_job(
+            _other(70, 110, at=80.1), _left(80.0), _PS
+        ),
+        "the chief evaluates, with the same session, when the training is over": sample_job(
             _other(900, 82), _left(80.0), _PS
         ),
-        "the other one began later, and has as much to do": job(_other(36, 116), _left(80.0), _PS),
-        "who trains and who evaluates cannot be told": job(
-            task("worker", 0, step=900, step_at=99.5), _left(80.0), _PS
+        "the other one began later, and has as much to do": sample_job(
+            _other(36, 116), _left(80.0), _PS
         ),
-        "it failed": job(_ON, _left(80.0, code=1), _PS),
-        "slower by far, and at it": job(_ON, task("worker", 1, step=3, step_at=99.0), _PS),
+        "who trains and who evaluates cannot be told": sample_job(
+            ps_member("worker", 0, step=900, step_at=99.5), _left(80.0), _PS
+        ),
+        "it failed": sample_job(_ON, _left(80.0, code=1), _PS),
+        "slower by far, and at it": sample_job(
+            _ON, ps_member("worker", 1, step=3, step_at=99.0), _PS
+        ),
     },
     since="0.1",
     drill=("ps-leaves-early",),

@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import name
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.task_roles import task_name
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 
 NOTE = "device_filters"
 _FILTER = re.compile(r"/job:(?P<job>[^/]+)(?:/replica:\d+)?(?:/task:(?P<task>\d+))?")
@@ -52,10 +52,10 @@ def _sees(filters: list[str], task_: str) -> bool:
 def _claim(view: JobView, one: Member, filters: list[str], hidden: list[str]) -> Claim:
     there = [m for m in view.alive if f"{m.who.job}:{m.who.index}" in hidden]
     servers = ", ".join(t.replace(":", " ") for t in hidden)
-    alive = f"{names(there)} {'are' if len(there) > 1 else 'is'} there" if there else ""
+    alive = f"{name_members(there)} {'are' if len(there) > 1 else 'is'} there" if there else ""
     assert one.raised is not None
     return Claim(
-        summary=f"{name(one)} does not see {servers}: its session's device_filters leave "
+        summary=f"{task_name(one)} does not see {servers}: its session's device_filters leave "
         f"{'it' if len(hidden) == 1 else 'them'} out",
         who=(one.who,),
         evidence=(
@@ -76,7 +76,7 @@ _RAISED = Raised(type="InvalidArgumentError", message="Graph execution error", a
 
 def _worker(filters: str, **changes: object) -> Member:
     fields: dict[str, object] = {"notes": {NOTE: filters}, "raised": _RAISED, "step": 0}
-    return task("worker", 1, **(fields | changes))
+    return ps_member("worker", 1, **(fields | changes))
 
 
 RULE = Rule(
@@ -86,22 +86,24 @@ RULE = Rule(
     needs=("raised",),
     fires_on={
         "another server alone": (
-            job(_worker("/job:ps/task:1 /job:worker/task:1"), task("ps", 0)),
+            sample_job(_worker("/job:ps/task:1 /job:worker/task:1"), ps_member("ps", 0)),
             "worker 1 does not see ps 0: its session's device_filters leave it out",
         ),
         "itself alone": (
-            job(_worker("/job:worker/task:1"), task("ps", 0)),
+            sample_job(_worker("/job:worker/task:1"), ps_member("ps", 0)),
             "worker 1 does not see ps 0: its session's device_filters leave it out",
         ),
     },
     silent_on={
-        "all servers": job(_worker("/job:ps /job:worker/task:1"), task("ps", 0)),
-        "each by its number": job(_worker("/job:ps/replica:0/task:0 /job:worker"), task("ps", 0)),
-        "it raised something else": job(
-            _worker("/job:worker", raised=Raised(type="KeyError", message="x", at=90.0)),
-            task("ps", 0),
+        "all servers": sample_job(_worker("/job:ps /job:worker/task:1"), ps_member("ps", 0)),
+        "each by its number": sample_job(
+            _worker("/job:ps/replica:0/task:0 /job:worker"), ps_member("ps", 0)
         ),
-        "no filters": job(_worker(""), task("ps", 0)),
+        "it raised something else": sample_job(
+            _worker("/job:worker", raised=Raised(type="KeyError", message="x", at=90.0)),
+            ps_member("ps", 0),
+        ),
+        "no filters": sample_job(_worker(""), ps_member("ps", 0)),
     },
     since="0.1",
     drill=("ps-hidden",),

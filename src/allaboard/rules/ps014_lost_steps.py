@@ -26,7 +26,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers, trainers
+from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers, training_members
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -38,19 +38,19 @@ from allaboard.facts import (
     Stage,
     Who,
 )
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 
 HEARD = 1.0
 """Seconds in which all who train are heard of: one of them may have gone on first, from further back."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
+    if not has_parameter_servers(view):
         return
     for back in view.setbacks:
-        heard = view.ended or len(trainers(view)) < 2 or view.now - back.at >= HEARD
+        heard = view.ended or len(training_members(view)) < 2 or view.now - back.at >= HEARD
         if back.who and back.lost > 0 and heard:
-            yield _claim(back, anew=back.low <= len(trainers(view)))
+            yield _claim(back, anew=back.low <= len(training_members(view)))
 
 
 def _claim(back: Setback, anew: bool) -> Claim:
@@ -76,12 +76,12 @@ def _claim(back: Setback, anew: bool) -> Claim:
 
 
 _PS = Who(job="ps", index=0, rank=2, host="a", pid=102)
-_TASKS = (task("worker", 0), task("worker", 1), task("ps", 0))
+_TASKS = (ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0))
 
 
 def _back(high: int, low: int, *who: Who) -> JobView:
     how = "ps 0 was killed by SIGKILL" if who else ""
-    return job(*_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=who, how=how),))
+    return sample_job(*_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=who, how=how),))
 
 
 RULE = Rule(
@@ -108,7 +108,7 @@ RULE = Rule(
             _back(460, 401, _PS), now=99.5
         ),
         "nothing was lost": _back(460, 460, _PS),
-        "never went back": job(*_TASKS),
+        "never went back": sample_job(*_TASKS),
     },
     since="0.1",
     drill=("restart-ps-lost",),

@@ -21,18 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.parameter_servers.parameter_servers import (
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import break_down_time
+from allaboard.analysis.parameter_servers.task_roles import (
     SERVER_JOBS,
-    has_servers,
-    name,
-    wait,
+    has_parameter_servers,
+    task_name,
+    wait_verb,
 )
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import split
-from allaboard.analysis.resources.host_load import throttled
+from allaboard.analysis.resources.host_load import find_throttling
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
-from allaboard.facts.samples import job, task
+from allaboard.facts.samples import ps_member, sample_job
 
 SPAN = 8.0
 """Seconds that must have been measured."""
@@ -47,7 +47,7 @@ WAITS = 0.6
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view):
+    if not has_parameter_servers(view):
         return
     held_up = [m for m in view.alive if _waits(view, m)]
     starved = [(s, found) for s in view.alive if (found := _starved(view, s)) is not None]
@@ -57,14 +57,19 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _waits(view: JobView, one: Member) -> bool:
-    shares = split(view, one)
-    return shares is not None and one.step > 0 and shares.span >= SPAN and shares.servers >= WAITS
+    shares = break_down_time(view, one)
+    return (
+        shares is not None
+        and one.step > 0
+        and shares.span >= SPAN
+        and shares.waiting_for_servers >= WAITS
+    )
 
 
 def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
     """How long it stands in the run queue, how its cores are used, and the cores that others have of them;
     None where it is not that."""
-    if one.who.job not in SERVER_JOBS or throttled(view, one) is not None:
+    if one.who.job not in SERVER_JOBS or find_throttling(view, one) is not None:
         return None
     uses = {(u.name, u.pid): u for u in view.uses if u.host == one.who.host}
     queued, taken = uses.get(("run queue", one.who.pid)), uses.get(("cores taken", one.who.pid))
@@ -89,8 +94,8 @@ def _ours(view: JobView, one: Member, cores: float, job_: float) -> float:
 def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: float) -> Claim:
     cores = "the 1 core" if taken.limit == 1 else f"the {taken.limit:g} cores"
     return Claim(
-        summary=f"{name(one)} waits for a core: other programs on {one.who.host} use about "
-        f"{others:.1f} of {cores} that it may use, and {names(held_up)} {wait(held_up)} for it",
+        summary=f"{task_name(one)} waits for a core: other programs on {one.who.host} use about "
+        f"{others:.1f} of {cores} that it may use, and {name_members(held_up)} {wait_verb(held_up)} for it",
         who=(one.who,),
         evidence=(
             Evidence(
@@ -117,9 +122,10 @@ def _job(
     busy: float = 0.1,
 ) -> JobView:
     workers = tuple(
-        task("worker", i, load=Load(span=10.0, cpu=busy, allowed=2, inside=0.95)) for i in range(2)
+        ps_member("worker", i, load=Load(span=10.0, cpu=busy, allowed=2, inside=0.95))
+        for i in range(2)
     )
-    server = task("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=allowed))
+    server = ps_member("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=allowed))
     pid, host = server.who.pid, server.who.host
     rates = (
         ("run queue", pid, queued, 0.0), ("cores taken", pid, taken, cores),
@@ -132,7 +138,7 @@ def _job(
         )
         for n, p, rate, limit in rates
     )  # fmt: skip
-    return job(*workers, server, uses=uses)
+    return sample_job(*workers, server, uses=uses)
 
 
 RULE = Rule(

@@ -19,21 +19,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import names, on_host
-from allaboard.analysis.parameter_servers.parameter_servers import (
-    AROUND,
-    AWAITS_CHIEF,
-    CLOSES,
-    CREATES,
-    chief,
-    find,
-    has_servers,
-    how_ended,
-    lost,
-    name,
-    serves,
-    trainers,
-    wait,
+from allaboard.analysis.member_names import command_on_host, name_members
+from allaboard.analysis.parameter_servers.task_roles import (
+    AUXILIARY_JOBS,
+    AWAIT_CHIEF_OP,
+    COORDINATOR_JOIN_OP,
+    SESSION_CREATION_OPS,
+    chief_task,
+    describe_exit,
+    find_task,
+    has_lost_server,
+    has_parameter_servers,
+    only_serves,
+    task_name,
+    training_members,
+    wait_verb,
 )
 from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.analysis.stalls.stall import (
@@ -55,7 +55,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import SERVING, USER, stack, stalled, task
+from allaboard.facts.samples import SERVING, USER, ps_member, sample_stack, stalled_job
 
 PATIENCE = 45.0
 """Seconds: a service that is slow to answer leaves no trace here either, and TensorFlow sleeps for 30 s
@@ -65,15 +65,15 @@ RESTS = 0.02
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_servers(view) or view.ending or view.now - view.progress_at < PATIENCE:
+    if not has_parameter_servers(view) or view.ending or view.now - view.progress_at < PATIENCE:
         return
-    train = [m for m in trainers(view) if m.alive]
-    if not train or lost(view) or any(_failed(m) for m in view.members):
+    train = [m for m in training_members(view) if m.alive]
+    if not train or has_lost_server(view) or any(_failed(m) for m in view.members):
         return
     # A synchronous worker that misses one who has left is told by PS004.
-    if any("synchronous" in m.notes for m in train) and len(train) < len(trainers(view)):
+    if any("synchronous" in m.notes for m in train) and len(train) < len(training_members(view)):
         return
-    around = [m for m in view.alive if m.who.job not in AROUND and not m.launcher]
+    around = [m for m in view.alive if m.who.job not in AUXILIARY_JOBS and not m.launcher]
     if all(_waits(view, m) for m in train) and all(_rests(m) for m in around):
         yield _claim(view, train)
 
@@ -87,10 +87,10 @@ def _waits(view: JobView, one: Member) -> bool:
     if one.phase < Phase.JOINED or one.phase is Phase.LEAVING or not member_waits_for_peers(one):
         return False
     inside = one.op.name if one.op is not None else ""
-    if inside == AWAITS_CHIEF:
-        first = find(view, *chief(view))
+    if inside == AWAIT_CHIEF_OP:
+        first = find_task(view, *chief_task(view))
         return first is not None and not first.alive
-    return inside not in (*CREATES, CLOSES)
+    return inside not in (*SESSION_CREATION_OPS, COORDINATOR_JOIN_OP)
 
 
 def _rests(one: Member) -> bool:
@@ -108,29 +108,29 @@ def _claim(view: JobView, train: list[Member]) -> Claim:
     idle = view.now - view.progress_at
     first = train[0]
     feeders = [m for m in view.alive if m.stack is not None and m.stack.fed_by]
-    serving = [m for m in view.alive if serves(m)]
+    serving = [m for m in view.alive if only_serves(m)]
     workers = [m for m in serving if m.who.job == "worker"]
     at_fault = (feeders or workers or train)[0]
-    ended = [m for m in trainers(view) if m.exit is not None]
+    ended = [m for m in training_members(view) if m.exit is not None]
     return Claim(
-        summary=f"nothing moves: {names(train)} {wait(train)} in {_where(first)}{_fed(feeders)}, and "
+        summary=f"nothing moves: {name_members(train)} {wait_verb(train)} in {_where(first)}{_fed(feeders)}, and "
         "neither workers nor servers compute, read or send anything",
         who=tuple(m.who for m in train),
         evidence=(
-            *(Evidence(f"{name(m)}: in {_where(m)}", "black box, stacks") for m in train[:3]),
+            *(Evidence(f"{task_name(m)}: in {_where(m)}", "black box, stacks") for m in train[:3]),
             Evidence(
-                f"{names(serving)}: at most {max((m.cpu for m in serving), default=0.0):.2f} cores",
+                f"{name_members(serving)}: at most {max((m.cpu for m in serving), default=0.0):.2f} cores",
                 "/proc",
             ),
             *(
-                Evidence(f"{name(m)} {how_ended(m.exit)}", "wait status")
+                Evidence(f"{task_name(m)} {describe_exit(m.exit)}", "wait status")
                 for m in ended[:2]
                 if m.exit is not None
             ),
             Evidence(f"nothing new for {idle:.0f} s", "black box"),
         ),
-        fix=on_host(view, at_fault, f"py-spy dump --native --pid {at_fault.who.pid}")
-        + f"   # what {name(at_fault)} waits for",
+        fix=command_on_host(view, at_fault, f"py-spy dump --native --pid {at_fault.who.pid}")
+        + f"   # what {task_name(at_fault)} waits for",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=view.progress_at,
@@ -148,7 +148,7 @@ def _fed(feeders: list[Member]) -> str:
     for one in feeders:
         place = next((f for f in one.stack.fed_by if f.is_user), None) if one.stack else None
         if place is not None:
-            return f", the input of {name(one)} is at {place}"
+            return f", the input of {task_name(one)} is at {place}"
     return ""
 
 
@@ -158,16 +158,16 @@ _INSIDE = Frame("/v/site-packages/tensorflow/python/client/session.py", 1400, "_
 _SERVES = Frame("/v/site-packages/tensorflow/python/training/server_lib.py", 185, "join")
 _SLEEPS = Frame("/home/u/train.py", 19, "read", "time.sleep(1000)")
 _LONG = {"progress_at": 50.0}
-_CHIEF = task("chief", 0, op=_JOIN, stack=stack(USER), number=3)
-_SERVER = {"op": SERVING, "stack": stack(_SERVES, USER)}
-_PS = task("ps", 0, **_SERVER)
-_WORKER = task("worker", 0, **_SERVER)
-_READER = task("worker", 0, op=_RUN, stack=stack(_INSIDE, USER))
+_CHIEF = ps_member("chief", 0, op=_JOIN, stack=sample_stack(USER), number=3)
+_SERVER = {"op": SERVING, "stack": sample_stack(_SERVES, USER)}
+_PS = ps_member("ps", 0, **_SERVER)
+_WORKER = ps_member("worker", 0, **_SERVER)
+_READER = ps_member("worker", 0, op=_RUN, stack=sample_stack(_INSIDE, USER))
 _FED = msgspec.structs.replace(
-    _READER, stack=msgspec.structs.replace(stack(_INSIDE, USER), fed_by=(_SLEEPS,))
+    _READER, stack=msgspec.structs.replace(sample_stack(_INSIDE, USER), fed_by=(_SLEEPS,))
 )
-_DONE = task("worker", 1, exit=Exit(at=60.0, code=0))
-_CLOSED = Op(CLOSES, 700, 30.0)
+_DONE = ps_member("worker", 1, exit=Exit(at=60.0, code=0))
+_CLOSED = Op(COORDINATOR_JOIN_OP, 700, 30.0)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -175,44 +175,49 @@ RULE = Rule(
     needs=("stack",),
     fires_on={
         "the input of a worker of TensorFlow 2 does not answer": (
-            stalled(_CHIEF, _WORKER, _PS, **_LONG),
+            stalled_job(_CHIEF, _WORKER, _PS, **_LONG),
             "nothing moves: chief 0 waits in ClusterCoordinator.join at train.py:41 in train, and "
             "neither workers nor servers compute, read or send anything",
         ),
         "a queue of TensorFlow 1 that nobody fills": (
-            stalled(_FED, _DONE, _PS, **_LONG),
+            stalled_job(_FED, _DONE, _PS, **_LONG),
             "nothing moves: worker 0 waits in Session.run at train.py:41 in train, the input of "
             "worker 0 is at train.py:19 in read, and neither workers nor servers compute, read or "
             "send anything",
         ),
     },
     silent_on={
-        "not for long": stalled(_CHIEF, _WORKER, _PS, progress_at=70.0),
-        "nobody has looked at the worker": stalled(
-            _CHIEF, task("worker", 0, op=SERVING), _PS, **_LONG
+        "not for long": stalled_job(_CHIEF, _WORKER, _PS, progress_at=70.0),
+        "nobody has looked at the worker": stalled_job(
+            _CHIEF, ps_member("worker", 0, op=SERVING), _PS, **_LONG
         ),
-        "a worker compiles": stalled(_CHIEF, task("worker", 0, cpu=0.4, **_SERVER), _PS, **_LONG),
-        "a worker reads slowly": stalled(
-            _CHIEF, task("worker", 0, io=9e3, **_SERVER), _PS, **_LONG
+        "a worker compiles": stalled_job(
+            _CHIEF, ps_member("worker", 0, cpu=0.4, **_SERVER), _PS, **_LONG
         ),
-        "a worker downloads": stalled(
-            _CHIEF, task("worker", 0, traffic=9e3, **_SERVER), _PS, **_LONG
+        "a worker reads slowly": stalled_job(
+            _CHIEF, ps_member("worker", 0, io=9e3, **_SERVER), _PS, **_LONG
         ),
-        "a worker waits for the kernel": stalled(
-            _CHIEF, task("worker", 0, os_state="D", **_SERVER), _PS, **_LONG
+        "a worker downloads": stalled_job(
+            _CHIEF, ps_member("worker", 0, traffic=9e3, **_SERVER), _PS, **_LONG
         ),
-        "the chief does something else": stalled(
-            task("chief", 0, stack=stack(USER), number=3), _WORKER, _PS, **_LONG
+        "a worker waits for the kernel": stalled_job(
+            _CHIEF, ps_member("worker", 0, os_state="D", **_SERVER), _PS, **_LONG
         ),
-        "the server is gone": stalled(
-            _CHIEF, _WORKER, task("ps", 0, exit=Exit(at=50.0, signal=9)), **_LONG
+        "the chief does something else": stalled_job(
+            ps_member("chief", 0, stack=sample_stack(USER), number=3), _WORKER, _PS, **_LONG
         ),
-        "it closes its session": stalled(
-            task("worker", 0, op=_CLOSED, stack=stack(_INSIDE, USER)), _DONE, _PS, **_LONG
+        "the server is gone": stalled_job(
+            _CHIEF, _WORKER, ps_member("ps", 0, exit=Exit(at=50.0, signal=9)), **_LONG
         ),
-        "all have ended": stalled(_DONE, _PS, **_LONG),
-        "a job without servers": stalled(_READER, **_LONG),
-        "a synchronous worker misses one who has left": stalled(
+        "it closes its session": stalled_job(
+            ps_member("worker", 0, op=_CLOSED, stack=sample_stack(_INSIDE, USER)),
+            _DONE,
+            _PS,
+            **_LONG,
+        ),
+        "all have ended": stalled_job(_DONE, _PS, **_LONG),
+        "a job without servers": stalled_job(_READER, **_LONG),
+        "a synchronous worker misses one who has left": stalled_job(
             msgspec.structs.replace(_READER, notes={"synchronous": "2 of 2"}), _DONE, _PS, **_LONG
         ),
     },

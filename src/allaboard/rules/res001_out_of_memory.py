@@ -1,12 +1,12 @@
 """A worker was killed because memory ran out, or could not get more memory.
 
 ## Why it matters
-The kernel's out-of-memory killer sends SIGKILL and writes its reason where few people look. Exit code 137
-alone looks like a kill by hand; the counter of the process's control group tells them apart.
+The kernel's out-of-memory killer sends SIGKILL and writes its reason to a log that few people read. Exit code
+137 alone looks like a manual kill; the counter of the process's control group distinguishes the two.
 
 ## What to do
 Ask the scheduler or container for more memory, or use less: smaller batches, fewer DataLoader workers (each
-holds a copy of what it touches), no growing lists of losses with their graphs.
+holds a copy of the data that it touches), no growing lists of losses with their graphs.
 """
 
 from __future__ import annotations
@@ -18,42 +18,50 @@ from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
-from allaboard.facts.samples import ended, evaluator, job, waiting
+from allaboard.facts.samples import ended_member, sample_evaluator, sample_job, waiting_member
 
-_HOST = "give the job more memory, or smaller batches and fewer DataLoader workers"
-_GPU = (
-    "smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that host "
+_HOST_FIX = "give the job more memory, or use smaller batches and fewer DataLoader workers"
+_GPU_FIX = (
+    "use smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that host "
     "shows whether another process or rank is on the same GPU"
 )
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in order_failures(view).own_failures:
-        killed = one.exit is not None and one.exit.oom
-        raised = one.raised is not None and is_out_of_memory(one.raised)
+    for member in order_failures(view).own_failures:
+        killed = member.exit is not None and member.exit.oom
+        raised = member.raised is not None and is_out_of_memory(member.raised)
         if not killed and not raised:
             continue
         evidence = []
         if killed:
-            evidence.append(Evidence("oom_kill rose, the process got SIGKILL", "its control group"))
-        if one.raised is not None:
-            place = str(one.raised.where) if one.raised.where is not None else "excepthook"
-            evidence.append(Evidence(f"{one.raised.type}: {one.raised.message[:200]}", place))
-        if one.step:
-            evidence.append(Evidence(f"after step {one.step}", "black box"))
+            evidence.append(
+                Evidence("oom_kill increased, the process got SIGKILL", "its control group")
+            )
+        if member.raised is not None:
+            source = str(member.raised.where) if member.raised.where is not None else "excepthook"
+            evidence.append(
+                Evidence(f"{member.raised.type}: {member.raised.message[:200]}", source)
+            )
+        if member.step:
+            evidence.append(Evidence(f"after step {member.step}", "black box"))
         claim = Claim(
-            summary=f"{one.who.name} ran out of memory"
+            summary=f"{member.who.name} ran out of memory"
             + (" and was killed by the kernel" if killed else ""),
-            who=(one.who,),
+            who=(member.who,),
             evidence=tuple(evidence),
-            fix=_GPU if _of_a_gpu(one) else _HOST,
-            since=one.raised.at if one.raised is not None else one.exit.at if one.exit else None,
+            fix=_GPU_FIX if _is_gpu_error(member) else _HOST_FIX,
+            since=member.raised.at
+            if member.raised is not None
+            else member.exit.at
+            if member.exit
+            else None,
         )
-        yield soften_evaluator_claim(view, one, claim)
+        yield soften_evaluator_claim(view, member, claim)
 
 
-def _of_a_gpu(one: Member) -> bool:
-    return one.raised is not None and is_gpu_memory(one.raised)
+def _is_gpu_error(member: Member) -> bool:
+    return member.raised is not None and is_gpu_memory(member.raised)
 
 
 _TORCH = (
@@ -67,43 +75,49 @@ RULE = Rule(
     needs=("exit", "raised"),
     fires_on={
         "killed by the kernel": (
-            job(waiting(0), ended(1, signal=9, oom=True)),
+            sample_job(waiting_member(0), ended_member(1, signal=9, oom=True)),
             "worker 1 ran out of memory and was killed by the kernel",
         ),
         "an evaluator": (
-            job(waiting(0), ended(1, signal=9, oom=True, member={"who": evaluator(1)})),
+            sample_job(
+                waiting_member(0),
+                ended_member(1, signal=9, oom=True, member={"who": sample_evaluator(1)}),
+            ),
             "evaluator 0 ran out of memory and was killed by the kernel; the training goes on without it",
         ),
         "MemoryError": (
-            job(waiting(0), ended(1, raised=("MemoryError", ""))),
+            sample_job(waiting_member(0), ended_member(1, raised=("MemoryError", ""))),
             "worker 1 ran out of memory",
         ),
         "PyTorch's allocator": (
-            job(waiting(0), ended(1, raised=("RuntimeError", _TORCH))),
+            sample_job(waiting_member(0), ended_member(1, raised=("RuntimeError", _TORCH))),
             "worker 1 ran out of memory",
         ),
         "TensorFlow's allocator": (
-            job(
-                waiting(0),
-                ended(
+            sample_job(
+                waiting_member(0),
+                ended_member(
                     1, raised=("ResourceExhaustedError", "OOM when allocating tensor with shape[9]")
                 ),
             ),
             "worker 1 ran out of memory",
         ),
         "NumPy": (
-            job(waiting(0), ended(1, raised=("_ArrayMemoryError", "Unable to allocate 7 TiB"))),
+            sample_job(
+                waiting_member(0),
+                ended_member(1, raised=("_ArrayMemoryError", "Unable to allocate 7 TiB")),
+            ),
             "worker 1 ran out of memory",
         ),
     },
     silent_on={
-        "a message was too large": job(
-            waiting(0),
-            ended(
+        "a message was too large": sample_job(
+            waiting_member(0),
+            ended_member(
                 1, raised=("ResourceExhaustedError", "Received message larger than max (5 vs. 4)")
             ),
         ),
-        "killed by hand": job(waiting(0), ended(1, signal=9)),
+        "killed by hand": sample_job(waiting_member(0), ended_member(1, signal=9)),
     },
     since="0.1",
     drill=("out-of-memory",),

@@ -1,33 +1,37 @@
-"""A disk or /dev/shm that the job writes to will be full.
+"""A disk, or /dev/shm, to which the job writes will be full soon.
 
-Every few seconds these are read: /dev/shm, and the file systems of the run folder and of the working
-folder. It is reported once half is used, and the use rises in a straight line that reaches the end within
-five times the time over which it was seen. What has not gone on rising in the last four seconds is over.
+allaboard reads every few seconds: /dev/shm, and the file systems of the run folder and of the working folder.
+It is reported once half is used, and the use rises in a straight line that reaches the end within five times
+the observed time. A rise that has stopped in the last four seconds is not reported.
 
 ## Why it matters
-A checkpoint that does not fit is left incomplete. A full /dev/shm kills DataLoader workers with a bus
-error, and with them whatever shares memory there.
+A checkpoint that does not fit is left incomplete. A full /dev/shm kills DataLoader workers, and all others
+that share memory there, with a bus error.
 
 ## What to do
-See what takes the space: `df -h`, `du -xsh * | sort -h`. Keep fewer checkpoints, and put logs elsewhere.
-For /dev/shm, raise the container's `--shm-size`, or use fewer DataLoader workers.
+See what uses the space: `df -h`, `du -xsh * | sort -h`. Keep fewer checkpoints, and put logs elsewhere. For
+/dev/shm, raise the container's `--shm-size`, or use fewer DataLoader workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.resources.resource_forecast import claim, rising, running_out
+from allaboard.analysis.resources.resource_forecast import (
+    example_rising_use,
+    find_running_out,
+    forecast_claim,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in running_out(view, "/dev/shm", "disk"):
+    for use, members in find_running_out(view, "/dev/shm", "disk"):
         path = use.name.removeprefix("disk ")
-        yield claim(
+        yield forecast_claim(
             use,
-            tuple(m.who for m in whose),
+            tuple(m.who for m in members),
             f"{path} on {use.host} will be full",
             f"df -h {path}; du -xsh {path}/* | sort -h | tail",
         )
@@ -39,19 +43,19 @@ RULE = Rule(
     check=check,
     fires_on={
         "/dev/shm": (
-            rising("/dev/shm", pid=0),
+            example_rising_use("/dev/shm", pid=0),
             "/dev/shm on a will be full in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
         "a disk": (
-            rising("disk /data", pid=0),
+            example_rising_use("disk /data", pid=0),
             "/data on a will be full in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
     },
     silent_on={
-        "nearly full and steady": rising("disk /data", pid=0, value=990.0, rate=0.0),
-        "checkpoints come and go": rising("disk /data", pid=0, fit=0.5),
-        "a long checkpoint that is done": rising("disk /data", pid=0, recent=0.0),
-        "in hours": rising("disk /data", pid=0, rate=0.02),
+        "nearly full and steady": example_rising_use("disk /data", pid=0, value=990.0, rate=0.0),
+        "checkpoints come and go": example_rising_use("disk /data", pid=0, fit=0.5),
+        "a long checkpoint that is done": example_rising_use("disk /data", pid=0, recent=0.0),
+        "in hours": example_rising_use("disk /data", pid=0, rate=0.02),
     },
     since="0.1",
     passes=True,

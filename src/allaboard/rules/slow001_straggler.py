@@ -34,8 +34,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.member_names import agrees, names, on_host
-from allaboard.analysis.performance.stragglers import SHADOWS, Lag, Part, lag
+from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
+from allaboard.analysis.performance.stragglers import SHADOWS_NOTE, Lag, StepPart, find_lag
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
@@ -48,11 +48,11 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import job, member, stalled
+from allaboard.facts.samples import sample_job, sample_member, stalled_job
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = lag(view)
+    found = find_lag(view)
     if found is not None:
         yield _claim(view, found)
 
@@ -61,11 +61,11 @@ def _claim(view: JobView, found: Lag) -> Claim:
     where = f" in {found.part}" if found.part is not None else ""
     they, them = ("they", "them") if len(found.slow) > 1 else ("it", "it")
     seen = f"{found.slow[0].pace.seen:.0f} s"
-    took = f"{_ms(found.took)} a step{where}, the others {_ms(found.usual)}"
+    took = f"{_ms(found.slow_took)} a step{where}, the others {_ms(found.others_took)}"
     return Claim(
-        summary=f"{names(found.slow)} {agrees('hold', found.slow)} up most steps of the last {seen}: "
+        summary=f"{name_members(found.slow)} {conjugate_verb('hold', found.slow)} up most steps of the last {seen}: "
         f"the others wait {_ms(found.seconds)} of {_ms(found.step)} for {them}; "
-        f"{they} {agrees('take', found.slow)} {took}",
+        f"{they} {conjugate_verb('take', found.slow)} {took}",
         who=tuple(m.who for m in found.slow),
         evidence=(
             Evidence(
@@ -77,7 +77,7 @@ def _claim(view: JobView, found: Lag) -> Claim:
                 f"black box, medians of {found.slow[0].pace.steps} steps over {seen}",
             ),
             Evidence(
-                f"apart from waiting for others {they} {agrees('take', found.slow)} {found.factor:.1f} "
+                f"apart from waiting for others {they} {conjugate_verb('take', found.slow)} {found.factor:.1f} "
                 "times as long as they do",
                 "black box",
             ),
@@ -97,12 +97,12 @@ def _claim(view: JobView, found: Lag) -> Claim:
 
 def _fix(view: JobView, found: Lag) -> str:
     slow = found.slow[0]
-    if found.part is Part.INPUT:
+    if found.part is StepPart.INPUT:
         return (
             "see what its data costs: its disk or mount, its shard, num_workers of its DataLoader"
         )
     record = f"py-spy record -d 10 -o slow.svg --pid {slow.who.pid}"
-    return f"see what it does in a step: {on_host(view, slow, record)}"
+    return f"see what it does in a step: {command_on_host(view, slow, record)}"
 
 
 def _ms(seconds: float) -> str:
@@ -120,7 +120,9 @@ def _stepping(
     pace = Pace(steps=63, step=step, input=data, sync=sync, span=span)
     recent = msgspec.structs.replace(pace, span=min(span, 3.1))
     load = Load(span=10.0, cpu=1.0, allowed=8)
-    return member(rank, pace=pace, recent_pace=recent, load=load, notes={note: "1"} if note else {})
+    return sample_member(
+        rank, pace=pace, recent_pace=recent, load=load, notes={note: "1"} if note else {}
+    )
 
 
 def _changed(rank: int, sync: float) -> Member:
@@ -153,62 +155,66 @@ RULE = Rule(
     check=check,
     fires_on={
         "slow code": (
-            job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
+            sample_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
             "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
             "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
         ),
         "slow for four seconds": (
-            job(_changed(0, 0.07), _changed(1, 0.01), _changed(2, 0.07)),
+            sample_job(_changed(0, 0.07), _changed(1, 0.01), _changed(2, 0.07)),
             "worker 1 holds up most steps of the last 6 s: the others wait 60 ms of 100 ms for it; "
             "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
         ),
         "slow data": (
-            job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.061), _stepping(2, 0.07)),
+            sample_job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.061), _stepping(2, 0.07)),
             "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
             "it takes 61 ms a step in loading data, the others 1 ms",
         ),
         "TensorFlow: it works outside of the function that the others wait in": (
-            job(_pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.3), _pooled(2, 0.07, 0.9)),
+            sample_job(_pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.3), _pooled(2, 0.07, 0.9)),
             "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
             "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
         ),
         "TensorFlow: it waits for data": (
-            job(*(_pooled(r, 0.07, 0.3) for r in (0, 2)), _pooled(1, 0.01, 0.3, data=0.061)),
+            sample_job(*(_pooled(r, 0.07, 0.3) for r in (0, 2)), _pooled(1, 0.01, 0.3, data=0.061)),
             "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
             "it takes 61 ms a step in loading data, the others 1 ms",
         ),
         "no one part explains it": (
-            job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.031), _stepping(2, 0.07)),
+            sample_job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.031), _stepping(2, 0.07)),
             "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
             "it takes 90 ms a step, the others 30 ms",
         ),
     },
     silent_on={
-        "all alike": job(_stepping(0, 0.07), _stepping(1, 0.06), _stepping(2, 0.07)),
-        "more slow than not": job(_stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)),
-        "not seen for long": job(
+        "all alike": sample_job(_stepping(0, 0.07), _stepping(1, 0.06), _stepping(2, 0.07)),
+        "more slow than not": sample_job(
+            _stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)
+        ),
+        "not seen for long": sample_job(
             _stepping(0, 0.07), _stepping(1, 0.01, span=2.0), _stepping(2, 0.07)
         ),
-        "a third of each step, for four seconds": job(
+        "a third of each step, for four seconds": sample_job(
             _changed(0, 0.07), _changed(1, 0.035), _changed(2, 0.07)
         ),
-        "the others have run out of data, and shadow its steps": job(
-            _stepping(0, 0.07, note=SHADOWS), _stepping(1, 0.01), _stepping(2, 0.07, note=SHADOWS)
+        "the others have run out of data, and shadow its steps": sample_job(
+            _stepping(0, 0.07, note=SHADOWS_NOTE),
+            _stepping(1, 0.01),
+            _stepping(2, 0.07, note=SHADOWS_NOTE),
         ),
-        "they take turns in being slow": job(
+        "they take turns in being slow": sample_job(
             _in_turn(0, 0.07), _in_turn(1, 0.01), _in_turn(2, 0.07)
         ),
-        "they took turns, this one for the last four seconds": job(
+        "they took turns, this one for the last four seconds": sample_job(
             _in_turn(0, 0.07, before=0.05), _in_turn(1, 0.01, before=0.05)
         ),
-        "TensorFlow: threads that prepare data are busy while it waits like the others": job(
+        "TensorFlow: threads that prepare data are busy while it waits like the others": sample_job(
             _pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.9), _pooled(2, 0.07, 0.9)
         ),
-        "each at its own pace": job(_stepping(0, 0.0, step=0.2), _stepping(1, 0.07)),
-        "steps of a few ms": job(
+        "each at its own pace": sample_job(_stepping(0, 0.0, step=0.2), _stepping(1, 0.07)),
+        "steps of a few ms": sample_job(
             _stepping(0, 0.003, step=0.005), _stepping(1, 0.001, step=0.005), launched=2
         ),
-        "it stands still": stalled(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
+        "it stands still": stalled_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
     },
     since="0.1",
     passes=True,

@@ -18,10 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from allaboard.analysis.performance.stragglers import lag, stepping, stepping_lately
+from allaboard.analysis.performance.stragglers import (
+    find_lag,
+    recently_stepping_members,
+    stepping_members,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
-from allaboard.facts.samples import job, member
+from allaboard.facts.samples import sample_job, sample_member
 
 SHARE = 0.6
 """Of a step, so much must be waiting for data on every member, ..."""
@@ -37,7 +41,7 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if lag(view) is None and _all_known(view):
+    if find_lag(view) is None and _all_known(view):
         members = _waiting(view)
         if members:
             yield _claim(members)
@@ -45,11 +49,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _waiting(view: JobView) -> tuple[Member, ...]:
     """The members, where all of them wait for data; () where not."""
-    if _wait(stepping(view), SHARE):
-        return stepping(view)
+    if _wait(stepping_members(view), SHARE):
+        return stepping_members(view)
     # Of thousands of members, the last seconds are only taken out where there is something to see.
-    if all(m.recent_pace.input >= LEAST for m in view.alive) and _wait(stepping_lately(view), MOST):
-        return stepping_lately(view)
+    if all(m.recent_pace.input >= LEAST for m in view.alive) and _wait(
+        recently_stepping_members(view), MOST
+    ):
+        return recently_stepping_members(view)
     return ()
 
 
@@ -85,12 +91,12 @@ def _claim(members: tuple[Member, ...]) -> Claim:
 
 
 def _stepping(rank: int, data: float, step: float = 0.1, sync: float = 0.01) -> Member:
-    return member(rank, pace=Pace(steps=63, step=step, input=data, sync=sync, span=15.0))
+    return sample_member(rank, pace=Pace(steps=63, step=step, input=data, sync=sync, span=15.0))
 
 
 def _changed(rank: int, data: float) -> Member:
     """Until four seconds ago, data was there in time."""
-    return member(
+    return sample_member(
         rank,
         pace=Pace(steps=300, step=0.05, input=0.001, sync=0.01, span=20.0),
         recent_pace=Pace(steps=40, step=0.1, input=data, sync=0.01, span=3.2),
@@ -103,26 +109,29 @@ RULE = Rule(
     check=check,
     fires_on={
         "all wait": (
-            job(*(_stepping(r, 0.08) for r in range(3))),
+            sample_job(*(_stepping(r, 0.08) for r in range(3))),
             "the job is input-bound: every member waits for data in 80% of its time",
         ),
         "for four seconds, most of each step": (
-            job(*(_changed(r, 0.085) for r in range(3))),
+            sample_job(*(_changed(r, 0.085) for r in range(3))),
             "the job is input-bound: every member waits for data in 85% of its time",
         ),
         "a job of one": (
-            job(_stepping(0, 0.07), launched=1),
+            sample_job(_stepping(0, 0.07), launched=1),
             "the job is input-bound: it waits for data in 70% of its time",
         ),
     },
     silent_on={
-        "one host of several that sees no other": job(
-            member(1, pace=Pace(steps=63, step=0.1, input=0.08, sync=0.01, span=15.0)), joined=True
+        "one host of several that sees no other": sample_job(
+            sample_member(1, pace=Pace(steps=63, step=0.1, input=0.08, sync=0.01, span=15.0)),
+            joined=True,
         ),
-        "one alone": job(_stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)),
-        "less than that, for four seconds": job(*(_changed(r, 0.065) for r in range(3))),
-        "half of it": job(*(_stepping(r, 0.05) for r in range(3))),
-        "steps of a few ms": job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
+        "one alone": sample_job(
+            _stepping(0, 0.01, sync=0.08), _stepping(1, 0.08), _stepping(2, 0.08)
+        ),
+        "less than that, for four seconds": sample_job(*(_changed(r, 0.065) for r in range(3))),
+        "half of it": sample_job(*(_stepping(r, 0.05) for r in range(3))),
+        "steps of a few ms": sample_job(*(_stepping(r, 0.004, step=0.005) for r in range(3))),
     },
     since="0.1",
     passes=True,

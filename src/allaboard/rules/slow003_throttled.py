@@ -16,8 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.parameter_servers import SERVER_JOBS
-from allaboard.analysis.resources.host_load import busy, loaded, pressed
+from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS
+from allaboard.analysis.resources.host_load import (
+    example_busy_host,
+    find_pressed_hosts,
+    host_load_claim,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
@@ -25,11 +29,11 @@ SHARE = 0.1
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in pressed(view, "throttled", SHARE):
+    for use, whose in find_pressed_hosts(view, "throttled", SHARE):
         if all(m.who.job in SERVER_JOBS for m in whose):
             continue  # where it holds anybody up, the rule of saturated servers tells who
         quota = f" ({use.limit:g} cores)" if use.limit else ""
-        yield loaded(
+        yield host_load_claim(
             whose,
             f"the cgroup of the workers on {use.host} holds them back: their CPU quota{quota} is used up, "
             f"{use.rate:.1f} s of throttling a second",
@@ -44,20 +48,20 @@ RULE = Rule(
     check=check,
     fires_on={
         "half a second a second": (
-            busy("throttled", 0.5, limit=1.5),
+            example_busy_host("throttled", 0.5, limit=1.5),
             "the cgroup of the workers on a holds them back: their CPU quota (1.5 cores) is used up, "
             "0.5 s of throttling a second",
         ),
         "most of the time, since four seconds": (
-            busy("throttled", 0.05, limit=0.2, recent=0.8),
+            example_busy_host("throttled", 0.05, limit=0.2, recent=0.8),
             "the cgroup of the workers on a holds them back: their CPU quota (0.2 cores) is used up, "
             "0.8 s of throttling a second",
         ),
     },
     silent_on={
-        "now and then": busy("throttled", 0.02),
-        "for four seconds, a little": busy("throttled", 0.05, recent=0.3),
-        "only just seen": busy("throttled", 0.5, span=3.0),
+        "now and then": example_busy_host("throttled", 0.02),
+        "for four seconds, a little": example_busy_host("throttled", 0.05, recent=0.3),
+        "only just seen": example_busy_host("throttled", 0.5, span=3.0),
     },
     since="0.1",
     passes=True,

@@ -16,7 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.resources.host_load import busy, loaded, pressed
+from allaboard.analysis.resources.host_load import (
+    example_busy_host,
+    find_pressed_hosts,
+    host_load_claim,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
@@ -24,8 +28,8 @@ SHARE = 0.1
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in pressed(view, "steal", SHARE):
-        yield loaded(
+    for use, whose in find_pressed_hosts(view, "steal", SHARE):
+        yield host_load_claim(
             whose,
             f"host {use.host} loses {use.rate:.0%} of its CPU time to other virtual machines",
             Evidence(f"steal {use.rate:.1%} over {use.span:.0f} s", use.origin),
@@ -39,11 +43,14 @@ RULE = Rule(
     check=check,
     fires_on={
         "a third": (
-            busy("steal", 0.33),
+            example_busy_host("steal", 0.33),
             "host a loses 33% of its CPU time to other virtual machines",
         ),
     },
-    silent_on={"a little": busy("steal", 0.03), "only just seen": busy("steal", 0.5, span=3.0)},
+    silent_on={
+        "a little": example_busy_host("steal", 0.03),
+        "only just seen": example_busy_host("steal", 0.5, span=3.0),
+    },
     since="0.1",
     passes=True,
     unstaged="only a hypervisor can take time away; made from proc(5)",

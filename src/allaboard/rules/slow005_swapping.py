@@ -16,7 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.resources.host_load import busy, loaded, pressed
+from allaboard.analysis.resources.host_load import (
+    example_busy_host,
+    find_pressed_hosts,
+    host_load_claim,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
@@ -25,8 +29,8 @@ RATE = 4e6
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in pressed(view, "swapped", RATE):
-        yield loaded(
+    for use, whose in find_pressed_hosts(view, "swapped", RATE):
+        yield host_load_claim(
             whose,
             f"host {use.host} swaps: {use.rate / 1e6:.0f} MB a second between memory and disk",
             Evidence(f"{use.rate / 1e6:.1f} MB a second over {use.span:.0f} s", use.origin),
@@ -40,11 +44,14 @@ RULE = Rule(
     check=check,
     fires_on={
         "a lot": (
-            busy("swapped", 3e7),
+            example_busy_host("swapped", 3e7),
             "host a swaps: 30 MB a second between memory and disk",
         ),
     },
-    silent_on={"a little": busy("swapped", 1e5), "only just seen": busy("swapped", 3e7, span=3.0)},
+    silent_on={
+        "a little": example_busy_host("swapped", 1e5),
+        "only just seen": example_busy_host("swapped", 3e7, span=3.0),
+    },
     since="0.1",
     passes=True,
     unstaged="swap would have to be turned on for the whole machine; made from proc(5)",

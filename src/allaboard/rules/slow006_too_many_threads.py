@@ -25,8 +25,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from allaboard.analysis.member_names import names
-from allaboard.analysis.resources.host_load import busy, loaded, trains
+from allaboard.analysis.member_names import name_members
+from allaboard.analysis.resources.host_load import (
+    example_busy_host,
+    host_load_claim,
+    is_whole_job_training,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
 
@@ -38,7 +42,7 @@ SPAN = 10.0
 def check(view: JobView) -> Iterator[Claim]:
     if not any("threads" in m.notes and m.notes["threads"] != "1" for m in view.alive):
         return
-    if not trains(view):
+    if not is_whole_job_training(view):
         return
     waits = {(u.host, u.pid): u for u in view.uses if u.name == "queued" and u.span >= SPAN}
     full: dict[str, list[_Set]] = defaultdict(list)
@@ -82,9 +86,9 @@ def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
     queued = [waits[host, m.who.pid] for m in members]
     who, have, wait = f"{len(members)} workers", "have", "wait"
     if len(members) == 1:
-        who, have, wait = names(members), "has", "waits"
+        who, have, wait = name_members(members), "has", "waits"
     each = min(max(1, one.cores // len(one.members)) for one in sets)
-    return loaded(
+    return host_load_claim(
         tuple(members),
         f"{who} on {host} {have} {sum(threads)} threads for {sum(s.cores for s in sets)} cores, and {wait} "
         f"for a core {min(u.rate for u in queued):.0%} of the time",
@@ -101,7 +105,7 @@ def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
 
 def _threaded(*threads: int, cores: int = 4, queued: float = 0.5, apart: bool = False) -> JobView:
     """Workers that share so many cores, or have so many each."""
-    view = busy("queued", queued)
+    view = example_busy_host("queued", queued)
     one = view.uses[0]
     waits = [msgspec.structs.replace(one, pid=100 + r) for r in range(len(threads))]
     shared = [

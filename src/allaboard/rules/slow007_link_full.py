@@ -22,35 +22,35 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.network.link_faults import four, on
-from allaboard.analysis.network.slow_links import Held, Way, held_up
+from allaboard.analysis.network.link_faults import example_four_hosts, members_on_hosts
+from allaboard.analysis.network.slow_links import HostLink, SlowLinks, find_slow_links
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pace, Pair, Phase, Severity, Stage
 from allaboard.facts.samples import NOW
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = held_up(view)
+    found = find_slow_links(view)
     if found is not None:
         yield _claim(view, found)
 
 
-def _claim(view: JobView, found: Held) -> Claim:
-    worst = max(found.ways, key=lambda w: w.busy)
+def _claim(view: JobView, found: SlowLinks) -> Claim:
+    worst = max(found.slow, key=lambda w: w.busy)
     best = min(found.free, key=lambda w: w.busy)
-    named = (found.host,) if found.host else (worst.one, worst.other)
+    named = (found.host,) if found.host else (worst.source, worst.target)
     where = (
         f"the links of {found.host}"
         if found.host
-        else f"the link from {worst.one} to {worst.other}"
+        else f"the link from {worst.source} to {worst.target}"
     )
     return Claim(
         summary=f"{where}: full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s; every member "
-        f"waits for others in {found.waits:.0%} of its steps and more",
-        who=on(view, *named),
+        f"waits for others in {found.wait_share:.0%} of its steps and more",
+        who=members_on_hosts(view, *named),
         evidence=(
-            *(Evidence(_told(w), f"TCP_INFO on {w.one}") for w in found.ways[:3]),
-            Evidence(_told(best), f"TCP_INFO on {best.one}"),
+            *(Evidence(_told(w), f"TCP_INFO on {w.source}") for w in found.slow[:3]),
+            Evidence(_told(best), f"TCP_INFO on {best.source}"),
         ),
         fix=f"on {named[0]}: ethtool IF; ip -s link; ss -ti   # speed, errors, who else sends",
         severity=Severity.WARNING,
@@ -58,16 +58,16 @@ def _claim(view: JobView, found: Held) -> Claim:
     )
 
 
-def _told(way: Way) -> str:
+def _told(way: HostLink) -> str:
     return (
-        f"{way.one} to {way.other}: {way.rate / 1e6:.2g} MB/s, under way {way.busy:.0%} of the time, round "
-        f"trip {way.rtt * 1e3:.2g} ms, {way.least * 1e3:.2g} at best"
+        f"{way.source} to {way.target}: {way.rate / 1e6:.2g} MB/s, under way {way.busy:.0%} of the time, round "
+        f"trip {way.rtt * 1e3:.2g} ms, {way.least_rtt * 1e3:.2g} at best"
     )
 
 
 def _view(full: tuple[tuple[int, int], ...], sync: float = 0.17, busy: float = 0.95) -> JobView:
     """Four hosts in a ring; the ways in ``full`` are."""
-    view = four()
+    view = example_four_hosts()
     members = []
     for i, member in enumerate(view.members):
         to = (i + 1) % 4

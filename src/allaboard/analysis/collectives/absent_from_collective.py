@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import failed_at, has_failed
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.parameter_servers import AROUND
+from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS
 from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
 
@@ -30,7 +30,7 @@ def members_that_lost_a_peer(view: JobView) -> tuple[Member, ...]:
     return tuple(
         m
         for m in view.members
-        if has_failed(m) and has_lost_peer(m) and not m.launcher and m.who.job not in AROUND
+        if has_failed(m) and has_lost_peer(m) and not m.launcher and m.who.job not in AUXILIARY_JOBS
     )
 
 

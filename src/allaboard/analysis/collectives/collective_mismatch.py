@@ -11,11 +11,11 @@ from allaboard.analysis.collectives.collective_order import (
     GroupKey,
     find_differences,
 )
-from allaboard.analysis.data.data_sharding import DDP
-from allaboard.analysis.member_names import names
+from allaboard.analysis.data.data_sharding import DDP_BACKWARD
+from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature
 from allaboard.facts.collective_calls import NEW_GROUP
-from allaboard.facts.samples import called, job, signature, stalled
+from allaboard.facts.samples import member_with_calls, sample_job, sample_signature, stalled_job
 
 
 class MismatchKind(StrEnum):
@@ -50,7 +50,9 @@ def are_different_models(left_call: Signature, right_call: Signature) -> bool:
     DDP itself checks at construction that a model has equally many parameters on all ranks, so a different
     number of elements means another model.
     """
-    return left_call.op == right_call.op == DDP and left_call.elements != right_call.elements
+    return (
+        left_call.op == right_call.op == DDP_BACKWARD and left_call.elements != right_call.elements
+    )
 
 
 def find_mismatches(view: JobView, mismatch: MismatchKind) -> Iterator[CallDifference]:
@@ -77,18 +79,24 @@ def argument_mismatch_claims(
 
 def example_one_of_three(majority_call: Signature, outlier_call: Signature) -> JobView:
     """Return a view for rules' examples: the middle one of three ranks made the outlier call."""
-    return job(called(0, majority_call), called(1, outlier_call), called(2, majority_call))
+    return sample_job(
+        member_with_calls(0, majority_call),
+        member_with_calls(1, outlier_call),
+        member_with_calls(2, majority_call),
+    )
 
 
 def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Mapping[str, JobView]:
     """Return views for rules' examples in which this difference does not exist, or is not yet known."""
     return {
-        "the same": stalled(*(called(r, majority_call) for r in range(3))),
-        "another operation": example_one_of_three(majority_call, signature("barrier", dtype="")),
-        "one is behind": job(
-            called(0, majority_call, outlier_call),
-            called(1, majority_call),
-            called(2, majority_call, outlier_call),
+        "the same": stalled_job(*(member_with_calls(r, majority_call) for r in range(3))),
+        "another operation": example_one_of_three(
+            majority_call, sample_signature("barrier", dtype="")
+        ),
+        "one is behind": sample_job(
+            member_with_calls(0, majority_call, outlier_call),
+            member_with_calls(1, majority_call),
+            member_with_calls(2, majority_call, outlier_call),
         ),
     }
 
@@ -96,9 +104,10 @@ def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Ma
 def mismatch_claim(
     view: JobView, difference: CallDifference, outlier_did: str, majority_did: str, fix: str
 ) -> Claim:
-    """Return the certain claim that the outliers did something ("passed int32") and the majority another thing."""
+    """Return the certain claim that the outliers did something ("passed int32") and the majority another
+    thing."""
     if difference.majority_call is not None:
-        subject, majority = names(difference.outliers), "the others"
+        subject, majority = name_members(difference.outliers), "the others"
     else:
         subject, majority = (
             f"rank {_ranks_of_call(difference, s)}"
@@ -156,7 +165,8 @@ def mismatch_sites(difference: CallDifference) -> str:
 
 
 def mismatch_since(difference: CallDifference) -> float | None:
-    """Return the time at which the first of the outliers made that call (s); None if it is nobody's last call."""
+    """Return the time at which the first of the outliers made that call (s); None if it is nobody's last
+    call."""
     times = [
         s.since
         for m in difference.outliers

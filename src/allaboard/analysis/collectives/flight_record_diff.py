@@ -1,4 +1,5 @@
-"""Entries of PyTorch's Flight Recorder compared between ranks: who is behind, and who called something else."""
+"""Entries of PyTorch's Flight Recorder compared between ranks: who is behind, and who called something
+else."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ def find_ranks_behind(recording: Recording) -> tuple[RanksBehind, ...]:
     oldest: dict[int, int] = {}
     for entry in recording.entries:
         oldest[entry.rank] = min(entry.order, oldest.get(entry.rank, entry.order))
-    # The recorder is a ring buffer. A rank whose oldest entry is not its first may have overwritten entries of
-    # a group, so its silence about a group proves nothing.
+    # The recorder is a ring buffer. A rank whose oldest entry is not its first may have overwritten entries
+    # of a group, so its silence about a group proves nothing.
     complete_ranks = {r for r in recording.ranks if oldest.get(r, 0) == 0}
     for group, entries in _entries_by_group(recording).items():
         last_entered: dict[int, Recorded] = {}

@@ -1,9 +1,9 @@
 """Reports of NCCL's watchdogs compared between ranks.
 
-They show who never called a collective, who is behind, who called another collective, or that all were waiting.
-A watchdog reports a collective that was not finished in time. Numbers count one group's collectives from 1, as
-ProcessGroupNCCL does (``seqCollective_``). "Enqueued" means that the rank's Python has called the collective,
-"completed" that its GPU has finished it.
+They show who never called a collective, who is behind, who called another collective, or that all were
+waiting. A watchdog reports a collective that was not finished in time. Numbers count one group's collectives
+from 1, as ProcessGroupNCCL does (``seqCollective_``). "Enqueued" means that the rank's Python has called the
+collective, "completed" that its GPU has finished it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from allaboard.facts import Certainty, Overdue, Watchdogs
 from allaboard.facts.memo import cached_per_view
 
 OWN_NUMBER_PREFIX = "id "
-"""Prefix of the name of a group that is known only by a rank's own number for it. Older releases of PyTorch write
-no other name, and the number differs between ranks if not all ranks make all groups."""
+"""Prefix of the name of a group that is known only by a rank's own number for it. Older releases of PyTorch
+write no other name, and the number differs between ranks if not all ranks make all groups."""
 EQUAL_SIZE_OPS = {
     "ALLREDUCE",
     "BROADCAST",
@@ -151,7 +151,8 @@ def _find_all_waiting(reports: list[Overdue], waiting: list[Overdue]) -> AllWait
 
 
 def watchdog_certainty(report: Overdue) -> Certainty:
-    """Return how certain a verdict is: only a global name of the group proves that all reports are about it."""
+    """Return how certain a verdict is: only a global name of the group proves that all reports are about
+    it."""
     return Certainty.LIKELY if report.group.startswith(OWN_NUMBER_PREFIX) else Certainty.CERTAIN
 
 

@@ -38,9 +38,9 @@ def parse_message(name: str) -> Message | None:
 def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     """Return the waiting members on whom all others wait in the end, since nobody else can end their wait.
 
-    They form a cycle in which each waits for a message of the next; or they are two, of which one waits for the
-    other's message, and the other is in a call that both must make. Return () if there is no such knot or more
-    than one, or if nobody else waits.
+    They form a cycle in which each waits for a message of the next; or they are two, of which one waits for
+    the other's message, and the other is in a call that both must make. Return () if there is no such knot or
+    more than one, or if nobody else waits.
     """
     ranks = {m.who.rank: m for m in waiting}
     messaging = {r: m for r, m in ranks.items() if _awaited_peer(m) is not None}
@@ -57,7 +57,8 @@ def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _awaited_peer(member: Member) -> int | None:
-    """Return the rank that must do its side of the message for which the member's main thread waits, or None."""
+    """Return the rank that must do its side of the message for which the member's main thread waits, or
+    None."""
     awaited_message = (
         parse_message(member.op.name) if member.op is not None and not member.op.beside else None
     )

@@ -1,4 +1,5 @@
-"""Advice about code that only some ranks reach, such as an evaluation, a prediction or a sharded model's save.
+"""Advice about code that only some ranks reach, such as an evaluation, a prediction or a sharded model's
+save.
 
 It applies if a rank has ended or is finished while others still wait there.
 """

@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from allaboard.analysis.collectives.collective_order import GroupKey, traces_of_diverged_sites
-from allaboard.analysis.identity_cache import remembered
+from allaboard.analysis.identity_cache import cached_by_identity
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
 
 MAX_SWAP_DISTANCE = 8
@@ -67,8 +67,8 @@ def members_to_trace_for_swaps(view: JobView) -> list[tuple[GroupKey, tuple[int,
     """Return, for each group, the members whose last calls must be read to see whether calls were swapped.
 
     Different places are no fault by themselves and may differ for ever. They are read when a difference is
-    first seen, once more if it had only just begun, and then each time that the number of calls has grown by an
-    eighth.
+    first seen, once more if it had only just begun, and then each time that the number of calls has grown by
+    an eighth.
     """
     requests = []
     for key, ranks in traces_of_diverged_sites(view):
@@ -104,7 +104,7 @@ class _SwapVerdict(msgspec.Struct, frozen=True):
     """True if places differ for the first time at the very end of the traces."""
 
 
-@remembered(keep=8)
+@cached_by_identity(keep=8)
 def _judge_traces(*traces: Traced) -> _SwapVerdict:
     window = _Window(traces)
     apart = [n for n, row in window.rows.items() if len(set(row)) > 1]
@@ -195,7 +195,8 @@ class _Window:
             yield _Crossing(number, then, outliers, repeats)
 
     def _crossings(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of calls at the same two places, where every rank is at the other place the second time."""
+        """Yield pairs of calls at the same two places, where every rank is at the other place the second
+        time."""
         paired: set[int] = set()
         for number, row in self.rows.items():
             if number in paired or len(set(row)) != 2:

@@ -1,4 +1,5 @@
-"""DDP's error about parameters that got no gradient in the previous step: the line that raises is not to blame.
+"""DDP's error about parameters that got no gradient in the previous step: the line that raises is not to
+blame.
 
 The wording is that of PyTorch 2.13 (torch/csrc/distributed/c10d/reducer.cpp).
 """

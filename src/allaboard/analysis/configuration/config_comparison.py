@@ -1,4 +1,4 @@
-"""Configurations given together: what most of them say, and examples of such."""
+"""Configurations that are given together: the value that most of them have."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from allaboard.facts import ClusterSpec, Pasted, facts_of
 T = TypeVar("T", bound=Hashable)
 
 
-def usual(facts: Pasted, read: Callable[[ClusterSpec], T]) -> tuple[dict[str, T], str, T] | None:
-    """What ``read`` makes of each configuration with a cluster, by its name; the first name of those
-    that say what most say; and that. None for fewer than two."""
-    said = {name: read(spec) for name, spec in facts.specs if spec.cluster}
-    if len(said) < 2:
+def find_majority_value(
+    facts: Pasted, read: Callable[[ClusterSpec], T]
+) -> tuple[dict[str, T], str, T] | None:
+    """Return what ``read`` returns for each configuration with a cluster, by name, and the most frequent
+    value.
+
+    Between the two is the first name that has this value. Return None if fewer than two have a cluster.
+    """
+    values = {name: read(spec) for name, spec in facts.specs if spec.cluster}
+    if len(values) < 2:
         return None
-    most = Counter(said.values()).most_common(1)[0][0]
-    return said, next(name for name, value in said.items() if value == most), most
+    majority = Counter(values.values()).most_common(1)[0][0]
+    return values, next(name for name, value in values.items() if value == majority), majority
 
 
-def pasted(clusters: Sequence[list[str]], indices: Sequence[int] = ()) -> Pasted:
-    """For rules' examples: node0.json, node1.json, ... with these workers, each of them the worker
-    of its own place, or of ``indices``."""
-    of = indices or range(len(clusters))
+def example_pasted_configs(clusters: Sequence[list[str]], indices: Sequence[int] = ()) -> Pasted:
+    """Return node0.json, node1.json, ... for rules' examples, each with these workers.
+
+    Each configuration is for the worker with its own number, or with that of ``indices``.
+    """
+    task_indices = indices or range(len(clusters))
     return Pasted(
         specs=tuple(
             (f"node{i}.json", facts_of(cluster={"worker": tasks}, task=("worker", index)).spec)
-            for i, (tasks, index) in enumerate(zip(clusters, of, strict=True))
+            for i, (tasks, index) in enumerate(zip(clusters, task_indices, strict=True))
         )
     )

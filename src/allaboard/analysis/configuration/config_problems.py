@@ -1,4 +1,4 @@
-"""What a reader of configuration met, told as it said it."""
+"""Claims about problems that a reader of configuration met, in its own words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from allaboard.facts import Certainty, Claim, Evidence, Problem
 
 
-def told(
+def problem_claims(
     problems: Iterable[Problem], kind: str, certainty: Certainty = Certainty.CERTAIN
 ) -> Iterator[Claim]:
-    """Every problem of this kind, with its place and correction."""
+    """Yield a claim for every problem of this kind, with its place and correction."""
     for problem in problems:
         if problem.kind == kind:
             yield Claim(

@@ -1,1 +1,1 @@
-"""How ranks went through their data."""
+"""The batches of data that ranks took."""

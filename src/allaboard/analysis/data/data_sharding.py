@@ -1,7 +1,7 @@
-"""How the ranks went through their data, side by side: by place, pass and batch.
+"""The batches of all ranks side by side, by loop, pass and number.
 
-Only what is of the same place and the same pass is compared; a loader that one rank alone goes through, to
-evaluate or to warm up, is compared with nobody.
+Only batches of the same loop and the same pass are compared. A loader that only one rank iterates over, to
+evaluate or to warm up, is not compared.
 """
 
 from __future__ import annotations
@@ -14,102 +14,126 @@ import msgspec
 from allaboard.facts import Batch, Frame, JobView, Loop, Member, Pace
 from allaboard.facts.collective_calls import GroupState
 from allaboard.facts.memo import cached_per_view
-from allaboard.facts.samples import member, signature
+from allaboard.facts.samples import sample_member, sample_signature
 
-DDP = "DDP backward"
-SEEN = 3
-"""Batches that must have been looked at on every rank."""
+DDP_BACKWARD = "DDP backward"
+"""Name that the probe gives to the backward pass of DistributedDataParallel."""
+MIN_SEEN_BATCHES = 3
+"""Batches that must have been sampled on every rank."""
 
 
-class Uneven(msgspec.Struct, frozen=True, kw_only=True):
-    """In pass ``pass_`` at ``place``, ``fewer`` came to the end of their data after ``least`` batches;
-    ``more`` have had the number beside them, and may still go on."""
+class UnevenPass(msgspec.Struct, frozen=True, kw_only=True):
+    """A pass over the data in which ranks had different numbers of batches."""
 
-    place: Frame
+    loop_frame: Frame
+    """Line of the loop."""
     pass_: int
-    least: int
+    """Number of the pass, from 1."""
+    least_batches: int
+    """Batches after which the first ranks came to the end of their data."""
     fewer: tuple[Member, ...]
+    """Members that had only so many batches."""
     more: tuple[tuple[Member, int], ...]
+    """Members that had more batches, with their number so far."""
 
 
 @cached_per_view
-def uneven(view: JobView) -> Uneven | None:
-    """The first pass in which ranks had different numbers of batches; None where none is known."""
-    for place, loops in _by_place(view).items():
+def find_uneven_pass(view: JobView) -> UnevenPass | None:
+    """Return the first pass in which ranks had different numbers of batches; None if none is known."""
+    for loop_frame, loops in _loops_by_frame(view).items():
         ended = [(m, p) for m, p in loops if p.whole and p.ended]
         for pass_ in sorted({p.ended for _, p in ended}):
-            whole = {m.called: p.whole for m, p in ended if p.ended == pass_}
-            had = [(m, _had(p, pass_)) for m, p in loops]
-            least = min(whole.values())
-            more = tuple((m, n) for m, n in had if n > least)
+            batches_at_end = {m.called: p.whole for m, p in ended if p.ended == pass_}
+            batches_had = [(m, _batches_had(p, pass_)) for m, p in loops]
+            least_batches = min(batches_at_end.values())
+            more = tuple((m, n) for m, n in batches_had if n > least_batches)
             if more:
-                fewer = tuple(m for m, _ in loops if whole.get(m.called) == least)
-                return Uneven(place=place, pass_=pass_, least=least, fewer=fewer, more=more)
+                fewer = tuple(m for m, _ in loops if batches_at_end.get(m.called) == least_batches)
+                return UnevenPass(
+                    loop_frame=loop_frame,
+                    pass_=pass_,
+                    least_batches=least_batches,
+                    fewer=fewer,
+                    more=more,
+                )
     return None
 
 
-def _had(loop: Loop, pass_: int) -> int:
-    """How many batches it had in that pass, as far as is known."""
+def _batches_had(loop: Loop, pass_: int) -> int:
+    """Return how many batches the loop had in that pass, as far as is known."""
     if loop.ended == pass_:
         return loop.whole
     return loop.batches if loop.pass_ == pass_ else 0
 
 
-class Side(NamedTuple):
-    """The same batch of every rank, ``batches`` in the order of the members; ``last``: it may be the
-    last of its pass, which may be smaller by right."""
+class BatchRow(NamedTuple):
+    """The batch with one number on every rank."""
 
-    place: Frame
+    loop_frame: Frame
+    """Line of the loop."""
     batches: tuple[Batch, ...]
-    last: bool
+    """One batch per rank, in the order of the members."""
+    may_be_last: bool
+    """True if it may be the last of its pass, which may rightly be smaller."""
 
 
 @cached_per_view
-def side_by_side(view: JobView) -> dict[Frame, tuple[Side, ...]]:
-    """What was looked at on every member of a job whose gradients are averaged over all of them, in
-    loops that train: there was a step between one batch and the next."""
+def batches_side_by_side(view: JobView) -> dict[Frame, tuple[BatchRow, ...]]:
+    """Return the batches that were sampled on every member, by loop.
+
+    Only for a job whose gradients are averaged over all members, and for loops that train: there was a step
+    between one batch and the next.
+    """
     members = tuple(m for m in view.alive if not m.launcher)
-    if len(members) < 2 or not any(_averages(m, len(members)) for m in members):
+    if len(members) < 2 or not any(_averages_gradients(m, len(members)) for m in members):
         return {}
-    found = {}
-    for place, loops in _by_place(view).items():
-        if len(loops) < len(members) or not all(_trains(p) for _, p in loops):
+    rows = {}
+    for loop_frame, loops in _loops_by_frame(view).items():
+        if len(loops) < len(members) or not all(_is_training_loop(p) for _, p in loops):
             continue
-        known = [{(b.pass_, b.number): b for b in p.samples} for _, p in loops]
-        shared = sorted(set.intersection(*(set(k) for k in known)))
-        most = {k: min(_had(p, k[0]) for _, p in loops) for k in shared}
-        found[place] = tuple(
-            Side(place, tuple(b[k] for b in known), k[1] >= most[k]) for k in shared
+        batches_by_key = [{(b.pass_, b.number): b for b in p.samples} for _, p in loops]
+        shared = sorted(set.intersection(*(set(k) for k in batches_by_key)))
+        batches_in_pass = {k: min(_batches_had(p, k[0]) for _, p in loops) for k in shared}
+        rows[loop_frame] = tuple(
+            BatchRow(loop_frame, tuple(b[k] for b in batches_by_key), k[1] >= batches_in_pass[k])
+            for k in shared
         )
-    return found
+    return rows
 
 
-def _averages(member: Member, size: int) -> bool:
-    """Whether its last call is DDP's, over everybody: members that share out one model may well read
-    the same data."""
-    return any(s.size == size and s.last is not None and s.last.op == DDP for s in member.groups)
+def _averages_gradients(member: Member, size: int) -> bool:
+    """Return True if the member's last call is DDP's over all members.
+
+    Members that divide one model between them may well read the same data.
+    """
+    return any(
+        s.size == size and s.last is not None and s.last.op == DDP_BACKWARD for s in member.groups
+    )
 
 
-def _trains(loop: Loop) -> bool:
+def _is_training_loop(loop: Loop) -> bool:
     steps = [b.steps for b in loop.samples if b.pass_ == loop.pass_]
     return len(set(steps)) >= min(2, len(steps))
 
 
-def _by_place(view: JobView) -> dict[Frame, list[tuple[Member, Loop]]]:
-    found: dict[Frame, list[tuple[Member, Loop]]] = defaultdict(list)
-    for one in view.members:
-        for loop in one.loops:
-            found[loop.place].append((one, loop))
-    return found
+def _loops_by_frame(view: JobView) -> dict[Frame, list[tuple[Member, Loop]]]:
+    loops_by_frame: dict[Frame, list[tuple[Member, Loop]]] = defaultdict(list)
+    for member in view.members:
+        for loop in member.loops:
+            loops_by_frame[loop.place].append((member, loop))
+    return loops_by_frame
 
 
-PLACE = Frame("/home/u/train.py", 30, "train")
+EXAMPLE_LOOP_FRAME = Frame("/home/u/train.py", 30, "train")
 
 
-def reading(rank: int, *digests: int, rows: int = 8, size: int = 3, **changes: Any) -> Member:
-    """A member for rules' examples: it trains with DDP and has had these batches in its first pass."""
+def example_reading_member(
+    rank: int, *digests: int, rows: int = 8, size: int = 3, **changes: Any
+) -> Member:
+    """Return a member for rules' examples that trains with DDP and has had these batches in its first
+    pass."""
     samples = tuple(Batch(1, n, rows, d, n + 10) for n, d in enumerate(digests, 1))
-    group = GroupState("0", 1, 40, 90.0, size, last=signature(DDP))
-    loop = Loop(PLACE, 1, len(digests) + 1, samples=samples)
+    group = GroupState("0", 1, 40, 90.0, size, last=sample_signature(DDP_BACKWARD))
+    loop = Loop(EXAMPLE_LOOP_FRAME, 1, len(digests) + 1, samples=samples)
     fields = {"groups": (group,), "loops": (loop,), "pace": Pace()} | changes
-    return member(rank, **fields)
+    return sample_member(rank, **fields)

@@ -9,7 +9,7 @@ import signal
 import msgspec
 
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.parameter_servers import AROUND
+from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS
 from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
@@ -18,20 +18,21 @@ CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, s
 _REPLACED_BY_INTERRUPT = re.compile(r"ORIGINAL \w+ REPLACED BY KeyboardInterrupt\b")
 """Message of pybind11 for an error of native code (TensorFlow's) that a KeyboardInterrupt replaced."""
 USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that batch systems send to all processes of a job at once; they end a program that has no handler."""
+"""Signals that batch systems send to all processes of a job at once; they end a program that has no
+handler."""
 OWN_FAULT_SIGNALS = {
     signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, *USER_SIGNALS
 }  # fmt: skip
-"""Signals that survivors of another member's failure do not get, except from a launcher that has waited for them
-to exit."""
+"""Signals that survivors of another member's failure do not get, except from a launcher that has waited for
+them to exit."""
 
 
 def known_exit_status(wait_status: int) -> tuple[int | None, int | None]:
     """Return exit code and signal of a process that another launcher started, each None if it proves nothing.
 
     ``wait_status`` is that of waitpid(2). A code other than 0, or a signal that the launcher may have sent,
-    proves nothing about this process: the failure of one rank makes the launcher end the others, and a program
-    may retry a child that failed.
+    proves nothing about this process: the failure of one rank makes the launcher end the others, and a
+    program may retry a child that failed.
     """
     signal_number = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else None
     return (
@@ -100,7 +101,8 @@ def interruption_behind(view: JobView, member: Member) -> Interruption | None:
 
 
 INTERRUPTION_NOTICE_S = 3.0
-"""Most seconds between the failure of its peers and the news that a host was interrupted, which is sent at once."""
+"""Most seconds between the failure of its peers and the news that a host was interrupted, which is sent at
+once."""
 
 
 def was_interrupted(member: Member) -> bool:
@@ -149,9 +151,9 @@ def order_failures(view: JobView) -> FailureOrder:
     failed_members = sorted(
         [m for m in failed_with_launchers if not m.launcher] or failed_with_launchers, key=failed_at
     )
-    ordered = [m for m in failed_members if m.who.job not in AROUND]
-    # Peers notice a closed connection before the kernel reports the exit to us: the first failure that does not
-    # mention a peer is the cause, whichever was seen first.
+    ordered = [m for m in failed_members if m.who.job not in AUXILIARY_JOBS]
+    # Peers notice a closed connection before the kernel reports the exit to us: the first failure that does
+    # not mention a peer is the cause, whichever was seen first.
     own_failures = [m for m in ordered if not has_lost_peer(m)]
     # If a host was interrupted, that is the cause.
     first_failure = next(iter(own_failures), None)
@@ -171,7 +173,7 @@ def order_failures(view: JobView) -> FailureOrder:
     evaluators = [
         m
         for m in failed_members
-        if m.who.job in AROUND
+        if m.who.job in AUXILIARY_JOBS
         and _is_own_failure(
             m, is_first=m is failed_members[0], has_launcher=m.worker in workers_with_launcher
         )
@@ -195,12 +197,12 @@ SAME_CAUSE_WINDOW_S = 1.0
 def must_delay_report(view: JobView, member: Member) -> bool:
     """Return True if an exit rule must not report this failure yet.
 
-    It always waits for a moment (`is_failure_settling`). A failure before init is left to JOIN003 while others
-    are alive and may yet reach init and wait there; after MAX_REPORT_DELAY_S it is reported anyway.
+    It always waits for a moment (`is_failure_settling`). A failure before init is left to JOIN003 while
+    others are alive and may yet reach init and wait there; after MAX_REPORT_DELAY_S it is reported anyway.
     """
     if is_failure_settling(view, member):
         return True
-    if member.who.job in AROUND:
+    if member.who.job in AUXILIARY_JOBS:
         return False  # nobody meets it
     if (member.round > 0 and member.phase is not Phase.ARRIVED) or (
         view.launched == 1 and not view.joined
@@ -219,9 +221,9 @@ MAX_REPORT_DELAY_S = 4.0
 def _is_own_failure(member: Member, is_first: bool, has_launcher: bool) -> bool:
     """Return True if the failure is the member's own.
 
-    That is the first failure that does not mention a peer, every exception that does not, and every signal that
-    survivors of another's failure do not get. Below a launcher, which sends SIGKILL to survivors in the end,
-    that signal counts only if the out-of-memory killer sent it.
+    That is the first failure that does not mention a peer, every exception that does not, and every signal
+    that survivors of another's failure do not get. Below a launcher, which sends SIGKILL to survivors in the
+    end, that signal counts only if the out-of-memory killer sent it.
     """
     if is_first or member.raised is not None:
         return True

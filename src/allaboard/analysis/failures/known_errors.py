@@ -1,7 +1,7 @@
 """Exceptions that frameworks raise if a distributed job is set up wrongly, and the advice for each.
 
-The line that raised is seldom to blame. The wording is that of PyTorch 2.13, TensorFlow 2.21 and JAX 0.10, and
-of their releases since 2.0.
+The line that raised is seldom to blame. The wording is that of PyTorch 2.13, TensorFlow 2.21 and JAX 0.10,
+and of their releases since 2.0.
 """
 
 from __future__ import annotations

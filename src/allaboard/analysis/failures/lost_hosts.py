@@ -10,8 +10,8 @@ from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
 HOST_LOSS_WINDOW_S = 10.0
-"""Most seconds between the last message of a host and the failure of its first peer. Steps that were under way when
-the host was lost end within this time, too."""
+"""Most seconds between the last message of a host and the failure of its first peer. Steps that were under
+way when the host was lost end within this time, too."""
 
 
 class LostHost(NamedTuple):

@@ -84,8 +84,8 @@ _SOCKET_ERROR_TYPES = {
 def _is_other_connection(raised: Raised) -> bool:
     """Return True if the exception is about a connection that is not the job's own.
 
-    Examples are a database, a web server, or a child program. The innermost frame outside the standard library
-    tells who raised it.
+    Examples are a database, a web server, or a child program. The innermost frame outside the standard
+    library tells who raised it.
     """
     if raised.type in _OWN_ERROR_TYPES:
         return True
@@ -94,8 +94,8 @@ def _is_other_connection(raised: Raised) -> bool:
         return False
     if not raising_frame.is_user:
         return True
-    # Native code of a framework is called from user code, too, but does not raise Python's socket errors. Ranks
-    # that are parent and child of each other share pipes of multiprocessing: those are the job's own.
+    # Native code of a framework is called from user code, too, but does not raise Python's socket errors.
+    # Ranks that are parent and child of each other share pipes of multiprocessing: those are the job's own.
     by_multiprocessing = any("/multiprocessing/" in f.file for f in raised.frames)
     return raised.type in _SOCKET_ERROR_TYPES and not by_multiprocessing
 

@@ -1,7 +1,7 @@
 """Exceptions that say that memory could not be allocated.
 
-The phrases are those of the C library for ENOMEM, of PyTorch's allocators, TensorFlow's BFC allocator and XLA.
-NumPy raises a subclass of MemoryError.
+The phrases are those of the C library for ENOMEM, of PyTorch's allocators, TensorFlow's BFC allocator and
+XLA. NumPy raises a subclass of MemoryError.
 """
 
 from __future__ import annotations

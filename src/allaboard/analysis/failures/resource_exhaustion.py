@@ -1,7 +1,7 @@
 """Exceptions that say that a limited resource is used up: which one, and what to do about it.
 
-The phrases are those of the C library for EMFILE, ENFILE, ENOSPC and EDQUOT, which Python, PyTorch and TensorFlow
-pass on, and Python's phrase for a thread that could not be started.
+The phrases are those of the C library for EMFILE, ENFILE, ENOSPC and EDQUOT, which Python, PyTorch and
+TensorFlow pass on, and Python's phrase for a thread that could not be started.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.facts import Evidence, JobView, Member, Raised
 
 _FULL_PATH = re.compile(r"(?:No space left on device|Disk quota exceeded): '(/[^']+)'")
@@ -32,7 +32,7 @@ def find_exhaustion(view: JobView, member: Member, raised: Raised) -> Exhaustion
     """Return which resource the exception says is used up; None if it mentions no limit."""
     message = raised.message
     if "Too many open files in system" in message:
-        return Exhaustion(on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
+        return Exhaustion(command_on_host(view, member, "cat /proc/sys/fs/file-nr /proc/sys/fs/file-max")
                          + "   # all processes of that host together have too many files open")  # fmt: skip
     if "Too many open files" in message:
         return Exhaustion(_open_files_advice(message), _limit_evidence(raised, "ulimit -n"))
@@ -40,7 +40,7 @@ def find_exhaustion(view: JobView, member: Member, raised: Raised) -> Exhaustion
         return Exhaustion(_disk_space_advice(view, member, message))
     if "Disk quota exceeded" in message:
         return Exhaustion(
-            f"{on_host(view, member, 'quota -s')}   # what you may use of {_full_folder(message)}"
+            f"{command_on_host(view, member, 'quota -s')}   # what you may use of {_full_folder(message)}"
         )
     if "can't start new thread" in message:
         return Exhaustion(_thread_limit_advice(view, member), _limit_evidence(raised, "ulimit -u"))
@@ -61,15 +61,16 @@ def _open_files_advice(message: str) -> str:
 
 def _disk_space_advice(view: JobView, member: Member, message: str) -> str:
     if _SHARED_MEMORY.search(message):
-        command = on_host(view, member, "df -h /dev/shm")
+        command = command_on_host(view, member, "df -h /dev/shm")
         return f"{command}   # --shm-size of the container, or fewer DataLoader workers"
     folder = _full_folder(message)
     if not folder:
         return (
-            on_host(view, member, "df -h; df -i") + "   # which is full: bytes, or files (inodes)"
+            command_on_host(view, member, "df -h; df -i")
+            + "   # which is full: bytes, or files (inodes)"
         )
     quoted_folder = shlex.quote(folder)
-    command = on_host(
+    command = command_on_host(
         view,
         member,
         f"df -h {quoted_folder}; df -i {quoted_folder}; du -xsh {quoted_folder}/* | sort -h | tail",
@@ -78,7 +79,7 @@ def _disk_space_advice(view: JobView, member: Member, message: str) -> str:
 
 
 def _thread_limit_advice(view: JobView, member: Member) -> str:
-    command = on_host(view, member, "ulimit -u; cat /sys/fs/cgroup/pids.max")
+    command = command_on_host(view, member, "ulimit -u; cat /sys/fs/cgroup/pids.max")
     return f"{command}   # threads count as processes; fewer: OMP_NUM_THREADS, num_workers of DataLoader"
 
 

@@ -1,4 +1,4 @@
-"""The families of the addresses on which gloo makes its connections, host by host."""
+"""Families (IPv4 or IPv6) of the addresses on which gloo makes its connections, host by host."""
 
 from __future__ import annotations
 
@@ -8,46 +8,51 @@ from typing import NamedTuple
 
 from allaboard.facts import JobView, Member, Raised
 
-_RAISED = re.compile(r"ss1\.ss_family == ss2\.ss_family")
-"""What gloo says of it since 2.0, in PyTorch and in JAX; gloo/transport/tcp/device.cc."""
+_FAMILY_ERROR = re.compile(r"ss1\.ss_family == ss2\.ss_family")
+"""Error of gloo in PyTorch (since 2.0) and in JAX, from gloo/transport/tcp/device.cc."""
 
 
-class Apart(NamedTuple):
-    """A member each host: ``odd`` where the address is of the rarer family (of equally many: of another than
-    the first member's), ``usual`` all others."""
+class FamilyConflict(NamedTuple):
+    """Hosts whose addresses are of different families, one member per host."""
 
-    odd: tuple[Member, ...]
-    usual: tuple[Member, ...]
+    outliers: tuple[Member, ...]
+    """Members of the rarer family; if both are equally frequent, of the one that rank 0's is not."""
+    majority: tuple[Member, ...]
+    """All other members."""
 
 
-def address(member: Member) -> str:
-    """The one that gloo takes there; "" where that is not known."""
+def gloo_address(member: Member) -> str:
+    """Return the address that gloo uses on the member's host; "" if it is not known."""
     return member.facts.get("gloo address", "")
 
 
-def family(text: str) -> str:
-    """In words."""
+def address_family(text: str) -> str:
+    """Return "IPv6" or "IPv4"."""
     return "IPv6" if ":" in text else "IPv4"
 
 
-def apart(members: tuple[Member, ...]) -> Apart | None:
-    """None where all are of one family, as far as is known."""
-    hosts: dict[str, dict[str, Member]] = defaultdict(dict)
+def find_family_conflict(members: tuple[Member, ...]) -> FamilyConflict | None:
+    """Return the hosts whose families differ; None if all known addresses are of one family."""
+    hosts_by_family: dict[str, dict[str, Member]] = defaultdict(dict)
     for member in sorted(members, key=lambda m: m.who.rank):
-        if address(member):
-            hosts[family(address(member))].setdefault(member.who.host, member)
-    if len(hosts) < 2:
+        if gloo_address(member):
+            hosts_by_family[address_family(gloo_address(member))].setdefault(
+                member.who.host, member
+            )
+    if len(hosts_by_family) < 2:
         return None
     # The first member's family comes first, and stays so among equals.
-    usual, odd = sorted(hosts.values(), key=len, reverse=True)
-    return Apart(tuple(odd.values()), tuple(usual.values()))
+    majority, outliers = sorted(hosts_by_family.values(), key=len, reverse=True)
+    return FamilyConflict(tuple(outliers.values()), tuple(majority.values()))
 
 
-def says_so(error: Raised | None) -> bool:
-    """Whether gloo itself met two families."""
-    return error is not None and _RAISED.search(error.message) is not None
+def is_family_conflict_error(error: Raised | None) -> bool:
+    """Return True if gloo itself reports two families."""
+    return error is not None and _FAMILY_ERROR.search(error.message) is not None
 
 
-def has_met(view: JobView, member: Member) -> bool:
-    """Whether gloo met them in this member, and it is known on which hosts."""
-    return says_so(member.raised) and apart(view.members) is not None
+def has_met_family_conflict(view: JobView, member: Member) -> bool:
+    """Return True if gloo reports two families in this member, and it is known on which hosts they are."""
+    return (
+        is_family_conflict_error(member.raised) and find_family_conflict(view.members) is not None
+    )

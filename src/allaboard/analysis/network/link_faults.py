@@ -1,4 +1,4 @@
-"""The links between hosts, read as a whole: is it a host, a pair, or one direction of a pair."""
+"""Faults of the links between hosts, read as a whole: a bad host, a bad pair, or one direction of a pair."""
 
 from __future__ import annotations
 
@@ -10,141 +10,173 @@ import msgspec
 from allaboard.analysis.roll_call.job_partition import SETTLE_S
 from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
 from allaboard.facts import Answer, JobView, Link, Member, Who
-from allaboard.facts.samples import declared, gathering, held
+from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
-CONNECTS = (
+NO_CONNECTION_ANSWERS = (
     Answer.REFUSED, Answer.SILENT, Answer.UNREACHABLE, Answer.NO_NAME, Answer.CLOSED, Answer.MUTE,
     Answer.FAILED, Answer.HTTP, Answer.OTHER, Answer.STORE, Answer.GRPC,
 )  # fmt: skip
-"""Answers that mean that no connection of ours came about."""
+"""Answers to a link probe that mean that no connection of ours was made."""
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """What the failed links have in common: ``host`` where one host is in all of them, ``parts`` where the
-    hosts fall into groups that reach nobody of another, the largest first; else the pair. ``both`` where
-    neither direction works, ``ways`` how many were tried; ``out`` where the host reaches nobody, and is
-    reached itself; ``links`` are the failed ones."""
+class LinkFault(msgspec.Struct, frozen=True, kw_only=True):
+    """What failed links have in common: one host, one pair of hosts, or a partition of all hosts."""
 
     host: str = ""
+    """The host that is in all of the failed links; "" for none."""
     pair: tuple[str, str] = ("", "")
-    parts: tuple[tuple[str, ...], ...] = ()
-    both: bool
-    ways: int = 2
-    out: bool = False
+    """The two hosts between which links failed; ("", "") unless neither of the other fields explains them."""
+    partitions: tuple[tuple[str, ...], ...] = ()
+    """Groups of hosts that cannot reach each other, the largest first; () for none."""
+    both_directions: bool
+    """True if neither direction works."""
+    directions_tried: int = 2
+    """Directions of the pair that were probed, 1 or 2."""
+    only_outward_fails: bool = False
+    """True if the host reaches no other, but can be reached itself."""
     links: tuple[Link, ...]
+    """The failed links."""
 
     @property
-    def lasting(self) -> bool:
-        """Whether all of them failed in a second trial too."""
+    def is_lasting(self) -> bool:
+        """Return True if all of the links failed in a second probe, too."""
         return all(k.lasting for k in self.links)
 
 
-def faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[Fault]:
-    """The failed links, explained by as few hosts and pairs as will do.
+def find_link_faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[LinkFault]:
+    """Return faults that explain the failed links by as few hosts and pairs as possible.
 
-    A host is named where every link that touches it failed, there are at least two others, and the
-    others reach each other: the host that is in all failures, not its peers (DLRover pairs a suspect
-    with a proven host for the same reason).
+    A host is blamed if every link that touches it failed, there are at least two others, and the others reach
+    each other: the host that is in all failures, not its peers (DLRover pairs a suspect with a proven host
+    for the same reason).
     """
     links = list(links)
     failed = [k for k in links if k.answer in answers]
     if not failed:
         return []
-    parts = _parts(links, failed)
+    parts = _find_partitions(links, failed)
     if parts:
-        return [Fault(parts=parts, both=True, links=tuple(failed))]
-    bad, left = set(failed), dict.fromkeys(failed)
+        return [LinkFault(partitions=parts, both_directions=True, links=tuple(failed))]
+    failed_links, unexplained = set(failed), dict.fromkeys(failed)
     touching: dict[str, list[Link]] = defaultdict(list)
     for link in links:
         touching[link.source].append(link)
         touching[link.target].append(link)
     working = sum(1 for k in links if k.works)
-    found: list[Fault] = []
+    faults: list[LinkFault] = []
     suspects = {k.source for k in failed} | {k.target for k in failed}
-    for host in sorted(suspects, key=lambda h: (-_count(touching[h], bad), h)):
+    for host in sorted(suspects, key=lambda h: (-_count_unexplained(touching[h], failed_links), h)):
         around = touching[host]
-        mine = [k for k in around if k in left]
+        unexplained_here = [k for k in around if k in unexplained]
         peers = {k.source for k in around} | {k.target for k in around}
         inward = [k for k in around if k.target == host]
         outward = [k for k in around if k.source == host]
-        whole = all(k in bad for k in inward) and len({k.source for k in inward}) > 1
-        mute = all(k in bad for k in outward) and len({k.target for k in outward}) > 1
+        is_unreachable = (
+            all(k in failed_links for k in inward) and len({k.source for k in inward}) > 1
+        )
+        reaches_nobody = (
+            all(k in failed_links for k in outward) and len({k.target for k in outward}) > 1
+        )
         elsewhere = working - sum(1 for k in around if k.works)
-        if (whole or mute) and len(peers) > 2 and mine and elsewhere:
-            both = all(k in bad for k in around)
-            found.append(Fault(host=host, both=both, out=not whole, links=tuple(mine)))
-            for link in mine:
-                del left[link]
+        if (is_unreachable or reaches_nobody) and len(peers) > 2 and unexplained_here and elsewhere:
+            both_directions = all(k in failed_links for k in around)
+            faults.append(
+                LinkFault(
+                    host=host,
+                    both_directions=both_directions,
+                    only_outward_fails=not is_unreachable,
+                    links=tuple(unexplained_here),
+                )
+            )
+            for link in unexplained_here:
+                del unexplained[link]
     pairs: dict[tuple[str, str], list[Link]] = defaultdict(list)
-    for link in left:
+    for link in unexplained:
         pairs[min(link.source, link.target), max(link.source, link.target)].append(link)
-    for pair, some in pairs.items():
+    for pair, pair_links in pairs.items():
         ways = {(k.source, k.target) for k in links if {k.source, k.target} == set(pair)}
-        both = len({(k.source, k.target) for k in some}) == len(ways)
-        both = both and len(ways) > 1
-        found.append(Fault(pair=pair, both=both, ways=len(ways), links=tuple(some)))
-    return found
+        both_directions = len({(k.source, k.target) for k in pair_links}) == len(ways)
+        both_directions = both_directions and len(ways) > 1
+        faults.append(
+            LinkFault(
+                pair=pair,
+                both_directions=both_directions,
+                directions_tried=len(ways),
+                links=tuple(pair_links),
+            )
+        )
+    return faults
 
 
-def _parts(links: list[Link], failed: list[Link]) -> tuple[tuple[str, ...], ...]:
-    """The groups of two hosts and more that the hosts fall into, where every link within one works and
-    none to another; nothing where they do not. A host by itself is a bad host."""
+def _find_partitions(links: list[Link], failed: list[Link]) -> tuple[tuple[str, ...], ...]:
+    """Return the groups of hosts between which no link works, while all links within each group work.
+
+    Return () if the hosts do not divide like that into groups of at least two; a single host is a bad host.
+    """
     group = {h: h for k in links for h in (k.source, k.target)}
 
-    def of(host: str) -> str:
+    def find_root(host: str) -> str:
         while group[host] != host:
-            group[host] = group[group[host]]  # half the way for who comes next
+            group[host] = group[
+                group[host]
+            ]  # path halving (union-find): later look-ups are shorter
             host = group[host]
         return host
 
     for link in links:
         if link.works:
-            group[of(link.source)] = of(link.target)
+            group[find_root(link.source)] = find_root(link.target)
     members: dict[str, list[str]] = defaultdict(list)
     for host in group:
-        members[of(host)].append(host)
-    within = any(of(k.source) == of(k.target) for k in failed)
-    if len(members) < 2 or within or min(map(len, members.values())) < 2:
+        members[find_root(host)].append(host)
+    fails_within = any(find_root(k.source) == find_root(k.target) for k in failed)
+    if len(members) < 2 or fails_within or min(map(len, members.values())) < 2:
         return ()
     return tuple(sorted((tuple(m) for m in members.values()), key=lambda m: (-len(m), m)))
 
 
-def _count(around: list[Link], left: set[Link]) -> int:
-    return sum(1 for k in around if k in left and k.target)
+def _count_unexplained(around: list[Link], unexplained: set[Link]) -> int:
+    return sum(1 for k in around if k in unexplained and k.target)
 
 
-RATE = 3e6
-"""Bytes/s: above it a link is not called slow, whatever the others do."""
-DELAY = 0.02
-"""Seconds of round trip: below it a link is not called far."""
+FAST_LINK_BYTES_PER_S = 3e6
+"""Bytes a second above which a link never counts as slow, whatever the others carry."""
+NEAR_LINK_RTT_S = 0.02
+"""Round trip (s) below which the ends of a link never count as far apart."""
 
 
-def heard_by_all(view: JobView) -> Iterator[tuple[RollCall, Member]]:
-    """Members of roll calls whose findings reach everybody: all are here, or no more come for now.
-    Who comes after that would not be told."""
+def members_heard_by_all(view: JobView) -> Iterator[tuple[RollCall, Member]]:
+    """Yield the held members of roll calls whose findings reach everybody.
+
+    All members are present, or nobody has arrived for SETTLE_S: a member that arrives later would not learn
+    what was found before.
+    """
     for roll in roll_calls(view) if view.leads else ():
         if not roll.missing or view.now - roll.last_arrival >= SETTLE_S:
             yield from ((roll, member) for member in roll.held)
 
 
-def heard(view: JobView, member: Member) -> bool:
-    """Whether all learn what is found of this member now: where all meet; elsewhere only once it has
-    waited for that place, which tells the same to everybody, for a while."""
-    return view.leads or view.now - member.phase_since >= ALONE
+def is_heard_by_all(view: JobView, member: Member) -> bool:
+    """Return True if what is found about this member now should be reported here.
+
+    That is so on the host where all meet, since it reports to everybody. Elsewhere only after a member has
+    waited for that host for ALONE_REPORT_DELAY_S.
+    """
+    return view.leads or view.now - member.phase_since >= ALONE_REPORT_DELAY_S
 
 
-ALONE = 4.0
-"""Seconds."""
+ALONE_REPORT_DELAY_S = 4.0
+"""Seconds that a member must wait for the leading host before its own host reports findings about it."""
 
 
-def on(view: JobView, *hosts: str) -> tuple[Who, ...]:
-    """The members of these hosts."""
+def members_on_hosts(view: JobView, *hosts: str) -> tuple[Who, ...]:
+    """Return the members on these hosts."""
     return tuple(m.who for m in view.members if m.who.host in hosts)
 
 
-def four(*wrong: Link) -> JobView:
-    """A view for rules' examples: four hosts, one member each, all links tried; ``wrong`` replace
-    those that work."""
+def example_four_hosts(*wrong: Link) -> JobView:
+    """Return a view for rules' examples: four hosts with one member each; ``wrong`` links replace working
+    ones."""
     names = ["h0", "h1", "h2", "h3"]
     replaced = {(k.source, k.target): k for k in wrong}
     links = tuple(
@@ -152,20 +184,28 @@ def four(*wrong: Link) -> JobView:
                                   answer=Answer.ABOARD, seconds=0.0002, rate=5e8))
         for a in names for b in names if a != b
     )  # fmt: skip
-    return gathering(
-        *(on_host(i) for i in range(4)), joined=True, leads=True, launched=1, links=links
+    return gathering_job(
+        *(example_host_member(i) for i in range(4)),
+        joined=True,
+        leads=True,
+        launched=1,
+        links=links,
     )
 
 
-def on_host(rank: int, **changes: object) -> Member:
-    """Rank ``rank`` of four at the door, on a host of its own."""
-    member = held(rank, 4, declared=declared(rank, 4, place="tcp://h0:29500"), **changes)
-    who = msgspec.structs.replace(member.who, host=f"h{rank}")
-    return msgspec.structs.replace(member, who=who)
+def example_host_member(rank: int, **changes: object) -> Member:
+    """Return rank ``rank`` of four, held at the gate, on a host of its own."""
+    member = arrived_member(
+        rank, 4, declared=sample_declaration(rank, 4, place="tcp://h0:29500"), **changes
+    )
+    renamed = msgspec.structs.replace(member.who, host=f"h{rank}")
+    return msgspec.structs.replace(member, who=renamed)
 
 
-def failed(source: int, target: int, answer: Answer, said: str = "", **changes: object) -> Link:
-    """A link of `four` that does not work, nor when it is tried again."""
+def example_failed_link(
+    source: int, target: int, answer: Answer, said: str = "", **changes: object
+) -> Link:
+    """Return a link of `example_four_hosts` that fails in both of its probes."""
     link = Link(
         source=f"h{source}",
         target=f"h{target}",

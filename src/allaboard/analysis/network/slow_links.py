@@ -1,8 +1,8 @@
-"""The ways between the hosts of a job that trains in step: which of them hold everybody up.
+"""Slow links between the hosts of a synchronous job that hold up every step.
 
-In a job that waits for its gradients for most of each step, something is on its way most of the time on the
-link that is waited for, and its packets queue: the round trip is many times what it was at its best. On the
-others little is under way, because they wait for that one.
+If a job waits for its gradients for most of each step, the link that it waits for has data in transit most of
+the time, and its packets queue: the round trip is many times the best one seen. The other links are mostly
+idle, since they wait for that one.
 """
 
 from __future__ import annotations
@@ -11,81 +11,95 @@ from collections.abc import Iterable
 
 import msgspec
 
-from allaboard.analysis.network.unacked_links import hosts
-from allaboard.analysis.performance.stragglers import stepping
+from allaboard.analysis.network.unacked_links import hosts_by_address
+from allaboard.analysis.performance.stragglers import stepping_members
 from allaboard.facts import JobView, Member
 
-WAITS = 0.5
-"""Share of its steps that every member must wait for others, ..."""
-LEAST = 0.02
-"""... and seconds of each."""
-BUSY, FREE = 0.5, 0.25
-"""Share of the time in which something is under way: from the one on a way is full, below the other it has
-room."""
-QUEUED = 4.0
-"""Times its best round trip, ..."""
-FAR = 0.005
-"""... and seconds: below, packets neither queue nor come from afar."""
-CARRIES = 2e3
-"""Bytes a second below which a connection is none that gradients go over."""
+MIN_SYNC_SHARE = 0.5
+"""Share of each step that every member must wait for others."""
+MIN_SYNC_S = 0.02
+"""Seconds of each step that every member must wait for others."""
+BUSY_WAY_SHARE, FREE_WAY_SHARE = 0.5, 0.25
+"""Shares of the time with data in transit: from the first a link is full, below the second it has room."""
+QUEUED_RTT_FACTOR = 4.0
+"""Factor over its best round trip from which packets of a link queue."""
+FAR_HOST_RTT_S = 0.005
+"""Round trip (s) below which packets neither queue nor travel far."""
+MIN_GRADIENT_BYTES_PER_S = 2e3
+"""Bytes a second below which a connection carries no gradients."""
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """From the host ``one`` to ``other``: ``busy`` share of the time, ``rate`` in bytes per second, the round
-    trip now and the ``least`` one seen (s); ``member`` is who sends."""
+class HostLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Traffic from one host of the job to another."""
 
-    one: str
-    other: str
+    source: str
+    """Host that sends."""
+    target: str
+    """Host that receives."""
     member: Member
+    """Member that sends."""
     busy: float
+    """Share of the time with data in transit, 0 to 1."""
     rate: float
+    """Bytes a second sent."""
     rtt: float
-    least: float
+    """Round trip now (s)."""
+    least_rtt: float
+    """Best round trip seen (s)."""
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """``ways`` hold up every step, ``free`` have room; ``host`` is the one that all of them share, "" where
-    there is but one way; ``waits`` the least share that a member waits of its steps."""
+class SlowLinks(msgspec.Struct, frozen=True, kw_only=True):
+    """Links that hold up every step of a job."""
 
-    ways: tuple[Way, ...]
-    free: tuple[Way, ...]
+    slow: tuple[HostLink, ...]
+    """Links that hold up every step."""
+    free: tuple[HostLink, ...]
+    """Links that have room."""
     host: str
-    waits: float
+    """The host that all slow links share; "" if there is only one slow link."""
+    wait_share: float
+    """Least share of its steps that a member waits, 0 to 1."""
 
 
-def held_up(view: JobView) -> Held | None:
-    """None where nothing is, or it cannot be told."""
-    members = stepping(view)
+def find_slow_links(view: JobView) -> SlowLinks | None:
+    """Return the links that hold up every step; None if there are none, or the measurements do not show
+    it."""
+    members = stepping_members(view)
     if len({m.who.host for m in members}) < 3:  # with two there is nothing to compare with
         return None
-    waits = min(m.pace.sync / m.pace.step if m.pace.step > 0 else 0.0 for m in members)
-    if waits < WAITS or min(m.pace.sync for m in members) < LEAST:
+    wait_share = min(m.pace.sync / m.pace.step if m.pace.step > 0 else 0.0 for m in members)
+    if wait_share < MIN_SYNC_SHARE or min(m.pace.sync for m in members) < MIN_SYNC_S:
         return None
-    every = list(_ways(view, members))
-    full = tuple(w for w in every if w.busy >= BUSY and w.rtt >= max(FAR, QUEUED * w.least))
-    free = tuple(w for w in every if w.busy < FREE and w not in full)
-    if not full or not free or len(full) > len(every) * 2 / 3:
+    all_links = list(_host_links(view, members))
+    slow = tuple(
+        w
+        for w in all_links
+        if w.busy >= BUSY_WAY_SHARE
+        and w.rtt >= max(FAR_HOST_RTT_S, QUEUED_RTT_FACTOR * w.least_rtt)
+    )
+    free = tuple(w for w in all_links if w.busy < FREE_WAY_SHARE and w not in slow)
+    if not slow or not free or len(slow) > len(all_links) * 2 / 3:
         return None
-    shared = set.intersection(*({w.one, w.other} for w in full))
+    shared = set.intersection(*({w.source, w.target} for w in slow))
     if not shared:
         return None
-    pairs = {frozenset((w.one, w.other)) for w in full}
-    host = shared.pop() if len(shared) == 1 and len(pairs) > 1 else ""
-    return Held(ways=full, free=free, host=host, waits=waits)
+    host_pairs = {frozenset((w.source, w.target)) for w in slow}
+    host = shared.pop() if len(shared) == 1 and len(host_pairs) > 1 else ""
+    return SlowLinks(slow=slow, free=free, host=host, wait_share=wait_share)
 
 
-def _ways(view: JobView, members: Iterable[Member]) -> Iterable[Way]:
-    where = hosts(view)
+def _host_links(view: JobView, members: Iterable[Member]) -> Iterable[HostLink]:
+    host_by_address = hosts_by_address(view)
     for member in members:
         for pair in member.pairs:
-            other = where.get(pair.task, "")
-            if other and other != member.who.host and pair.sent >= CARRIES:
-                yield Way(
-                    one=member.who.host,
-                    other=other,
+            target = host_by_address.get(pair.task, "")
+            if target and target != member.who.host and pair.sent >= MIN_GRADIENT_BYTES_PER_S:
+                yield HostLink(
+                    source=member.who.host,
+                    target=target,
                     member=member,
                     busy=pair.busy,
                     rate=pair.sent,
                     rtt=pair.rtt,
-                    least=pair.least,
+                    least_rtt=pair.least,
                 )

@@ -1,1 +1,1 @@
-"""Jobs with parameter servers: who serves, who waits, for whom."""
+"""Jobs with parameter servers: which tasks serve, which wait, and for whom."""

@@ -1,4 +1,4 @@
-"""Which variables are on which server, as the probe noted it in those who made them."""
+"""Placement of variables on servers, as the probe noted it in the members that created them."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ import re
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.parameter_servers import trainers
+from allaboard.analysis.parameter_servers.task_roles import training_members
 from allaboard.facts import JobView
 
-_KEY = "placed on "
-_TEXT = re.compile(r"(\d+) variables, (\d+) bytes")
+_NOTE_PREFIX = "placed on "
+_PLACED_TEXT = re.compile(r"(\d+) variables, (\d+) bytes")
 
 
-class Held(msgspec.Struct, frozen=True):
-    """What one task holds: how many variables (parts of one count each), and their bytes."""
+class PlacedVariables(msgspec.Struct, frozen=True):
+    """Variables that one task holds."""
 
     variables: int
+    """Number of variables; each part of a partitioned variable counts."""
     bytes: int
+    """Size of all of them."""
 
 
-def placement(view: JobView) -> dict[str, Held]:
-    """Task (``ps:0``) -> what it holds; of the member that placed the most, since a part of the graph may
-    be all that the others built."""
-    best: dict[str, Held] = {}
-    for one in trainers(view):
-        if not one.notes:
+def find_placement(view: JobView) -> dict[str, PlacedVariables]:
+    """Return what each task ("ps:0") holds, as the member that placed the most bytes noted it.
+
+    The other members may have built only a part of the graph.
+    """
+    most_placed: dict[str, PlacedVariables] = {}
+    for trainer in training_members(view):
+        if not trainer.notes:
             continue
-        found = {
-            key.removeprefix(_KEY): Held(int(match[1]), int(match[2]))
-            for key, text in one.notes.items()
-            if key.startswith(_KEY) and (match := _TEXT.fullmatch(text))
+        placed = {
+            key.removeprefix(_NOTE_PREFIX): PlacedVariables(int(match[1]), int(match[2]))
+            for key, text in trainer.notes.items()
+            if key.startswith(_NOTE_PREFIX) and (match := _PLACED_TEXT.fullmatch(text))
         }
-        if sum(h.bytes for h in found.values()) > sum(h.bytes for h in best.values()):
-            best = found
-    return best
+        if sum(h.bytes for h in placed.values()) > sum(h.bytes for h in most_placed.values()):
+            most_placed = placed
+    return most_placed

@@ -1,1 +1,1 @@
-"""Who is slow, and since when."""
+"""Stragglers and slow steps."""

@@ -1,11 +1,12 @@
-"""Who is slow, among members that step together: the culprit is who waits least for the others.
+"""Stragglers among members that step together: the straggler is the one that waits least for the others.
 
-In a synchronous job all steps last equally long. Whoever is slow has done its part last, and does not
-wait; the others wait for it, each as long as it is behind. What it did in that time is named only where
-one phase explains `COVERED` of it.
+In a synchronous job all steps last equally long. A slow member finishes its part last and does not wait; the
+others wait for it, each for as long as it is ahead. What the straggler did in that time is named only if one
+part of the step explains `EXPLAINED_SHARE` of it.
 
-A little is told from chance in ten seconds, much in three: who makes the others wait for half of every step
-is named then. Ranks that take turns in being slow are none of them: that is told by who was slow before.
+A small lag can be told from chance after ten seconds, a large one after three: a member that makes the others
+wait for half of every step is named then. Ranks that take turns at being slow are no stragglers; the recent
+past shows which those are.
 """
 
 from __future__ import annotations
@@ -16,76 +17,85 @@ from statistics import median
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers
-from allaboard.analysis.performance.recent_window import SPAN as SOON
+from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
+from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
-SPAN = 10.0
-"""Seconds that must have been looked at, ..."""
-STEPS = 16
-"""... and steps."""
-TOGETHER = 1.15
-"""Members step together whose median steps differ by no more than this factor."""
-GAP = 0.25
-"""Share of a step that the others must wait for the slow ones, ..."""
-MUCH = 0.5
-"""... or which is much, ..."""
-LEAST = 0.003
-"""... and seconds."""
-COVERED = 0.8
-TURN = 0.75
-"""Of the way from the others' own time to the slow ones': from there on a look counts as slow."""
-POOLS = frozenset(("tensorflow", "jax"))
-"""Frameworks that compute in threads of their own: of the time in their calls, the CPU time of the whole
-process counts as work. The threads that prepare data run there too, for whoever waits for others as well."""
-OUTSIDE = 0.5
-"""Of what a slow one is behind, so much must be seen outside of such calls."""
-SHADOWS = "shadows its peers"
-"""The note of a rank that has taken part in others' steps without data of its own (torch's `Join`)."""
+MIN_PACE_SPAN_S = 10.0
+"""Seconds of measured steps needed for a verdict."""
+MIN_PACE_STEPS = 16
+"""Measured steps needed for a verdict."""
+MAX_STEP_RATIO = 1.15
+"""Largest factor between the median steps of members that step together."""
+MIN_LAG_SHARE = 0.25
+"""Share of a step that the others must wait for the slow members."""
+LARGE_LAG_SHARE = 0.5
+"""Share of a step that they must wait for a verdict after a few seconds."""
+MIN_LAG_S = 0.003
+"""Seconds of a step that they must wait."""
+EXPLAINED_SHARE = 0.8
+"""Share of the lag that one part of the step must explain to be named."""
+TURN_SHARE = 0.75
+"""Share of the difference between the own times of slow and other members from which a sample counts as
+slow."""
+THREAD_POOL_FRAMEWORKS = frozenset(("tensorflow", "jax"))
+"""Frameworks that compute in thread pools. Of the time in their calls, the CPU time of the whole process
+counts as work, which includes the threads that prepare data even while the member waits for others."""
+MIN_OUTSIDE_SHARE = 0.5
+"""Share of the lag that must be seen outside such calls."""
+SHADOWS_NOTE = "shadows its peers"
+"""Note of a rank that took part in the steps of others without data of its own (torch's `Join`)."""
 
 
-class Part(StrEnum):
-    """Parts of a step."""
+class StepPart(StrEnum):
+    """Parts of a step in which a member may lose time."""
 
     INPUT = "loading data"
     OWN = "its own code outside data loading and collectives"
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """``slow`` members, for whom ``waiting`` wait ``seconds`` of each ``step`` (s); ``part`` is where the
-    slow ones lose it, None where no one part explains it; ``took`` seconds a step of the slow there,
-    ``usual`` of the others."""
+    """Slow members for which all others wait in each step."""
 
     slow: tuple[Member, ...]
+    """The stragglers."""
     waiting: tuple[Member, ...]
+    """The members that wait for them."""
     seconds: float
+    """Seconds of each step that the others wait."""
     step: float
-    part: Part | None
-    took: float
-    usual: float
+    """Length of a step (s)."""
+    part: StepPart | None
+    """Part of the step in which the stragglers lose the time; None if no single part explains it."""
+    slow_took: float
+    """Seconds of a step that the stragglers spend in that part."""
+    others_took: float
+    """Seconds of a step that the others spend in it."""
 
     @property
     def factor(self) -> float:
-        """How many times as long as the others the slow ones take for their own part of a step."""
-        return median(m.pace.own for m in self.slow) / max(1e-6, _own(self.waiting))
+        """Return how many times as long as the others the stragglers take for their own part of a step."""
+        return median(m.pace.own for m in self.slow) / max(1e-6, _median_own(self.waiting))
 
 
 @cached_per_view
-def stepping(view: JobView) -> tuple[Member, ...]:
-    """The members that train, where all have been looked at long enough; () where not."""
-    members = _training(view)
-    if any(m.pace.span < SPAN or m.pace.steps < STEPS for m in members):
+def stepping_members(view: JobView) -> tuple[Member, ...]:
+    """Return the training members if all have been measured for long enough, else ()."""
+    members = _training_members_at_pace(view)
+    if any(m.pace.span < MIN_PACE_SPAN_S or m.pace.steps < MIN_PACE_STEPS for m in members):
         return ()
     return members
 
 
 @cached_per_view
-def stepping_lately(view: JobView) -> tuple[Member, ...]:
-    """As `stepping`, after some seconds: the ``pace`` of each is its recent one, and shows only what is
-    much."""
-    members = _training(view)
-    if any(m.recent_pace.span < SOON or m.recent_pace.steps < STEPS for m in members):
+def recently_stepping_members(view: JobView) -> tuple[Member, ...]:
+    """Return the training members with their recent ``pace``, which is known after a few seconds.
+
+    It shows only a large lag reliably.
+    """
+    members = _training_members_at_pace(view)
+    if any(m.recent_pace.span < SOON or m.recent_pace.steps < MIN_PACE_STEPS for m in members):
         return ()
     return tuple(
         msgspec.structs.replace(m, pace=m.recent_pace, load=m.recent_load) for m in members
@@ -93,56 +103,58 @@ def stepping_lately(view: JobView) -> tuple[Member, ...]:
 
 
 @cached_per_view
-def _training(view: JobView) -> tuple[Member, ...]:
+def _training_members_at_pace(view: JobView) -> tuple[Member, ...]:
     members = tuple(m for m in view.alive if not m.launcher)
     if not any(m.pace.steps for m in members):
         return ()
-    if view.stalled or view.ending or has_servers(view):
+    if view.stalled or view.ending or has_parameter_servers(view):
         return ()
-    if any(m.phase is not Phase.TRAINING or m.stopped or SHADOWS in m.notes for m in members):
+    if any(m.phase is not Phase.TRAINING or m.stopped or SHADOWS_NOTE in m.notes for m in members):
         return ()
     return members
 
 
 @cached_per_view
-def lag(view: JobView) -> Lag | None:
-    """Who is slow; None where nobody is, or the members do not step together."""
-    return _among(stepping(view), GAP) or (
-        _among(stepping_lately(view), MUCH) if _much(view) else None
+def find_lag(view: JobView) -> Lag | None:
+    """Return the stragglers; None if there are none, or the members do not step together."""
+    return _find_lag_among(stepping_members(view), MIN_LAG_SHARE) or (
+        _find_lag_among(recently_stepping_members(view), LARGE_LAG_SHARE)
+        if _may_lag_much(view)
+        else None
     )
 
 
-def _much(view: JobView) -> bool:
-    """Whether the last seconds are worth a look: of thousands of members, that costs something."""
+def _may_lag_much(view: JobView) -> bool:
+    """Return True if the last seconds are worth a closer look, which is costly for thousands of members."""
     waits = [m.recent_pace.sync for m in view.alive]
     steps = [m.recent_pace.step for m in view.alive]
-    return bool(waits) and max(waits) - min(waits) >= MUCH * median(steps) > 0.0
+    return bool(waits) and max(waits) - min(waits) >= LARGE_LAG_SHARE * median(steps) > 0.0
 
 
-def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
-    """Where the others wait this share of a step for the slow."""
+def _find_lag_among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
+    """Return the stragglers for which the others wait at least the share ``gap`` of a step, or None."""
     members = sorted(stepping, key=lambda m: m.pace.sync)
     if len(members) < 2:
         return None
     steps = [m.pace.step for m in members]
     step = median(steps)
-    apart = members[-1].pace.sync - members[0].pace.sync
-    if max(steps) > TOGETHER * min(steps) or apart < max(LEAST, gap * step):
+    spread = members[-1].pace.sync - members[0].pace.sync
+    if max(steps) > MAX_STEP_RATIO * min(steps) or spread < max(MIN_LAG_S, gap * step):
         return None
-    jumps = [b.pace.sync - a.pace.sync for a, b in pairwise(members)]
-    widest = max(range(len(jumps)), key=jumps.__getitem__)
-    slow, waiting = tuple(members[: widest + 1]), tuple(members[widest + 1 :])
+    gaps = [b.pace.sync - a.pace.sync for a, b in pairwise(members)]
+    widest_gap = max(range(len(gaps)), key=gaps.__getitem__)
+    slow, waiting = tuple(members[: widest_gap + 1]), tuple(members[widest_gap + 1 :])
     seconds = median(m.pace.sync for m in waiting) - median(m.pace.sync for m in slow)
-    slow = tuple(m for m in slow if _works(m, waiting))
-    if not 0 < len(slow) <= len(waiting) or jumps[widest] < max(LEAST, gap * step):
+    slow = tuple(m for m in slow if _is_own_work(m, waiting))
+    if not 0 < len(slow) <= len(waiting) or gaps[widest_gap] < max(MIN_LAG_S, gap * step):
         return None
-    if _in_turn(slow, waiting):
+    if _take_turns(slow, waiting):
         return None
-    shares = ((Part.INPUT, _input), (Part.OWN, _rest), (None, _own))
-    part, took, usual = next(
-        (part, takes(slow), takes(waiting))
-        for part, takes in shares
-        if part is None or takes(slow) - takes(waiting) >= COVERED * seconds
+    shares = ((StepPart.INPUT, _median_input), (StepPart.OWN, _median_rest), (None, _median_own))
+    part, slow_took, others_took = next(
+        (part, measure(slow), measure(waiting))
+        for part, measure in shares
+        if part is None or measure(slow) - measure(waiting) >= EXPLAINED_SHARE * seconds
     )
     return Lag(
         slow=slow,
@@ -150,39 +162,42 @@ def _among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
         seconds=seconds,
         step=step,
         part=part,
-        took=took,
-        usual=usual,
+        slow_took=slow_took,
+        others_took=others_took,
     )
 
 
-def _works(member: Member, waiting: tuple[Member, ...]) -> bool:
-    """Whether what it is behind is its own work, and not that of threads that prepare data while it waits:
-    time for which it waited for data, or in which it was outside of calls and the others in them."""
-    if member.framework not in POOLS:
+def _is_own_work(member: Member, waiting: tuple[Member, ...]) -> bool:
+    """Return True if the member's lag is its own work, and not that of threads that prepare data meanwhile.
+
+    Its own are the time for which it waited for data, and the time that it was outside of the framework's
+    calls while the others were in them.
+    """
+    if member.framework not in THREAD_POOL_FRAMEWORKS:
         return True
     behind = median(m.pace.sync for m in waiting) - member.pace.sync
     outside = (median(m.load.inside for m in waiting) - member.load.inside) * member.pace.step
-    data = member.pace.input - _input(waiting)
-    return data >= COVERED * behind or outside >= OUTSIDE * behind
+    data = member.pace.input - _median_input(waiting)
+    return data >= EXPLAINED_SHARE * behind or outside >= MIN_OUTSIDE_SHARE * behind
 
 
-def _in_turn(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
-    """Whether those who wait now were slow themselves for some of the last seconds, and the slow ones were
+def _take_turns(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
+    """Return True if members take turns: some that wait now were slow in the last seconds, and the slow were
     not."""
-    slowly, usual = _own(slow), _own(waiting)
-    way = TURN * (slowly - usual)
-    return max(m.pace.high for m in waiting) >= usual + way and any(
-        0.0 < m.pace.low <= slowly - way for m in slow
+    slow_own, others_own = _median_own(slow), _median_own(waiting)
+    margin = TURN_SHARE * (slow_own - others_own)
+    return max(m.pace.high for m in waiting) >= others_own + margin and any(
+        0.0 < m.pace.low <= slow_own - margin for m in slow
     )
 
 
-def _own(members: tuple[Member, ...]) -> float:
+def _median_own(members: tuple[Member, ...]) -> float:
     return median(m.pace.own for m in members)
 
 
-def _input(members: tuple[Member, ...]) -> float:
+def _median_input(members: tuple[Member, ...]) -> float:
     return median(m.pace.input for m in members)
 
 
-def _rest(members: tuple[Member, ...]) -> float:
+def _median_rest(members: tuple[Member, ...]) -> float:
     return median(max(0.0, m.pace.own - m.pace.input) for m in members)

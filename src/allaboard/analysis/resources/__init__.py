@@ -1,1 +1,1 @@
-"""Limits, load and what will run out."""
+"""Load of hosts, and resources that will run out."""

@@ -1,1 +1,1 @@
-"""Who is here: pure decisions on what the members declared."""
+"""The roll call: which members are present, late or missing, decided from what they declared."""

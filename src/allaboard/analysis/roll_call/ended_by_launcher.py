@@ -1,4 +1,4 @@
-"""Those who stood at the door, and were ended there by what had started them."""
+"""Members that were held at the gate and were ended there by their launcher."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from allaboard.facts import Member, Phase
 
 
 def members_ended_by_launcher(roll: RollCall) -> tuple[Member, ...]:
-    """A launcher ends all when one has failed. How they ended only it has heard: of those who raised, were
-    killed or left by themselves it is known."""
+    """Return the members that their launcher seems to have ended at the gate, after another one had failed.
+
+    Only the launcher knows their exit status. A member that raised, was killed or left by itself is not among
+    them, since its end is known.
+    """
     return tuple(
         m for m in roll.ended if _is_at_gate(roll, m) and m.unheard and m.interrupted is None
     )
@@ -19,7 +22,7 @@ def _is_at_gate(roll: RollCall, member: Member) -> bool:
 
 
 def unaccounted_ranks(roll: RollCall) -> tuple[int, ...]:
-    """The missing ranks that were not theirs."""
+    """Return the missing ranks that do not belong to members that the launcher ended."""
     ended_ranks = {
         m.declared.rank for m in members_ended_by_launcher(roll) if m.declared is not None
     }

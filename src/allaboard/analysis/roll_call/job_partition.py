@@ -1,9 +1,9 @@
-"""Which of those who came to an init belong together.
+"""Division of the members that reached an init into worlds that belong together.
 
-Several jobs under one command (a sweep, one after the other or side by side) are told apart by the place
-where their members mean to meet; the workers of ``-n N`` are one job, unless they make several worlds that
-need no more workers than there are. A process that one of them has started while it trains (a checkpoint in
-the background, an engine) makes a world of its own.
+Several jobs under one command (a sweep, one after the other or side by side) differ in the place where their
+members meet. The workers of ``-n N`` are one job, unless they form several worlds that need no more workers
+than there are. A process that a member has started during its training (a background checkpoint, an inference
+engine) forms a world of its own.
 """
 
 from __future__ import annotations
@@ -14,35 +14,37 @@ from collections.abc import Iterable
 from allaboard.facts import JobView, Member, Phase
 
 SETTLE_S = 10.0
-"""Seconds after the last arrival from which a comparison does not wait for late members any more."""
+"""Seconds after the last arrival until a comparison stops waiting for late members."""
 
 
 def partition_into_worlds(
     view: JobView, processes: list[Member], declarers: list[Member]
 ) -> list[list[Member]]:
-    """Those of the ``people`` that ``came``, one list a world."""
+    """Return the members of each world. ``declarers`` are those of the ``processes`` that reached an init."""
     declared = [m for m in declarers if m.declared is not None and m.declared.world_size > 1]
     alone = [m for m in declarers if m.declared is not None and m.declared.world_size == 1]
     if (view.launched > 1 or view.joined) and declared:
         nested = _nested_processes(declarers)
         nested_keys = {m.called for m in nested}
         own_declarers = [m for m in declared if m.called not in nested_keys]
-        # Under -n N a worker that declares itself alone belongs to the same job, wrongly.
+        # Under -n N, a worker that declares a world size of 1 belongs to the same job, by mistake.
         separate_worlds = _split_by_place(view, own_declarers) or [
             [m for m in declarers if m.called not in nested_keys]
         ]
         return separate_worlds + _group_by_place(nested, merge=True)
     if alone and not declared:
         return [[m] for m in alone] if _may_go_on_alone(view, processes, alone) else []
-    # Of two jobs side by side, who comes first of each would seem to complete the other.
+    # Of two jobs side by side, the first member of one would seem to complete the other.
     last_arrival = max([m.phase_since for m in declared], default=0.0)
     is_settled = not any(m.in_user_code for m in processes) or view.now - last_arrival >= SETTLE_S
     return _group_by_place(declared, merge=is_settled)
 
 
 def _split_by_place(view: JobView, declared: list[Member]) -> list[list[Member]]:
-    """The workers of one command by the worlds that they make of themselves, each at a place of its own; none
-    where these would need more workers than there are: then somebody has a wrong place."""
+    """Return the workers of one command divided into worlds, each with a meeting place of its own.
+
+    Return [] if these worlds would need more workers than there are: then a member has a wrong address.
+    """
     places: dict[str, list[Member]] = defaultdict(list)
     for member in declared:
         assert member.declared is not None
@@ -53,8 +55,11 @@ def _split_by_place(view: JobView, declared: list[Member]) -> list[list[Member]]
 
 
 def _nested_processes(declarers: list[Member]) -> list[Member]:
-    """Processes of a worker of which another process has been let through its own init, and lives: they make
-    worlds of their own (a checkpoint in the background, an engine), at places of their own."""
+    """Return the processes that a member has started after its own init, each with a meeting place of its
+    own.
+
+    They form worlds of their own (a background checkpoint, an inference engine).
+    """
     through_init = {
         (member.worker, member.who.host): member
         for member in declarers
@@ -79,7 +84,7 @@ def _nested_processes(declarers: list[Member]) -> list[Member]:
 
 
 def members_by_world_size(members: Iterable[Member]) -> dict[int, list[Member]]:
-    """Who declared each world size."""
+    """Return the members that declared each world size."""
     sizes: dict[int, list[Member]] = defaultdict(list)
     for member in members:
         assert member.declared is not None
@@ -88,8 +93,10 @@ def members_by_world_size(members: Iterable[Member]) -> dict[int, list[Member]]:
 
 
 def _may_go_on_alone(view: JobView, processes: list[Member], alone: list[Member]) -> bool:
-    """Whether members of worlds of one may go on: nobody else may yet come and say that they belong
-    together, or nobody did for a while."""
+    """Return True if members of worlds of size 1 may go on.
+
+    Nobody else may still come and declare that they belong together, or nobody has come for SETTLE_S.
+    """
     if view.launched <= 1 or not any(m.in_user_code for m in processes):
         return True
     return view.now - max(m.phase_since for m in alone) >= SETTLE_S
@@ -103,7 +110,7 @@ def _group_by_place(members: Iterable[Member], merge: bool) -> list[list[Member]
             places[(member.worker, member.declared.place)].append(member)
     groups: list[list[Member]] = []
     for members_here in places.values():
-        # One job in which somebody has a wrong address: same size, no rank in common, not full.
+        # One job in which a member has a wrong address: same world size, no rank in common, not complete.
         completable = next((g for g in groups if merge and _may_complete(g, members_here)), None)
         if completable is None:
             groups.append(list(members_here))

@@ -1,10 +1,10 @@
-"""Who tries whom. Pure.
+"""Schedule of link probes: which host connects to which other hosts.
 
-Up to ``ALL_PAIRS`` hosts everybody tries everybody, both ways. Beyond that host i tries host
-``i + 2**k`` for every k: each host tries and is tried log2(N) times, all hosts are connected in any two
-halves, and a bad host is told from a bad link: it fails in all of its trials, the link in one. What failed is
-then tried the other way round, in one more round. A pair that is not among those is not tried at all: of
-all pairs that is the most where N hosts try log2(N) each, and the ring's neighbours are always among them.
+Up to ``MAX_ALL_PAIRS_HOSTS`` hosts, every host probes every other one, in both directions. Beyond that, host
+i probes host ``i + 2**k`` for every k. So each host probes and is probed log2(N) times, any two halves of the
+hosts are connected, and a bad host differs from a bad link: the host fails in all of its probes, the link in
+one. Failed probes are repeated in the other direction, in a second round. All other pairs are never probed;
+the neighbours in the ring always are.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Iterable
 from functools import cache
 
 MAX_ALL_PAIRS_HOSTS = 64
+"""Number of hosts up to which every pair is probed."""
 
 
 def probe_targets(index: int, hosts: int) -> tuple[int, ...]:
-    """The hosts that host ``index`` of ``hosts`` tries."""
+    """Return the indices of the hosts that host ``index`` of ``hosts`` probes."""
     if hosts <= MAX_ALL_PAIRS_HOSTS:
         return tuple(i for i in range(hosts) if i != index)
     return tuple([(index + stride) % hosts for stride in _strides(hosts)])
@@ -29,14 +30,16 @@ def _strides(hosts: int) -> tuple[int, ...]:
 
 
 MAX_REVERSE_PROBES = 8
-"""Trials of one host in the second round, at the most: enough to tell a host from a link."""
+"""Most probes of one host in the second round: enough to tell a bad host from a bad link."""
 
 
 def reverse_probes(
     failed: Iterable[tuple[str, str]], tried: set[tuple[str, str]]
 ) -> dict[str, tuple[str, ...]]:
-    """What is to be tried once more, by the host that is to try it: every failed (source, target) the other
-    way round, where that has not been tried."""
+    """Return the targets that each host must probe in the second round.
+
+    These are the failed (source, target) pairs in the other direction, unless that was already tried.
+    """
     sources_by_host: dict[str, list[str]] = defaultdict(list)
     for source, target in failed:
         if (target, source) not in tried and len(sources_by_host[target]) < MAX_REVERSE_PROBES:

@@ -1,4 +1,4 @@
-"""Ranks that met at a place before those who meet there now: their launcher started all of them again."""
+"""Ranks of a previous attempt that met at the same place; their launcher restarted all ranks since."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import JobView, Member, Phase
 
 STUCK_IN_INIT_S = 10.0
-"""Seconds in init, idle, from which it is taken for one that does not come back."""
+"""Seconds that a member may idle in init before it counts as stuck there."""
 BUSY_CORES = 0.5
-"""Cores; one that computes is compiling or loading libraries, not waiting."""
+"""Cores above which a member compiles or loads libraries, and is not stuck."""
 STALE_ADDRESS_ERROR = "connectFullMesh failed"
-"""What gloo raises where the addresses that it read from the store are not those of its peers."""
+"""Error of gloo if the addresses that it read from the store are not those of its peers."""
 
 
 def members_of_previous_attempt(view: JobView, roll: RollCall) -> tuple[Member, ...]:
-    """Those who passed the door at this roll's place, and had ended before the last of it came there."""
+    """Return members that met at this roll call's place earlier, and ended before its members started."""
     declared = roll.present[0].declared if roll.present else None
     if declared is None or not declared.place.startswith("tcp://"):
         return ()
@@ -33,8 +33,8 @@ def members_of_previous_attempt(view: JobView, roll: RollCall) -> tuple[Member, 
 
 
 def members_misled_by_store(view: JobView, roll: RollCall) -> tuple[Member, ...]:
-    """Those of a roll for whom init does not come back, or has failed since peers were not where the store
-    says that they are."""
+    """Return the members that are stuck in init, or failed there because peers were not at the stored
+    addresses."""
     stuck = [
         m
         for m in roll.present

@@ -1,5 +1,7 @@
-"""Members that are in a second init of PyTorch at the place of an earlier one, where the earlier store may be
-open still: the ranks find the earlier addresses in it, each another part of them."""
+"""Members in a second init of PyTorch at the place of an earlier one.
+
+The earlier store may still be open there. Each rank then finds some of the earlier addresses in it.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ OWN_PORT_ADVICE = (
     "destroy_process_group the earlier store may be open still (an earlier DistributedDataParallel keeps "
     "it so), and at the same port the ranks find the earlier addresses in it"
 )
-"""What to do about it."""
+"""Advice on how to avoid the earlier store."""
 
 
 def has_joined_again(member: Member) -> bool:
-    """Whether its last init met at the port of an earlier one of the same process."""
+    """Return True if the member's last init met at the port of an earlier init of the same process."""
     declared = member.declared
     return (
         declared is not None
@@ -25,26 +27,29 @@ def has_joined_again(member: Member) -> bool:
 
 
 def members_inside_reinit(view: JobView) -> tuple[Member, ...]:
-    """Those who are in such an init now."""
+    """Return the members that are in such an init now."""
     return tuple(m for m in view.alive if m.phase is Phase.JOINING and has_joined_again(m))
 
 
 def may_meet_earlier_store(view: JobView, waiting: tuple[Member, ...]) -> bool:
-    """Whether that may be why they wait, or have lost each other: all have joined so, and none has made more
-    than a first call since, or others have not come out of the same init."""
+    """Return True if the earlier store may be why these members wait, or have lost each other.
+
+    All of them have joined again, and either none has made more than a first call since, or some members are
+    still inside the same init.
+    """
     if not all(map(has_joined_again, waiting)):
         return False
     return bool(members_inside_reinit(view)) or all(_calls_since_init(m) <= 1 for m in waiting)
 
 
 def _calls_since_init(member: Member) -> int:
-    """How many calls it has made since its last init, in the group where it made the most."""
+    """Return how many calls the member has made since its last init, in the group with the most calls."""
     call_counts = [g.number for g in member.groups if g.round == member.round]
     return max([*call_counts, member.op.position if member.op is not None else 0])
 
 
 def reinit_evidence(view: JobView, waiting: tuple[Member, ...]) -> tuple[Evidence, ...]:
-    """What shows it, of those who wait."""
+    """Return the evidence of such an init, for the members that wait."""
     declared = waiting[0].declared
     assert declared is not None
     ranks_inside = ", ".join(str(m.who.rank) for m in members_inside_reinit(view))

@@ -1,4 +1,4 @@
-"""This host's attempts to reach the meeting place, as rules read them."""
+"""Attempts of this host to reach the rendezvous address, as rules read them."""
 
 from __future__ import annotations
 
@@ -16,30 +16,34 @@ from allaboard.facts import (
     Phase,
     Severity,
 )
-from allaboard.facts.samples import NOW, declared, gathering, held
+from allaboard.facts.samples import NOW, arrived_member, gathering_job, sample_declaration
 
 
 class RendezvousAttempt(NamedTuple):
-    """``member`` stands at the door of init since ``waited`` s; its host's attempts are ``call``. ``serves``:
-    nobody holds it, and it has been up for so long."""
+    """A member of this host that waits while the rendezvous address cannot be reached."""
 
     member: Member
+    """The member that has waited longest."""
     call: Call
+    """The attempts of its host to reach the address."""
     waited_s: float
+    """Seconds that the member has waited."""
     is_serving: bool = False
+    """True for a task that serves and is not held at the gate; then the seconds count since it is up."""
 
     @property
     def certainty(self) -> Certainty:
-        """Who serves may be up long before there is anybody to be met."""
+        """Return LIKELY for a serving task, which may rightly be up long before its peers; else CERTAIN."""
         return Certainty.LIKELY if self.is_serving else Certainty.CERTAIN
 
     @property
     def severity(self) -> Severity:
+        """Return WARNING for a serving task, else ERROR."""
         return Severity.WARNING if self.is_serving else Severity.ERROR
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What was met, how often, and where the address was read."""
+        """Return the answer to the attempts, their number, and where the address was read."""
         call = self.call
         resolved = f" ({call.met})" if call.met and not call.address.startswith(call.met) else ""
         times = f", {call.tries} times" if call.tries > 1 else ""
@@ -52,7 +56,7 @@ class RendezvousAttempt(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where the address was read."""
+        """Return where the address was read: an environment variable, an option, or the rendezvous itself."""
         declared = self.member.declared
         if declared is None:
             return ""
@@ -66,24 +70,29 @@ class RendezvousAttempt(NamedTuple):
 
     @property
     def resolved_host(self) -> str:
-        """The address that the name led to; the name where none is known."""
+        """Return the IP address to which the host's name resolved; the name if it is not known."""
         return Address.from_endpoint(self.call.met).host or self.host_name
 
     @property
     def port(self) -> str:
+        """Return the port of the rendezvous address."""
         return Address.from_endpoint(self.call.address).port
 
     @property
     def host_name(self) -> str:
+        """Return the host of the rendezvous address, as configured."""
         return Address.from_endpoint(self.call.address).host
 
 
 def find_attempt(
     view: JobView, *answers: Answer, include_serving: bool = False
 ) -> RendezvousAttempt | None:
-    """Where somebody of this host waits, another host leads, and it answers in one of these ways. ``served``:
-    also where a server, or a worker beside a chief, which nobody holds, has never been taken in: for what no
-    time mends, since servers are up long before the others by right."""
+    """Return the attempt of this host if a member waits and the leading host answers in one of these ways.
+
+    ``include_serving`` also looks at tasks that are not held at the gate (a server, a worker beside a chief)
+    and have never been taken in. Set it only for answers that time does not change: servers are rightly up
+    long before the others.
+    """
     call = view.call
     if not view.joined or view.leads or call is None or call.answer not in answers:
         return None
@@ -106,8 +115,10 @@ def _is_unheld(member: Member) -> bool:
 def find_overdue_attempt(
     view: JobView, *answers: Answer, include_serving: bool = False
 ) -> RendezvousAttempt | None:
-    """An `attempt` that has gone on for as long as the roll call may take; of who serves, with one and the
-    same answer."""
+    """Return the attempt (`find_attempt`) if it has lasted for as long as the roll call may take.
+
+    A serving task must have had one and the same answer all that time.
+    """
     current = find_attempt(view, *answers, include_serving=include_serving)
     if current is None or current.waited_s < view.timeout:
         return None
@@ -119,9 +130,11 @@ def find_overdue_attempt(
 def example_attempt(
     answer: Answer, waited: float = 61.0, said: str = "", serves: bool = False, **changes: object
 ) -> JobView:
-    """A view for rules' examples: rank 1 of 3 at the door, and how its attempts end. ``serves``: it is a
-    parameter server, which nobody holds."""
-    declaration = declared(1, place="tcp://node0:29500")
+    """Return a view for rules' examples: rank 1 of 3 at the gate, whose attempts get this answer.
+
+    ``serves`` makes it a parameter server, which is not held at the gate.
+    """
+    declaration = sample_declaration(1, place="tcp://node0:29500")
     call = Call(
         address="node0:29500",
         answer=answer,
@@ -132,7 +145,9 @@ def example_attempt(
         **changes,  # type: ignore[arg-type]  # fields of Call
     )
     if serves:
-        declaration = declared(1, place="tcp://node0:29500", job="ps", index=0, hold=False)
+        declaration = sample_declaration(
+            1, place="tcp://node0:29500", job="ps", index=0, hold=False
+        )
     phase = Phase.JOINED if serves else Phase.ARRIVED
-    member = held(1, declared=declaration, phase_since=NOW - waited, phase=phase)
-    return gathering(member, joined=True, launched=1, call=call)
+    member = arrived_member(1, declared=declaration, phase_since=NOW - waited, phase=phase)
+    return gathering_job(member, joined=True, launched=1, call=call)

@@ -1,6 +1,6 @@
-"""The roll call: from what the members declared to present, late, gone, missing, and twice there.
+"""The roll call: which members are present, late, ended, missing, or claim one rank twice.
 
-Pure. Who belongs to one roll call is in `worlds`.
+`partition_into_worlds` decides which members belong to one roll call.
 """
 
 from __future__ import annotations
@@ -18,34 +18,42 @@ from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
 MAX_CALLED_RANKS = 1_000_000
-"""Ranks that are called by name; no job has so many, but a box may hold anything."""
+"""Ranks that a roll call covers at most. No job has so many, but a corrupt black box may declare any
+number."""
 RPC_INIT = "init_rpc"
-"""The init of PyTorch's RPC. Who takes part in it may be others than those who join a process group."""
+"""The init of PyTorch's RPC. Its participants may be others than those that join a process group."""
 
 
 class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One roll call. ``size`` is the number of workers that were started together where somebody declared
-    it, else the world size that most members declared, ``tied`` where as many declared another; ``here``
-    have entered init in this ``round``; ``late`` are alive and have not; ``gone`` ended before they did;
-    ``missing`` are ranks that nobody claimed; ``twice`` are groups that claim one rank; ``sizes`` maps each
-    world size declared in this round to its members; ``leaving`` go before anybody was let through;
-    ``beside``: in an RPC of which some join a process group too, in an order of their own; nobody is missing
-    there."""
+    """The roll call of one world in one round of init."""
 
     size: int
+    """World size: the number of workers started together if a member declared it, else the most declared
+    one."""
     round: int
+    """Round of init, from 1."""
     present: tuple[Member, ...]
+    """Members that have entered init in this round."""
     late: tuple[Member, ...]
+    """Live members that have not entered it yet."""
     ended: tuple[Member, ...]
+    """Members that ended before they entered it."""
     missing: tuple[int, ...]
+    """Ranks that no member has claimed."""
     duplicates: tuple[tuple[Member, ...], ...]
+    """Groups of members that claim the same rank."""
     members_by_size: dict[int, tuple[Member, ...]]
+    """Members by the world size that they declared in this round."""
     leaving_early: tuple[Member, ...] = ()
+    """Members that exit before anybody was let through."""
     is_tied: bool = False
+    """True if as many members declared another world size."""
     is_rpc_only: bool = False
+    """True for an RPC some of whose members join a process group first, so that nobody counts as missing."""
 
     @property
     def is_complete(self) -> bool:
+        """Return True if each rank is claimed once, with one world size, and nobody leaves."""
         return (
             not (self.missing or self.duplicates or self.leaving_early)
             and len(self.members_by_size) == 1
@@ -54,25 +62,25 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     @cached_per_view
     def held(self) -> tuple[Member, ...]:
-        """Those who stand at the door now."""
+        """Return the members held at the gate now."""
         return tuple([m for m in self.present if m.phase is Phase.ARRIVED and m.exit is None])
 
     @property
     @cached_per_view
     def in_init(self) -> tuple[Member, ...]:
-        """Those who are in their framework's init, through the door or because nobody was held at one."""
+        """Return the members inside their framework's own init, whether or not the gate held them before."""
         return tuple([m for m in self.present if m.phase is Phase.JOINING and m.exit is None])
 
     @property
     @cached_per_view
     def is_interrupted(self) -> bool:
-        """Whether they who stand at the door wait for somebody whose host was interrupted."""
+        """Return True if the held members wait for a member whose host was interrupted."""
         ended = [m for m in (*self.ended, *self.present) if not m.alive]
         return bool(self.held) and any(m.interrupted is not None for m in ended)
 
     @property
     def unheard_ranks(self) -> tuple[int, ...]:
-        """Missing ranks that no living or ended process can account for."""
+        """Return the missing ranks that no live or ended process can account for."""
         present_ranks = {
             m.declared.rank for m in self.present if m.declared is not None
         }  # of any world size
@@ -81,24 +89,27 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return unclaimed[len(unclaimed) - unexplained :] if unexplained > 0 else ()
 
     def is_settled(self, now: float) -> bool:
-        """Whether everybody who may still come is here: before that, a majority may turn."""
+        """Return True if nobody is late, or no member has arrived for SETTLE_S; before that a majority may
+        change."""
         is_enough = not self.late and len(self.present) >= min(self.members_by_size)
         return is_enough or now - self.last_arrival >= SETTLE_S
 
     @property
     @cached_per_view
     def last_arrival(self) -> float:
+        """Return when the last held member arrived (s, CLOCK_MONOTONIC); 0.0 if none is held."""
         return max((m.phase_since for m in self.held), default=0.0)
 
     @property
     @cached_per_view
     def first_arrival(self) -> float:
+        """Return when the first held member arrived (s, CLOCK_MONOTONIC); 0.0 if none is held."""
         return min((m.phase_since for m in self.held), default=0.0)
 
 
 @cached_per_view
 def roll_calls(view: JobView) -> tuple[RollCall, ...]:
-    """Every roll call that somebody has answered, one a job."""
+    """Return every roll call that a member has answered, one per world."""
     processes = [m for m in view.members if not m.launcher]
     declarers = [m for m in processes if m.declared is not None]
     rpc_members = [m for m in declarers if _joins_by_rpc(m)]
@@ -116,13 +127,13 @@ def _joins_by_rpc(member: Member) -> bool:
 
 
 def has_live_rpc_member(view: JobView) -> bool:
-    """Whether somebody who lives came by RPC alone: what it is asked and answers is not seen, nor whether
-    it gets on."""
+    """Return True if a live member joined by RPC: its requests and its progress cannot be seen."""
     return any(_joins_by_rpc(m) for m in view.alive)
 
 
 def _rpc_roll(member: Member) -> RollCall:
-    """Whoever is missing at its RPC may stand in the init of its group, and wait for nobody here."""
+    """Return the roll call of one member in RPC. A rank missing there may be in the init of its group
+    instead."""
     assert member.declared is not None
     size = member.declared.world_size
     return RollCall(
@@ -139,8 +150,10 @@ def _rpc_roll(member: Member) -> RollCall:
 
 
 def _without_earlier_launch(view: JobView, group: list[Member]) -> list[Member]:
-    """Without those of an earlier launch: a launcher, or a sweep over several trainings, has put others in
-    the places of all that it had started."""
+    """Return the group without members of an earlier launch.
+
+    A launcher, or a sweep over several trainings, has replaced all the processes that it had started.
+    """
     launchers = {_launch_key(m) for m in view.members if m.launcher}
     if not launchers or all(m.exit is None for m in group):
         return group
@@ -157,7 +170,7 @@ def _without_earlier_launch(view: JobView, group: list[Member]) -> list[Member]:
 
 
 def _launch_key(member: Member) -> tuple[int, str]:
-    """The worker from which it descends."""
+    """Return the worker from which the member descends, and its host."""
     return member.worker, member.who.host
 
 
@@ -167,7 +180,7 @@ def _make_roll(view: JobView, group: list[Member], processes: list[Member]) -> R
     present = [
         m for m in group if m.round == round_ and (m.exit is None or m.phase > Phase.ARRIVED)
     ]
-    # Who has not come again, or has ended, may have had no part in this round's world.
+    # Members of an earlier round, or that have ended, may have had no part in this round's world.
     sizes = members_by_world_size(m for m in group if m.round == round_)
     size = max(sizes, key=lambda s: (s == view.launched > 1, len(sizes[s]), s))
     tied_sizes = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
@@ -196,7 +209,7 @@ def _make_roll(view: JobView, group: list[Member], processes: list[Member]) -> R
 def _claim_ranks(
     present: list[Member], size: int
 ) -> tuple[dict[int, Member], tuple[tuple[Member, ...], ...]]:
-    """Who claimed each rank first, and the groups that claim the same."""
+    """Return the member that claimed each rank first, and the groups of members that claim the same rank."""
     first_claims: dict[int, Member] = {}
     duplicates: dict[int, list[Member]] = {}
     for member in present:
@@ -215,7 +228,7 @@ def _claim_ranks(
 def _absent_candidates(
     view: JobView, present: list[Member], group: list[Member], processes: list[Member]
 ) -> list[Member]:
-    """Who is not here, and may belong to this roll call."""
+    """Return the members that are not present, and may belong to this roll call."""
     if len(present) == len(processes):
         return []
     present_ids, group_ids = {id(m) for m in present}, {id(m) for m in group}

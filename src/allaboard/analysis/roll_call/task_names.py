@@ -1,4 +1,4 @@
-"""What a rank is called by those who started it: in a cluster of tasks (TensorFlow's) by its task. Pure."""
+"""Names of ranks as their users know them: in a cluster of tasks (TensorFlow's) the task."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from allaboard.facts import Declared, Who
 from allaboard.facts.configuration.cluster import TASK_ORDER
 
 MAX_NAMED_TASKS = 8
+"""Ranks or tasks that a sentence names before it counts the rest."""
 
 
 def who_has_rank(declared: Declared | None, rank: int) -> Who:
-    """The member of this rank, of whom perhaps no process was ever seen."""
+    """Return who has this rank, even if no process of it was ever seen."""
     task = _tasks_by_rank(declared)[rank : rank + 1]
     if not task:
         return Who(index=rank, rank=rank)
@@ -22,7 +23,7 @@ def who_has_rank(declared: Declared | None, rank: int) -> Who:
 def describe_tasks(
     declared: Declared | None, ranks: Iterable[int], max_named: int = MAX_NAMED_TASKS
 ) -> str:
-    """``rank 2, 3``; ``ps 0 (h3:29500), ps 1 (h4:29500)`` where the cluster lists tasks."""
+    """Return "rank 2, 3", or "ps 0 (h3:29500), ps 1 (h4:29500)" if the cluster lists tasks."""
     rank_list = tuple(ranks)
     tasks = _tasks_by_rank(declared)
     more = f" and {len(rank_list) - max_named} more" if len(rank_list) > max_named else ""
@@ -33,7 +34,7 @@ def describe_tasks(
 
 
 def _tasks_by_rank(declared: Declared | None) -> tuple[tuple[str, str], ...]:
-    """Task and address of each rank; nothing where the framework's ranks are no tasks."""
+    """Return task and address of each rank; () if the framework's ranks are not tasks."""
     if declared is None or not declared.cluster:
         return ()
     placed = []

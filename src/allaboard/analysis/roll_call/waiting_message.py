@@ -1,4 +1,4 @@
-"""Whom a roll call that is not complete waits for, and since when, in a line for people. Pure."""
+"""The line that tells people for whom an incomplete roll call waits, and for how long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
 
 
 def waiting_message(view: JobView) -> str:
-    """What this host's members wait for; "" where nobody of them stands at the door."""
+    """Return what this host's members wait for; "" if every roll call is complete."""
     rolls = [r for r in roll_calls(view) if not r.is_complete]
     if not rolls:
         return ""
@@ -23,7 +23,7 @@ def waiting_message(view: JobView) -> str:
 
 
 def _describe_answer(call: Call) -> str:
-    """What was met there, and what it leaves open."""
+    """Return what answered at the rendezvous address, and what that may mean."""
     if call.answer in (Answer.OTHER, Answer.FAILED):
         is_answer_known = call.kind or call.answer is Answer.FAILED
         return call.said if is_answer_known else "another program answers there"
@@ -35,7 +35,7 @@ def _describe_answer(call: Call) -> str:
 
 
 def describe_awaited(view: JobView, roll: RollCall) -> str:
-    """Who is here, and who is not: in which line, or never heard of."""
+    """Return how many members are aboard, and how far each missing one has come."""
     arrived = roll.size - len(roll.missing)
     seconds = view.now - roll.first_arrival if roll.held else 0.0
     text = f"{arrived} of {roll.size} aboard, waiting {seconds:.0f} s for "
@@ -51,8 +51,11 @@ def describe_awaited(view: JobView, roll: RollCall) -> str:
 
 
 def relevant_knocks(view: JobView, roll: RollCall) -> list[Knock]:
-    """Who came, was not let in, and may be of those that are missing: not who says to be one that is here. A
-    worker of another job must say to be one that is not: most that come are none of ours."""
+    """Return the rejected connections that may come from missing members.
+
+    One that claims a rank that is present does not count. A worker of another job must claim a missing rank:
+    most such connections are not from this job.
+    """
     return [
         k
         for k in view.knocks
@@ -61,7 +64,7 @@ def relevant_knocks(view: JobView, roll: RollCall) -> list[Knock]:
 
 
 def describe_turned_away(knock: Knock) -> str:
-    """Who was not let in, and why."""
+    """Return who was turned away, and why."""
     return f"{knock.who} came and was turned away, since it {knock.said}"
 
 
@@ -78,14 +81,14 @@ ANSWER_TEXT = {
     Answer.CUT: "large messages do not pass",
     Answer.UNPOSTED: "it is not posted yet",
 }
-"""How the last attempt there ended, in words."""
+"""Description of each answer to the last attempt to reach the rendezvous address."""
 OTHER_JOB_KIND = "other-job"
 MAX_NAMED_LATE = 2
-"""Late members whose place is told."""
+"""Late members whose position is shown."""
 
 
 def describe_progress(member: Member) -> str:
-    """Who it is, and what it does meanwhile."""
+    """Return the member's name and what it does meanwhile."""
     name = member.who.name
     if member.phase is Phase.IMPORTING:
         return f"{name}: importing {member.detail}"

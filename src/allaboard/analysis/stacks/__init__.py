@@ -1,1 +1,1 @@
-"""Stacks of many ranks as one: grouped by place, merged into a prefix tree, the odd ones out named."""
+"""Stacks of many ranks: classified, grouped by place, merged into a prefix tree, with the outliers named."""

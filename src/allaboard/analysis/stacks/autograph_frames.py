@@ -1,4 +1,4 @@
-"""What is known of a place inside of code that TensorFlow has rewritten: whose function it is."""
+"""Frames in code that TensorFlow's AutoGraph has rewritten: which tf.function they belong to."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from allaboard.facts.stack import AUTOGRAPH
 
 
 def autograph_evidence(member: Member) -> tuple[Evidence, ...]:
-    """The tf.function in whose Python this member is. AutoGraph's file is not the user's to look into: what
-    is blamed is the line that calls the function."""
+    """Return in which tf.function's Python code this member is; () if it is in none.
+
+    The user cannot look into AutoGraph's file, so findings blame the line that calls the function.
+    """
     frames = member.stack.frames if member.stack is not None else ()
     outer = next((f for f in reversed(frames) if AUTOGRAPH in f.file), None)
     if outer is None:

@@ -1,7 +1,7 @@
-"""Who waits for the answer of a process that is no member: a service on the network, a child that simulates.
+"""Waits for the answer of a process that is no member: a network service, or a child that simulates.
 
-A reward model behind HTTP, actors in processes of their own, a job queue: the member is idle for as long as
-the other one works, and nothing of that is seen here.
+Examples are a reward model behind HTTP, actors in processes of their own, and a job queue. The member is idle
+while the other process works, and none of that work is visible here.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _EXTERNAL_WAITS = tuple(
 _EXTERNAL_WAIT_LINE = re.compile(
     r"\.(recv|recv_into|recv_bytes|recvfrom|accept|readline|to_here)\s*\(|\bselect\.select\s*\(|\bos\.read\s*\("
 )
-"""In the source line of a user's frame, for waits in C that leave no frame of their own."""
+"""Source line of a user's frame that waits in C, where no frame of its own is left."""
 
 
 def is_external_wait(frames: tuple[Frame, ...]) -> bool:
-    """Whether what the innermost frame of the user's own code calls is such a wait."""
+    """Return True if the innermost frame of the user's own code calls such a wait. Innermost frame first."""
     for depth, frame in enumerate(frames):
         if frame.is_user:
             return depth == 0 and _EXTERNAL_WAIT_LINE.search(frame.text) is not None
@@ -47,5 +47,5 @@ def is_external_wait(frames: tuple[Frame, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_external_function(path: str, name: str) -> bool:
-    """Whether this function is one of the table; the ranks of a job are in the same few."""
+    """Return True if the table lists this function. Cached, since all ranks of a job are in the same few."""
     return any(file.search(path) and function.match(name) for file, function in _EXTERNAL_WAITS)

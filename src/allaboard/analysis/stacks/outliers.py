@@ -1,4 +1,4 @@
-"""Among the places of many ranks: who waits for the others, and who is the odd one out."""
+"""Outliers among the places of many ranks: those that the others wait for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from allaboard.analysis.stacks.groups import StackGroup
 from allaboard.analysis.stacks.stack_classifier import Spot
+from allaboard.analysis.stacks.stack_groups import StackGroup
 from allaboard.facts import Frame
 
 PEER_WAIT_SPOTS = (
@@ -21,19 +21,27 @@ PEER_WAIT_SPOTS = (
 )
 
 
+"""Kinds of places in which a process waits for the other members of its job."""
+
+
 class Outliers(msgspec.Struct, frozen=True):
-    """``waiting`` wait for their peers; ``odd`` are not where most are, those of fewest ranks first;
-    ``elsewhere``: the odd ones do not wait for peers at all, rather than at another place."""
+    """The groups of ranks that wait for their peers, and those that are not where most ranks are."""
 
     waiting: tuple[StackGroup, ...]
+    """Groups that wait for their peers."""
     outliers: tuple[StackGroup, ...]
+    """Groups that are not where most ranks are, the smallest first."""
     are_elsewhere: bool
+    """True if the outliers do not wait for peers at all; False if they wait at another place."""
 
 
 def find_outliers(groups: Iterable[StackGroup]) -> Outliers:
-    """Who is awaited. Where some wait for peers and others do not, the others. Where all wait, those
-    that wait at another place than more than half of all. Else nobody: one look at ranks that
-    compute shows them at many places by right."""
+    """Return the groups that seem to be waited for.
+
+    If some ranks wait for peers and others do not, these are the others. If all wait, they are those that
+    wait at another place than the majority. Otherwise there are none: a single sample of ranks that compute
+    rightly shows them at many places.
+    """
     readable = [g for g in groups if g.frames]
     waiting = [g for g in readable if g.spot in PEER_WAIT_SPOTS]
     not_waiting = [g for g in readable if g.spot not in PEER_WAIT_SPOTS]

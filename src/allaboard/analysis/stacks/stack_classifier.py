@@ -1,7 +1,7 @@
-"""What a member does at its place in the code: told from its frames alone.
+"""Classification of a stack: what a member does at its place in the code, judged by its frames alone.
 
-The table names functions of the frameworks and of the standard library in which a process waits for
-somebody. The innermost frame that the table knows decides; a stack without one is the user's own code.
+The table names functions of the frameworks and of the standard library in which a process waits for others.
+The innermost frame that the table knows decides; a stack without one is in the user's own code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from allaboard.facts import Frame, Stack
 
 
 class Spot(StrEnum):
-    """Kinds of places."""
+    """Kinds of places in the code; each value is the phrase that reports show."""
 
     GATE = "held by the roll call"
     INIT = "in the framework's init"
@@ -104,14 +104,14 @@ _LINE_SPOTS: tuple[tuple[re.Pattern[str], Spot], ...] = (
 
 
 _DATA_SERVICE = "tensorflow/python/data/experimental/ops/data_service_ops.py"
-"""What it runs is no step of the training: it asks the service's dispatcher, for as long as it takes."""
+"""Calls in this file are no training steps: they ask the dispatcher of tf.data's service, and wait for it."""
 _THREADED_COLLECTIVES = "tensorflow/python/distribute/cross_device_ops.py"
-"""It calls collectives in threads, where no tf.function is around them, and waits for these."""
+"""This file calls collectives in threads if no tf.function is around them, and waits for these threads."""
 _COMPILED_COLLECTIVE = re.compile(r"\b(_c10d_functional|wait_tensor)\b")
 
 
 def classify_stack(stack: Stack | None) -> Spot:
-    """What the member of this stack does; `Spot.UNKNOWN` where there is no stack."""
+    """Return what the member with this stack does; `Spot.UNKNOWN` if there is no stack."""
     if stack is None or not stack.frames:
         return Spot.UNKNOWN
     leaf = stack.frames[0]
@@ -143,7 +143,7 @@ def _makes_group(frame: Frame) -> bool:
 
 
 def _classify_lock(stack: Stack) -> Spot:
-    """For what a thread waits by one of Python's locks."""
+    """Return what a thread waits for at one of Python's locks."""
     if _is_in_data_loader(stack):
         return Spot.DATA
     if any(f.file.endswith(_THREADED_COLLECTIVES) for f in stack.frames):
@@ -153,7 +153,7 @@ def _classify_lock(stack: Stack) -> Spot:
 
 @lru_cache(maxsize=4096)
 def _spot_of_function(path: str, name: str) -> Spot | None:
-    """What the table says of this function; the ranks of a job are in the same few."""
+    """Return what the table says of this function. Cached, since all ranks of a job are in the same few."""
     matches = (
         s for file, function, s in _COMPILED_TABLE if function.match(name) and file.search(path)
     )
@@ -161,7 +161,7 @@ def _spot_of_function(path: str, name: str) -> Spot | None:
 
 
 def is_peer_wait(stack: Stack | None) -> bool:
-    """Whether it is at a place where a process waits for the other members of its job."""
+    """Return True if the stack is at a place where a process waits for the other members of its job."""
     return classify_stack(stack) in (
         Spot.GATE,
         Spot.INIT,
@@ -192,13 +192,15 @@ _STATE_QUERIES = tuple(
         (r"python3[^/]*/concurrent/futures/_base\.py", "done|running|cancelled"),
     )
 )
-"""Functions of the standard library that answer at once: whoever calls one again and again is at its own
-line, and not in there. Those that are frozen have no path."""
+"""Functions of the standard library that return at once. A program that calls one again and again counts as
+being at its own line, not in there. Frozen modules have no path."""
 
 
 def trim_state_queries(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """The frames without the innermost ones that only ask for a state, where the user's own code asks: a busy
-    wait is now in the question, now at the line itself, which is one place."""
+    """Return the frames without the innermost ones that only query a state for the user's own code.
+
+    A busy wait is sometimes inside the query and sometimes at the line itself; both are one place.
+    """
     for depth, frame in enumerate(frames):
         if frame.is_user:
             return frames[depth:]
@@ -213,8 +215,10 @@ def _is_state_query(file: str, function: str) -> bool:
 
 
 def is_same_place(frames: tuple[Frame, ...], other_frames: tuple[Frame, ...]) -> bool:
-    """Whether two looks show one place: the same functions all the way out. The innermost line may
-    differ, as it does in a loop; the lines of the callers may not."""
+    """Return True if two samples show one place: the same functions all the way out.
+
+    The innermost line may differ, as it does in a loop; the lines of the callers may not.
+    """
     if frames == other_frames:  # as most are, and told at once
         return True
     return len(frames) == len(other_frames) and all(

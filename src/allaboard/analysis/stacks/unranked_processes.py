@@ -1,4 +1,4 @@
-"""Processes of which no rank is known, beside ranks: how they are numbered and called. Pure."""
+"""Numbers and names of processes without a known rank, where they appear among ranks."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from allaboard.facts import Who
 from allaboard.facts.rank_sets import MAX_SHOWN_RANGES, describe_ranks, format_ranks
 
 FIRST_UNRANKED_NUMBER = 1 << 31
-"""Numbers from here on stand for processes without a known rank; no rank is as high."""
+"""First number that stands for a process without a known rank; no rank is as high."""
 
 
 def names_of_unranked(numbers: Iterable[int], unnamed: Mapping[int, Who]) -> tuple[str, ...]:
-    """What those of these numbers are called that are no ranks: ``pid 4242``, or a file's name."""
+    """Return the names of those numbers that are no ranks: "pid 4242", or the name of a file."""
     return tuple(
         _process_name(unnamed.get(n), n) for n in sorted(set(numbers)) if n >= FIRST_UNRANKED_NUMBER
     )
 
 
 def only_ranks(numbers: Iterable[int]) -> list[int]:
-    """Those of these numbers that are ranks."""
+    """Return those of the numbers that are ranks."""
     return [n for n in numbers if n < FIRST_UNRANKED_NUMBER]
 
 
 def describe_processes(
     numbers: Iterable[int], unnamed: Mapping[int, Who], shown: int = MAX_SHOWN_RANGES
 ) -> str:
-    """Several in a sentence: ``ranks 0,2``, ``rank 0 and pid 4242 (rank unknown)``."""
+    """Return several processes for a sentence: "ranks 0,2", "rank 0 and pid 4242 (rank unknown)"."""
     number_list = list(numbers)
     ranks = only_ranks(number_list)
     return describe_ranks(

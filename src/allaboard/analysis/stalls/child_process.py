@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.stopped_child import resume_command, stopped_children_evidence
 from allaboard.facts import Evidence, JobView, Member
@@ -45,4 +45,4 @@ def child_command(view: JobView, member: Member) -> str:
     if not children:
         return ""
     command = f"ps -o pid,stat,wchan:24,etime,args -p {children[0][0]}"
-    return f"{on_host(view, member, command)}   # what the child waits for; a timeout= in the call bounds it"
+    return f"{command_on_host(view, member, command)}   # what the child waits for; a timeout= in the call bounds it"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.failures.failure_causality import ended_at, failed_at, has_failed
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers
+from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.facts import JobView, Member, Phase
@@ -23,7 +23,7 @@ def find_early_exits(view: JobView) -> tuple[list[Member], list[Member]] | None:
     """
     exited = [m for m in view.members if _exited_early(m)]
     # With parameter servers nobody waits for a worker that is done but in a synchronous optimizer.
-    if not exited or has_servers(view) or any(map(_left_after_thread_died, exited)):
+    if not exited or has_parameter_servers(view) or any(map(_left_after_thread_died, exited)):
         return None
     first_exited = min(exited, key=ended_at)
     victims = [m for m in view.members if m not in exited and _suffers_from(view, m, exited)]

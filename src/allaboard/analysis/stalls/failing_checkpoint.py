@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.stalls.checkpoint_pauses import MAX_PAUSE_S
+from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 

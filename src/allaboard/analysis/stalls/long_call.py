@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.parameter_servers import serves
+from allaboard.analysis.parameter_servers.task_roles import only_serves
 from allaboard.facts import Evidence, JobView, Member
 
 LONG_CALL_S = 10.0
@@ -16,7 +16,7 @@ def is_in_long_call(view: JobView, member: Member) -> bool:
 
 def waits_in_long_call(view: JobView, member: Member) -> bool:
     """Return True if the member has been in one call for LONG_CALL_S, and is no task that only serves."""
-    return is_in_long_call(view, member) and not serves(member)
+    return is_in_long_call(view, member) and not only_serves(member)
 
 
 def call_duration_evidence(view: JobView, member: Member) -> Evidence:

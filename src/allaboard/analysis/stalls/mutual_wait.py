@@ -14,7 +14,7 @@ from allaboard.analysis.collectives.group_deadlock import entered_group, find_gr
 from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
 from allaboard.analysis.collectives.point_to_point import find_message_knot
 from allaboard.analysis.network.unacked_links import silent_links
-from allaboard.analysis.parameter_servers.parameter_servers import has_servers
+from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
 from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
 from allaboard.analysis.stalls.stall import (
@@ -78,7 +78,7 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
     ):
         return None
     # A job with parameter servers has no collective, and its own rules.
-    if has_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
+    if has_parameter_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
         return None
     if (
         find_differences(view)

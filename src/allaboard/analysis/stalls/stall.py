@@ -7,8 +7,12 @@ import msgspec
 
 from allaboard.analysis.collectives.group_deadlock import calls_made_in, entered_group
 from allaboard.analysis.collectives.live_flight_record import is_in_compiled_operation
-from allaboard.analysis.member_names import agrees, ranked
-from allaboard.analysis.parameter_servers.parameter_servers import lost, serves, wait_for_peers
+from allaboard.analysis.member_names import conjugate_verb, name_by_rank
+from allaboard.analysis.parameter_servers.task_roles import (
+    has_lost_server,
+    only_serves,
+    workers_wait_for_peers,
+)
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.gil_contention import blocking_gil_grip
 from allaboard.analysis.stalls.input_generator import (
@@ -58,10 +62,10 @@ def find_stall(view: JobView) -> Stall | None:
     if view.ending:
         return None
     stalled = stalled_members(view)
-    if not any(m.stack is not None for m in stalled) or lost(view):
+    if not any(m.stack is not None for m in stalled) or has_lost_server(view):
         return None
     # No collective waits for a task that only serves; such tasks have rules of their own.
-    joined = tuple(m for m in stalled if not serves(m))
+    joined = tuple(m for m in stalled if not only_serves(m))
     gil_blocked = tuple(m for m in joined if blocking_gil_grip(m) is not None)
     gil_blocked_keys = {m.called for m in gil_blocked}
     waiting = tuple(
@@ -77,7 +81,7 @@ def find_stall(view: JobView) -> Stall | None:
         if is_whole_job and any(generator_may_deliver(view, m) for m in waiting):
             return None  # a step that takes its batch from a slow generator is a step yet
     return Stall(
-        waiting if wait_for_peers(view) else (),
+        waiting if workers_wait_for_peers(view) else (),
         _members_that_owe_a_call(waiting, absent),
         gil_blocked,
     )
@@ -213,7 +217,7 @@ TRANSFER_BYTES_PER_S = 1e5
 def is_transferring(view: JobView) -> bool:
     """Return True if all live members are in a collective and bytes still flow: a long transfer is no
     stall."""
-    joined = [m for m in view.alive if not m.launcher and not serves(m)]
+    joined = [m for m in view.alive if not m.launcher and not only_serves(m)]
     return (
         bool(joined)
         and all(member_waits_for_peers(m) for m in joined)
@@ -239,9 +243,9 @@ def waiting_evidence(current_stall: Stall) -> Evidence:
         activity = "a training step (gradients)"
     if example.op is not None and example.op.beside:
         activity, user_frame = f"{activity} in another thread than the main one", None
-    verb = agrees("wait", current_stall.waiting)
+    verb = conjugate_verb("wait", current_stall.waiting)
     return Evidence(
-        f"{ranked(current_stall.waiting)} {verb} in {activity}"
+        f"{name_by_rank(current_stall.waiting)} {verb} in {activity}"
         + (f" at {user_frame}" if user_frame else ""),
         "stacks",
     )

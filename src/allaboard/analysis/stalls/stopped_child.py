@@ -3,7 +3,7 @@ deliver."""
 
 from __future__ import annotations
 
-from allaboard.analysis.member_names import on_host
+from allaboard.analysis.member_names import command_on_host
 from allaboard.facts import Evidence, JobView, Member
 
 MAX_SHOWN_PIDS = 4
@@ -32,7 +32,7 @@ def stopped_children_evidence(member: Member) -> tuple[Evidence, ...]:
 def resume_command(view: JobView, member: Member) -> str:
     """Return the command that resumes the stopped processes; "" if none is stopped."""
     pids = _stopped_pids(member)
-    return on_host(view, member, f"kill -CONT {' '.join(pids)}") if pids else ""
+    return command_on_host(view, member, f"kill -CONT {' '.join(pids)}") if pids else ""
 
 
 def _stopped_pids(member: Member) -> list[str]:

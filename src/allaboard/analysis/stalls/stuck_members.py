@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
-from allaboard.analysis.stalls.checkpoint_pauses import is_in_short_pause
 from allaboard.analysis.stalls.child_process import awaits_child
+from allaboard.analysis.stalls.expected_pauses import is_in_short_pause
 from allaboard.analysis.stalls.failing_checkpoint import find_failing_checkpoint
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,

@@ -78,9 +78,10 @@ async def shake_hands(
     only_link: bool = False,
     first_frames: Callable[[], bytes] = bytes,
 ) -> Welcome:
-    """The handshake on a stream that `dial` opened; raises HandshakeRefusedError, or OSError where it broke off. ``told``
-    makes the frames that go with our name, before the listener has shown that it knows the secret: who
-    listens on the way reads them all the same, and with TLS its certificate has been seen before."""
+    """The handshake on a stream that `dial` opened; raises HandshakeRefusedError, or OSError where it broke
+    off. ``told`` makes the frames that go with our name, before the listener has shown that it knows the
+    secret: who listens on the way reads them all the same, and with TLS its certificate has been seen
+    before."""
     assert result.reader is not None and result.writer is not None
     try:
         async with asyncio.timeout(10.0):

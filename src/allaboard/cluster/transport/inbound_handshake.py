@@ -114,13 +114,13 @@ class InboundCaller:
     """``since`` is when it came (CLOCK_MONOTONIC); it hears nothing until it has greeted as we do."""
 
     __slots__ = (
+        "_blocks_left",
         "_clock_question",
-        "_received",
+        "_handle_next",
         "_host",
         "_member",
         "_own_nonce",
-        "_handle_next",
-        "_blocks_left",
+        "_received",
         "arrived_at",
         "peer_address",
         "stream",

@@ -17,7 +17,7 @@ from allaboard.cluster.transport.wire import Hello, Message
 from allaboard.facts import Knock
 from allaboard.hosts import open_file_limit
 
-__all__ = ["MemberConnection", "Listener"]
+__all__ = ["Listener", "MemberConnection"]
 
 GREETING_TIMEOUT_S = 5.0
 """Seconds that a caller has to say who it is."""

@@ -22,14 +22,14 @@ class Stream:
 
     __slots__ = (
         "_closing",
-        "_held",
-        "_poller",
-        "_on_end",
         "_fd",
+        "_held",
         "_on_data",
-        "_unsent",
-        "_tls",
+        "_on_end",
+        "_poller",
         "_sock",
+        "_tls",
+        "_unsent",
     )
 
     def __init__(
@@ -212,8 +212,8 @@ class TlsServer:
 
     __slots__ = (
         "_incoming",
-        "_ssl",
         "_outgoing",
+        "_ssl",
         "_unencrypted",
         "error",
         "first_bytes",

@@ -156,7 +156,8 @@ async def read_message(reader: asyncio.StreamReader, max_bytes: int) -> Message:
 
 
 def take_message(data: bytes, max_bytes: int) -> tuple[Message | None, bytes]:
-    """The first message of what has come, and what is left; None while it is not whole. Raises GarbledMessageError."""
+    """The first message of what has come, and what is left; None while it is not whole. Raises
+    GarbledMessageError."""
     if len(data) < LENGTH_PREFIX.size:
         return None, data
     (length,) = LENGTH_PREFIX.unpack_from(data)

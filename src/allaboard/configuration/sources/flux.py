@@ -1,7 +1,7 @@
 """Flux: the variables that its job shell sets in each task of ``flux run``.
 
-FLUX_TASK_RANK, FLUX_TASK_LOCAL_ID, FLUX_JOB_SIZE (tasks) and FLUX_JOB_NNODES are those of flux-
-environment(7). They are an allocation's, as Slurm's are: a task may start several workers.
+FLUX_TASK_RANK, FLUX_TASK_LOCAL_ID, FLUX_JOB_SIZE (tasks) and FLUX_JOB_NNODES are those of
+flux-environment(7). They are an allocation's, as Slurm's are: a task may start several workers.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from statistics import median
 
-from allaboard.analysis.network.link_faults import DELAY, RATE
+from allaboard.analysis.network.link_faults import FAST_LINK_BYTES_PER_S, NEAR_LINK_RTT_S
 from allaboard.facts import Answer, Link, Usual
 from allaboard.protocol.commands import ProbeLinks
 from allaboard.protocol.events import LinksProbed
@@ -106,7 +106,7 @@ class LinkProbes:
 def _usual_link(figures: array[float]) -> Usual | None:
     """Return count and medians of all links; None if one of them may be faulty, which is judged among all."""
     seconds, rates = figures[0::2], figures[1::2]
-    if max(seconds) > DELAY or min(rates) < RATE:
+    if max(seconds) > NEAR_LINK_RTT_S or min(rates) < FAST_LINK_BYTES_PER_S:
         return None
     step = max(1, len(rates) // MEDIAN_SAMPLE)
     return Usual(len(rates), median(seconds[::step]), median(rates[::step]))

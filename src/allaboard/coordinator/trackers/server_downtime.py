@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.parameter_servers import trainers
+from allaboard.analysis.parameter_servers.task_roles import training_members
 from allaboard.coordinator.trackers.step_history import StepHistory
 from allaboard.facts import JobView, TaskReturn
 from allaboard.protocol.events import SnapshotTaken
@@ -61,12 +61,12 @@ def _steps_since(steps: int, steps_at_snapshot: int | None) -> int | None:
 
 def restored_snapshots(view: JobView) -> Iterator[str]:
     """Yield the notes that chiefs left on restored snapshots; each snapshot has a note of its own."""
-    return (m.notes[RESTORED_NOTE] for m in trainers(view) if RESTORED_NOTE in m.notes)
+    return (m.notes[RESTORED_NOTE] for m in training_members(view) if RESTORED_NOTE in m.notes)
 
 
 def restore_failures(view: JobView) -> Iterator[str]:
     """Yield the notes that chiefs left on snapshots that they could not restore."""
-    notes = (m.notes.get(NOT_RESTORED_NOTE, "") for m in trainers(view))
+    notes = (m.notes.get(NOT_RESTORED_NOTE, "") for m in training_members(view))
     return (text for text in notes if text.startswith(NOT_RESTORED_PREFIX))
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from itertools import takewhile
 from statistics import median
 
-from allaboard.analysis.performance.recent_window import RECENT
+from allaboard.analysis.performance.recent_window import RECENT_WINDOW_S
 from allaboard.facts import Pace
 
 WINDOW_S = 20.0
@@ -75,7 +75,9 @@ class StepTimes:
 
     def _pace_of_recent_window(self) -> Pace:
         end, steps, _ = self._samples[-1]
-        recent = list(takewhile(lambda sample: sample[0] >= end - RECENT, reversed(self._samples)))
+        recent = list(
+            takewhile(lambda sample: sample[0] >= end - RECENT_WINDOW_S, reversed(self._samples))
+        )
         begin, steps_at_begin, oldest = recent[-1]
         return Pace(
             steps - steps_at_begin + oldest.steps,

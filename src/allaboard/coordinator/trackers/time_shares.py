@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from allaboard.analysis.performance.recent_window import RECENT
+from allaboard.analysis.performance.recent_window import RECENT_WINDOW_S
 from allaboard.facts import Load
 
 WINDOW_S = 10.0
@@ -75,7 +75,9 @@ class TimeShares:
         if not self._samples:
             return NO_LOAD
         newest = self._samples[-1]
-        index = bisect_left(self._samples, newest[0] - RECENT, key=lambda sample: sample[0])
+        index = bisect_left(
+            self._samples, newest[0] - RECENT_WINDOW_S, key=lambda sample: sample[0]
+        )
         return self._load_between(self._samples[index], newest)
 
     @property

@@ -12,7 +12,7 @@ from allaboard import __version__
 from allaboard.clock import SystemClock
 from allaboard.configuration import resolve
 from allaboard.coordinator.process_record import ProcessRecord
-from allaboard.diagnosis.live.exited_processes import departed, said
+from allaboard.diagnosis.live.exited_processes import describe_departed, find_departed
 from allaboard.errors import AllaboardError
 from allaboard.facts import Frame, Grip, HostLook, Phase, Present
 from allaboard.formats import redaction
@@ -24,8 +24,8 @@ from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import GilSampler
 
-LOOKS = 5
-BETWEEN = 0.4
+SAMPLE_COUNT = 5
+SAMPLE_INTERVAL_S = 0.4
 """Seconds between two looks: places that stay the same over all of them are called still."""
 
 
@@ -33,93 +33,95 @@ class NoSuchProcessError(AllaboardError):
     """A pid or a name that is not there; the message says which."""
 
 
-def chosen(targets: Sequence[str]) -> list[int]:
+def choose_processes(targets: Sequence[str]) -> list[int]:
     """The processes that are meant: pids, with a launcher replaced by its ranks, and words of the
     command lines of ranks. Without targets every rank of this host. Those that have ended are left out
     while another lives. Raises NoSuchProcessError."""
     words = [t for t in targets if not t.isdigit()]
-    named = [int(t) for t in targets if t.isdigit()]
-    gone = {one.pid for one in departed(named)}
-    living = [pid for pid in named if pid not in gone]
-    pids = expand(living or named)
+    pids_named = [int(t) for t in targets if t.isdigit()]
+    departed_pids = {one.pid for one in find_departed(pids_named)}
+    living_pids = [pid for pid in pids_named if pid not in departed_pids]
+    pids = expand_launchers(living_pids or pids_named)
     if words or not targets:
         pids += [p for p in rank_processes.find_ranks(words) if p not in pids]
     if not pids:
-        which = f" with {' or '.join(words)} in its command line" if words else ""
-        raise NoSuchProcessError(f"no Python process{which} whose environment says a rank")
+        criterion = f" with {' or '.join(words)} in its command line" if words else ""
+        raise NoSuchProcessError(f"no Python process{criterion} whose environment says a rank")
     return pids
 
 
-def expand(pids: list[int]) -> list[int]:
+def expand_launchers(pids: list[int]) -> list[int]:
     """Replaces a launcher by the ranks that it started: children whose environment says a rank where
     its own does not. Raises NoSuchProcessError."""
-    found: list[int] = []
+    expanded: list[int] = []
     for pid in pids:
         if proc.read_stat(pid) is None:
             raise NoSuchProcessError(f"no process {pid}; see: ps -fp {pid}")
-        for ended in departed([pid]):
+        for departed in find_departed([pid]):
             raise NoSuchProcessError(
-                f"{said(ended, 'this host')}; give the pids of ranks that live too"
+                f"{describe_departed(departed, 'this host')}; give the pids of ranks that live too"
             )
-        below = _below(pid) if rank_processes.rank_identity(pid) is None else []
-        if not below and not rank_processes.is_python(pid, proc.command_line(pid)):
+        ranks_below = _ranks_below(pid) if rank_processes.rank_identity(pid) is None else []
+        if not ranks_below and not rank_processes.is_python(pid, proc.command_line(pid)):
             raise NoSuchProcessError(
-                f"{_named(pid)} is no Python process, and no rank of a job runs below it; give the pids of "
+                f"{_describe_process(pid)} is no Python process, and no rank of a job runs below it; give the pids of "
                 "ranks, or that of the launcher that started them"
             )
-        found += [p for p in below or [pid] if p not in found]
-    return found
+        expanded += [p for p in ranks_below or [pid] if p not in expanded]
+    return expanded
 
 
-def _below(pid: int) -> list[int]:
+def _ranks_below(pid: int) -> list[int]:
     """The ranks that it started. Raises NoSuchProcessError where they are of several jobs."""
-    under = proc.descendants_of(pid)
-    below = [p for p in rank_processes.find_ranks(()) if p in under]
+    descendants = proc.descendants_of(pid)
+    ranks_below = [p for p in rank_processes.find_ranks(()) if p in descendants]
     jobs: dict[int, list[int]] = {}
-    for one in below:
-        jobs.setdefault(under[one].ppid, []).append(one)
-    told = [
+    for rank_pid in ranks_below:
+        jobs.setdefault(descendants[rank_pid].ppid, []).append(rank_pid)
+    job_ranks = [
         [resolve(rank_processes.relevant_environment(p)).rank for p in job] for job in jobs.values()
     ]
-    if sum(map(len, map(set, told))) > len(set().union(*told)):
-        names = "; ".join(f"{' '.join(map(str, job))} below {up}" for up, job in jobs.items())
-        raise NoSuchProcessError(
-            f"below {_named(pid)} run ranks of several jobs: {names}; give the pids of one job"
+    if sum(map(len, map(set, job_ranks))) > len(set().union(*job_ranks)):
+        names = "; ".join(
+            f"{' '.join(map(str, job))} below {parent}" for parent, job in jobs.items()
         )
-    return below or [p for p in under if rank_processes.rank_identity(p) is not None]
+        raise NoSuchProcessError(
+            f"below {_describe_process(pid)} run ranks of several jobs: {names}; give the pids of one job"
+        )
+    return ranks_below or [p for p in descendants if rank_processes.rank_identity(p) is not None]
 
 
-def _named(pid: int) -> str:
-    line = _command(pid)
+def _describe_process(pid: int) -> str:
+    line = _redacted_command(pid)
     return f"process {pid} ({' '.join(line)[:60]})" if line else f"process {pid}"
 
 
-def here(pids: list[int], targets: Sequence[str] = ()) -> HostLook:
+def inspect_processes(pids: list[int], targets: Sequence[str] = ()) -> HostLook:
     """Looks at all of them several times, without pausing them; of the ``targets`` those that have ended are
     told beside."""
-    gone = departed([int(t) for t in dict.fromkeys(targets) if t.isdigit()])
-    return msgspec.structs.replace(asyncio.run(look(pids)), departed=gone)
+    departed = find_departed([int(t) for t in dict.fromkeys(targets) if t.isdigit()])
+    return msgspec.structs.replace(asyncio.run(inspect_in_loop(pids)), departed=departed)
 
 
-async def look(pids: list[int]) -> HostLook:
+async def inspect_in_loop(pids: list[int]) -> HostLook:
     """As `here`, inside of a loop."""
     clock = SystemClock()
     start = clock.monotonic()
     host = os.uname().nodename
-    told = {p: rank_processes.relevant_environment(p) for p in pids}
+    variables = {p: rank_processes.relevant_environment(p) for p in pids}
     records = {
-        p: ProcessRecord(p, i, host, start, resolve(told[p]).rank) for i, p in enumerate(pids)
+        p: ProcessRecord(p, i, host, start, resolve(variables[p]).rank) for i, p in enumerate(pids)
     }
-    why: dict[int, str] = {}
+    troubles: dict[int, str] = {}
     grips = GilSampler(stack_sampler.spy_threads)
-    for _ in range(LOOKS):
+    for _ in range(SAMPLE_COUNT):
         now = clock.monotonic()
-        spied = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
-        for pid, (frames, trouble) in zip(pids, spied, strict=True):
-            held = await grips.sample_gil(pid)
-            _take(records[pid], now, pid, stack_sampler.with_source(frames), held)
-            why[pid] = trouble
-        await asyncio.sleep(BETWEEN)
+        samples = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
+        for pid, (frames, trouble) in zip(pids, samples, strict=True):
+            grip = await grips.sample_gil(pid)
+            _record_sample(records[pid], now, pid, stack_sampler.with_source(frames), grip)
+            troubles[pid] = trouble
+        await asyncio.sleep(SAMPLE_INTERVAL_S)
     return HostLook(
         host=host,
         now=clock.monotonic(),
@@ -129,10 +131,10 @@ async def look(pids: list[int]) -> HostLook:
                 member=msgspec.structs.replace(
                     records[p].to_member(False), phase=Phase.TRAINING, framework=loaded_framework(p)
                 ),
-                command=_command(p),
-                variables=told[p],
+                command=_redacted_command(p),
+                variables=variables[p],
                 sockets=process_sockets(p),
-                why=why[p],
+                why=troubles[p],
             )
             for p in pids
         ),
@@ -140,7 +142,7 @@ async def look(pids: list[int]) -> HostLook:
     )
 
 
-def _command(pid: int) -> tuple[str, ...]:
+def _redacted_command(pid: int) -> tuple[str, ...]:
     """Its arguments; what its environment calls a secret does not leave this host."""
     line = proc.command_line(pid)[:64]
     return tuple(
@@ -148,31 +150,31 @@ def _command(pid: int) -> tuple[str, ...]:
     )
 
 
-def _take(
-    record: ProcessRecord, now: float, pid: int, frames: tuple[Frame, ...], held: Grip | None
+def _record_sample(
+    record: ProcessRecord, now: float, pid: int, frames: tuple[Frame, ...], grip: Grip | None
 ) -> None:
-    seen = proc.read_stat(pid)
-    if seen is None:
+    stat = proc.read_stat(pid)
+    if stat is None:
         return
     record.add_sample(
         ProcessSampled(
             pid=pid,
             worker=record.worker,
             at=now,
-            state=seen.state,
-            cpu=seen.cpu_s,
-            sleeps=proc.count_voluntary_switches(pid) if seen.state == "D" else 0,
+            state=stat.state,
+            cpu=stat.cpu_s,
+            sleeps=proc.count_voluntary_switches(pid) if stat.state == "D" else 0,
         )
     )
-    below = proc.descendants_of(pid)
-    looked = StackSampled(
+    descendants = proc.descendants_of(pid)
+    sample = StackSampled(
         pid=pid,
         at=now,
         frames=frames,
         by="py-spy",
-        cpu=seen.cpu_s + sum(s.cpu_s for s in below.values()),
-        io=sum(proc.io_bytes(p) for p in (pid, *below)),
-        stopped=stack_sampler.stopped_children(below),
-        grip=held,
+        cpu=stat.cpu_s + sum(s.cpu_s for s in descendants.values()),
+        io=sum(proc.io_bytes(p) for p in (pid, *descendants)),
+        stopped=stack_sampler.stopped_children(descendants),
+        grip=grip,
     )
-    record.add_stack(looked)
+    record.add_stack(sample)

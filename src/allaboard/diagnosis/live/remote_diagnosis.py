@@ -10,17 +10,19 @@ import msgspec
 
 from allaboard.facts import HostLook
 
-SECONDS = 60.0
+HOST_TIMEOUT_S = 60.0
 """For one host: the login, five looks, the answer."""
-AT_ONCE = 32
+MAX_LOGINS = 32
 """Logins at the same time: what one sshd or one agent of keys takes without refusing."""
-NOT_FOUND = 127
+COMMAND_NOT_FOUND = 127
 """The exit code of a shell that has no such command."""
-OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 """Never ask for a password: nobody may be there to type it."""
 
 
-def looks(asked: Mapping[str, Sequence[str]], ssh: str, program: str) -> tuple[HostLook, ...]:
+def inspect_hosts(
+    targets_by_host: Mapping[str, Sequence[str]], ssh: str, program: str
+) -> tuple[HostLook, ...]:
     """What each host tells, in their order; one that cannot be asked has its ``trouble``.
 
     Args:
@@ -30,27 +32,29 @@ def looks(asked: Mapping[str, Sequence[str]], ssh: str, program: str) -> tuple[H
     """
 
     async def all_of_them() -> tuple[HostLook, ...]:
-        places = asyncio.Semaphore(AT_ONCE)
+        login_slots = asyncio.Semaphore(MAX_LOGINS)
 
         async def one(host: str, targets: Sequence[str]) -> HostLook:
-            async with places:
-                return await _look(host, targets, shlex.split(ssh), program)
+            async with login_slots:
+                return await _inspect_host(host, targets, shlex.split(ssh), program)
 
-        return tuple(await asyncio.gather(*(one(h, t) for h, t in asked.items())))
+        return tuple(await asyncio.gather(*(one(h, t) for h, t in targets_by_host.items())))
 
     return asyncio.run(all_of_them())
 
 
-async def _look(host: str, targets: Sequence[str], ssh: list[str], program: str) -> HostLook:
-    words = f"{program} diagnose --look {shlex.join(['--', *targets])}"
+async def _inspect_host(
+    host: str, targets: Sequence[str], ssh: list[str], program: str
+) -> HostLook:
+    remote_command = f"{program} diagnose --look {shlex.join(['--', *targets])}"
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
             *ssh,
-            *OPTIONS,
+            *SSH_OPTIONS,
             "--",
             host,
-            words,
+            remote_command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,
@@ -58,24 +62,28 @@ async def _look(host: str, targets: Sequence[str], ssh: list[str], program: str)
     except OSError as error:
         return HostLook(host=host, trouble=f"{ssh[0]}: {(error.strerror or '').lower()}")
     try:
-        output, errors = await asyncio.wait_for(process.communicate(), SECONDS)
+        output, errors = await asyncio.wait_for(process.communicate(), HOST_TIMEOUT_S)
     except TimeoutError:
         process.kill()
         await process.wait()
-        return HostLook(host=host, trouble=f"no answer in {SECONDS:g} s: ssh {host} true")
-    return _read(host, output, errors.decode("utf-8", "replace"), process.returncode or 0, program)
+        return HostLook(host=host, trouble=f"no answer in {HOST_TIMEOUT_S:g} s: ssh {host} true")
+    return _read_answer(
+        host, output, errors.decode("utf-8", "replace"), process.returncode or 0, program
+    )
 
 
-def _read(host: str, output: bytes, errors: str, code: int, program: str) -> HostLook:
+def _read_answer(host: str, output: bytes, errors: str, code: int, program: str) -> HostLook:
     try:
         return msgspec.json.decode(output, type=HostLook)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
-    if code == NOT_FOUND or "No module named allaboard" in errors:
-        said = f"allaboard does not start there as `{program}`; say how: --remote 'PATH/allaboard'"
+    if code == COMMAND_NOT_FOUND or "No module named allaboard" in errors:
+        trouble = (
+            f"allaboard does not start there as `{program}`; say how: --remote 'PATH/allaboard'"
+        )
     elif code == 0:
-        said = "its answer is of another version of allaboard; install the same one there"
+        trouble = "its answer is of another version of allaboard; install the same one there"
     else:
-        said = lines[-1].removeprefix("allaboard diagnose: ") if lines else f"exit code {code}"
-    return HostLook(host=host, trouble=said[:300])
+        trouble = lines[-1].removeprefix("allaboard diagnose: ") if lines else f"exit code {code}"
+    return HostLook(host=host, trouble=trouble[:300])

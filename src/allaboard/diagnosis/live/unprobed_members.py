@@ -11,26 +11,26 @@ from allaboard.configuration import resolve
 from allaboard.configuration.launcher_context import described
 from allaboard.facts import ClusterSpec, Declared, Member, Phase, Present
 
-THROUGH = (Spot.GROUP, Spot.COLLECTIVE)
+SPOTS_AFTER_INIT = (Spot.GROUP, Spot.COLLECTIVE)
 """Where only those are who have been through the init: a moment ago, if another one is about to leave it."""
 
 
-def assumed(people: Sequence[Present], since: float) -> tuple[Member, ...]:
+def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...]:
     """The members with a phase. Where some wait in a framework's init for one that is not there, or
     is elsewhere, these stand at its door (since ``since`` at least, s) and the others have not come;
     else, and where one is through, all of them count as training: their places are then compared."""
-    inside = [p for p in people if classify_stack(p.member.stack) is Spot.INIT]
-    told = [_declared(p) for p in people]
-    size = max((d.world_size for d in told if d is not None), default=0)
-    ranks = {d.rank for d in told if d is not None}
-    waited_for = len(inside) < len(people) or len(ranks) < min(size, 1_000_000)
-    through = any(classify_stack(p.member.stack) in THROUGH for p in people)
-    if not inside or through or not waited_for:
-        return tuple(p.member for p in people)
-    found = []
-    for person, declared in zip(people, told, strict=True):
-        arrived = person in inside and declared is not None
-        found.append(
+    in_init = [p for p in present if classify_stack(p.member.stack) is Spot.INIT]
+    declarations = [_declared(p) for p in present]
+    size = max((d.world_size for d in declarations if d is not None), default=0)
+    ranks = {d.rank for d in declarations if d is not None}
+    someone_is_missing = len(in_init) < len(present) or len(ranks) < min(size, 1_000_000)
+    is_past_init = any(classify_stack(p.member.stack) in SPOTS_AFTER_INIT for p in present)
+    if not in_init or is_past_init or not someone_is_missing:
+        return tuple(p.member for p in present)
+    members = []
+    for person, declared in zip(present, declarations, strict=True):
+        arrived = person in in_init and declared is not None
+        members.append(
             msgspec.structs.replace(
                 person.member,
                 phase=Phase.ARRIVED if arrived else Phase.IMPORTED,
@@ -38,15 +38,15 @@ def assumed(people: Sequence[Present], since: float) -> tuple[Member, ...]:
                 declared=declared if arrived else None,
             )
         )
-    return tuple(found)
+    return tuple(members)
 
 
-def absent(people: Sequence[Present]) -> tuple[int, list[int]]:
+def absent_ranks(present: Sequence[Present]) -> tuple[int, list[int]]:
     """The world size that they were told, and the ranks of it that nobody here is."""
-    told = [d for p in people if (d := _declared(p)) is not None]
-    size = max((d.world_size for d in told), default=0)
-    seen = {d.rank for d in told}
-    return size, sorted(set(range(min(size, 1_000_000))) - seen) if seen else []
+    declarations = [d for p in present if (d := _declared(p)) is not None]
+    size = max((d.world_size for d in declarations), default=0)
+    ranks_present = {d.rank for d in declarations}
+    return size, sorted(set(range(min(size, 1_000_000))) - ranks_present) if ranks_present else []
 
 
 def _declared(person: Present) -> Declared | None:

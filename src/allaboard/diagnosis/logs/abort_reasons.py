@@ -10,21 +10,21 @@ from allaboard.rules.engine.relations import RelationsOf
 _SIGNAL = "killed by SIGABRT"
 
 
-def told_why(
-    found: Sequence[Finding], heard: Iterable[Heard], relations_of: RelationsOf
+def drop_explained_aborts(
+    findings: Sequence[Finding], messages: Iterable[Heard], relations_of: RelationsOf
 ) -> list[Finding]:
     """Return the findings without ends by SIGABRT of processes that logged the reason in the same file.
 
     JAX's client, XLA's rendezvous and NCCL's watchdog end their process so.
     """
-    reasons = (h for h in heard if relations_of(h.rule).ends_by_abort)
-    said = {(s.place.file, s.rank) for h in reasons for s in h.speakers}
-    return [f for f in found if not (_SIGNAL in f.summary and _by_those(f, said))]
+    reasons = (h for h in messages if relations_of(h.rule).ends_by_abort)
+    speakers = {(s.place.file, s.rank) for h in reasons for s in h.speakers}
+    return [f for f in findings if not (_SIGNAL in f.summary and _is_by_speaker(f, speakers))]
 
 
-def _by_those(one: Finding, said: set[tuple[str, int]]) -> bool:
-    places = {e.origin for e in one.evidence}
-    ranks = {w.rank for w in one.who}
+def _is_by_speaker(finding: Finding, speakers: set[tuple[str, int]]) -> bool:
+    places = {e.origin for e in finding.evidence}
+    ranks = {w.rank for w in finding.who}
     return any(
-        rank in ranks and any(p.startswith(f"{file}:") for p in places) for file, rank in said
+        rank in ranks and any(p.startswith(f"{file}:") for p in places) for file, rank in speakers
     )

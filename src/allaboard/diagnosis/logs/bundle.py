@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from allaboard import __version__
-from allaboard.diagnosis.logs.input_files import exhibits
+from allaboard.diagnosis.logs.input_files import read_exhibits
 from allaboard.facts import HostLook
 from allaboard.formats.redaction import redact_command, redact_text, secrets_of
 from allaboard.hosts.fingerprint import relevant_variables
@@ -24,10 +24,10 @@ from allaboard.hosts.rank_processes import RENDEZVOUS_VARIABLES
 PACKAGES = ("torch", "tensorflow", "tensorflow-cpu", "tf_keras", "keras", "jax", "jaxlib", "numpy",
             "protobuf", "grpcio", "accelerate", "deepspeed", "horovod", "lightning", "ray", "mpi4py",
             "allaboard", "py-spy")  # fmt: skip
-_TEXT = b"\0"
+_ZERO = b"\0"
 
 
-def pack(
+def pack_bundle(
     out: Path,
     answers: Mapping[str, str],
     paths: Sequence[Path] = (),
@@ -43,72 +43,77 @@ def pack(
     Raises:
         OSError: it cannot be written.
     """
-    known = secrets_of(os.environ)
+    secrets = secrets_of(os.environ)
     top = f"allaboard-{time.strftime('%Y%m%d-%H%M%S')}"
-    told: list[str] = []
-    part = out.with_name(f".{out.name}.{os.getpid()}")
+    contents: list[str] = []
+    partial = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
-            for name, text in _texts(answers, paths, looks, known, told):
+            for name, text in _texts(answers, paths, looks, secrets, contents):
                 data = text.encode("utf-8", "replace")
                 entry = tarfile.TarInfo(f"{top}/{name}")
                 entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
                 tar.addfile(entry, io.BytesIO(data))
-        part.replace(out)
+        partial.replace(out)
     finally:
-        part.unlink(missing_ok=True)
-    return told
+        partial.unlink(missing_ok=True)
+    return contents
 
 
 def _texts(
     answers: Mapping[str, str],
     paths: Sequence[Path],
     looks: Sequence[HostLook],
-    known: Sequence[str],
-    told: list[str],
+    secrets: Sequence[str],
+    contents: list[str],
 ) -> Iterator[tuple[str, str]]:
     for name, text in answers.items():
-        told.append(name)
-        yield name, redact_text(text, known)
-    told.append("host.txt")
-    yield "host.txt", redact_text("".join(f"{line}\n" for line in _host()), known)
+        contents.append(name)
+        yield name, redact_text(text, secrets)
+    contents.append("host.txt")
+    yield "host.txt", redact_text("".join(f"{line}\n" for line in _host()), secrets)
     for look in looks:
-        name = f"processes-{_plain(look.host)}.json"
-        told.append(name)
-        yield name, msgspec.json.format(msgspec.json.encode(_safe(look, known)), indent=2).decode()
-    yield from _files(paths, known, told)
+        name = f"processes-{_safe_name(look.host)}.json"
+        contents.append(name)
+        yield (
+            name,
+            msgspec.json.format(
+                msgspec.json.encode(_redact_look(look, secrets)), indent=2
+            ).decode(),
+        )
+    yield from _files(paths, secrets, contents)
 
 
 def _files(
-    paths: Sequence[Path], known: Sequence[str], told: list[str]
+    paths: Sequence[Path], secrets: Sequence[str], contents: list[str]
 ) -> Iterator[tuple[str, str]]:
     notes: list[str] = []
-    for at, path in enumerate(paths):
-        for exhibit in exhibits([path], notes):
+    for position, path in enumerate(paths):
+        for exhibit in read_exhibits([path], notes):
             file = Path(exhibit.name)
-            inside = file.name if file == path else str(file.relative_to(path))
-            name = f"{at}-{_plain(path.resolve().name)}/{inside}"
-            if _TEXT in exhibit.data[:4096]:
+            relative_name = file.name if file == path else str(file.relative_to(path))
+            name = f"{position}-{_safe_name(path.resolve().name)}/{relative_name}"
+            if _ZERO in exhibit.data[:4096]:
                 notes.append(f"{exhibit.name}: binary, left out")
                 continue
             cut = f", {exhibit.cut} bytes of its middle left out" if exhibit.cut else ""
-            told.append(name + cut)
-            yield name, redact_text(exhibit.data.decode("utf-8", "replace"), known)
+            contents.append(name + cut)
+            yield name, redact_text(exhibit.data.decode("utf-8", "replace"), secrets)
     if notes:
-        told.append("left-out.txt")
-        yield "left-out.txt", redact_text("".join(f"{n}\n" for n in notes), known)
+        contents.append("left-out.txt")
+        yield "left-out.txt", redact_text("".join(f"{n}\n" for n in notes), secrets)
 
 
-def _safe(look: HostLook, known: Sequence[str]) -> HostLook:
+def _redact_look(look: HostLook, secrets: Sequence[str]) -> HostLook:
     """Variables are an allow-list already; what a value or an argument holds is looked through."""
     return msgspec.structs.replace(
         look,
         present=tuple(
             msgspec.structs.replace(
                 p,
-                command=tuple(redact_command(p.command, known)),
-                variables={n: redact_text(v, known) for n, v in p.variables.items()},
+                command=tuple(redact_command(p.command, secrets)),
+                variables={n: redact_text(v, secrets) for n, v in p.variables.items()},
             )
             for p in look.present
         ),
@@ -126,11 +131,11 @@ def _host() -> Iterator[str]:
             yield f"{name} {metadata.version(name)}"
         except metadata.PackageNotFoundError:
             continue
-    known = {n: os.environ[n] for n in RENDEZVOUS_VARIABLES if n in os.environ}
-    for name, value in sorted({**relevant_variables(os.environ), **known}.items()):
+    rendezvous = {n: os.environ[n] for n in RENDEZVOUS_VARIABLES if n in os.environ}
+    for name, value in sorted({**relevant_variables(os.environ), **rendezvous}.items()):
         yield f"{name}={value}"
 
 
-def _plain(name: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)
-    return kept.strip(".") or "given"
+def _safe_name(name: str) -> str:
+    characters = "".join(c if c.isalnum() or c in "._-" else "-" for c in name)
+    return characters.strip(".") or "given"

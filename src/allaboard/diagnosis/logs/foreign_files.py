@@ -6,27 +6,29 @@ from pathlib import Path
 
 import msgspec
 
-KINDS = ("start", "worker", "event", "view", "finding", "pulse", "round")
+JOURNAL_KINDS = ("start", "worker", "event", "view", "finding", "pulse", "round")
 """What the lines of a journal are of."""
-NAMES = ("journal.jsonl", "report.json")
-LOOKED = 1 << 20
+RUN_FILES = ("journal.jsonl", "report.json")
+MAX_READ_BYTES = 1 << 20
 """Bytes of a file that are looked at."""
 
 
-def owned(folder: Path) -> tuple[list[str], list[str]]:
+def split_run_files(folder: Path) -> tuple[list[str], list[str]]:
     """Those of NAMES in this folder that are allaboard's, or what is left of such, and those that are not."""
-    own: list[str] = []
-    others: list[str] = []
-    for name in NAMES:
+    run_files: list[str] = []
+    foreign_files: list[str] = []
+    for name in RUN_FILES:
         try:
             with (folder / name).open("rb") as file:
-                data = file.read(LOOKED)
+                data = file.read(MAX_READ_BYTES)
         except OSError:
             if _is_file(folder / name):
-                own.append(name)  # whose it is cannot be told; that it cannot be read is told later
+                run_files.append(
+                    name
+                )  # whose it is cannot be told; that it cannot be read is told later
             continue
-        (others if _foreign(name, data) else own).append(name)
-    return own, others
+        (foreign_files if _foreign(name, data) else run_files).append(name)
+    return run_files, foreign_files
 
 
 def _is_file(path: Path) -> bool:
@@ -40,17 +42,17 @@ def _foreign(name: str, data: bytes) -> bool:
     """Whether what can be read of it is JSON of another kind; what is torn or empty may be ours."""
     if name == "report.json":
         try:
-            whole = msgspec.json.decode(data)
+            document = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        return not (isinstance(whole, dict) and "allaboard" in whole)
-    read = 0
+        return not (isinstance(document, dict) and "allaboard" in document)
+    entry_count = 0
     for line in data.splitlines():
         try:
             entry = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
-        read += 1
-        if isinstance(entry, dict) and entry.get("kind") in KINDS:
+        entry_count += 1
+        if isinstance(entry, dict) and entry.get("kind") in JOURNAL_KINDS:
             return False
-    return read > 0
+    return entry_count > 0

@@ -14,19 +14,22 @@ from allaboard.facts import Testimony
 from allaboard.facts.rank_sets import format_ranks
 
 
-def told_apart(known: Mapping[str, tuple[int, ...]], said: Testimony) -> Testimony:
+def disambiguate_groups(
+    known_groups: Mapping[str, tuple[int, ...]], testimony: Testimony
+) -> Testimony:
     """The testimony, with the members in the names of those groups that are ``known`` with others."""
     names = {
         name: f"{name} of ranks {format_ranks(sorted(members))}"
-        for name, members in said.groups.items()
-        if members and known.get(name) and set(known[name]) != set(members)
+        for name, members in testimony.groups.items()
+        if members and known_groups.get(name) and set(known_groups[name]) != set(members)
     }
     if not names:
-        return said
+        return testimony
     return msgspec.structs.replace(
-        said,
-        groups={names.get(n, n): m for n, m in said.groups.items()},
+        testimony,
+        groups={names.get(n, n): m for n, m in testimony.groups.items()},
         recorded=tuple(
-            msgspec.structs.replace(r, group=names.get(r.group, r.group)) for r in said.recorded
+            msgspec.structs.replace(r, group=names.get(r.group, r.group))
+            for r in testimony.recorded
         ),
     )

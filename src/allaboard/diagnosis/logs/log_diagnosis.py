@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from allaboard.analysis.log_messages import claim, together
+from allaboard.analysis.log_messages import known_message_claim, merge_heard
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
-from allaboard.diagnosis.logs.abort_reasons import told_why
+from allaboard.diagnosis.logs.abort_reasons import drop_explained_aborts
 from allaboard.diagnosis.logs.fix_advice import next_step
-from allaboard.diagnosis.logs.non_rank_processes import apart
-from allaboard.diagnosis.logs.processes import Process, processes
-from allaboard.diagnosis.logs.run_readers import Record
-from allaboard.diagnosis.logs.severity_downgrade import AGAINST, eased
+from allaboard.diagnosis.logs.non_rank_processes import separate_ranks
+from allaboard.diagnosis.logs.processes import Process, group_by_process
+from allaboard.diagnosis.logs.run_readers import LogRecord
+from allaboard.diagnosis.logs.severity_downgrade import COUNTER_EVIDENCE, downgrade_severities
 from allaboard.facts import (
     Certainty,
     Dumps,
@@ -38,154 +38,174 @@ from allaboard.rules.engine.relations import (
     suppress_consequences,
 )
 
-_WATCHDOG = "WorkNCCL("
+_WATCHDOG_WORD = "WorkNCCL("
 """What a watchdog's line says of the collective."""
-_GUESSED = ("wait status", "its last line", "black box", "its control group")
+_LIVE_ORIGINS = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to what is seen live; after the fact it was read."""
 
 
-def findings(record: Record, catalogue: Catalogue) -> tuple[Finding, ...]:
+def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     """Everything that the testimony means, causes before consequences."""
-    seen = processes(record.glimpses, len(record.nodes) < 2)
-    members, origins = people(seen)
-    found = [*_ends(members, origins, _doubts(record.glimpses), catalogue)]
+    processes_seen = group_by_process(record.glimpses, len(record.unranked_nodes) < 2)
+    members, origins = make_members(processes_seen)
+    findings = [*_end_findings(members, origins, _doubts_by_exception(record.glimpses), catalogue)]
     relations_of = declared_relations(catalogue.entries)
-    found = told_why(found, record.heard, relations_of)
-    spoken = list(_messages(record, catalogue))
-    found, spoken = suppress_consequences(found, spoken, relations_of)
+    findings = drop_explained_aborts(findings, record.heard, relations_of)
+    message_findings = list(_message_findings(record, catalogue))
+    findings, message_findings = suppress_consequences(findings, message_findings, relations_of)
     recording = Recording(
         entries=tuple(record.recorded),
         ranks=tuple(sorted({r.rank for r in record.recorded})),
         members=record.groups,
     )
-    here = {*record.logs, *record.labelled, *(p.who.rank for p in seen)} - {-1}
-    watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(here)))
-    for facts in (dumps(seen), recording, watchdogs):
-        told = [make_finding(entry, made) for entry, made in run_rules(facts, catalogue.entries)]
+    known_ranks = {*record.ranks, *record.labelled, *(p.who.rank for p in processes_seen)} - {-1}
+    watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(known_ranks)))
+    for facts in (make_dumps(processes_seen), recording, watchdogs):
+        new_findings = [
+            make_finding(entry, claim_made)
+            for entry, claim_made in run_rules(facts, catalogue.entries)
+        ]
         if any(m.who.rank < 0 for m in members if m.raised is not None):
             # Who failed without a known rank may be the one for whom all others waited.
-            told = [f for f in told if not relations_of(f.rule).names_nobody]
-        found += told
-        if told and facts is watchdogs:  # their words rank by rank say less
-            spoken = [f for f in spoken if not any(_WATCHDOG in str(e) for e in f.evidence)]
-    return order_findings(eased([*found, *spoken], members, record, relations_of), relations_of)
-
-
-def people(found: Iterable[Process]) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
-    """One member a process, and where each was seen, by ``worker``."""
-    members, origins = [], {}
-    for one in found:
-        members.append(_member(one))
-        # A traceback says more than a launcher's line.
-        told = sorted(one.seen, key=lambda g: g.raised is None)
-        origins[one.number] = [str(g.origin) for g in told]
-    return tuple(members), origins
-
-
-def _member(one: Process) -> Member:
-    exits = [g.exit for g in one.seen if g.exit is not None]
-    told = [g for g in one.seen if g.raised is not None]
-    if any(g.exit is not None and g.exit.signal is not None for g in one.seen):
-        told = [g for g in told if not g.doubt]  # a signal ended it, and no exception
-    return Member(
-        who=one.who,
-        worker=one.number,
-        phase=Phase.TRAINING,
-        round=1,
-        raised=told[-1].raised if told else None,
-        exit=_exit(exits),
-        stack=one.stack,
+            new_findings = [f for f in new_findings if not relations_of(f.rule).names_nobody]
+        findings += new_findings
+        if new_findings and facts is watchdogs:  # their words rank by rank say less
+            message_findings = [
+                f for f in message_findings if not any(_WATCHDOG_WORD in str(e) for e in f.evidence)
+            ]
+    return order_findings(
+        downgrade_severities([*findings, *message_findings], members, record, relations_of),
+        relations_of,
     )
 
 
-def _exit(exits: list[Exit]) -> Exit | None:
+def make_members(
+    processes_found: Iterable[Process],
+) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
+    """One member a process, and where each was seen, by ``worker``."""
+    members, origins = [], {}
+    for process in processes_found:
+        members.append(_make_member(process))
+        # A traceback says more than a launcher's line.
+        glimpses = sorted(process.glimpses, key=lambda g: g.raised is None)
+        origins[process.number] = [str(g.origin) for g in glimpses]
+    return tuple(members), origins
+
+
+def _make_member(process: Process) -> Member:
+    exits = [g.exit for g in process.glimpses if g.exit is not None]
+    raising = [g for g in process.glimpses if g.raised is not None]
+    if any(g.exit is not None and g.exit.signal is not None for g in process.glimpses):
+        raising = [g for g in raising if not g.doubt]  # a signal ended it, and no exception
+    return Member(
+        who=process.who,
+        worker=process.number,
+        phase=Phase.TRAINING,
+        round=1,
+        raised=raising[-1].raised if raising else None,
+        exit=_best_exit(exits),
+        stack=process.stack,
+    )
+
+
+def _best_exit(exits: list[Exit]) -> Exit | None:
     """The end as who knows it best tells it, with the process' own last words."""
     if not exits:
         return None
-    best = max(exits, key=_told)
-    said = next((e.last_line for e in exits if e.last_line), "")
-    return best if best.last_line else msgspec.structs.replace(best, last_line=said)
+    best_exit = max(exits, key=_exit_knowledge)
+    last_line = next((e.last_line for e in exits if e.last_line), "")
+    return (
+        best_exit
+        if best_exit.last_line
+        else msgspec.structs.replace(best_exit, last_line=last_line)
+    )
 
 
-def _doubts(glimpses: Iterable[Glimpse]) -> dict[tuple[int, Raised], str]:
+def _doubts_by_exception(glimpses: Iterable[Glimpse]) -> dict[tuple[int, Raised], str]:
     """Why what a rank raised may have been caught."""
     return {(g.rank, g.raised): g.doubt for g in glimpses if g.raised is not None and g.doubt}
 
 
-def _told(end: Exit) -> tuple[bool, float]:
+def _exit_knowledge(end: Exit) -> tuple[bool, float]:
     """A launcher knows how a process ended; a traceback only that it did."""
     return end.signal is not None or end.at > 0, end.at
 
 
-def dumps(found: Iterable[Process]) -> Dumps:
+def make_dumps(processes_found: Iterable[Process]) -> Dumps:
     """The stacks of those that take part, by rank, or by number where no rank is known."""
-    ranks, _ = apart(list(found))
+    ranks, _ = separate_ranks(list(processes_found))
     return Dumps(
         stacks={p.number: p.stack for p in ranks if p.stack is not None},
         unnamed={p.number: p.who for p in ranks if p.number >= FIRST_UNRANKED_NUMBER},
     )
 
 
-def _ends(
+def _end_findings(
     members: tuple[Member, ...],
     origins: dict[int, list[str]],
     doubts: dict[tuple[int, Raised], str],
     catalogue: Catalogue,
 ) -> Iterable[Finding]:
-    ended = tuple(m for m in members if m.exit is not None)
-    if not ended:
+    ended_members = tuple(m for m in members if m.exit is not None)
+    if not ended_members:
         return
-    latest = max(m.exit.at for m in ended if m.exit is not None)
-    view = JobView(now=latest + 3600.0, launched=0, members=ended, rolled_at=0.0, ended=True)
+    latest = max(m.exit.at for m in ended_members if m.exit is not None)
+    view = JobView(
+        now=latest + 3600.0, launched=0, members=ended_members, rolled_at=0.0, ended=True
+    )
     entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
-    for entry, made in run_rules(view, entries):
-        guilty = [m for m in ended if m.who in made.who]
-        where = list(dict.fromkeys(o for m in guilty for o in origins[m.worker]))[:2]
-        read = ", ".join(where)
-        evidence = [_here(e, guilty, read) for e in made.evidence if e.origin not in _GUESSED][:2]
-        doubt = _doubt(guilty, doubts)
-        if (how := Evidence(_how(guilty), read)) not in evidence:
-            evidence.append(how)
+    for entry, claim_made in run_rules(view, entries):
+        named_members = [m for m in ended_members if m.who in claim_made.who]
+        places = list(dict.fromkeys(o for m in named_members for o in origins[m.worker]))[:2]
+        origin = ", ".join(places)
+        evidence = [
+            _with_read_origin(e, named_members, origin)
+            for e in claim_made.evidence
+            if e.origin not in _LIVE_ORIGINS
+        ][:2]
+        doubt = _shared_doubt(named_members, doubts)
+        if (end_evidence := Evidence(_describe_end(named_members), origin)) not in evidence:
+            evidence.append(end_evidence)
         if doubt:
-            evidence.append(Evidence(doubt, AGAINST))
-        told = msgspec.structs.replace(
-            made,
+            evidence.append(Evidence(doubt, COUNTER_EVIDENCE))
+        amended = msgspec.structs.replace(
+            claim_made,
             evidence=tuple(evidence),
-            fix=next_step(made, guilty[0] if guilty else None, where),
+            fix=next_step(claim_made, named_members[0] if named_members else None, places),
             since=None,
-            certainty=Certainty.LIKELY if doubt else made.certainty,
+            certainty=Certainty.LIKELY if doubt else claim_made.certainty,
         )
-        yield make_finding(entry, told)
+        yield make_finding(entry, amended)
 
 
-def _doubt(guilty: list[Member], doubts: dict[tuple[int, Raised], str]) -> str:
+def _shared_doubt(named_members: list[Member], doubts: dict[tuple[int, Raised], str]) -> str:
     """Why a claim about these is only likely; "" where one of them is proven."""
-    raised = [(m.who.rank, m.raised) for m in guilty if m.raised is not None]
-    found = [doubts.get(one, "") for one in raised]
-    return found[0] if found and all(found) else ""
+    exceptions = [(m.who.rank, m.raised) for m in named_members if m.raised is not None]
+    doubts_found = [doubts.get(exception, "") for exception in exceptions]
+    return doubts_found[0] if doubts_found and all(doubts_found) else ""
 
 
-def _here(one: Evidence, guilty: list[Member], read: str) -> Evidence:
+def _with_read_origin(evidence: Evidence, named_members: list[Member], origin: str) -> Evidence:
     """With the place where it was read, for the log that `allaboard run` would have written."""
-    live = any(one.origin == m.log for m in guilty)
-    return msgspec.structs.replace(one, origin=read) if live else one
+    is_live_log = any(evidence.origin == m.log for m in named_members)
+    return msgspec.structs.replace(evidence, origin=origin) if is_live_log else evidence
 
 
-def _how(guilty: list[Member]) -> str:
-    end = guilty[0].exit if guilty else None
-    if end is None or guilty[0].raised is not None:
+def _describe_end(named_members: list[Member]) -> str:
+    end = named_members[0].exit if named_members else None
+    if end is None or named_members[0].raised is not None:
         return "its traceback"
     if end.signal is not None:
         return end.last_line or f"killed by signal {end.signal}"
     return f"exit code {end.code}"
 
 
-def _messages(record: Record, catalogue: Catalogue) -> Iterable[Finding]:
+def _message_findings(record: LogRecord, catalogue: Catalogue) -> Iterable[Finding]:
     # torchrun lists those that it ended itself: they wrote where the others wrote that they wait.
-    waits = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
-    seen = [g for g in record.glimpses if g.exit is not None and g.exit.at > 0]
-    listed = {g.rank for g in seen if g.origin.file in waits}
-    for one in together(record.heard, {*record.logs, *record.labelled, *listed}):
-        entry = catalogue.find_rule(one.rule)
+    waiting_logs = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
+    ends = [g for g in record.glimpses if g.exit is not None and g.exit.at > 0]
+    listed_ranks = {g.rank for g in ends if g.origin.file in waiting_logs}
+    for message in merge_heard(record.heard, {*record.ranks, *record.labelled, *listed_ranks}):
+        entry = catalogue.find_rule(message.rule)
         if entry is not None:
-            yield make_finding(entry, claim(one))
+            yield make_finding(entry, known_message_claim(message))

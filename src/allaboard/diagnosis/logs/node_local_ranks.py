@@ -9,15 +9,15 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from allaboard.diagnosis.logs.log_demux import OF_TORCHRUN
+from allaboard.diagnosis.logs.log_demux import TORCHRUN_LOG
 from allaboard.facts import Exhibit, Glimpse, Testimony
 
-_ENDING = re.compile(r"\.(?:log|txt|out|err|stdout|stderr)$", re.I)
-_STREAM = re.compile(r"(?<![a-z])(?:std)?(?:out|err|error|output)(?![a-z])", re.I)
+_SUFFIX = re.compile(r"\.(?:log|txt|out|err|stdout|stderr)$", re.I)
+_STREAM_NAME = re.compile(r"(?<![a-z])(?:std)?(?:out|err|error|output)(?![a-z])", re.I)
 _ATTEMPT = re.compile(r"attempt_\d+")
 
 
-class Said(msgspec.Struct, frozen=True):
+class PartReading(msgspec.Struct, frozen=True):
     """What the witnesses said of one part of the file of this ``number``."""
 
     number: int
@@ -25,85 +25,109 @@ class Said(msgspec.Struct, frozen=True):
     testimony: tuple[Testimony, ...]
 
 
-def placed(said: Sequence[Said]) -> tuple[list[Said], tuple[str, ...]]:
+def assign_global_ranks(
+    readings: Sequence[PartReading],
+) -> tuple[list[PartReading], tuple[str, ...]]:
     """With the ranks that are known, and the files of the nodes of which they are not."""
-    firsts: dict[str, set[int]] = {}
-    for one in said:
-        launched = OF_TORCHRUN.search(one.part.name)
-        if launched is not None and one.part.local < 0 <= one.part.rank - int(launched[1]):
-            firsts.setdefault(_node(one.part.name), set()).add(one.part.rank - int(launched[1]))
-    found = []
-    for one in said:
-        first = firsts.get(_node(one.part.name), set()) if one.part.local >= 0 else set()
-        told = len(first) == 1
-        found.append(_renumbered(one, min(first) + one.part.local, -1) if told else one)
-    several = _nodes(found)
-    if len(several) < 2:
-        return found, several
-    return [_renumbered(o, -1, o.part.local) if o.part.local >= 0 else o for o in found], several
+    first_ranks: dict[str, set[int]] = {}
+    for reading in readings:
+        torchrun_match = TORCHRUN_LOG.search(reading.part.name)
+        if torchrun_match is not None and reading.part.local < 0 <= reading.part.rank - int(
+            torchrun_match[1]
+        ):
+            first_ranks.setdefault(_node_key(reading.part.name), set()).add(
+                reading.part.rank - int(torchrun_match[1])
+            )
+    renumbered = []
+    for reading in readings:
+        candidates = (
+            first_ranks.get(_node_key(reading.part.name), set())
+            if reading.part.local >= 0
+            else set()
+        )
+        is_known = len(candidates) == 1
+        renumbered.append(
+            _renumber(reading, min(candidates) + reading.part.local, -1) if is_known else reading
+        )
+    unranked = _unranked_nodes(renumbered)
+    if len(unranked) < 2:
+        return renumbered, unranked
+    return [
+        _renumber(o, -1, o.part.local) if o.part.local >= 0 else o for o in renumbered
+    ], unranked
 
 
-def shown(file: str) -> str:
+def node_label(file: str) -> str:
     """What a person calls the node: its launcher's log, or the folder of that run."""
-    if OF_TORCHRUN.search(file) is None:
+    if TORCHRUN_LOG.search(file) is None:
         return file
-    above = [p for p in PurePosixPath(file).parents[1:] if not _ATTEMPT.fullmatch(p.name)]
-    return str(above[0]) if above else file
+    run_folders = [p for p in PurePosixPath(file).parents[1:] if not _ATTEMPT.fullmatch(p.name)]
+    return str(run_folders[0]) if run_folders else file
 
 
-def _nodes(said: Sequence[Said]) -> tuple[str, ...]:
+def _unranked_nodes(readings: Sequence[PartReading]) -> tuple[str, ...]:
     """Two names or more where there are several nodes of which no rank is known. What a node wrote to its
     output and what to its errors are two files of one name, and what is in its log is in its folders too.
     One alone is of a job on one node, but where another launcher's log tells the same ranks."""
     logs: dict[tuple[str, str], str] = {}
     folders: dict[tuple[str, str], str] = {}
-    known = {
+    file_of_rank = {
         o.part.rank: o.part.name
-        for o in said
+        for o in readings
         if o.part.local < 0 <= o.part.rank and o.part.labelled
     }
-    for one in said:
-        name = one.part.name
-        if one.part.local < 0:
+    for reading in readings:
+        name = reading.part.name
+        if reading.part.local < 0:
             continue
-        host = one.part.host if one.part.rank < 0 else ""
-        found = logs if OF_TORCHRUN.search(name) is None else folders
-        found.setdefault((_node(name), host), shown(name))
-        other = known.get(one.part.rank, name)
-        if found is logs and _node(other) != _node(name):
-            logs[_node(other), ""] = other
-    several = [f for f in (logs, folders) if len(f) > 1]
-    return tuple(name for f in several for name in f.values())
+        host = reading.part.host if reading.part.rank < 0 else ""
+        names = logs if TORCHRUN_LOG.search(name) is None else folders
+        names.setdefault((_node_key(name), host), node_label(name))
+        log_of_rank = file_of_rank.get(reading.part.rank, name)
+        if names is logs and _node_key(log_of_rank) != _node_key(name):
+            logs[_node_key(log_of_rank), ""] = log_of_rank
+    ambiguous = [f for f in (logs, folders) if len(f) > 1]
+    return tuple(name for f in ambiguous for name in f.values())
 
 
-def _node(name: str) -> str:
-    return _STREAM.sub("", _ENDING.sub("", shown(name)))
+def _node_key(name: str) -> str:
+    return _STREAM_NAME.sub("", _SUFFIX.sub("", node_label(name)))
 
 
-def _renumbered(said: Said, rank: int, local: int) -> Said:
+def _renumber(reading: PartReading, rank: int, local_rank: int) -> PartReading:
     """With this rank in the place of the number on the node, which stays the ``local`` one where it is known
     no better."""
-    part = msgspec.structs.replace(said.part, rank=rank, local=local)
-    return Said(said.number, part, tuple(_as(t, said.part, part) for t in said.testimony))
+    part = msgspec.structs.replace(reading.part, rank=rank, local=local_rank)
+    return PartReading(
+        reading.number, part, tuple(_replace_rank(t, reading.part, part) for t in reading.testimony)
+    )
 
 
-def _as(said: Testimony, old: Exhibit, new: Exhibit) -> Testimony:
+def _replace_rank(testimony: Testimony, old_part: Exhibit, new_part: Exhibit) -> Testimony:
     replace = msgspec.structs.replace
 
-    def glimpse(one: Glimpse) -> Glimpse:
-        return replace(one, rank=new.rank, guess=new.local) if one.rank == old.rank else one
+    def glimpse(old_glimpse: Glimpse) -> Glimpse:
+        return (
+            replace(old_glimpse, rank=new_part.rank, guess=new_part.local)
+            if old_glimpse.rank == old_part.rank
+            else old_glimpse
+        )
 
     return replace(
-        said,
-        glimpses=tuple(map(glimpse, said.glimpses)),
-        overdue=tuple(replace(o, rank=new.rank) if o.rank == old.rank else o for o in said.overdue),
+        testimony,
+        glimpses=tuple(map(glimpse, testimony.glimpses)),
+        overdue=tuple(
+            replace(o, rank=new_part.rank) if o.rank == old_part.rank else o
+            for o in testimony.overdue
+        ),
         heard=tuple(
             replace(
                 heard,
                 speakers=tuple(
-                    replace(s, rank=new.rank) if s.rank == old.rank else s for s in heard.speakers
+                    replace(s, rank=new_part.rank) if s.rank == old_part.rank else s
+                    for s in heard.speakers
                 ),
             )
-            for heard in said.heard
+            for heard in testimony.heard
         ),
     )

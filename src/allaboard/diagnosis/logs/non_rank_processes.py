@@ -19,11 +19,11 @@ from allaboard.formats.dumps.process_roles import (
     program_name,
 )
 
-SHOWN = 12
+MAX_SHOWN_PROCESSES = 12
 """Processes of one kind that are named."""
 
 
-class _Waiting(NamedTuple):
+class _WaitingRanks(NamedTuple):
     """Who waits for peers: their numbers and pids, their parents' pids, their programs and their roles."""
 
     numbers: set[int]
@@ -33,76 +33,83 @@ class _Waiting(NamedTuple):
     roles: set[str]
 
 
-def apart(found: Sequence[Process]) -> tuple[list[Process], list[Process]]:
+def separate_ranks(processes: Sequence[Process]) -> tuple[list[Process], list[Process]]:
     """Who may be a rank, and who is known to be something else. Where all are something else, they are
     looked at all the same."""
-    seen = [p for p in found if p.stack is not None or p.command]
-    maybe = [
-        p for p in seen if p.role in ("", WAITING_PARENT, *POOL_WORKERS) and is_peer_wait(p.stack)
+    visible = [p for p in processes if p.stack is not None or p.command]
+    waiting_processes = [
+        p
+        for p in visible
+        if p.role in ("", WAITING_PARENT, *POOL_WORKERS) and is_peer_wait(p.stack)
     ]
-    waiting = _Waiting(
-        {p.number for p in maybe},
-        {p.who.pid for p in maybe} - {0},
-        {g.parent for p in maybe for g in p.seen} - {0},
-        {program_name(p.command) for p in maybe},
-        {p.role for p in maybe},
+    waiting = _WaitingRanks(
+        {p.number for p in waiting_processes},
+        {p.who.pid for p in waiting_processes} - {0},
+        {g.parent for p in waiting_processes for g in p.glimpses} - {0},
+        {program_name(p.command) for p in waiting_processes},
+        {p.role for p in waiting_processes},
     )
-    told = [(one, _what(one, waiting)) for one in seen]
-    beside = [msgspec.structs.replace(one, role=what) for one, what in told if what]
-    ranks = [one for one, what in told if not what]
+    roles = [(process, _non_rank_role(process, waiting)) for process in visible]
+    non_ranks = [msgspec.structs.replace(process, role=role) for process, role in roles if role]
+    ranks = [process for process, role in roles if not role]
     if not any(p.stack is not None for p in ranks):
-        return [p for p in seen if p.stack is not None], beside
-    return ranks, beside
+        return [p for p in visible if p.stack is not None], non_ranks
+    return ranks, non_ranks
 
 
-def _what(one: Process, waiting: _Waiting) -> str:
-    if one.number in waiting.numbers:
+def _non_rank_role(process: Process, waiting: _WaitingRanks) -> str:
+    if process.number in waiting.numbers:
         return ""
-    if one.role in POOL_WORKERS and one.role in waiting.roles:
+    if process.role in POOL_WORKERS and process.role in waiting.roles:
         return ""  # the ranks run in a pool
-    if one.role and one.role != WAITING_PARENT:
-        return one.role
-    if one.who.rank >= 0:
+    if process.role and process.role != WAITING_PARENT:
+        return process.role
+    if process.who.rank >= 0:
         return ""  # somebody called it a rank
-    if one.role == WAITING_PARENT or one.who.pid in waiting.parents:
+    if process.role == WAITING_PARENT or process.who.pid in waiting.parents:
         return WAITING_PARENT
-    if parent := next((g.parent for g in one.seen if g.parent in waiting.pids), 0):
+    if parent := next((g.parent for g in process.glimpses if g.parent in waiting.pids), 0):
         return f"child of pid {parent}"
-    own = program_name(one.command)
+    own_program = program_name(process.command)
     # Code on the command line ("") may be a child of any program.
-    if own and waiting.programs and not waiting.programs & {"", own}:
-        return f"another program than theirs ({own})"
+    if own_program and waiting.programs and not waiting.programs & {"", own_program}:
+        return f"another program than theirs ({own_program})"
     return ""
 
 
-def said(beside: Sequence[Process]) -> tuple[str, ...]:
+def non_rank_lines(processes: Sequence[Process]) -> tuple[str, ...]:
     """What they are, a line for each kind and for each place in the user's own code."""
     kinds: dict[tuple[str, str], list[Process]] = {}
-    for one in sorted(beside, key=lambda p: p.who.pid):
-        kinds.setdefault((one.role, _place(one)), []).append(one)
+    for process in sorted(processes, key=lambda p: p.who.pid):
+        kinds.setdefault((process.role, _user_code_place(process)), []).append(process)
     return tuple(
-        f"{_names(own)}: {_kind(kind, len(own))}{place}" for (kind, place), own in kinds.items()
+        f"{_process_names(similar)}: {_plural_role(kind, len(similar))}{place}"
+        for (kind, place), similar in kinds.items()
     )
 
 
-def _place(one: Process) -> str:
+def _user_code_place(process: Process) -> str:
     """Where a worker is in what the user gave it to do: the cause may be there."""
-    if one.role not in (DATA_LOADER_WORKER, *POOL_WORKERS) or one.stack is None:
+    if process.role not in (DATA_LOADER_WORKER, *POOL_WORKERS) or process.stack is None:
         return ""
-    own = takewhile(lambda f: not is_child_entry(f), one.stack.frames)
-    at = next((f for f in own if f.is_user), None)
-    return f", at {at}" if at is not None else ""
+    own_frames = takewhile(lambda f: not is_child_entry(f), process.stack.frames)
+    user_frame = next((f for f in own_frames if f.is_user), None)
+    return f", at {user_frame}" if user_frame is not None else ""
 
 
-def _names(own: Sequence[Process]) -> str:
-    hosts = {p.who.host for p in own}
-    names = [p.who.name for p in own]
-    if all(p.who.pid for p in own):
-        names = [f"{p.who.pid} of {p.who.host}" if len(hosts) > 1 else str(p.who.pid) for p in own]
-        names[0] = f"pid{'s' if len(own) > 1 else ''} {names[0]}"
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def _process_names(processes: Sequence[Process]) -> str:
+    hosts = {p.who.host for p in processes}
+    names = [p.who.name for p in processes]
+    if all(p.who.pid for p in processes):
+        names = [
+            f"{p.who.pid} of {p.who.host}" if len(hosts) > 1 else str(p.who.pid) for p in processes
+        ]
+        names[0] = f"pid{'s' if len(processes) > 1 else ''} {names[0]}"
+    more = (
+        f" and {len(names) - MAX_SHOWN_PROCESSES} more" if len(names) > MAX_SHOWN_PROCESSES else ""
+    )
+    return ", ".join(names[:MAX_SHOWN_PROCESSES]) + more
 
 
-def _kind(kind: str, count: int) -> str:
+def _plural_role(kind: str, count: int) -> str:
     return re.sub(r"\b(worker|parent|program)\b", r"\1s", kind, count=1) if count > 1 else kind

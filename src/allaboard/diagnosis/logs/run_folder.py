@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from allaboard.diagnosis.logs.foreign_files import owned
+from allaboard.diagnosis.logs.foreign_files import split_run_files
 from allaboard.facts import Finding, JobView, Report
 
-WORKERS = 100_000
+MAX_WORKERS = 100_000
 """Workers of one host that are asked for by name; a torn file may say any number."""
-WHOLE = 256 << 20
+MAX_FILE_BYTES = 256 << 20
 """Bytes of a journal or a report that are read."""
 
 
@@ -35,7 +35,7 @@ class _View(msgspec.Struct):
     view: JobView
 
 
-class _Found(msgspec.Struct):
+class _FindingEntry(msgspec.Struct):
     finding: Finding
 
 
@@ -52,7 +52,7 @@ class Run(msgspec.Struct, kw_only=True):
     events: list[tuple[str, str]] = []
     steps: tuple[int, int] | None = None
     workers: dict[int, int] = {}
-    last: str = ""
+    last_entry_at: str = ""
     logs: dict[str, Path] = {}
     lacks: list[str] = []
 
@@ -71,28 +71,28 @@ class Run(msgspec.Struct, kw_only=True):
         return self.report.job if self.report is not None else ""
 
 
-def is_run(folder: Path) -> bool:
+def is_run_folder(folder: Path) -> bool:
     """Whether this is a run folder, or what is left of one."""
-    return folder.is_dir() and bool(owned(folder)[0])
+    return folder.is_dir() and bool(split_run_files(folder)[0])
 
 
-def read(folder: Path) -> Run:
+def read_run(folder: Path) -> Run:
     """The run in this folder; never fails on what the files hold."""
     run = Run(folder=folder)
-    found: dict[tuple[str, str], Finding] = {}
-    _journal(run, found)
-    _report(run, found)
-    run.findings = tuple(found.values())
+    findings: dict[tuple[str, str], Finding] = {}
+    _read_journal(run, findings)
+    _read_report(run, findings)
+    run.findings = tuple(findings.values())
     run.logs = {f.stem: f for f in sorted((folder / "logs").glob("*-*.log"))}
-    _missing_logs(run)
+    _note_missing_logs(run)
     return run
 
 
-def _journal(run: Run, found: dict[tuple[str, str], Finding]) -> None:
+def _read_journal(run: Run, findings: dict[tuple[str, str], Finding]) -> None:
     file = run.folder / "journal.jsonl"
     try:
         with file.open("rb") as opened:
-            data = opened.read(WHOLE)
+            data = opened.read(MAX_FILE_BYTES)
     except OSError:
         run.lacks.append("journal.jsonl is not there: what was found when, and who was where")
         return
@@ -104,11 +104,11 @@ def _journal(run: Run, found: dict[tuple[str, str], Finding]) -> None:
             torn += 1
             continue
         if isinstance(entry, dict):
-            _entry(run, found, entry, line)
+            _read_entry(run, findings, entry, line)
     if torn:
         run.lacks.append(
             f"journal.jsonl: {torn} {'lines are' if torn > 1 else 'line is'} torn or no JSON; it was "
-            f"read up to {run.last or 'its beginning'}"
+            f"read up to {run.last_entry_at or 'its beginning'}"
         )
     if run.start is None:
         run.lacks.append("the journal's first line: which command, how many workers, which host")
@@ -116,24 +116,24 @@ def _journal(run: Run, found: dict[tuple[str, str], Finding]) -> None:
         run.lacks.append("a view in the journal: where everybody was, and in which step")
 
 
-def _entry(
-    run: Run, found: dict[tuple[str, str], Finding], entry: dict[str, Any], line: bytes
+def _read_entry(
+    run: Run, findings: dict[tuple[str, str], Finding], entry: dict[str, Any], line: bytes
 ) -> None:
-    kind, at = entry.get("kind"), entry.get("at")
-    run.last = at if isinstance(at, str) and at else run.last
+    kind, entry_at = entry.get("kind"), entry.get("at")
+    run.last_entry_at = entry_at if isinstance(entry_at, str) and entry_at else run.last_entry_at
     try:
         if kind == "start":
             # A folder that was used again: only the last run is of interest.
-            found.clear()
+            findings.clear()
             run.start = msgspec.convert(entry, Start)
             run.view, run.events, run.workers, run.steps = None, [], {}, None
         elif kind == "view":
             read_view = msgspec.json.decode(line, type=_View)
             run.view, run.view_at = read_view.view, read_view.at
         elif kind == "finding":
-            _keep(found, msgspec.json.decode(line, type=_Found).finding)
+            _add_finding(findings, msgspec.json.decode(line, type=_FindingEntry).finding)
         elif kind == "event":
-            run.events.append((str(at), str(entry.get("text", ""))))
+            run.events.append((str(entry_at), str(entry.get("text", ""))))
         elif kind == "pulse":
             low, high = entry["steps"]
             run.steps = int(low), int(high)
@@ -143,15 +143,15 @@ def _entry(
         run.lacks.append(f"journal.jsonl: a {kind} of another version: {str(error)[:120]}")
 
 
-def _keep(found: dict[tuple[str, str], Finding], finding: Finding) -> None:
-    found[(finding.rule, finding.at)] = finding
+def _add_finding(findings: dict[tuple[str, str], Finding], finding: Finding) -> None:
+    findings[(finding.rule, finding.at)] = finding
 
 
-def _report(run: Run, found: dict[tuple[str, str], Finding]) -> None:
+def _read_report(run: Run, findings: dict[tuple[str, str], Finding]) -> None:
     file = run.folder / "report.json"
     try:
         with file.open("rb") as opened:
-            run.report = msgspec.json.decode(opened.read(WHOLE), type=Report)
+            run.report = msgspec.json.decode(opened.read(MAX_FILE_BYTES), type=Report)
     except OSError:
         run.lacks.append(
             "report.json is not there: allaboard was killed, still runs, or the folder was copied "
@@ -162,16 +162,18 @@ def _report(run: Run, found: dict[tuple[str, str], Finding]) -> None:
         run.lacks.append(f"report.json is torn or of another version: {str(error)[:120]}")
         return
     for finding in run.report.findings:
-        _keep(found, finding)
+        _add_finding(findings, finding)
 
 
-def _missing_logs(run: Run) -> None:
+def _note_missing_logs(run: Run) -> None:
     size = run.start.size if run.start is not None else 0
     size = size or (max(run.workers) + 1 if run.workers else 0)
     names = run.start.names if run.start is not None else ()
     absent = [
-        n for n in names or [f"worker-{i}" for i in range(min(size, WORKERS))] if n not in run.logs
+        n
+        for n in names or [f"worker-{i}" for i in range(min(size, MAX_WORKERS))]
+        if n not in run.logs
     ]
     if absent:
-        named = ", ".join(absent[:16]) + (" ..." if len(absent) > 16 else "")
-        run.lacks.append(f"the log of {named}: what it printed")
+        names_text = ", ".join(absent[:16]) + (" ..." if len(absent) > 16 else "")
+        run.lacks.append(f"the log of {names_text}: what it printed")

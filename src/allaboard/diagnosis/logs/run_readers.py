@@ -14,15 +14,15 @@ from allaboard.analysis.failures.post_traceback_output import (
 )
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
-from allaboard.diagnosis.logs.group_name_collisions import told_apart
-from allaboard.diagnosis.logs.log_demux import owned, streams
-from allaboard.diagnosis.logs.node_local_ranks import Said, placed
-from allaboard.diagnosis.logs.traceback_attribution import adopted
+from allaboard.diagnosis.logs.group_name_collisions import disambiguate_groups
+from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
+from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
+from allaboard.diagnosis.logs.traceback_attribution import attribute_tracebacks
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
 from allaboard.plugins import Broken, plugins
 
 
-class Record(msgspec.Struct):
+class LogRecord(msgspec.Struct):
     """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names;
     ``labelled`` the ranks that a launcher's prefix named in them; ``nodes`` the files of which it told the
     numbers on a node alone; ``well`` the files that end with the words that the training is over."""
@@ -32,112 +32,125 @@ class Record(msgspec.Struct):
     recorded: list[Recorded] = []
     overdue: list[Overdue] = []
     groups: dict[str, tuple[int, ...]] = {}
-    logs: list[int] = []
-    read: list[str] = []
+    ranks: list[int] = []
+    names: list[str] = []
     labelled: set[int] = set()
-    nodes: tuple[str, ...] = ()
-    well: dict[str, str] = {}
-    failed: bool = False
+    unranked_nodes: tuple[str, ...] = ()
+    good_endings: dict[str, str] = {}
+    job_failed: bool = False
     """Whether a launcher, or whoever started a process, tells that it failed."""
     notes: list[str] = []
-    silent: int = 0
+    unknown_count: int = 0
     """Exhibits in which no witness knew anything."""
 
 
-def take(exhibits: Iterable[Exhibit], notes: list[str]) -> Record:
+def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
     """What all witnesses say of these exhibits. A witness that fails becomes a note."""
-    record = Record(notes=notes)
-    known, broken = _witnesses()
+    record = LogRecord(notes=notes)
+    all_readers, broken = _load_readers()
     record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
-    said: list[Said] = []
-    for number, exhibit in enumerate(map(owned, exhibits)):
-        record.read.append(exhibit.name)
-        parts = streams(exhibit)
-        spoke = [Said(number, part, _ask(part, known, record)) for part in parts]
-        record.logs.append(_whose(exhibit, spoke))
-        record.failed |= launcher_reports_failure(exhibit.text)
-        if (last := training_over_line(exhibit.text)) and _nobody_s(exhibit, parts, last):
-            record.well[exhibit.name] = last
-        record.silent += not any(one.testimony for one in spoke)
-        said += [msgspec.structs.replace(one, part=_empty(one.part)) for one in spoke]
-    found, record.nodes = placed(said)
-    for before, one in zip(said, found, strict=True):
-        if before.part.local >= 0 and record.logs[one.number] >= 0:
-            record.logs[one.number] = one.part.rank
-        if one.part.labelled and one.part.rank >= 0:
-            record.labelled.add(one.part.rank)
-        for testimony in one.testimony:
+    readings: list[PartReading] = []
+    for number, exhibit in enumerate(map(attribute_file, exhibits)):
+        record.names.append(exhibit.name)
+        parts = split_by_process(exhibit)
+        part_readings = [
+            PartReading(number, part, _read_part(part, all_readers, record)) for part in parts
+        ]
+        record.ranks.append(_rank_of_file(exhibit, part_readings))
+        record.job_failed |= launcher_reports_failure(exhibit.text)
+        if (final_words := training_over_line(exhibit.text)) and _is_of_unnamed_process(
+            exhibit, parts, final_words
+        ):
+            record.good_endings[exhibit.name] = final_words
+        record.unknown_count += not any(new_reading.testimony for new_reading in part_readings)
+        readings += [
+            msgspec.structs.replace(new_reading, part=_without_data(new_reading.part))
+            for new_reading in part_readings
+        ]
+    renumbered, record.unranked_nodes = assign_global_ranks(readings)
+    for reading, new_reading in zip(readings, renumbered, strict=True):
+        if reading.part.local >= 0 and record.ranks[new_reading.number] >= 0:
+            record.ranks[new_reading.number] = new_reading.part.rank
+        if new_reading.part.labelled and new_reading.part.rank >= 0:
+            record.labelled.add(new_reading.part.rank)
+        for testimony in new_reading.testimony:
             _add(record, testimony)
-    record.failed |= any(map(_told_end, record.glimpses))
-    record.glimpses = adopted(record.glimpses)
+    record.job_failed |= any(map(_is_reported_failure, record.glimpses))
+    record.glimpses = attribute_tracebacks(record.glimpses)
     return record
 
 
-def _whose(exhibit: Exhibit, spoke: Iterable[Said]) -> int:
+def _rank_of_file(exhibit: Exhibit, readings: Iterable[PartReading]) -> int:
     """The rank whose file it is: not the number in its name where that is a pid, or of a node, or where what
     is in it is of others."""
-    dumped = [g for one in spoke for t in one.testimony for g in t.glimpses if g.stack is not None]
-    own = not dumped or any(g.rank == exhibit.rank for g in dumped)
+    dump_glimpses = [
+        g
+        for reading in readings
+        for t in reading.testimony
+        for g in t.glimpses
+        if g.stack is not None
+    ]
+    is_own = not dump_glimpses or any(g.rank == exhibit.rank for g in dump_glimpses)
     return (
         exhibit.rank
-        if own and not any(o.part.local >= 0 and o.part.labelled for o in spoke)
+        if is_own and not any(o.part.local >= 0 and o.part.labelled for o in readings)
         else -1
     )
 
 
-def _told_end(one: Glimpse) -> bool:
-    end = one.exit
+def _is_reported_failure(glimpse: Glimpse) -> bool:
+    end = glimpse.exit
     failed = (
         end is not None and not end.ours and (end.signal is not None or end.code not in (0, None))
     )
-    return failed and one.raised is None
+    return failed and glimpse.raised is None
 
 
-def _nobody_s(exhibit: Exhibit, parts: Sequence[Exhibit], last: str) -> bool:
+def _is_of_unnamed_process(exhibit: Exhibit, parts: Sequence[Exhibit], final_words: str) -> bool:
     """Whether no launcher or collector names whose line the last is: it would be of that one alone."""
     return any(
         p.rank == exhibit.rank
         and not p.host
         and p.local < 0
-        and last in p.text[-MAX_BUFFERED_CHARS:]
+        and final_words in p.text[-MAX_BUFFERED_CHARS:]
         for p in parts
     )
 
 
-def _empty(part: Exhibit) -> Exhibit:
+def _without_data(part: Exhibit) -> Exhibit:
     """Without what was read already: all files together do not fit into memory."""
     return msgspec.structs.replace(part, data=b"", numbers=())
 
 
-def _ask(
-    exhibit: Exhibit, known: Iterable[tuple[str, LogReader]], record: Record
+def _read_part(
+    exhibit: Exhibit, all_readers: Iterable[tuple[str, LogReader]], record: LogRecord
 ) -> tuple[Testimony, ...]:
     """What the witnesses say who know something in it."""
-    spoke = []
-    for name, witness in known:
+    testimonies = []
+    for name, reader in all_readers:
         try:
-            said = witness.read(exhibit)
+            testimony = reader.read(exhibit)
         except Exception as error:  # one that fails must not silence the others
             record.notes.append(f"{exhibit.name}: witness {name} failed: {error!r}")
             continue
-        if said is not None:
-            spoke.append(said)
-    return tuple(spoke)
+        if testimony is not None:
+            testimonies.append(testimony)
+    return tuple(testimonies)
 
 
-def _add(record: Record, said: Testimony) -> None:
-    said = told_apart(record.groups, said)
-    record.heard += said.heard
-    record.glimpses += said.glimpses
-    record.recorded += said.recorded
-    record.overdue += said.overdue
-    record.groups.update({k: v for k, v in said.groups.items() if v or k not in record.groups})
-    record.notes += said.notes
+def _add(record: LogRecord, testimony: Testimony) -> None:
+    testimony = disambiguate_groups(record.groups, testimony)
+    record.heard += testimony.heard
+    record.glimpses += testimony.glimpses
+    record.recorded += testimony.recorded
+    record.overdue += testimony.overdue
+    record.groups.update({k: v for k, v in testimony.groups.items() if v or k not in record.groups})
+    record.notes += testimony.notes
 
 
 @cache
-def _witnesses() -> tuple[tuple[tuple[str, LogReader], ...], tuple[Broken, ...]]:
-    loaded = list(plugins(readers, "READER", LogReader))
-    broken = tuple(p for p in loaded if isinstance(p, Broken))
-    good = tuple((p.stem, p.value) for p in loaded if not isinstance(p, Broken))
-    return tuple((n, w) for n, w in good if isinstance(w, LogReader)), broken
+def _load_readers() -> tuple[tuple[tuple[str, LogReader], ...], tuple[Broken, ...]]:
+    plugins_found = list(plugins(readers, "READER", LogReader))
+    broken = tuple(p for p in plugins_found if isinstance(p, Broken))
+    readers_by_name = tuple((p.stem, p.value) for p in plugins_found if not isinstance(p, Broken))
+    return tuple((n, w) for n, w in readers_by_name if isinstance(w, LogReader)), broken

@@ -12,46 +12,56 @@ from allaboard.analysis.failures.post_traceback_output import (
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,
 )
-from allaboard.diagnosis.logs.run_readers import Record
+from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.facts import Evidence, Finding, Member, Severity
 from allaboard.rules.engine.relations import RelationsOf
 
-AGAINST = "what speaks against it"
+COUNTER_EVIDENCE = "what speaks against it"
 _DOUBTS = (WENT_ON_DOUBT, LOGGED_DOUBT, OTHER_THREAD_DOUBT)
 """How what speaks against an end begins, where it was none if nothing else tells of one."""
 
 
-def eased(
-    found: Sequence[Finding], members: Iterable[Member], record: Record, relations_of: RelationsOf
+def downgrade_severities(
+    findings: Sequence[Finding],
+    members: Iterable[Member],
+    record: LogRecord,
+    relations_of: RelationsOf,
 ) -> list[Finding]:
     """The findings, with the severity that all that was read leaves them."""
-    files = set(record.read)
-    told = [_past(f, record.well, files) for f in found]
-    ended = [m for m in members if has_failed(m)]
-    by_hand = bool(ended) and all(map(was_interrupted, ended))
-    if by_hand:
-        told = [_with(f, Severity.INFO) if relations_of(f.rule).interruption else f for f in told]
-    others = [f for f in told if f.severity is Severity.ERROR and not _caught(f)]
-    if others or record.failed:
-        return told
-    return [_with(f, Severity.WARNING) if _caught(f) else f for f in told]
+    files = set(record.names)
+    downgraded = [_downgrade_past(f, record.good_endings, files) for f in findings]
+    failed_members = [m for m in members if has_failed(m)]
+    was_interrupted_by_user = bool(failed_members) and all(map(was_interrupted, failed_members))
+    if was_interrupted_by_user:
+        downgraded = [
+            _with_severity(f, Severity.INFO) if relations_of(f.rule).interruption else f
+            for f in downgraded
+        ]
+    certain_errors = [f for f in downgraded if f.severity is Severity.ERROR and not _was_caught(f)]
+    if certain_errors or record.job_failed:
+        return downgraded
+    return [_with_severity(f, Severity.WARNING) if _was_caught(f) else f for f in downgraded]
 
 
-def _caught(one: Finding) -> bool:
-    return any(e.origin == AGAINST and e.observed.startswith(_DOUBTS) for e in one.evidence)
+def _was_caught(finding: Finding) -> bool:
+    return any(
+        e.origin == COUNTER_EVIDENCE and e.observed.startswith(_DOUBTS) for e in finding.evidence
+    )
 
 
-def _past(one: Finding, well: Mapping[str, str], read: set[str]) -> Finding:
+def _downgrade_past(finding: Finding, good_endings: Mapping[str, str], names: set[str]) -> Finding:
     """Of a file that ends well all that it tells is of an earlier run, or was mended by a restart."""
-    places = [place for e in one.evidence for place in e.origin.split(", ")]
-    files = {place.rpartition(":")[0] for place in places} & read
-    if not files or files - well.keys() or one.severity is not Severity.ERROR:
-        return one
-    last = well[min(files)]
-    why = Evidence(f"the log goes on after it, and ends in {last!r}", AGAINST)
-    eased = msgspec.structs.replace(one, evidence=(*one.evidence, why))
-    return _with(eased, Severity.WARNING)
+    places = [place for e in finding.evidence for place in e.origin.split(", ")]
+    files = {place.rpartition(":")[0] for place in places} & names
+    if not files or files - good_endings.keys() or finding.severity is not Severity.ERROR:
+        return finding
+    final_words = good_endings[min(files)]
+    counter_evidence = Evidence(
+        f"the log goes on after it, and ends in {final_words!r}", COUNTER_EVIDENCE
+    )
+    extended = msgspec.structs.replace(finding, evidence=(*finding.evidence, counter_evidence))
+    return _with_severity(extended, Severity.WARNING)
 
 
-def _with(one: Finding, severity: Severity) -> Finding:
-    return msgspec.structs.replace(one, severity=severity)
+def _with_severity(finding: Finding, severity: Severity) -> Finding:
+    return msgspec.structs.replace(finding, severity=severity)

@@ -9,37 +9,43 @@ import msgspec
 from allaboard.facts import Glimpse
 
 
-def adopted(seen: Sequence[Glimpse]) -> list[Glimpse]:
+def attribute_tracebacks(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
     """The glimpses, in order. One traceback and one rank that ended with exit code 1 are one process. Of
     several, the exit codes tell nothing more: each is that of one of the tracebacks."""
-    raised = {g.rank for g in seen if g.raised is not None}
-    given: dict[int, Glimpse] = {}
+    raised = {g.rank for g in glimpses if g.raised is not None}
+    attributed: dict[int, Glimpse] = {}
     dropped: set[int] = set()
-    for file in {g.origin.file for g in seen if _anonymous(g)}:
-        own = [n for n, g in enumerate(seen) if g.origin.file == file and _anonymous(g)]
-        ended = [
-            n
-            for n, g in enumerate(seen)
-            if g.origin.file == file and _failed(g) and g.rank not in raised
+    for file in {g.origin.file for g in glimpses if _is_anonymous(g)}:
+        tracebacks = [
+            n for n, g in enumerate(glimpses) if g.origin.file == file and _is_anonymous(g)
         ]
-        if len(own) == len(ended) == 1:
-            told = seen[ended[0]]
-            given[own[0]] = msgspec.structs.replace(
-                seen[own[0]], rank=told.rank, host=told.host, pid=told.pid
+        failures = [
+            n
+            for n, g in enumerate(glimpses)
+            if g.origin.file == file and _has_exit_code_1(g) and g.rank not in raised
+        ]
+        if len(tracebacks) == len(failures) == 1:
+            failure = glimpses[failures[0]]
+            attributed[tracebacks[0]] = msgspec.structs.replace(
+                glimpses[tracebacks[0]], rank=failure.rank, host=failure.host, pid=failure.pid
             )
         else:
-            dropped.update(ended)
-    return [given.get(n, g) for n, g in enumerate(seen) if n not in dropped]
+            dropped.update(failures)
+    return [attributed.get(n, g) for n, g in enumerate(glimpses) if n not in dropped]
 
 
-def _anonymous(one: Glimpse) -> bool:
+def _is_anonymous(glimpse: Glimpse) -> bool:
     return (
-        one.raised is not None and one.rank < 0 and one.guess < 0 and not one.pid and not one.host
+        glimpse.raised is not None
+        and glimpse.rank < 0
+        and glimpse.guess < 0
+        and not glimpse.pid
+        and not glimpse.host
     )
 
 
-def _failed(one: Glimpse) -> bool:
+def _has_exit_code_1(glimpse: Glimpse) -> bool:
     """As torchrun tells it, with the time: what Python's exit code is after an exception."""
-    end = one.exit
-    plain = one.raised is None and one.stack is None and one.rank >= 0
-    return plain and end is not None and end.code == 1 and end.at > 0
+    end = glimpse.exit
+    is_only_an_end = glimpse.raised is None and glimpse.stack is None and glimpse.rank >= 0
+    return is_only_an_end and end is not None and end.code == 1 and end.at > 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
 
@@ -26,8 +26,8 @@ _LATE = r"[Bb]arrier timed out\. Id: (?!Shutdown)(?P<id>[\w:/-]+).*?Some timed o
 _SLOW = "that it is at fault: it may be slow, or itself wait for somebody else"
 
 
-def _missed_heartbeats(task_pattern: str, task_name: str, sample: str, source: str) -> Message:
-    return Message(
+def _missed_heartbeats(task_pattern: str, task_name: str, sample: str, source: str) -> KnownMessage:
+    return KnownMessage(
         key="tasks are unhealthy",
         pattern=r"tasks are unhealthy \(stopped sending heartbeats\):\s*" + task_pattern,
         rule="LOG002",
@@ -39,8 +39,8 @@ def _missed_heartbeats(task_pattern: str, task_name: str, sample: str, source: s
     )
 
 
-def _heartbeat_timeout(task_pattern: str, task_name: str, task: str) -> Message:
-    return Message(
+def _heartbeat_timeout(task_pattern: str, task_name: str, task: str) -> KnownMessage:
+    return KnownMessage(
         key="heartbeat timeout. This",
         pattern=task_pattern + r" heartbeat timeout\. This indicates",
         rule="LOG002",
@@ -53,8 +53,8 @@ def _heartbeat_timeout(task_pattern: str, task_name: str, task: str) -> Message:
     )
 
 
-def _second_incarnation(task_pattern: str, task_name: str, task: str) -> Message:
-    return Message(
+def _second_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMessage:
+    return KnownMessage(
         key="with a different incarnation",
         pattern=task_pattern + r" unexpectedly tried to connect with a different incarnation",
         rule="JOIN005",
@@ -68,8 +68,8 @@ def _second_incarnation(task_pattern: str, task_name: str, task: str) -> Message
     )
 
 
-def _missed_barrier(task_pattern: str, task_name: str, task: str, source: str) -> Message:
-    return Message(
+def _missed_barrier(task_pattern: str, task_name: str, task: str, source: str) -> KnownMessage:
+    return KnownMessage(
         key="arrier timed out. Id",
         pattern=_LATE + task_pattern,
         rule="LOG001",
@@ -111,7 +111,7 @@ MESSAGES = (
     _missed_barrier(_TASK, "{job} {task}", "/job:worker/replica:0/task:2", _SOURCE),
     _missed_barrier(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
     _missed_barrier(_NUMBERS, "process {rank}", "2", _RECORDED),
-    Message(
+    KnownMessage(
         key="Either the leader task",
         pattern=r"Failed to send RPC to coordination service\. Either the leader task",
         rule="EXIT005",
@@ -123,7 +123,7 @@ MESSAGES = (
         "task was preempted/died/restarted unexpectedly or this task is experiencing network issues.",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="Terminating process because the JAX",
         pattern=r"absl::Status: UNAVAILABLE: failed to connect to all addresses[^\n]*?"
         r"(?P<host>[\w.]+):(?P<port>\d+): Failed to connect",
@@ -141,7 +141,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=tuple(map(_join_lines, heard))) if heard else None
 
 

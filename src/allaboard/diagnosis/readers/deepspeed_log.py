@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="exits with return code = -",
         pattern=r"--local_rank=(?P<local>\d+)[^\n]{0,2000} exits with return code = -(?P<signal>\d{1,2})\b",
         rule="EXIT001",
@@ -22,7 +22,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

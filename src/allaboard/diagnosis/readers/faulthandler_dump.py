@@ -6,11 +6,11 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.log_messages import speaker
+from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
 from allaboard.formats.dumps.faulthandler import find_dumps, last_dumps
-from allaboard.formats.dumps.process_roles import role
+from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.rank_hints import ranks_from_variables
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
@@ -45,7 +45,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:
     place = exhibit.place(text.count("\n", 0, fatal.start()))
-    rank = speaker(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
+    rank = speaker_rank(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
     number = _SIGNALS.get(fatal[1].strip())
     if number is not None:
         last_line = f"Fatal Python error: {fatal[1]}"
@@ -65,7 +65,7 @@ def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
     writing to the same file.
     """
     all_dumps = last_dumps(text)
-    roles = [role("", dump.frames) for dump in all_dumps]
+    roles = [process_role("", dump.frames) for dump in all_dumps]
     # Just above it alone: in the log of several, one may have printed it long before.
     ranks = [
         ranks_from_variables(text[max(0, d.begin - MAX_VARIABLE_DISTANCE) : d.begin], [0])[0]
@@ -77,7 +77,7 @@ def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
         if not role and not is_own_dump and exhibit.rank >= 0:
             continue
         end = text.find("\n", dump.begin)
-        fallback_rank = speaker(text[dump.begin : end], exhibit.rank) if not role else -1
+        fallback_rank = speaker_rank(text[dump.begin : end], exhibit.rank) if not role else -1
         yield Glimpse(
             origin=exhibit.place(text.count("\n", 0, dump.begin)),
             rank=rank if rank >= 0 and not role else fallback_rank,

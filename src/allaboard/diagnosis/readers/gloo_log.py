@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 _RECORDED = "recorded, PyTorch 2.13.0; JAX 0.10.2 writes the same"
 
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="gloo/transport/tcp",
         pattern=r"(?:Connection closed by peer|Read error|Connection reset by peer|writev|recv) "
         r"\[(?P<peer>[^\]]+)\](?::(?P<port>\d+))?",
@@ -22,7 +22,7 @@ MESSAGES = (
         "pair.cc:537] Read error [127.0.0.1]:38798: Connection reset by peer. This is typically",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="Timed out waiting",
         pattern=r"Timed out waiting (?P<ms>\d+)ms for (?:recv|send) operation to complete",
         rule="LOG001",
@@ -36,7 +36,7 @@ MESSAGES = (
         "unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="connectFullMesh failed",
         pattern=r"connectFullMesh failed with \[(?P<what>[^\n]{0,300})",
         rule="JOIN004",
@@ -52,7 +52,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from allaboard.analysis.failures.post_traceback_output import has_ended_well, progress_lines
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
 
@@ -21,8 +21,8 @@ _RANK = re.compile(r"\n(?:\[\d+,\d+\]<std\w+>:)?(\d{1,7}): \[([^,\]\n]{1,200})[^
 """Matches one line for each rank, with the tensors that it did not submit; long lists end in ``...``."""
 
 
-def _missing_ranks_message(head: str) -> Message:
-    return Message(
+def _missing_ranks_message(head: str) -> KnownMessage:
+    return KnownMessage(
         key=f"{head} ranks:",
         pattern=head + r" ranks:\s*\n(?:\[\d+,\d+\]<std\w+>:)?(?P<rank>\d+): "
         r"\[(?P<tensor>[^,\]\n]{1,200})",
@@ -39,7 +39,7 @@ def _missing_ranks_message(head: str) -> Message:
 
 
 MISSING, STALLED = _missing_ranks_message("Missing"), _missing_ranks_message("Stalled")
-OPERATIONS = Message(
+OPERATIONS = KnownMessage(
     key="[missing ranks:",
     pattern=r"(?P<tensor>\S+) \[missing ranks: (?P<rank>[\d, ]+)\]",
     rule="LOG001",
@@ -59,8 +59,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if last_mention >= 0 and has_ended_well(progress_lines(text[last_mention:].split("\n")[1:])):
         return None  # they came after all
     heard = [
-        *_with_all_ranks(text, hear(exhibit, (MISSING, STALLED))),
-        *hear(exhibit, (OPERATIONS,)),
+        *_with_all_ranks(text, find_known_messages(exhibit, (MISSING, STALLED))),
+        *find_known_messages(exhibit, (OPERATIONS,)),
     ]
     return Testimony(heard=tuple(heard)) if heard else None
 

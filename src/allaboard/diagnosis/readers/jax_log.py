@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 _RECORDED = "recorded, JAX 0.10.2"
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="DEADLINE_EXCEEDED",
         pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /[\w.]+\.CoordinationService/RegisterTask",
         rule="JOIN004",
@@ -22,7 +22,7 @@ MESSAGES = (
         "Exceeded\n\nRPC: /xla.coordination.CoordinationService/RegisterTask",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="ALREADY_EXISTS",
         pattern=r"ALREADY_EXISTS: Aborted connect attempt as there is a request from a newer "
         r"incarnation",
@@ -35,7 +35,7 @@ MESSAGES = (
         "newer incarnation.\n\nRPC: /xla.coordination.CoordinationService/RegisterTask",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="barrier",
         # Whom it lists is told by the coordination service's own witness.
         pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task names:\s*(?:/job:|\d))"
@@ -50,7 +50,7 @@ MESSAGES = (
         "a task triggered the barrier too early or too slowly.",
         source="its wording from the source of the coordination service",
     ),
-    Message(
+    KnownMessage(
         key="Termination timeout for",
         pattern=r"Termination timeout for `[^\n]{0,400}?of (?P<seconds>\d+) seconds exceeded\. Exiting to "
         r"ensure a consistent program state\. Expected (?P<many>\d+) threads to join the rendezvous",
@@ -69,7 +69,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

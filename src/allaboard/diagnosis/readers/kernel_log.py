@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
 _GPU = "nvidia-smi -q -d ECC,PAGE_RETIREMENT; dmesg -T | grep -i xid"
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="Killed process",
         pattern=r"[Oo]ut of memory: Killed process (?P<pid>\d+) \((?P<name>[^)\n]{1,64})\)",
         rule="RES001",
@@ -18,7 +18,7 @@ MESSAGES = (
         sample="Jan  2 03:04:05 node7 kernel: Out of memory: Killed process 4242 (python) total-vm:123456kB",
         source="its wording from the source of Linux (mm/oom_kill.c), not recorded",
     ),
-    Message(
+    KnownMessage(
         key="NVRM: Xid",
         pattern=r"NVRM: Xid \(PCI:(?P<gpu>[\w:.]+)\): (?P<number>\d+)",
         rule="LOG006",
@@ -29,7 +29,7 @@ MESSAGES = (
         "fallen off the bus.",
         source="from NVIDIA's documents (Xid Errors), not recorded",
     ),
-    Message(
+    KnownMessage(
         key="CUDA error: uncorrectable ECC error",
         pattern=r"CUDA error: uncorrectable ECC error encountered",
         rule="LOG006",
@@ -38,7 +38,7 @@ MESSAGES = (
         sample="[rank4]: RuntimeError: CUDA error: uncorrectable ECC error encountered",
         source="its wording from CUDA's documents (cudaErrorECCUncorrectable), not recorded",
     ),
-    Message(
+    KnownMessage(
         key="CUDA error: an illegal memory access",
         pattern=r"CUDA error: an illegal memory access was encountered",
         rule="LOG006",
@@ -49,7 +49,7 @@ MESSAGES = (
         sample="[rank3]: RuntimeError: CUDA error: an illegal memory access was encountered",
         source="its wording from CUDA's documents (cudaErrorIllegalAddress), not recorded",
     ),
-    Message(
+    KnownMessage(
         key="CUDA error: device-side assert triggered",
         pattern=r"CUDA error: device-side assert triggered",
         rule="LOG006",
@@ -64,7 +64,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

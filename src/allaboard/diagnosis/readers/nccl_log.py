@@ -5,7 +5,7 @@ There was no GPU where this was written: every sample is from NCCL's documents a
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
@@ -23,9 +23,9 @@ _COVERED_ELSEWHERE = (
 """Errors that other messages of this file recognise."""
 
 
-def _failed(kind: str) -> Message:
+def _failed(kind: str) -> KnownMessage:
     """Return the message for what PyTorch adds of NCCL's last error to an error of this ``kind``."""
-    return Message(
+    return KnownMessage(
         key=f"nccl{kind}Error: ",
         pattern=rf"nccl{kind}Error: [^\n]*\n(?:\[rank\d+\]: *)?Last error:\s*(?:\[rank\d+\]: *)?"
         rf"(?![^\n]{{0,120}}(?:{_COVERED_ELSEWHERE}))(?P<what>[^\s\[][^\n]{{0,200}})",
@@ -40,7 +40,7 @@ def _failed(kind: str) -> Message:
 
 
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="Duplicate GPU detected",
         pattern=r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+) both on CUDA device "
         r"(?P<device>\w+)",
@@ -52,7 +52,7 @@ MESSAGES = (
         "both on CUDA device 1000",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="no socket interface found",
         pattern=r"(?:Bootstrap|NET/Socket) : no socket interface found",
         rule="LOG005",
@@ -61,7 +61,7 @@ MESSAGES = (
         sample="node1:4242:4300 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="No interface found in the same subnet",
         pattern=r"No interface found in the same subnet as remote address (?P<peer>\S+)",
         rule="LOG005",
@@ -72,7 +72,7 @@ MESSAGES = (
         "remote address 10.1.2.3<41000>",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="onnect to",
         pattern=r"(?:NCCL (?:WARN|INFO) [^\n]{0,80}?|socket\w{1,20}: )[Cc]onnect to "
         r"(?P<peer>[\w.:]+)<(?P<port>\d+)> "
@@ -87,7 +87,7 @@ MESSAGES = (
         "10.1.2.3<41000> failed : Connection refused",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="onnection closed by remote peer",
         pattern=r"[Cc]onnection closed by remote peer (?P<peer>[\w.:-]+)<(?P<port>\d+)>",
         rule="EXIT005",
@@ -99,7 +99,7 @@ MESSAGES = (
         "remote peer node2.local<41000>",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="Call to recv from",
         pattern=r"Call to recv from (?P<peer>[\w.:-]+)<(?P<port>\d+)> failed : (?:Connection reset by peer|"
         r"Broken pipe|Connection timed out)",
@@ -112,7 +112,7 @@ MESSAGES = (
         "10.0.0.7<45678> failed : Connection reset by peer",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="NET/IB : Got completion",
         pattern=r"NET/IB ?: Got completion (?:from peer [\w.:-]+<\d+> )?with (?:status=|error )12\b",
         rule="EXIT005",
@@ -124,7 +124,7 @@ MESSAGES = (
         "10.1.1.3<37421> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="Cuda failure",
         pattern=r"Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
         rule="LOG006",
@@ -134,7 +134,7 @@ MESSAGES = (
         sample="node1:4242:4300 [0] enqueue.cc:90 NCCL WARN Cuda failure 'out of memory'",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="shared memory segment",
         pattern=r"[Ee]rror (?:while |: )?(?:creating|attaching to|: )?\s*shared memory segment (?P<path>\S+)",
         rule="RES004",
@@ -145,7 +145,7 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     *map(_failed, ("System", "Internal", "UnhandledCuda")),
-    Message(
+    KnownMessage(
         key="NCCL_DEBUG=INFO for details",
         pattern=r"NCCL [Ee]rror[^\n]{0,160}?(?P<what>unhandled (?:system|cuda) error|internal error) "
         r"\(run with NCCL_DEBUG=INFO for details\)(?![^\n]*\n[^\n]*nccl\w+: )",
@@ -160,7 +160,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

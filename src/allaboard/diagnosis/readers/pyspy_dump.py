@@ -6,7 +6,7 @@ import re
 
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Glimpse, Place, Stack, Testimony
-from allaboard.formats.dumps.process_roles import role
+from allaboard.formats.dumps.process_roles import process_role
 from allaboard.formats.dumps.pyspy import ProcessDump, parse_json_dumps, parse_text_dumps
 from allaboard.formats.dumps.rank_hints import rank_from_command, ranks_from_variables
 
@@ -19,7 +19,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     dumps = parse_text_dumps(text) or parse_json_dumps(text)
     if not dumps:
         return None
-    roles = [role(dump.command, dump.frames) for dump in dumps]
+    roles = [process_role(dump.command, dump.frames) for dump in dumps]
     ranks = ranks_from_variables(text, [dump.begin for dump in dumps])
     rank_by_pid = {
         dump.pid: rank for dump, role, rank in zip(dumps, roles, ranks, strict=True) if not role

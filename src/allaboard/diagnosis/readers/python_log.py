@@ -14,7 +14,7 @@ from allaboard.analysis.failures.post_traceback_output import (
     is_same_stream,
     progress_lines,
 )
-from allaboard.analysis.log_messages import speaker
+from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.dumps import rich_tracebacks
@@ -61,7 +61,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         )
         if doubt is None:
             continue
-        rank = speaker(written[traceback.begin], exhibit.rank)
+        rank = speaker_rank(written[traceback.begin], exhibit.rank)
         glimpse = _glimpse(exhibit, traceback, rank, doubt)
         key = (rank, "" if rank >= 0 else str(glimpse.raised))
         if doubt == OTHER_THREAD_DOUBT and key in glimpses:

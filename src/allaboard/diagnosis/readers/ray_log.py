@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Testimony
 
 _SOURCE = "its wording from Ray's source (raylet), not recorded"
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="killed due to memory pressure (OOM)",
         pattern=r"(?P<count>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)"
         r"[^\n]{0,200}?IP: (?P<host>[\w.:]+)\)",
@@ -20,7 +20,7 @@ MESSAGES = (
         "Workers crashed due to other reasons at node (ID: 12, IP: 10.0.0.7) over the last time period.",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="A worker died or was killed",
         pattern=r"A worker died or was killed while executing a task by an unexpected system error\."
         r"[^\n]{0,900}?Worker IP address: (?P<host>[\w.:]+)[^\n]{0,100}?Worker PID: (?P<pid>\d+)",
@@ -38,7 +38,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
 
@@ -28,8 +28,8 @@ MAX_TASKS = 10_000
 """Tasks that are read of one list."""
 
 
-def _cancellation(reason: str, says: str, fix: str) -> Message:
-    return Message(
+def _cancellation(reason: str, says: str, fix: str) -> KnownMessage:
+    return KnownMessage(
         key=f"DUE TO {reason}",
         pattern=r"\*\*\* (?:JOB|STEP) (?P<step>[\d.]+)[^\n]{0,20} ON (?P<host>\S+) CANCELLED AT \S+ DUE TO "
         + reason,
@@ -59,7 +59,7 @@ MESSAGES = (
         "Slurm ended the job because a node failed",
         "sacct -j {step} -o NodeList,State; ask the administrators for the node's state: scontrol show node",
     ),
-    Message(
+    KnownMessage(
         key="Node failure on",
         pattern=r"srun: error: Node failure on (?P<host>[\w.,\[\]-]+)",
         rule="EXIT010",
@@ -69,7 +69,7 @@ MESSAGES = (
         sample="srun: error: Node failure on node3",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="CANCELLED AT",
         pattern=r"\*\*\* JOB (?P<step>\d+) ON \S+ CANCELLED AT (?P<at>\S+) \*\*\*",
         rule="EXIT008",
@@ -80,7 +80,7 @@ MESSAGES = (
         sample="slurmstepd: error: *** JOB 123 ON node1 CANCELLED AT 2026-01-02T03:04:05 ***",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="Task launch for",
         pattern=r"Task launch for (?:StepId=)?[\d.+]+ failed on node (?P<host>[\w.-]+): "
         r"(?P<why>[^\n]{1,120})",
@@ -92,7 +92,7 @@ MESSAGES = (
         sample="srun: error: Task launch for StepId=123.0 failed on node node3: Job credential expired",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="execve():",
         pattern=r"error: execve\(\): (?P<what>[^\n:]{1,400}): (?P<why>[A-Z][^\n]{1,80})",
         rule="JOIN001",
@@ -102,7 +102,7 @@ MESSAGES = (
         sample="slurmstepd: error: execve(): /home/u/run.sh: Permission denied",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="oom",
         pattern=r"[Dd]etected (?P<count>\d+) oom[-_ ]kill event(?:\(?s\)?)? in "
         r"(?:StepId=|step )(?P<step>[\w.]*\w)",
@@ -119,7 +119,7 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_task_ends(exhibit))
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 
 

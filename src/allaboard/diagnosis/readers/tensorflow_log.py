@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
 
@@ -14,7 +14,7 @@ _RECORDED = "recorded, TensorFlow 2.21.0"
 _WAITING = re.compile(r"Waiting for (\d+)/(\d+) tasks to connect")
 _TASK = r"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
 
-STRAGGLERS = Message(
+STRAGGLERS = KnownMessage(
     key="Example stragglers",
     pattern=r"Example stragglers:\s*" + _TASK,
     rule="JOIN001",
@@ -28,7 +28,7 @@ STRAGGLERS = Message(
     source=_RECORDED,
 )
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="CreateSession still waiting for response from worker",
         pattern=r"CreateSession still waiting for response from worker: " + _TASK,
         rule="PS003",
@@ -39,7 +39,7 @@ MESSAGES = (
         "response from worker: /job:ps/replica:0/task:0",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="No address added out of total",
         pattern=r"No address added out of total \d+ resolved for '(?P<host>[^']*):(?P<port>\d+)'",
         rule="NET005",
@@ -52,7 +52,7 @@ MESSAGES = (
         "No address added out of total 1 resolved for '0.0.0.0:42013'",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="joining a group with size",
         pattern=_TASK
         + r"/device:\S+ is joining a group with size ?(?P<own>\d+), but that group has "
@@ -66,7 +66,7 @@ MESSAGES = (
         "group has size 3 (group_key=1)",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="DEADLINE_EXCEEDED",
         pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /tensorflow\.CoordinationService/Heartbeat",
         rule="LOG002",
@@ -79,7 +79,7 @@ MESSAGES = (
         "RPC: /tensorflow.CoordinationService/Heartbeat",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="remote target",
         # At a coordinator's healthy end, handles that are left are told with a server that is gone already.
         pattern=r"(?<!gets an error: Socket closed\n)Additional GRPC error information from remote target "
@@ -98,7 +98,7 @@ MESSAGES = (
         "grpc_status:14}}".replace("{{", "{").replace("}}", "}"),
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="failed to connect to all addresses",
         pattern=r"failed to connect to all addresses[^\n]*\n[^\n]*remote target " + _TASK,
         rule="EXIT005",
@@ -113,7 +113,7 @@ MESSAGES = (
         "/tensorflow.eager.EagerService/CreateContext:\n",
         source="its wording from the source of gRPC and TensorFlow 2.21",
     ),
-    Message(
+    KnownMessage(
         key="Collective instance",
         pattern=r"Collective instance (?P<number>\d+) expected type (?P<want>\d+) and data[_ ]type "
         r"(?P<kind>\w+) but got type (?P<got>\d+) and data[_ ]type (?P<other>\w+)",
@@ -128,7 +128,7 @@ MESSAGES = (
         "data_type 9 but got type 0 and data_type 1",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="Shape mismatch in the collective instance",
         pattern=r"Shape mismatch in the collective instance (?P<number>\d+)\. Op at device \S+ expected "
         r"shape (?P<want>\[[\d,]*\]) but another member in the group expected shape "
@@ -148,7 +148,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = (*_stragglers(exhibit), *hear(exhibit, MESSAGES))
+    heard = (*_stragglers(exhibit), *find_known_messages(exhibit, MESSAGES))
     return Testimony(heard=heard) if heard else None
 
 
@@ -163,7 +163,7 @@ def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:
         return ()
     last_count_begin = text.rfind("\n", 0, counts[-1].start()) + 1
     remainder = msgspec.structs.replace(exhibit, data=text[last_count_begin:].encode(), cut=1)
-    stragglers = hear(remainder, (STRAGGLERS,))
+    stragglers = find_known_messages(remainder, (STRAGGLERS,))
     after_last_count = text[last_count_begin:]
     return tuple(
         h

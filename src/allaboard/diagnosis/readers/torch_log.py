@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
@@ -10,7 +10,7 @@ _RECORDED = "recorded, PyTorch 2.13.0 with gloo"
 _DOCUMENT = "from the source of PyTorch's ProcessGroupNCCL, not recorded: it needs GPUs"
 
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="clients joined",
         pattern=r"waiting for clients\. (?P<here>\d+)/(?P<size>\d+) clients joined",
         rule="JOIN001",
@@ -22,7 +22,7 @@ MESSAGES = (
         "2/3 clients joined.",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="wait timeout after",
         pattern=r"wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>\S+)",
         rule="JOIN004",
@@ -34,7 +34,7 @@ MESSAGES = (
         "/default_pg/0//cpu//0/0",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="store based barrier on rank",
         pattern=r"Timed out initializing process group in store based barrier on rank:? \d+, for key: \S+ "
         r"\(world_size=(?P<size>\d+), (?:num_workers_joined|worker_count)=(?P<here>\d+)",
@@ -47,7 +47,7 @@ MESSAGES = (
         "key: store_based_barrier_key:1 (world_size=2, worker_count=1, timeout=0:30:00)",
         source="its wording from the source of PyTorch 1.13 to 2.1",
     ),
-    Message(
+    KnownMessage(
         key="client socket has timed out",
         pattern=r"client socket has timed out after \d+m?s while trying to connect to "
         r"\((?P<host>[^,)]+), (?P<port>\d+)\)",
@@ -60,7 +60,7 @@ MESSAGES = (
         "after 10000ms while trying to connect to (127.0.0.1, 39499).",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="EADDRINUSE",
         pattern=r"failed to listen on any local network address\. port: (?P<port>\d+).*?EADDRINUSE",
         rule="NET005",
@@ -72,7 +72,7 @@ MESSAGES = (
         "address already in use",
         source=_RECORDED,
     ),
-    Message(
+    KnownMessage(
         key="errno: 98",
         # Alone it is a warning: the next address may be free.
         pattern=r"failed to listen on any local network address\.[^\n]{0,300}failed to bind to "
@@ -85,7 +85,7 @@ MESSAGES = (
         "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
         source="its wording from the source of PyTorch 2.1",
     ),
-    Message(
+    KnownMessage(
         key="cannot be retrieved",
         pattern=r"The IPv[46] network addresses of \((?P<host>[^,)]+), (?P<port>\d+)\) cannot be "
         r"retrieved",
@@ -96,7 +96,7 @@ MESSAGES = (
         "(no-such-host, 39499) cannot be retrieved (gai error: -2 - Name or service not known).",
         source="its wording from the source of PyTorch 2.13.0",
     ),
-    Message(
+    KnownMessage(
         key="Watchdog caught collective operation timeout",
         pattern=r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), "
         r"OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<ms>\d+)",
@@ -111,7 +111,7 @@ MESSAGES = (
         "NumelOut=1024, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="watchdog got stuck for",
         pattern=r"ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
         rule="LOG010",
@@ -126,7 +126,7 @@ MESSAGES = (
         "enqueued collectives.",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="store->get(",
         pattern=r"retrieving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key "
         r"'[^'\n]{0,80}', but store->get\('[^'\n]{0,80}'\) got error: (?P<why>[^\n]{1,120})",
@@ -139,7 +139,7 @@ MESSAGES = (
         "error: Connection reset by peer",
         source=_DOCUMENT,
     ),
-    Message(
+    KnownMessage(
         key="exited unexpectedly",
         pattern=r"DataLoader worker \(pid\(s\) (?P<pids>[\d, ]+)\) exited unexpectedly",
         rule="EXIT007",
@@ -150,7 +150,7 @@ MESSAGES = (
         sample="RuntimeError: DataLoader worker (pid(s) 4321, 4322) exited unexpectedly",
         source="its wording from the source of PyTorch 2.13.0",
     ),
-    Message(
+    KnownMessage(
         key="nsufficient shared memory",
         pattern=r"Unexpected bus error encountered in worker\. This might be caused by insufficient "
         r"shared memory",
@@ -162,7 +162,7 @@ MESSAGES = (
         "insufficient shared memory (shm).",
         source="its wording from the source of PyTorch 2.13.0",
     ),
-    Message(
+    KnownMessage(
         key="failed to pass monitoredBarrier",
         pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
         rule="LOG001",
@@ -171,7 +171,7 @@ MESSAGES = (
         sample="RuntimeError: Rank 0 in timeout: Ranks 1 failed to pass monitoredBarrier in 5000 ms",
         source="its wording from the source of PyTorch 2.13.0",
     ),
-    Message(
+    KnownMessage(
         key="Detected mismatch between collectives on ranks",
         pattern=r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running "
         r"collective: (?P<what>[^\n]{0,200})",
@@ -188,7 +188,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

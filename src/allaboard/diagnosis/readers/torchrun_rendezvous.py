@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import Message, hear
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
 
@@ -10,7 +10,7 @@ _RAISED = r"torch\.distributed\.elastic\.rendezvous\.api\."
 _SOURCE = "its wording from the source of PyTorch 2.13.0"
 
 MESSAGES = (
-    Message(
+    KnownMessage(
         key="RendezvousTimeoutError",
         pattern=_RAISED + r"RendezvousTimeoutError",
         rule="JOIN001",
@@ -21,7 +21,7 @@ MESSAGES = (
         sample="torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="RendezvousConnectionError",
         pattern=_RAISED + r"RendezvousConnectionError",
         rule="JOIN007",
@@ -33,7 +33,7 @@ MESSAGES = (
         "C10d store has failed. See inner exception for details.",
         source=_SOURCE,
     ),
-    Message(
+    KnownMessage(
         key="RendezvousClosedError",
         pattern=_RAISED + r"RendezvousClosedError",
         rule="JOIN008",
@@ -47,7 +47,7 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = hear(exhibit, MESSAGES)
+    heard = find_known_messages(exhibit, MESSAGES)
     return Testimony(heard=heard) if heard else None
 
 

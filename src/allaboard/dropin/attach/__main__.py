@@ -16,25 +16,27 @@ from pathlib import Path
 from allaboard.agent.main import run_agent
 from allaboard.agent.options import Options
 from allaboard.configuration.launcher_context import Described, described, job_id
-from allaboard.dropin.attach.attached_process import attach
+from allaboard.dropin.attach.attached_process import attach_to_process
 from allaboard.launch.local_workers import new_job_id
-from allaboard.options.option_values import coordinator, read_secret, read_tls_files
+from allaboard.options.option_values import check_coordinator, read_secret, read_tls_files
 from allaboard.options.usage_error import UsageError
 
-TOLD_AFTER = 60.0
+REPORT_AFTER_S = 60.0
 """Seconds after which it is told that somebody is absent, where the bound is longer."""
-MARGIN = 5.0
+INIT_MARGIN_S = 5.0
 """Seconds more than its timeout that the framework's own call gets: its own message comes first."""
 
 
 def main(arguments: list[str]) -> int:
     """Watches until the process ends or lets go; the code means nothing to anybody."""
-    told = json.loads(arguments[0])
+    settings = json.loads(arguments[0])
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    boxes = Path(told["boxes"])
-    timeout = told["timeout"]
+    boxes = Path(settings["boxes"])
+    timeout = settings["timeout"]
     try:
-        launch = attach(told["pid"], boxes, new_job_id(), list(told["argv"]), told["watch"])
+        launch = attach_to_process(
+            settings["pid"], boxes, new_job_id(), list(settings["argv"]), settings["watch"]
+        )
     except (ProcessLookupError, FileNotFoundError):
         return 0
     try:
@@ -42,15 +44,15 @@ def main(arguments: list[str]) -> int:
         return run_agent(
             launch,
             Options(
-                timeout=TOLD_AFTER if timeout is None else min(TOLD_AFTER, timeout),
+                timeout=REPORT_AFTER_S if timeout is None else min(REPORT_AFTER_S, timeout),
                 patience=0.0 if timeout is None else timeout,
-                init_within=None if timeout is None else timeout + MARGIN,
+                init_within=None if timeout is None else timeout + INIT_MARGIN_S,
                 grace=2.0,
-                joined=joined(told["rank"], told["place"]),
+                joined=joined_job(settings["rank"], settings["place"]),
                 strict=timeout is not None,
                 secret=read_secret(None),
                 tls=certificates,
-                coordinator=coordinator(told.get("coordinator", ""), certificates),
+                coordinator=check_coordinator(settings.get("coordinator", ""), certificates),
                 attached=True,
             ),
         )
@@ -61,14 +63,18 @@ def main(arguments: list[str]) -> int:
         shutil.rmtree(boxes, ignore_errors=True)
 
 
-def joined(rank: int, place: str) -> Described:
+def joined_job(rank: int, address: str) -> Described:
     """What the call was told wins over what the environment says."""
-    around = described(os.environ)
-    kept = around is not None and around.kept and place == _master()
-    return Described(job_id(os.environ), rank, "" if kept else place, kept)
+    environment_job = described(os.environ)
+    is_launcher_store = (
+        environment_job is not None and environment_job.kept and address == _master_endpoint()
+    )
+    return Described(
+        job_id(os.environ), rank, "" if is_launcher_store else address, is_launcher_store
+    )
 
 
-def _master() -> str:
+def _master_endpoint() -> str:
     return f"{os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}"
 
 

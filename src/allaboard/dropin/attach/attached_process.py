@@ -24,11 +24,11 @@ from allaboard.launch.launch_plan import Plan
 from allaboard.launch.local_workers import Launch, Worker
 from allaboard.probe import layout
 
-JOINING = 5
+JOINING_PHASE = 5
 """The phase of a member inside the framework's init."""
 
 
-def attach(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> Launch:
+def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> Launch:
     """``watch``: until the process ends; else until our standard input is closed, too.
 
     Raises ProcessLookupError where the process has gone already.
@@ -36,17 +36,17 @@ def attach(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> 
     process = pidfd.open_process(pid)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     keeper = _Keeper(theirs, process, pid, boxes / f"{pid}{layout.SUFFIX}", watch)
-    threading.Thread(target=keeper.loop, daemon=True).start()
+    threading.Thread(target=keeper.serve_agent, daemon=True).start()
     run_dir = boxes / "run"
     (run_dir / "logs").mkdir(exist_ok=True)
     plan = Plan(command=command, size=1, given=False, gate="cluster", run_dir=run_dir, job=job)
-    worker = Worker(index=0, out=_nothing(), err=_nothing())
+    worker = Worker(index=0, out=_ended_pipe(), err=_ended_pipe())
     return Launch(
         plan=plan, reaper=ours, boxes=boxes, workers=[worker], ports=[], at=time.monotonic()
     )
 
 
-def _nothing() -> int:
+def _ended_pipe() -> int:
     """A pipe that has ended: the output of the process goes where it always went."""
     read, write = os.pipe()
     os.close(write)
@@ -61,27 +61,29 @@ class _Keeper:
         self.process = process
         self.pid = pid
         self.box = box
-        self.awaited = [process] if watch else [process, 0]
+        self.watched_fds = [process] if watch else [process, 0]
 
-    def loop(self) -> None:
-        self._tell({"spawned": 0, "pid": self.pid, "at": time.monotonic()})
+    def serve_agent(self) -> None:
+        self._notify_agent({"spawned": 0, "pid": self.pid, "at": time.monotonic()})
         while True:
-            ready, _, _ = select.select([self.agent.fileno(), *self.awaited], [], [])
+            ready, _, _ = select.select([self.agent.fileno(), *self.watched_fds], [], [])
             if self.process in ready or 0 in ready:
-                self._tell({"exited": 0, "pid": self.pid, **self._end(), "at": time.monotonic()})
+                self._notify_agent(
+                    {"exited": 0, "pid": self.pid, **self._end_status(), "at": time.monotonic()}
+                )
                 return
             data = self.agent.recv(1 << 16)
             if not data:
                 return
-            self._obey(json.loads(data))
+            self._execute(json.loads(data))
 
-    def _end(self) -> dict[str, int | None]:
+    def _end_status(self) -> dict[str, int | None]:
         """How it ended, as far as that says something of it."""
         status = exit_watcher.exit_status_of(self.pid, self.process)
         code, number = known_exit_status(status) if status is not None else (None, None)
         return {"code": code, "signal": number}
 
-    def _obey(self, message: dict[str, Any]) -> None:
+    def _execute(self, message: dict[str, Any]) -> None:
         if not self._may_end():
             return
         number = message["signal"] if message["do"] == "signal" else signal.SIGKILL
@@ -95,9 +97,9 @@ class _Keeper:
             data = self.box.read_bytes()
         except OSError:
             return False
-        return bool(layout.STATE.unpack_from(data, layout.STATE_AT)[1] == JOINING)
+        return bool(layout.STATE.unpack_from(data, layout.STATE_AT)[1] == JOINING_PHASE)
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _notify_agent(self, message: dict[str, Any]) -> None:
         try:
             self.agent.send(json.dumps(message).encode())
         except OSError:

@@ -30,7 +30,7 @@ EADDRINUSE = (
 """What PyTorch 2.13.0 raises on rank 0 where its port is taken."""
 
 
-def member(rank: int, **changes: Any) -> Member:
+def sample_member(rank: int, **changes: Any) -> Member:
     """Return a member that trains; ``changes`` are fields of `Member`."""
     fields: dict[str, Any] = {
         "who": Who(index=rank, rank=rank, host="a", pid=100 + rank),
@@ -40,7 +40,7 @@ def member(rank: int, **changes: Any) -> Member:
         "moved_at": 90.0,
         "framework": "torch",
         "round": 1,
-        "declared": declared(rank),
+        "declared": sample_declaration(rank),
         "step": 40,
         "step_at": 90.0,
         "ops": 40,
@@ -48,7 +48,7 @@ def member(rank: int, **changes: Any) -> Member:
     return Member(**(fields | changes))
 
 
-def declared(rank: int, size: int = 3, **changes: Any) -> Declared:
+def sample_declaration(rank: int, size: int = 3, **changes: Any) -> Declared:
     """Return the arguments of torch's init."""
     fields: dict[str, Any] = {
         "framework": "torch",
@@ -61,16 +61,16 @@ def declared(rank: int, size: int = 3, **changes: Any) -> Declared:
     return Declared(**(fields | changes))
 
 
-def waiting(rank: int, **changes: Any) -> Member:
+def waiting_member(rank: int, **changes: Any) -> Member:
     """Return a member inside an all_reduce."""
     fields: dict[str, Any] = {
         "op": Op("all_reduce", 41, 90.0),
-        "stack": stack(REDUCE, USER),
+        "stack": sample_stack(REDUCE, USER),
     }
-    return member(rank, **(fields | changes))
+    return sample_member(rank, **(fields | changes))
 
 
-def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
+def member_with_calls(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
     """Return a member that made these calls in the default group."""
     digest, path, calls, paths = 0, 0, [], []
     for one in signatures:
@@ -93,10 +93,10 @@ def called(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> 
         "groups": (state,),
         "traces": (Traced("0", 1, 1, tuple(calls)),),
     }
-    return member(rank, **(fields | changes))
+    return sample_member(rank, **(fields | changes))
 
 
-def signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signature:
+def sample_signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signature:
     """Return a call at this line of train.py; all of what is given counts as required."""
     fields: dict[str, Any] = {"dtype": "float32", "shape": "4", "elements": 4}
     if op == "all_reduce":
@@ -111,24 +111,24 @@ def signature(op: str = "all_reduce", line: int = 41, **changes: Any) -> Signatu
     )
 
 
-def stack(*frames: Frame, samples: int = 8, moving: bool = False) -> Stack:
+def sample_stack(*frames: Frame, samples: int = 8, moving: bool = False) -> Stack:
     """Return a stack that was sampled ``samples`` times over two seconds."""
     return Stack(frames=frames, taken_at=99.0, samples=samples, span=2.0, moving=moving)
 
 
-def held(rank: int, size: int = 3, **changes: Any) -> Member:
+def arrived_member(rank: int, size: int = 3, **changes: Any) -> Member:
     """Return a member that has stood at the door of init since 60."""
     fields: dict[str, Any] = {
         "phase": Phase.ARRIVED,
         "phase_since": 60.0,
-        "declared": declared(rank, size),
+        "declared": sample_declaration(rank, size),
         "step": 0,
         "ops": 0,
     }
-    return member(rank, **(fields | changes))
+    return sample_member(rank, **(fields | changes))
 
 
-def coming(rank: int, **changes: Any) -> Member:
+def coming_member(rank: int, **changes: Any) -> Member:
     """Return a member that is alive in its own code, before init."""
     fields: dict[str, Any] = {
         "phase": Phase.IMPORTED,
@@ -137,10 +137,10 @@ def coming(rank: int, **changes: Any) -> Member:
         "step": 0,
         "ops": 0,
     }
-    return member(rank, **(fields | changes))
+    return sample_member(rank, **(fields | changes))
 
 
-def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
+def ended_member(rank: int, at: float = 95.0, **how: Any) -> Member:
     """Return a member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with
     ``frames``."""
     raised, frames = how.pop("raised", None), how.pop("frames", ())
@@ -150,15 +150,15 @@ def ended(rank: int, at: float = 95.0, **how: Any) -> Member:
             type=raised[0], message=raised[1], at=at, where=USER, frames=frames
         )
         how.setdefault("code", 1)
-    return member(rank, exit=Exit(at=at, **how), **changes)
+    return sample_member(rank, exit=Exit(at=at, **how), **changes)
 
 
-def evaluator(rank: int) -> Who:
+def sample_evaluator(rank: int) -> Who:
     """Return an evaluator, which is launched beside those that train, as the last."""
     return Who(job="evaluator", index=0, rank=rank, host="a", pid=100 + rank)
 
 
-def job(*members: Member, **changes: Any) -> JobView:
+def sample_job(*members: Member, **changes: Any) -> JobView:
     """Return a job of these members that is fine, at `NOW`."""
     fields: dict[str, Any] = {
         "now": NOW,
@@ -173,24 +173,24 @@ def job(*members: Member, **changes: Any) -> JobView:
     return JobView(**(fields | changes))
 
 
-def stalled(*members: Member, **changes: Any) -> JobView:
+def stalled_job(*members: Member, **changes: Any) -> JobView:
     """Return a job of these members in which nothing has moved for 10 s."""
-    return job(*members, **({"progress_at": 90.0} | changes))
+    return sample_job(*members, **({"progress_at": 90.0} | changes))
 
 
-def gathering(*members: Member, **changes: Any) -> JobView:
+def gathering_job(*members: Member, **changes: Any) -> JobView:
     """Return a job of these members before its roll call is complete."""
-    return job(*members, **({"rolled_at": None} | changes))
+    return sample_job(*members, **({"rolled_at": None} | changes))
 
 
-def heard(rule: str, says: str, line: str, rank: int = 0, **changes: Any) -> Heard:
+def sample_heard(rule: str, says: str, line: str, rank: int = 0, **changes: Any) -> Heard:
     """Return a known message that one rank wrote."""
     speaker = Speaker(rank, line, Place(file=f"rank{rank}.log", line=7))
     fields: dict[str, Any] = {"rule": rule, "says": says, "speakers": (speaker,), "fix": "read on"}
     return Heard(**(fields | changes))
 
 
-def recorded(
+def recorded_collective(
     rank: int, number: int, op: str = "all_reduce", size: int = 4, **changes: Any
 ) -> Recorded:
     """Return one collective of the default group in a rank's recorder."""
@@ -207,12 +207,12 @@ def recorded(
     return Recorded(**(fields | changes))
 
 
-def recording(*entries: Recorded) -> Recording:
+def sample_recording(*entries: Recorded) -> Recording:
     """Return the recorders of three ranks."""
     return Recording(entries=entries, ranks=(0, 1, 2), members={"0 default_pg": (0, 1, 2)})
 
 
-def overdue(rank: int, number: int = 0, enqueued: int = 133, **changes: Any) -> Overdue:
+def overdue_collective(rank: int, number: int = 0, enqueued: int = 133, **changes: Any) -> Overdue:
     """Return the words of a rank's watchdog about the default group: call ``number`` was over its time, or
     none (0)."""
     fields: dict[str, Any] = {
@@ -227,7 +227,7 @@ def overdue(rank: int, number: int = 0, enqueued: int = 133, **changes: Any) -> 
     return Overdue(rank=rank, number=number, enqueued=enqueued, **(fields | changes))
 
 
-def watchdogs(*words: Overdue, known: tuple[int, ...] = ()) -> Watchdogs:
+def sample_watchdogs(*words: Overdue, known: tuple[int, ...] = ()) -> Watchdogs:
     """Return the words of the watchdogs of several ranks; of ``known`` ranks there is a log, too."""
     return Watchdogs(words=words, known=tuple({*known, *(o.rank for o in words)}))
 
@@ -235,7 +235,7 @@ def watchdogs(*words: Overdue, known: tuple[int, ...] = ()) -> Watchdogs:
 SERVING = Op("Server.join", 1, 60.0)
 
 
-def task(name: str, index: int, **changes: Any) -> Member:
+def ps_member(name: str, index: int, **changes: Any) -> Member:
     """Return a member of a job with parameter servers: worker 0, worker 1, ps 0 of TensorFlow 1 by default,
     numbered 0 to 2; a ps serves."""
     number = changes.pop("number", index + (2 if name == "ps" else 0))
@@ -244,11 +244,11 @@ def task(name: str, index: int, **changes: Any) -> Member:
         "who": Who(job=name, index=index, rank=number, host="a", pid=100 + number),
         "framework": "tensorflow",
         "task": f"{name}-{index}",
-        "declared": declared(
+        "declared": sample_declaration(
             number, framework="tensorflow", call="tf.distribute.Server", job=name, index=index,
             cluster=cluster, place="",
         ),
     }  # fmt: skip
     if name == "ps":
         fields |= {"op": SERVING, "step": 0, "ops": 1, "phase": Phase.JOINED}
-    return member(number, **(fields | changes))
+    return sample_member(number, **(fields | changes))

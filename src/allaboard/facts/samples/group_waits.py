@@ -5,16 +5,16 @@ from __future__ import annotations
 from allaboard.facts.collective_calls import GroupState
 from allaboard.facts.job import JobView
 from allaboard.facts.member import Member, Op
-from allaboard.facts.samples import stalled, waiting
+from allaboard.facts.samples import stalled_job, waiting_member
 
 SINCE = 90.0
 
 
-def inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
+def member_in_group_call(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
     """Return a member in call 21 of this group; with ``others``, also in a second group of the same ranks
     that it has yet to enter."""
     names = ("1", "2") if others else (group,)
-    return waiting(
+    return waiting_member(
         rank,
         op=Op("all_reduce", 41, SINCE, group, 21),
         groups=tuple(
@@ -23,21 +23,21 @@ def inside(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
     )
 
 
-def between(rank: int, *groups: tuple[str, int, int, int]) -> Member:
+def member_in_newest_call(rank: int, *groups: tuple[str, int, int, int]) -> Member:
     """Return a member in the newest of its calls in these groups (name, calls, two ranks)."""
     newest = max(groups, key=lambda g: g[1])
-    return waiting(
+    return waiting_member(
         rank,
         op=Op("all_reduce", 41, SINCE, newest[0], newest[1]),
         groups=tuple(GroupState(n, 1, made, SINCE, 2, tuple(r)) for n, made, *r in groups),
     )
 
 
-def stage(rank: int, peer: int, call: str = "recv") -> Member:
+def member_waiting_for_peer(rank: int, peer: int, call: str = "recv") -> Member:
     """Return a member that waits for a message of this rank."""
-    return waiting(rank, op=Op(f"{call} from rank {peer}", 41, SINCE))
+    return waiting_member(rank, op=Op(f"{call} from rank {peer}", 41, SINCE))
 
 
-def stages(peers: dict[int, int], call: str = "recv") -> JobView:
+def job_waiting_for_peers(peers: dict[int, int], call: str = "recv") -> JobView:
     """Return a job in which each rank waits for a message of another."""
-    return stalled(*(stage(rank, peer, call) for rank, peer in peers.items()))
+    return stalled_job(*(member_waiting_for_peer(rank, peer, call) for rank, peer in peers.items()))

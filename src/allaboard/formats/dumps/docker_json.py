@@ -13,15 +13,15 @@ class _Record(msgspec.Struct):
 
 
 def unwrap_docker_lines(data: bytes) -> bytes:
-    """What the container wrote, one line for each of the file's; ``data`` itself if it is no such file."""
+    """Return the container's output, one line for each of the file's; ``data`` itself if it is no such file."""
     if not data.startswith(_BEGIN) or _STREAM not in data.partition(b"\n")[0]:
         return data
     decoder = msgspec.json.Decoder(_Record)
-    return b"\n".join(_line(line, decoder) for line in data.split(b"\n"))
+    return b"\n".join(_decode_line(line, decoder) for line in data.split(b"\n"))
 
 
-def _line(line: bytes, decoder: msgspec.json.Decoder[_Record]) -> bytes:
-    """Its text; the line itself where it is torn."""
+def _decode_line(line: bytes, decoder: msgspec.json.Decoder[_Record]) -> bytes:
+    """Return the text of a line, or the line itself if it is torn."""
     try:
         return decoder.decode(line).log.rstrip("\n").replace("\n", " ").encode()
     except (msgspec.DecodeError, UnicodeEncodeError):

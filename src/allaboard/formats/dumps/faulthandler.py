@@ -1,5 +1,4 @@
-"""What Python's faulthandler writes of all threads each time that it is asked, also where several processes
-write into one file. Pure."""
+"""Dumps of all threads by Python's faulthandler, also where several processes write into one file. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ from allaboard.facts import Frame
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
 MAX_DUMPS = 256
-"""Main threads of one file that are told apart, and dumps of one that are looked at."""
+"""Main threads of one file that are told apart, and dumps of one of them that are looked at."""
 MAX_THREADS = 100
-"""After so many CPython stops, and the main one was not written."""
+"""Threads after which CPython stops, so that the main one was not written."""
 MAX_THREAD_LENGTH = 1 << 16
 """Characters of one thread: a hundred frames."""
 _HEAD = re.compile(
@@ -27,59 +26,67 @@ _LINE = re.compile(
 
 
 class MainThreadDump(NamedTuple):
-    """One process: where its last dump begins in the text, the id of its main thread (0 where it is not
-    told), and that thread's frames, innermost first."""
+    """The last dump of one process's main thread."""
 
     begin: int
+    """Position of the dump in the text."""
     thread_id: int
+    """Id of the main thread, 0 if the dump does not say it."""
     frames: tuple[Frame, ...]
+    """Frames of that thread, innermost first."""
 
 
 def last_dumps(text: str) -> list[MainThreadDump]:
-    """The last dump of each main thread, in order. Processes that were forked from another have the id of its
-    main thread: they are kept apart by where their own code begins. Torn lines are of none."""
-    found: dict[tuple[int, bool], MainThreadDump] = {}
-    looked: dict[int, int] = {}
+    """Return the last dump of each main thread, in order.
+
+    Forked processes share the id of their parent's main thread: they are told apart by where their own code
+    begins. Torn lines belong to no dump.
+    """
+    last_by_thread: dict[tuple[int, bool], MainThreadDump] = {}
+    dump_counts: dict[int, int] = {}
     for begin, head, end, main in reversed(list(find_dumps(text))):
-        looked[main] = looked.get(main, 0) + 1
-        if looked[main] > MAX_DUMPS or len(looked) > MAX_DUMPS:
+        dump_counts[main] = dump_counts.get(main, 0) + 1
+        if dump_counts[main] > MAX_DUMPS or len(dump_counts) > MAX_DUMPS:
             continue
-        frames = _frames(text[head.start() : min(end, head.start() + MAX_THREAD_LENGTH)])
+        frames = _thread_frames(text[head.start() : min(end, head.start() + MAX_THREAD_LENGTH)])
         if frames:
             forked = any(f.function == "_bootstrap" and "multiprocessing" in f.file for f in frames)
-            found.setdefault((main, forked), MainThreadDump(begin, main, frames))
-    return sorted(found.values())
+            last_by_thread.setdefault((main, forked), MainThreadDump(begin, main, frames))
+    return sorted(last_by_thread.values())
 
 
 def find_dumps(text: str) -> Iterator[tuple[int, re.Match[str], int, int]]:
-    """Where each dump begins, the head of its last thread, which is the main one, its end, and the main
-    thread's id, 0 where it is not told. CPython writes one blank line between the threads of one dump."""
+    """Yield for each dump its begin, the head of its last thread (the main one), its end, and the main
+    thread's id.
+
+    The id is 0 if it is not known. CPython writes one blank line between the threads of one dump.
+    """
     begin, count = -1, 0
-    before: re.Match[str] | None = None
+    previous_head: re.Match[str] | None = None
     for head in _HEAD.finditer(text):
-        if before is not None:
-            between = text[before.start() : head.start()]
+        if previous_head is not None:
+            between = text[previous_head.start() : head.start()]
             if between.endswith("\n\n") and between.count("\n\n") == 1 and count < MAX_THREADS:
-                before, count = head, count + 1
+                previous_head, count = head, count + 1
                 continue
-            yield begin, before, head.start(), _main(before, count)
-        begin, before, count = head.start(), head, 1
-    if before is not None:
-        yield begin, before, len(text), _main(before, count)
+            yield begin, previous_head, head.start(), _main_thread_id(previous_head, count)
+        begin, previous_head, count = head.start(), head, 1
+    if previous_head is not None:
+        yield begin, previous_head, len(text), _main_thread_id(previous_head, count)
 
 
-def _main(last: re.Match[str], count: int) -> int:
-    return int(last[1] or "0", 16) if count < MAX_THREADS else 0
+def _main_thread_id(last_head: re.Match[str], count: int) -> int:
+    return int(last_head[1] or "0", 16) if count < MAX_THREADS else 0
 
 
-def _frames(block: str) -> tuple[Frame, ...]:
-    """The frames of a thread; () where another process wrote into its lines."""
+def _thread_frames(block: str) -> tuple[Frame, ...]:
+    """Return the frames of a thread; () if another process wrote between its lines."""
     head, *lines = block.split("\n")
-    own: list[str] = []
+    frame_lines: list[str] = []
     for line in lines:
         if not line.startswith("  "):
             break
-        own.append(line)
-    if not all(map(_LINE.fullmatch, own)) or head.count("0x") > 1:
+        frame_lines.append(line)
+    if not all(map(_LINE.fullmatch, frame_lines)) or head.count("0x") > 1:
         return ()
-    return parse_faulthandler("\n".join(["Thread 0x1", *own]), 0)
+    return parse_faulthandler("\n".join(["Thread 0x1", *frame_lines]), 0)

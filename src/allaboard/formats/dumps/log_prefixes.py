@@ -1,7 +1,7 @@
-"""What launchers and log collectors put before each line, and whom it names. Pure.
+"""Prefixes that launchers and log collectors put before each line, and the process that they name. Pure.
 
-The forms are those of Slurm (`srun -l`), Open MPI (`--tag-output`), horovodrun, torchrun, MPICH and Intel
-MPI (`-prepend-rank`, `-l`), Ray, Kubernetes (CRI's log files, `kubectl logs --prefix --timestamps`, stern),
+The forms are those of Slurm (`srun -l`), Open MPI (`--tag-output`), horovodrun, torchrun, MPICH and Intel MPI
+(`-prepend-rank`, `-l`), Ray, Kubernetes (CRI's log files, `kubectl logs --prefix --timestamps`, stern),
 Docker Compose, and journald.
 """
 
@@ -12,37 +12,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 COLOUR_CODE = re.compile(r"\x1b\[[0-9;]*[mK]")
-"""ECMA-48's SGR and EL: they colour a label, or what is after it."""
+"""Matches ECMA-48's SGR and EL: they colour a label, or what is after it."""
 MAX_PREFIXES = 4
 """Prefixes of one line: a collector's time, its pod, a launcher's task, torch's rank."""
 MAX_SAMPLED_LINES = 400
 """Lines, half from the beginning and half from the end, by which an ambiguous form is judged."""
-_LAUNCHERS = re.compile(
+_LAUNCHER_LINE = re.compile(
     r"(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun): |-{20,}$"
 )
-"""Lines that a launcher writes of its own, without a prefix."""
-_HEAD = "Stack trace of the failed collective:"
-_ROW = re.compile(r"#\d{1,4} \S")
-"""What PyTorch writes of one collective: the first line alone has torch's prefix."""
+"""Matches lines that a launcher writes itself, without a prefix."""
+_STACK_HEAD = "Stack trace of the failed collective:"
+_STACK_ROW = re.compile(r"#\d{1,4} \S")
+"""Matches PyTorch's rows of one collective's stack: only their head has torch's prefix."""
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 
 _UNIT = r"(?P<host>[\w.-]+) (?:[\w./@-]+\[(?P<pid>\d+)\]|kernel)"
 
 
 class Label(NamedTuple):
-    """Whom a prefix names: a ``rank`` (-1 where none), a ``host`` or what stands for one (a pod, a
-    service), a ``pid`` (0 where none). ``launcher``: put before every line of its process; torch's own
-    ``[rank1]:`` is before some. ``local``: its number on its node, -1 where none is told."""
+    """The process that a prefix names."""
 
     rank: int = -1
+    """Its rank, -1 if the prefix names none."""
     host: str = ""
+    """Its host, or what stands for one (a pod, a service)."""
     pid: int = 0
+    """Its process id, 0 if the prefix names none."""
     by_launcher: bool = True
+    """Set if the prefix is before every line of its process; torch's own ``[rank1]:`` is before some."""
     local_rank: int = -1
+    """Its rank on its node, -1 if the prefix names none."""
 
     def within(self, outer: Label) -> Label:
-        """With what the prefixes before it named. Where this tells a number on a node, the task outside it
-        is the node's own launcher, and no rank."""
+        """Return this label, completed by the prefixes before it.
+
+        If this names a rank on a node, the task outside it is the node's own launcher, and no rank.
+        """
         host, pid = self.host or outer.host, self.pid or outer.pid
         rank = self.rank if self.rank >= 0 else outer.rank
         if self.local_rank >= 0 and self.rank < 0 and outer.rank >= 0:
@@ -55,21 +60,23 @@ NO_LABEL = Label(by_launcher=False)
 
 
 class PrefixForm(NamedTuple):
-    """One form of prefix. ``key``: letters that are in every file with it. ``share``: the part of the lines
-    that must have it, 0.0 for a form that is nothing else. ``repeats``: it must name each several times: a
-    numbered list does not. ``aligned``: it must end in one column. ``kept``: it stays, as part of what
-    the process wrote."""
+    """One form of prefix."""
 
     pattern: re.Pattern[str]
     key: str = ""
+    """Letters that are in every file that has this form."""
     share: float = 0.0
+    """Share of the lines that must have it; 0.0 for a form that is never anything else."""
     repeats: bool = False
+    """Set if it must name each process several times: a numbered list does not."""
     aligned: bool = False
+    """Set if it must end in one column."""
     stays_in_line: bool = False
+    """Set if it stays, as part of what the process wrote."""
 
 
-def _form(pattern: str, key: str = "", share: float = 0.0, **how: bool) -> PrefixForm:
-    return PrefixForm(re.compile(pattern), key, share, **how)
+def _form(pattern: str, key: str = "", share: float = 0.0, **options: bool) -> PrefixForm:
+    return PrefixForm(re.compile(pattern), key, share, **options)
 
 
 PREFIX_FORMS = (
@@ -96,62 +103,66 @@ PREFIX_FORMS = (
 
 
 def split_labels(text: str) -> list[tuple[Label, str]]:
-    """Each line without its prefixes, and whom they name."""
+    """Return each line without its prefixes, and the process that they name."""
     lines = [(NO_LABEL, _visible(line)) for line in text.split("\n")]
     for _ in range(MAX_PREFIXES):
         forms = [
-            f for f in PREFIX_FORMS if f.key in text and _holds(f, [line for _, line in lines])
+            f
+            for f in PREFIX_FORMS
+            if f.key in text and _is_prefix_here(f, [line for _, line in lines])
         ]
-        read = [_read(one, forms) for one in lines] if forms else lines
-        if read == lines:
+        stripped = [_strip_prefix(one, forms) for one in lines] if forms else lines
+        if stripped == lines:
             break
-        lines = read
-    return list(_continued(lines)) if _HEAD in text else lines
+        lines = stripped
+    return list(_label_stack_rows(lines)) if _STACK_HEAD in text else lines
 
 
-def _continued(lines: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, str]]:
-    """With whose stack it is, for the rows that name nobody."""
-    whose: Label | None = None
+def _label_stack_rows(lines: Iterable[tuple[Label, str]]) -> Iterator[tuple[Label, str]]:
+    """Yield the lines, with the label of the stack's head for rows that have none."""
+    stack_owner: Label | None = None
     for label, line in lines:
-        if whose is not None and label == NO_LABEL and _ROW.match(line):
-            yield whose, line
+        if stack_owner is not None and label == NO_LABEL and _STACK_ROW.match(line):
+            yield stack_owner, line
             continue
-        whose = label if _HEAD in line else None
+        stack_owner = label if _STACK_HEAD in line else None
         yield label, line
 
 
 def _visible(line: str) -> str:
-    """A line as a terminal shows it: a progress bar was written over, colours are none of its letters."""
-    shown = line.rstrip("\r").rpartition("\r")[2]
-    return COLOUR_CODE.sub("", shown) if "\x1b" in shown else shown
+    """Return the line as a terminal shows it: after the last carriage return, without colours."""
+    visible = line.rstrip("\r").rpartition("\r")[2]
+    return COLOUR_CODE.sub("", visible) if "\x1b" in visible else visible
 
 
-def _read(one: tuple[Label, str], forms: Iterable[PrefixForm]) -> tuple[Label, str]:
-    label, line = one
+def _strip_prefix(
+    labelled_line: tuple[Label, str], forms: Iterable[PrefixForm]
+) -> tuple[Label, str]:
+    label, line = labelled_line
     for form in forms:
         match = form.pattern.match(line)
         if match is not None:
-            named = match.groupdict()
+            groups = match.groupdict()
             inner = Label(
-                rank=int(named.get("rank") or -1),
-                host=named.get("host") or "",
-                pid=int(named.get("pid") or 0),
+                rank=int(groups.get("rank") or -1),
+                host=groups.get("host") or "",
+                pid=int(groups.get("pid") or 0),
                 by_launcher=not form.stays_in_line,
-                local_rank=int(named.get("local") or -1),
+                local_rank=int(groups.get("local") or -1),
             )
             return inner.within(label), line if form.stays_in_line else line[match.end() :]
     return label, line
 
 
-def _holds(form: PrefixForm, lines: Sequence[str]) -> bool:
-    """Whether a form is a prefix here, and not part of what the lines say."""
+def _is_prefix_here(form: PrefixForm, lines: Sequence[str]) -> bool:
+    """Return True if a form is a prefix in these lines, and not part of their text."""
     if not form.share:
         return True
     half = MAX_SAMPLED_LINES // 2
-    some = lines if len(lines) <= MAX_SAMPLED_LINES else [*lines[:half], *lines[-half:]]
-    some = [line for line in some if line.strip() and not _LAUNCHERS.match(line)]
-    matches = list(filter(None, map(form.pattern.match, some)))
-    if len(matches) < 2 or len(matches) < form.share * len(some):
+    sampled = lines if len(lines) <= MAX_SAMPLED_LINES else [*lines[:half], *lines[-half:]]
+    sampled = [line for line in sampled if line.strip() and not _LAUNCHER_LINE.match(line)]
+    matches = list(filter(None, map(form.pattern.match, sampled)))
+    if len(matches) < 2 or len(matches) < form.share * len(sampled):
         return False
     if form.aligned and len({len(m[0].rstrip()) for m in matches}) > 1:
         return False

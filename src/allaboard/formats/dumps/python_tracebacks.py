@@ -1,4 +1,4 @@
-"""Tracebacks in the form of Python's traceback module: chained ones and exception groups are one. Pure."""
+"""Tracebacks in the form of Python's traceback module. Chained ones and exception groups count as one. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MAX_TRACEBACK_LINES = 400
 """Lines of one traceback."""
 _FRAME = re.compile(r'(?:> |\s+)File "(.{1,1000})", line (\d+), in (.{1,200})$')
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
-_REMOTE = re.compile(r"[\w.]{0,80}RayTaskError\(\w+\): ")
-"""Ray's, after which the frames of the other process follow."""
+_RAY_ERROR = re.compile(r"[\w.]{0,80}RayTaskError\(\w+\): ")
+"""Matches Ray's message after which the frames of the other process follow."""
 _CHAINED = re.compile(
     r"The above exception was the direct cause of the following exception:"
     r"|During handling of the above exception, another exception occurred:"
@@ -22,30 +22,35 @@ _CHAINED = re.compile(
 )
 MAX_MESSAGE_LINES = 12
 """Lines that are read of a message beyond its first."""
-_MORE = re.compile(
+_MESSAGE_LINE = re.compile(
     # Such as load_state_dict's; not an exception group's, nor a progress bar.
     r"(?![ \t]*\d{1,3}%\|)[ \t]+[^\s|+]"
     # DDP's, of parameters without a gradient.
     r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
 )
-_GRAPH = "Graph execution error:"
-_TRACED = "in user code:"
-"""How TensorFlow tells what was raised while a tf.function was traced, with its places in the code."""
-_PLACE = re.compile(r"\s+File \"|Detected at node |<stack traces unavailable>")
+_GRAPH_ERROR = "Graph execution error:"
+_TRACE_ERROR = "in user code:"
+"""Begins TensorFlow's message about an error while a tf.function was traced, with its places in the code."""
+_GRAPH_PLACE = re.compile(r"\s+File \"|Detected at node |<stack traces unavailable>")
 _GUTTER = re.compile(r"\s+(?:\| ?|\+[-+]{2,}(?: \d+ -+)?|\+ )")
-"""What an exception group puts before the lines of its parts."""
+"""Matches what an exception group puts before the lines of its parts."""
 
 
 class Traceback(NamedTuple):
-    """``begin`` and ``end``: its lines, the second exclusive; of what it is chained to, too. The others
-    are of the last exception, which is what reached the top; ``first`` is the one it began with, in words."""
+    """One traceback, with those that it is chained to."""
 
     begin: int
+    """Index of its first line, or of the first line of what it is chained to."""
     end: int
+    """Index after its last line."""
     type: str
+    """Type of the last exception, which is the one that reached the top."""
     message: str
+    """Message of that exception."""
     frames: tuple[Frame, ...]
+    """Frames of that exception, outermost first."""
     root_cause: str = ""
+    """The exception that began the chain, in words; "" without a chain."""
 
     @property
     def user_frame(self) -> Frame | None:
@@ -60,112 +65,118 @@ class Traceback(NamedTuple):
 
 
 def find_tracebacks(lines: Sequence[str]) -> list[Traceback]:
-    """All of them in these lines, in order."""
-    found: list[Traceback] = []
-    grouped = -1
-    for at, line in enumerate(lines):
-        if TRACEBACK_HEAD not in line or (found and at < found[-1].end and at >= grouped):
+    """Return all tracebacks of these lines, in order."""
+    all_tracebacks: list[Traceback] = []
+    group_end = -1
+    for begin, line in enumerate(lines):
+        if TRACEBACK_HEAD not in line or (
+            all_tracebacks and begin < all_tracebacks[-1].end and begin >= group_end
+        ):
             continue
         if "+ Exception Group " + TRACEBACK_HEAD in line:
-            grouped = _group_end(lines, at)
-        one = _read(lines, at, grouped if at < grouped else 0)
-        if one is None:
+            group_end = _group_end(lines, begin)
+        traceback = _read_traceback(lines, begin, group_end if begin < group_end else 0)
+        if traceback is None:
             continue
-        before = found[-1] if found else None
-        if before is not None and (before.begin < grouped > at or _chained(lines, before.end, at)):
-            first = before.root_cause or before.summary
-            one = one._replace(begin=before.begin, root_cause=first)
-            found.pop()
-        found.append(one)
-    return found
+        previous = all_tracebacks[-1] if all_tracebacks else None
+        if previous is not None and (
+            previous.begin < group_end > begin or _is_chained(lines, previous.end, begin)
+        ):
+            root_cause = previous.root_cause or previous.summary
+            traceback = traceback._replace(begin=previous.begin, root_cause=root_cause)
+            all_tracebacks.pop()
+        all_tracebacks.append(traceback)
+    return all_tracebacks
 
 
-def _read(lines: Sequence[str], at: int, grouped: int) -> Traceback | None:
+def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceback | None:
     frames: list[Frame] = []
-    for number in range(at + 1, min(len(lines), at + MAX_TRACEBACK_LINES)):
-        line = _GUTTER.sub("", lines[number], count=1) if number < grouped else lines[number]
+    for number in range(begin + 1, min(len(lines), begin + MAX_TRACEBACK_LINES)):
+        line = _GUTTER.sub("", lines[number], count=1) if number < group_end else lines[number]
         if frame := _FRAME.match(line):
             frames.append(Frame(frame[1], int(frame[2]), frame[3]))
-        elif line[:1] not in ("", " ", "\t", ">") and not (frames and _REMOTE.match(line)):
+        elif line[:1] not in ("", " ", "\t", ">") and not (frames and _RAY_ERROR.match(line)):
             error = _ERROR.match(line)
             if error is None or not frames:
                 return None
             message = error[2] or ""
             if error[2] == "":  # TensorFlow's messages begin on the line after their type
                 message = " ".join(lines[number + 1 : number + 3]).strip()
-            more = _more(lines, number + 1) if error[2] else []
-            message = "\n".join([message, *more])
-            kind = error[1].rpartition(".")[2]
-            end = max(number + 1 + len(more), grouped)
-            end = _closed(lines, number, end)
-            if message.startswith(_TRACED):
-                message, end = _traced(lines, number + 1, frames)
-                message = message.removeprefix(f"{kind}: ")
-            if message.startswith(_GRAPH):
-                message, end = _graph(lines, number + 1, message)
-            return Traceback(at, end, kind, message[:1000], tuple(frames))
+            message_lines = _message_lines(lines, number + 1) if error[2] else []
+            message = "\n".join([message, *message_lines])
+            error_type = error[1].rpartition(".")[2]
+            end = max(number + 1 + len(message_lines), group_end)
+            end = _end_of_brackets(lines, number, end)
+            if message.startswith(_TRACE_ERROR):
+                message, end = _read_trace_error(lines, number + 1, frames)
+                message = message.removeprefix(f"{error_type}: ")
+            if message.startswith(_GRAPH_ERROR):
+                message, end = _read_graph_error(lines, number + 1, message)
+            return Traceback(begin, end, error_type, message[:1000], tuple(frames))
     return None
 
 
-def _more(lines: Sequence[str], at: int) -> list[str]:
-    """What else of the message stands on the lines after it."""
-    found = []
-    for line in lines[at : at + MAX_MESSAGE_LINES]:
-        if _MORE.match(line) is None:
+def _message_lines(lines: Sequence[str], begin: int) -> list[str]:
+    """Return the rest of the message, from the lines after its first."""
+    message_lines = []
+    for line in lines[begin : begin + MAX_MESSAGE_LINES]:
+        if _MESSAGE_LINE.match(line) is None:
             break
-        found.append(line.rstrip())
-    return found
+        message_lines.append(line.rstrip())
+    return message_lines
 
 
-def _closed(lines: Sequence[str], at: int, end: int) -> int:
-    """The end of a message whose first line leaves brackets open, as a printed array does, where they are
-    closed; else ``end``."""
+def _end_of_brackets(lines: Sequence[str], begin: int, end: int) -> int:
+    """Return the line after a message that leaves brackets open, as a printed array does; else ``end``."""
     depth = 0
-    for number, line in enumerate(lines[at : at + MAX_TRACEBACK_LINES], at):
+    for number, line in enumerate(lines[begin : begin + MAX_TRACEBACK_LINES], begin):
         depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
         if depth <= 0 or TRACEBACK_HEAD in line:
             return max(end, number + 1) if depth <= 0 else end
     return end
 
 
-def _traced(lines: Sequence[str], at: int, frames: list[Frame]) -> tuple[str, int]:
-    """What was raised, and where it ends; the places are added to ``frames``."""
-    said, number = _TRACED, at
-    for number, line in enumerate(lines[at : at + MAX_TRACEBACK_LINES], at):
+def _read_trace_error(lines: Sequence[str], begin: int, frames: list[Frame]) -> tuple[str, int]:
+    """Return the error and the line where it ends; its places are added to ``frames``."""
+    message, number = _TRACE_ERROR, begin
+    for number, line in enumerate(lines[begin : begin + MAX_TRACEBACK_LINES], begin):
         if line.strip() and not line.startswith("    "):
-            return said, number
-        if place := _FRAME.match(line):
-            frames.append(Frame(place[1], int(place[2]), place[3].rstrip(" *")))
+            return message, number
+        if frame_match := _FRAME.match(line):
+            frames.append(Frame(frame_match[1], int(frame_match[2]), frame_match[3].rstrip(" *")))
         elif re.match(r"    \S", line):
-            said = line.strip()
-    return said, min(len(lines), number + 1)
+            message = line.strip()
+    return message, min(len(lines), number + 1)
 
 
-def _graph(lines: Sequence[str], at: int, message: str) -> tuple[str, int]:
-    """TensorFlow's: what failed stands after the places of the operation in the code; and where it ends."""
-    said: list[str] = []
-    for number, line in enumerate(lines[at : at + MAX_TRACEBACK_LINES], at):
+def _read_graph_error(lines: Sequence[str], begin: int, message: str) -> tuple[str, int]:
+    """Return TensorFlow's message and the line where it ends.
+
+    What failed stands after the places of the operation in the code.
+    """
+    failure: list[str] = []
+    for number, line in enumerate(lines[begin : begin + MAX_TRACEBACK_LINES], begin):
         if TRACEBACK_HEAD in line:
             break
-        if _PLACE.match(line):
-            said.clear()
+        if _GRAPH_PLACE.match(line):
+            failure.clear()
         elif line.strip():
-            said.append(line.strip())
+            failure.append(line.strip())
         if "[Op:" in line:
-            return "\n".join([message, *said]), number + 1
-    return message, at
+            return "\n".join([message, *failure]), number + 1
+    return message, begin
 
 
-def _group_end(lines: Sequence[str], at: int) -> int:
-    end = at + 1
+def _group_end(lines: Sequence[str], begin: int) -> int:
+    end = begin + 1
     while end < len(lines) and _GUTTER.match(lines[end]):
         end += 1
     return end
 
 
-def _chained(lines: Sequence[str], end: int, at: int) -> bool:
+def _is_chained(lines: Sequence[str], end: int, begin: int) -> bool:
     if (
-        "Original " + TRACEBACK_HEAD in lines[at]
+        "Original " + TRACEBACK_HEAD in lines[begin]
     ):  # torch's: of another process, or thread, in the message
         return True
-    return any(map(_CHAINED.search, lines[max(end, at - 4) : at]))
+    return any(map(_CHAINED.search, lines[max(end, begin - 4) : begin]))

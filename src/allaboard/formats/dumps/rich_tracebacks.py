@@ -13,19 +13,19 @@ _ROW = re.compile(r"\s*│.*│\s*$")
 
 
 def unbox_tracebacks(lines: Sequence[str]) -> list[str]:
-    """The same lines, one for one: a box in the form of Python's own traceback, the others as they are."""
-    found: list[str] = []
-    inside = False
+    """Return the same lines, one for one, with each box in the form of Python's own traceback."""
+    lines_out: list[str] = []
+    in_box = False
     for line in lines:
         if _TOP.match(line):
-            inside = True
-            found.append("Traceback (most recent call last):")
-        elif inside and (frame := _FRAME.match(line)):
-            found.append(f'  File "{frame[1]}", line {frame[2]}, in {frame[3]}')
-        elif inside and (_ROW.match(line) or _END.match(line)):
-            inside = not _END.match(line)
-            found.append("    ")
+            in_box = True
+            lines_out.append("Traceback (most recent call last):")
+        elif in_box and (frame := _FRAME.match(line)):
+            lines_out.append(f'  File "{frame[1]}", line {frame[2]}, in {frame[3]}')
+        elif in_box and (_ROW.match(line) or _END.match(line)):
+            in_box = not _END.match(line)
+            lines_out.append("    ")
         else:
-            inside = False
-            found.append(line)
-    return found
+            in_box = False
+            lines_out.append(line)
+    return lines_out

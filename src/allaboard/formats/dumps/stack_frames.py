@@ -1,4 +1,4 @@
-"""Text of faulthandler and JSON of py-spy into frames. Pure; source lines are added elsewhere."""
+"""Text of faulthandler and JSON of py-spy read into frames. Pure; source lines are added elsewhere."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FRAME = re.compile(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
 
 def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
-    """The frames of the thread ``main_thread`` (its pthread id), innermost first.
+    """Return the frames of the thread ``main_thread`` (its pthread id), innermost first.
 
-    Where ``main_thread`` is 0, unknown, it is the last thread of the dump: CPython lists threads newest
-    first. Empty when that thread is not in the text, which ends after a hundred threads. The format is
+    If ``main_thread`` is 0, unknown, it is the last thread of the dump: CPython lists threads newest first.
+    The result is empty if that thread is not in the text, which ends after a hundred threads. The format is
     that of CPython's ``_Py_DumpTracebackThreads``.
     """
     threads = parse_threads(text)
@@ -26,15 +26,15 @@ def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
 
 
 def parse_threads(text: str) -> dict[int, tuple[Frame, ...]]:
-    """The frames of every thread in the text, by its pthread id."""
+    """Return the frames of every thread in the text, by its pthread id."""
     threads: dict[int, list[Frame]] = {}
     current: list[Frame] | None = None
     for line in text.splitlines():
         if head := _THREAD.match(line):
             current = threads.setdefault(int(head[1], 16), [])
-        elif current is not None and (found := _FRAME.match(line)):
-            number = int(found[2]) if found[2].isdigit() else 0
-            current.append(Frame(found[1], number, found[3]))
+        elif current is not None and (match := _FRAME.match(line)):
+            number = int(match[2]) if match[2].isdigit() else 0
+            current.append(Frame(match[1], number, match[3]))
     return {thread: tuple(frames) for thread, frames in threads.items()}
 
 
@@ -54,42 +54,46 @@ class _SpyThread(msgspec.Struct):
 
 
 class SpiedThread(msgspec.Struct, frozen=True):
-    """One Python thread as py-spy sees it: its kernel thread id (0 where not known), its name, its frames,
-    innermost first, and whether it had the GIL."""
+    """One Python thread as py-spy sees it."""
 
     thread_id: int
+    """Its kernel thread id, 0 if not known."""
     name: str
+    """Its name."""
     frames: tuple[Frame, ...]
+    """Its frames, innermost first."""
     owns_gil: bool
+    """True if it had the GIL."""
 
 
 def parse_spied_threads(text: bytes) -> tuple[SpiedThread, ...]:
-    """All threads in the output of ``py-spy dump --json``; () when it is not what py-spy 0.4 prints."""
+    """Return all threads in the output of ``py-spy dump --json``; () if py-spy 0.4 does not print such
+    output."""
     return tuple(
-        SpiedThread(t.os_thread_id or 0, t.thread_name or "", _frames(t), t.owns_gil)
-        for t in _spied(text)
+        SpiedThread(t.os_thread_id or 0, t.thread_name or "", _thread_frames(t), t.owns_gil)
+        for t in _decode_threads(text)
     )
 
 
 def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
-    """The main thread's frames in the output of ``py-spy dump --json``, innermost first.
+    """Return the main thread's frames in the output of ``py-spy dump --json``, innermost first.
 
-    The main thread is the one whose kernel thread id is the process id; else the last one.
-    Empty when the text is not what py-spy 0.4 prints.
+    The main thread is the one whose kernel thread id is the process id; else the last one. The result is
+    empty if py-spy 0.4 does not print such output.
     """
-    threads = _spied(text)
+    threads = _decode_threads(text)
     main = [t for t in threads if t.os_thread_id == pid or t.thread_name == "MainThread"]
-    chosen = (main or threads[-1:])[:1]
-    return _frames(chosen[0]) if chosen else ()
+    main_thread = (main or threads[-1:])[:1]
+    return _thread_frames(main_thread[0]) if main_thread else ()
 
 
-def _spied(text: bytes) -> list[_SpyThread]:
+def _decode_threads(text: bytes) -> list[_SpyThread]:
     try:
         return msgspec.json.decode(text, type=list[_SpyThread])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
 
 
-def _frames(thread: _SpyThread) -> tuple[Frame, ...]:
+def _thread_frames(thread: _SpyThread) -> tuple[Frame, ...]:
     # py-spy gives qualified names from Python 3.11 on, faulthandler never does.
     return tuple(Frame(f.filename, f.line, f.name.rpartition(".")[2]) for f in thread.frames)

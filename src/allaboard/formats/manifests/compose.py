@@ -11,29 +11,29 @@ from collections.abc import Iterator
 from allaboard.facts import Material, Node, Origin, Value
 from allaboard.formats.shell.script import inner_commands
 
-_ELSEWHERE = frozenset(["env_file", "extends"])
-_NAMES = frozenset(
+_EXTERNAL_FIELDS = frozenset(["env_file", "extends"])
+_TRAINING_VARIABLES = frozenset(
     ["RANK", "WORLD_SIZE", "MASTER_ADDR", "TF_CONFIG", "NODE_RANK", "JAX_COORDINATOR_ADDRESS"]
 )
 
 
 def is_compose(tree: Node) -> bool:
-    """Whether it has services, as a Compose file has, and is of no other kind."""
+    """Return True if the document has services, as a Compose file has, and is of no other kind."""
     services = tree.at("services")
     return services is not None and services.kind == "map" and "kind" not in tree.items
 
 
 def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
-    """The services that take part in a training job, by their names."""
-    listed = tree.at("services")
-    for name, node in listed.items.items() if listed is not None else ():
-        if _ELSEWHERE & node.items.keys():
+    """Yield the name and the configuration of each service that takes part in a training job."""
+    services = tree.at("services")
+    for name, node in services.items.items() if services is not None else ():
+        if _EXTERNAL_FIELDS & node.items.keys():
             continue
         variables, opaque = _environment(node.at("environment"), file)
         commands = [
             c for field in ("entrypoint", "command") for c in _commands(node.at(field), file)
         ]
-        if not _NAMES & variables.keys():
+        if not _TRAINING_VARIABLES & variables.keys():
             continue
         material = Material(
             kind="compose",
@@ -46,7 +46,10 @@ def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
 
 
 def _environment(node: Node | None, file: str) -> tuple[dict[str, Value], frozenset[str]]:
-    """A map, or a list of ``NAME=value``; what the shell or the host would fill in is not known."""
+    """Return the known variables, and the names of those that a shell or the host would fill in.
+
+    The node is a map, or a list of ``NAME=value``.
+    """
     pairs: list[tuple[str, str, Node]] = []
     if node is not None and node.kind == "map":
         pairs = [(n, "" if v.kind == "null" else v.text, v) for n, v in node.items.items()]
@@ -54,13 +57,15 @@ def _environment(node: Node | None, file: str) -> tuple[dict[str, Value], frozen
         for entry in node.elements:
             name, equals, text = entry.text.partition("=")
             pairs.append((name, text if equals else "$", entry))
-    found: dict[str, Value] = {}
-    for name, text, at in pairs:
+    variables: dict[str, Value] = {}
+    for name, text, entry_node in pairs:
         if "$" not in text.replace("$$", ""):
-            shift = at.text.find("=") + 1 if at.text != text else 0
-            origin = Origin(variable=name, file=file, line=at.line, column=at.column + shift)
-            found[name] = Value(text.replace("$$", "$"), origin)
-    return found, frozenset(name for name, _, _ in pairs if name not in found)
+            shift = entry_node.text.find("=") + 1 if entry_node.text != text else 0
+            origin = Origin(
+                variable=name, file=file, line=entry_node.line, column=entry_node.column + shift
+            )
+            variables[name] = Value(text.replace("$$", "$"), origin)
+    return variables, frozenset(name for name, _, _ in pairs if name not in variables)
 
 
 def _commands(node: Node | None, file: str) -> list[tuple[Value, ...]]:
@@ -68,8 +73,10 @@ def _commands(node: Node | None, file: str) -> list[tuple[Value, ...]]:
         return []
     if node.kind == "list":
         words = [_value(e, file) for e in node.elements]
-        inner = [c for w in words if " " in w.text.strip() for c in inner_commands(w, file)]
-        return [tuple(words), *inner]
+        inner_commands_found = [
+            c for w in words if " " in w.text.strip() for c in inner_commands(w, file)
+        ]
+        return [tuple(words), *inner_commands_found]
     return inner_commands(_value(node, file), file)
 
 

@@ -1,7 +1,7 @@
-"""Shell scripts that YAML files have in them: of containers, of a workflow's steps, of files in a ConfigMap.
+"""Shell scripts inside YAML files: of containers, of a workflow's steps, of files in a ConfigMap.
 
-Only texts that surely are a shell's: the word after ``bash -c``, a step's ``run`` whose shell is bash or sh
-(GitHub's "Workflow syntax" and "Metadata syntax": bash where nothing is said, but on Windows), a file of a
+Only texts that are certainly a shell's are read: the word after ``bash -c``, a step's ``run`` whose shell is
+bash or sh (GitHub's "Workflow syntax" and "Metadata syntax": bash by default, except on Windows), a file of a
 ConfigMap whose name or first line says so.
 """
 
@@ -17,22 +17,24 @@ from allaboard.formats.shell.script import Script, inner_commands
 
 _EXPRESSION = re.compile(r"\$\{\{[^{}\n]*\}\}")
 _POSIX = re.compile(r"(?:ba)?sh\b")
-_FILE = re.compile(r".*\.(?:sh|bash|sbatch|slurm|sl)\Z")
-_HEAD = re.compile(r"#!\s*(?:/usr/bin/env\s+)?\S*?\b(?:ba|z|da)?sh\b")
+_SCRIPT_NAME = re.compile(r".*\.(?:sh|bash|sbatch|slurm|sl)\Z")
+_SHEBANG = re.compile(r"#!\s*(?:/usr/bin/env\s+)?\S*?\b(?:ba|z|da)?sh\b")
 
 
 def workload_scripts(manifests: ManifestFacts, file: str) -> Iterator[Script]:
-    """Those that the containers of these workloads run."""
+    """Yield the scripts that the containers of these workloads run."""
     for workload in manifests.workloads:
         for role in workload.roles:
             yield from inside([role.command], file, role.env)
 
 
 def service_scripts(tree: Node, file: str) -> Iterator[Script]:
-    """Those that the services of a Compose file run. A command that is one text is no script: it is split
-    into words at blanks and line ends alike."""
-    listed = tree.at("services")
-    for service in listed.items.values() if listed is not None else ():
+    """Yield the scripts that the services of a Compose file run.
+
+    A command that is one text is no script: it is split into words at blanks and line ends alike.
+    """
+    services = tree.at("services")
+    for service in services.items.values() if services is not None else ():
         for field in ("entrypoint", "command"):
             node = service.at(field)
             if node is not None and node.kind == "list":
@@ -42,26 +44,34 @@ def service_scripts(tree: Node, file: str) -> Iterator[Script]:
 
 
 def workflow_scripts(tree: Node, file: str) -> Iterator[Script]:
-    """Those of a workflow of GitHub's, or of a composite action."""
+    """Yield the scripts of a GitHub workflow, or of a composite action."""
     jobs = tree.at("jobs")
     for job in jobs.items.values() if jobs is not None and jobs.kind == "map" else ():
-        said = _shell(job) or _shell(tree) or ("" if _windows(job) else "bash")
-        yield from _steps(job.at("steps"), said, file)
+        default_shell = (
+            _default_shell(job)
+            or _default_shell(tree)
+            or ("" if _may_run_on_windows(job) else "bash")
+        )
+        yield from _steps(job.at("steps"), default_shell, file)
     yield from _steps(tree.at("runs", "steps"), "", file)
 
 
 def config_map_scripts(tree: Node, file: str) -> Iterator[Value]:
-    """The shell scripts that a ConfigMap has for files."""
+    """Yield the shell scripts that a ConfigMap has for files."""
     data = tree.at("data") if tree.text_at("kind") == "ConfigMap" else None
     for name, node in data.items.items() if data is not None else ():
-        if node.kind == "string" and (_FILE.match(name) or _HEAD.match(node.text)):
+        if node.kind == "string" and (_SCRIPT_NAME.match(name) or _SHEBANG.match(node.text)):
             yield _value(node, file)
 
 
-def _steps(steps: Node | None, said: str, file: str) -> Iterator[Script]:
+def _steps(steps: Node | None, default_shell: str, file: str) -> Iterator[Script]:
     for step in steps.elements if steps is not None else ():
         run = step.at("run")
-        if run is None or run.kind != "string" or not _POSIX.match(step.text_at("shell") or said):
+        if (
+            run is None
+            or run.kind != "string"
+            or not _POSIX.match(step.text_at("shell") or default_shell)
+        ):
             continue
         word = _value(run, file)
         # What GitHub fills in is not known; every place stays where it is.
@@ -71,19 +81,19 @@ def _steps(steps: Node | None, said: str, file: str) -> Iterator[Script]:
         yield from inside(script.commands, file)
 
 
-def _shell(node: Node) -> str:
+def _default_shell(node: Node) -> str:
     return node.text_at("defaults", "run", "shell")
 
 
-def _windows(job: Node) -> bool:
-    """Whether it may run there, on which the shell is another one."""
+def _may_run_on_windows(job: Node) -> bool:
+    """Return True if the job may run on Windows, where the default shell is another one."""
     open_nodes = [n for n in (job.at("runs-on"), job.at("strategy")) if n is not None]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while open_nodes:
         node = open_nodes.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if "windows" in node.text.lower():
             return True
         open_nodes += [*node.items.values(), *node.elements]
@@ -97,7 +107,7 @@ def _value(node: Node, file: str) -> Value:
 def embedded_scripts(
     documents: Iterable[Node], manifests: ManifestFacts, file: str
 ) -> Iterator[Script]:
-    """All of them, each with the places that it has in the file."""
+    """Yield all scripts of a file, each with its position there."""
     yield from workload_scripts(manifests, file)
     for tree in documents:
         if tree.kind != "map":

@@ -1,8 +1,8 @@
-"""Kubernetes documents to workloads and services, with the position of every field.
+"""Kubernetes documents read into workloads and services, with the position of every field.
 
-Kinds and fields are those of the Kubernetes API (Job, StatefulSet, Deployment, Pod, Service), of
-the Kubeflow training operator (TFJob, PyTorchJob, MPIJob, kubeflow.org/v1 and v2beta1), of Kubeflow
-Trainer (TrainJob, trainer.kubeflow.org/v1alpha1) and of JobSet (jobset.x-k8s.io/v1alpha2).
+Kinds and fields are those of the Kubernetes API (Job, StatefulSet, Deployment, Pod, Service), of the Kubeflow
+training operator (TFJob, PyTorchJob, MPIJob, kubeflow.org/v1 and v2beta1), of Kubeflow Trainer (TrainJob,
+trainer.kubeflow.org/v1alpha1) and of JobSet (jobset.x-k8s.io/v1alpha2).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _REPLICA_SPECS = {
     "XGBoostJob": "xgbReplicaSpecs",
     "PaddleJob": "paddleReplicaSpecs",
 }
-_KNOWN = {
+_KNOWN_ROLES = {
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
     "PyTorchJob": ("Master", "Worker"),
     "MPIJob": ("Launcher", "Worker"),
 }
-"""The groups of replicas that the training operator knows, in any case (its validation of each kind)."""
-_DOCUMENTS = 20_000
+"""Groups of replicas that the training operator knows, in any case (its validation of each kind)."""
+MAX_DOCUMENTS = 20_000
 
 
 def read_manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
-    """Everything in these documents that takes part in a training job."""
+    """Return everything in these documents that takes part in a training job."""
     reader = PodTemplateReader(file)
     workloads: list[Workload] = []
     services: list[Service] = []
-    for document in _flat(documents):
-        reader.problems += _twice(document, reader)
+    for document in _flatten_lists(documents):
+        reader.problems += _duplicate_keys(document, reader)
         kind = document.text_at("kind")
         if kind == "Service":
             services.append(_service(document, reader))
@@ -50,20 +50,20 @@ def read_manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
 
 
 def merge_manifests(parts: Iterable[ManifestFacts]) -> ManifestFacts:
-    """Several files that are applied together."""
-    known = list(parts)
-    problems: list[Problem] = [p for m in known for p in m.problems]
+    """Return the manifests of several files that are applied together."""
+    manifests = list(parts)
+    problems: list[Problem] = [p for m in manifests for p in m.problems]
     return ManifestFacts(
-        workloads=tuple(w for m in known for w in m.workloads),
-        services=tuple(s for m in known for s in m.services),
+        workloads=tuple(w for m in manifests for w in m.workloads),
+        services=tuple(s for m in manifests for s in m.services),
         problems=tuple(problems),
     )
 
 
-def _flat(documents: Iterable[Node]) -> Iterator[Node]:
-    """Documents, and those inside of a ``kind: List``."""
+def _flatten_lists(documents: Iterable[Node]) -> Iterator[Node]:
+    """Yield the documents, with those inside a ``kind: List``."""
     for count, document in enumerate(documents):
-        if count >= _DOCUMENTS:
+        if count >= MAX_DOCUMENTS:
             return
         if document.kind != "map":
             continue
@@ -74,24 +74,24 @@ def _flat(documents: Iterable[Node]) -> Iterator[Node]:
             yield document
 
 
-def _twice(document: Node, reader: PodTemplateReader) -> Iterator[Problem]:
-    """Keys that stand twice in one mapping; shared nodes are visited once."""
-    seen: set[int] = set()
+def _duplicate_keys(document: Node, reader: PodTemplateReader) -> Iterator[Problem]:
+    """Yield a problem for each key that stands twice in one mapping; shared nodes are visited once."""
+    visited: set[int] = set()
     open_nodes = [document]
     while open_nodes:
         node = open_nodes.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         open_nodes += [*node.items.values(), *node.elements]
         for key, line, column in node.twice:
-            place = Node("string", line, column, key)
+            key_node = Node("string", line, column, key)
             yield Problem(
                 kind="manifest.twice",
                 said=f"the key {key!r} appears twice in one mapping: the first one is ignored",
                 observed=f"{key}: again",
                 correction=f"one {key!r}, with what both say",
-                origin=reader.origin_of(place, key),
+                origin=reader.origin_of(key_node, key),
             )
 
 
@@ -103,15 +103,18 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
     per_node = spec.at("nprocPerNode")
     if kind in _REPLICA_SPECS:
         specs = spec.at(_REPLICA_SPECS[kind])
-        found = specs.items.items() if specs is not None else ()
-        roles = tuple(reader.read_role(name, node, node.at("template")) for name, node in found)
+        replica_specs = specs.items.items() if specs is not None else ()
+        roles = tuple(
+            reader.read_role(name, node, node.at("template")) for name, node in replica_specs
+        )
         if specs is not None:
-            reader.problems += _unknown(kind, document, specs, reader)
+            reader.problems += _unknown_roles(kind, document, specs, reader)
         per_node = spec.at("slotsPerWorker") if kind == "MPIJob" else per_node
     elif kind == "JobSet":
-        listed = spec.at("replicatedJobs")
+        replicated_jobs = spec.at("replicatedJobs")
         roles = tuple(
-            _replicated(node, reader) for node in (listed.elements if listed is not None else ())
+            _replicated_job_role(node, reader)
+            for node in (replicated_jobs.elements if replicated_jobs is not None else ())
         )
     elif kind == "TrainJob":
         trainer = spec.at("trainer") or Node("map", spec.line, spec.column)
@@ -145,45 +148,50 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
     )
 
 
-def _unknown(
+def _unknown_roles(
     kind: str, document: Node, specs: Node, reader: PodTemplateReader
 ) -> Iterator[Problem]:
-    """Groups of replicas that the operator does not know."""
-    known = _KNOWN.get(kind, ())
+    """Yield a problem for each group of replicas that the operator does not know."""
+    known_roles = _KNOWN_ROLES.get(kind, ())
     for name, (line, column) in specs.keys.items():
-        if not known or name.lower() in (k.lower() for k in known):
+        if not known_roles or name.lower() in (k.lower() for k in known_roles):
             continue
-        like = {
+        aliases = {
             "parameterserver": "PS",
             "server": "PS",
             "launchers": "Launcher",
             "eval": "Evaluator",
         }
-        plain = name.lower().replace("_", "").replace("-", "").rstrip("s")
-        right = next((k for k in known if k.lower() == plain), like.get(plain, "Worker"))
+        normalized = name.lower().replace("_", "").replace("-", "").rstrip("s")
+        suggestion = next(
+            (k for k in known_roles if k.lower() == normalized), aliases.get(normalized, "Worker")
+        )
         yield Problem(
             kind="manifest.role",
             said=f"{kind} {document.text_at('metadata', 'name')} has replicas called {name!r}; "
-            f"its operator knows {', '.join(known)}",
+            f"its operator knows {', '.join(known_roles)}",
             observed=f"{name}:",
-            correction=f"{right}:",
+            correction=f"{suggestion}:",
             origin=reader.origin_of(Node("string", line, column, name), name),
         )
 
 
-def _replicated(node: Node, reader: PodTemplateReader) -> Role:
-    """A JobSet's replicated job: as many pods as its replicas times its Job's parallelism."""
+def _replicated_job_role(node: Node, reader: PodTemplateReader) -> Role:
+    """Return the role of a JobSet's replicated job.
+
+    It has as many pods as its replicas times its Job's parallelism.
+    """
     job = node.at("template", "spec") or Node("map", node.line, node.column)
     role = reader.read_role(node.text_at("name"), job, job.at("template"))
-    times = node.at("replicas")
-    return reader.multiply_replicas(role, times)
+    replicas = node.at("replicas")
+    return reader.multiply_replicas(role, replicas)
 
 
 def _service(document: Node, reader: PodTemplateReader) -> Service:
     spec = document.at("spec") or Node("map", document.line, document.column)
-    listed = spec.at("ports")
+    ports_node = spec.at("ports")
     ports = []
-    for port in listed.elements if listed is not None else ():
+    for port in ports_node.elements if ports_node is not None else ():
         number = reader.value_of(port.at("port"), "spec.ports.port")
         if number is not None:
             target = reader.value_of(port.at("targetPort"), "spec.ports.targetPort")

@@ -14,13 +14,13 @@ from allaboard.formats.source_map import position_after
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
 """Names under which operators look for the training container; else it is the first one."""
 
-_LONGEST = 2**20
-"""Characters of a text that is put together of a container's variables."""
-_EXPANDED = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+MAX_EXPANDED_LENGTH = 2**20
+"""Characters of a text that is put together from a container's variables."""
+_REFERENCE = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
 class PodTemplateReader:
-    """Reads one file's documents; what is wrong in them gathers in ``problems``."""
+    """Reader of one file's documents; what is wrong in them is added to ``problems``."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -37,13 +37,13 @@ class PodTemplateReader:
         )
 
     def value_of(self, node: Node | None, key: str) -> Value | None:
-        """A scalar as a value; None where there is none."""
+        """Return a scalar as a value; None if there is none."""
         if node is None or node.kind in ("map", "list", "null"):
             return None
         return Value(node.text, self.origin_of(node, key))
 
     def read_role(self, name: str, counted: Node, template: Node | None) -> Role:
-        """One group of pods; ``counted`` has replicas or parallelism, 1 where it has neither."""
+        """Return one group of pods; ``counted`` has replicas or parallelism, 1 by default."""
         prefix = f"{name}." if name else ""
         replicas = self.value_of(counted.at("replicas"), prefix + "replicas") or self.value_of(
             counted.at("parallelism"), prefix + "parallelism"
@@ -54,13 +54,15 @@ class PodTemplateReader:
         if pod is None or template is None:
             return Role(name=name, replicas=replicas, origin=self.origin_of(counted, name))
         containers = pod.at("containers")
-        listed = containers.elements if containers is not None else []
-        training = next((c for c in listed if c.text_at("name") in _TRAINING), None)
-        main = training or (listed[0] if listed else Node("map", pod.line, pod.column))
+        container_nodes = containers.elements if containers is not None else []
+        training = next((c for c in container_nodes if c.text_at("name") in _TRAINING), None)
+        main = training or (
+            container_nodes[0] if container_nodes else Node("map", pod.line, pod.column)
+        )
         env, computed = self._env(main.at("env"))
         words = self._words(main, env)
         labels = template.at("metadata", "labels")
-        names = (self.value_of(c.at("name"), "containers.name") for c in listed)
+        names = (self.value_of(c.at("name"), "containers.name") for c in container_nodes)
         return Role(
             name=name,
             replicas=replicas,
@@ -68,7 +70,7 @@ class PodTemplateReader:
             env=env,
             computed=computed,
             command=words,
-            commands=_inside(words, self.file),
+            commands=_with_inner_commands(words, self.file),
             labels={k: n.text for k, n in labels.items.items()} if labels is not None else {},
             subdomain=self.value_of(pod.at("subdomain"), "subdomain"),
             fixed=self.value_of(pod.at("hostname"), "hostname"),
@@ -80,7 +82,7 @@ class PodTemplateReader:
         )
 
     def read_trainer(self, node: Node) -> Role:
-        """A TrainJob's trainer section, which has a container's fields at its top."""
+        """Return the role of a TrainJob's trainer section, which has a container's fields at its top."""
         replicas = self.value_of(node.at("numNodes"), "spec.trainer.numNodes")
         env, computed = self._env(node.at("env"))
         words = self._words(node, env)
@@ -91,12 +93,12 @@ class PodTemplateReader:
             env=env,
             computed=computed,
             command=words,
-            commands=_inside(words, self.file),
+            commands=_with_inner_commands(words, self.file),
             origin=self.origin_of(node, "spec.trainer"),
         )
 
     def multiply_replicas(self, role: Role, factor: Node | None) -> Role:
-        """The role with as many pods again for every replica of its job."""
+        """Return the role with its pods multiplied by the replicas of its job."""
         value = self.value_of(factor, f"{role.name}.replicas")
         if value is None or value.integer is None or role.replicas.integer is None:
             return role
@@ -105,58 +107,62 @@ class PodTemplateReader:
         return msgspec.structs.replace(role, replicas=Value(str(total), base.origin))
 
     def _env(self, node: Node | None) -> tuple[dict[str, Value], tuple[str, ...]]:
-        found: dict[str, Value] = {}
+        variables: dict[str, Value] = {}
         computed: list[str] = []
         for entry in node.elements if node is not None else ():
             name = entry.text_at("name")
-            given = entry.at("value")
+            value_node = entry.at("value")
             if not name:
                 continue
-            if given is None or given.kind in ("map", "list", "null"):
+            if value_node is None or value_node.kind in ("map", "list", "null"):
                 computed.append(name)
                 continue
-            if given.kind != "string":
-                self._no_string(f"the value of {name}", given, "value: ", name)
-            if "$(" in given.text:
+            if value_node.kind != "string":
+                self._no_string(f"the value of {name}", value_node, "value: ", name)
+            if "$(" in value_node.text:
                 computed.append(name)
                 continue
-            found[name] = Value(given.text, self.origin_of(given, "", name))
-        return found, tuple(computed)
+            variables[name] = Value(value_node.text, self.origin_of(value_node, "", name))
+        return variables, tuple(computed)
 
-    def _no_string(self, what: str, node: Node, before: str, variable: str = "") -> None:
+    def _no_string(self, subject: str, node: Node, prefix: str, variable: str = "") -> None:
         self.problems.append(
             Problem(
                 kind="manifest.env",
-                said=f"{what} is a {node.kind}; Kubernetes accepts only strings here",
-                observed=before + node.text,
-                correction=f'{before}"{node.text}"',
+                said=f"{subject} is a {node.kind}; Kubernetes accepts only strings here",
+                observed=prefix + node.text,
+                correction=f'{prefix}"{node.text}"',
                 origin=self.origin_of(node, "", variable),
             )
         )
 
     def _ports(self, node: Node | None) -> tuple[Value, ...]:
-        listed = node.elements if node is not None else []
-        values = (self.value_of(p.at("containerPort"), "ports.containerPort") for p in listed)
+        port_nodes = node.elements if node is not None else []
+        values = (self.value_of(p.at("containerPort"), "ports.containerPort") for p in port_nodes)
         return tuple(v for v in values if v is not None)
 
     def _ready_port(self, container: Node) -> Value | None:
-        """By number, also where the probe gives the name of one of the container's ports."""
-        told = container.at("readinessProbe", "tcpSocket", "port")
-        listed = container.at("ports")
-        for port in listed.elements if told is not None and listed is not None else ():
-            if told is not None and port.text_at("name") == told.text:
+        """Return the probe's port by number, also where the probe gives the name of one of the container's
+        ports."""
+        probe_port = container.at("readinessProbe", "tcpSocket", "port")
+        ports_node = container.at("ports")
+        for port in (
+            ports_node.elements if probe_port is not None and ports_node is not None else ()
+        ):
+            if probe_port is not None and port.text_at("name") == probe_port.text:
                 number = port.text_at("containerPort")
-                return Value(number, self.origin_of(told, "readinessProbe.tcpSocket.port"))
-        return self.value_of(told, "readinessProbe.tcpSocket.port")
+                return Value(number, self.origin_of(probe_port, "readinessProbe.tcpSocket.port"))
+        return self.value_of(probe_port, "readinessProbe.tcpSocket.port")
 
     def _ready_command(self, container: Node) -> tuple[Value, ...]:
-        listed = container.at("readinessProbe", "exec", "command")
-        words = listed.elements if listed is not None else []
-        found = (self.value_of(w, "readinessProbe.exec.command") for w in words)
-        return tuple(v for v in found if v is not None)
+        command_node = container.at("readinessProbe", "exec", "command")
+        words = command_node.elements if command_node is not None else []
+        values = (self.value_of(w, "readinessProbe.exec.command") for w in words)
+        return tuple(v for v in values if v is not None)
 
     def _words(self, container: Node, env: Mapping[str, Value]) -> tuple[Value, ...]:
-        """Command and arguments; ``$(NAME)`` is the container's own variable, as far as it is known."""
+        """Return command and arguments; ``$(NAME)`` is replaced by the container's own variable where it is
+        known."""
         words: list[Value] = []
         for field in ("command", "args"):
             node = container.at(field)
@@ -165,43 +171,51 @@ class PodTemplateReader:
                 if word is not None and element.kind != "string":
                     self._no_string(f"{field} has {element.text}, which", element, "- ")
                 if word is not None:
-                    words.append(_expanded(word, env))
+                    words.append(_expand_references(word, env))
         return tuple(words)
 
 
-def _expanded(word: Value, env: Mapping[str, Value]) -> Value:
-    """Kubernetes' own expansion (the page "Define a Command and Arguments"): ``$(NAME)``, and ``$$`` for
-    one that is meant for the shell."""
+def _expand_references(word: Value, env: Mapping[str, Value]) -> Value:
+    """Return the word as Kubernetes expands it (the page "Define a Command and Arguments").
+
+    ``$(NAME)`` is a variable, and ``$$`` stands for a ``$`` that is meant for the shell.
+    """
     texts: list[str] = []
     parts: list[Part] = []
-    last, at, there = 0, (1, 1), (1, 1)
-    for match in (*_EXPANDED.finditer(word.text), None):
-        literal = word.text[last : match.start() if match else len(word.text)]
-        parts.append(Part(*at, *there))
-        at, there = position_after(literal, *at), position_after(literal, *there)
+    copied_up_to, text_position, source_position = 0, (1, 1), (1, 1)
+    for match in (*_REFERENCE.finditer(word.text), None):
+        literal = word.text[copied_up_to : match.start() if match else len(word.text)]
+        parts.append(Part(*text_position, *source_position))
+        text_position, source_position = (
+            position_after(literal, *text_position),
+            position_after(literal, *source_position),
+        )
         texts.append(literal)
         if match is None:
             break
-        named = env[match[1]].text if match[1] in env else OPAQUE
-        said = match[0][1:] if match[0].startswith("$$") else named
-        parts.append(Part(*at, *there, literal=False))
-        at, there = position_after(said, *at), position_after(match[0], *there)
-        texts.append(said)
-        last = match.end()
+        variable_text = env[match[1]].text if match[1] in env else OPAQUE
+        expansion = match[0][1:] if match[0].startswith("$$") else variable_text
+        parts.append(Part(*text_position, *source_position, literal=False))
+        text_position, source_position = (
+            position_after(expansion, *text_position),
+            position_after(match[0], *source_position),
+        )
+        texts.append(expansion)
+        copied_up_to = match.end()
     if len(parts) == 1:
         return word
-    if sum(map(len, texts)) > _LONGEST:
+    if sum(map(len, texts)) > MAX_EXPANDED_LENGTH:
         return Value(OPAQUE, word.origin)
-    whole = word.origin.around(
+    origin = word.origin.around(
         msgspec.structs.replace(word.origin, line=1, column=1, parts=tuple(parts))
     )
-    return Value("".join(texts), whole)
+    return Value("".join(texts), origin)
 
 
-def _inside(words: tuple[Value, ...], file: str) -> tuple[tuple[Value, ...], ...]:
-    """The container's command, and the commands of the shell scripts that are words of it."""
-    found = [words] if words else []
+def _with_inner_commands(words: tuple[Value, ...], file: str) -> tuple[tuple[Value, ...], ...]:
+    """Return the container's command, and the commands of the shell scripts that are words of it."""
+    commands = [words] if words else []
     for word in words:
         if re.search(r"\s", word.text.strip()):
-            found += inner_commands(word, file)
-    return tuple(found)
+            commands += inner_commands(word, file)
+    return tuple(commands)

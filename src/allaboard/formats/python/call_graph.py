@@ -1,4 +1,4 @@
-"""Which calls of a script its own functions make, for those that are called directly by their names."""
+"""The calls that a script's own functions make, for functions that are called directly by their names."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from functools import cached_property
 
 from allaboard.formats.python.script_ast import Function, Script, leaves_block
 
-_DEPTH = 4
+MAX_DEPTH = 4
 """Levels of functions that are followed."""
-_MOST = 20
-"""Calls of one function that are told."""
-_PLAIN = re.compile(r"(?:.*\.)?(?:no_grad|inference_mode|enable_grad|staticmethod)(?:\(\))?\Z")
-"""Decorators that leave a function what it is."""
-_JOINED = re.compile(
+MAX_CALLS = 20
+"""Calls of one function that are reported."""
+_TRANSPARENT_DECORATOR = re.compile(
+    r"(?:.*\.)?(?:no_grad|inference_mode|enable_grad|staticmethod)(?:\(\))?\Z"
+)
+"""Matches decorators that leave a function's behaviour as it is."""
+_ASKS_IF_DISTRIBUTED = re.compile(
     r"is_initialized|is_available|is_distributed|\bworld_size\b|get_world_size|num_processes"
     r"|(?:use_)?(?:ddp|distributed|dist)\b|process_count"
 )
-"""What a condition asks that is the same on every rank: whether there are others at all."""
+"""Matches conditions that have the same outcome on every rank: they ask if there are other ranks at all."""
 
 
 class CallGraph:
@@ -27,20 +29,20 @@ class CallGraph:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self._sure: dict[tuple[Function, frozenset[str], int], list[tuple[str, ast.Call]]] = {}
-        self._possible: dict[tuple[Function, frozenset[str], int], bool] = {}
-        self._leaving: dict[ast.stmt, bool] = {}
+        self._certain: dict[tuple[Function, frozenset[str], int], list[tuple[str, ast.Call]]] = {}
+        self._possible_calls: dict[tuple[Function, frozenset[str], int], bool] = {}
+        self._leaving_statements: dict[ast.stmt, bool] = {}
 
     @cached_property
     def _functions(self) -> dict[str, list[Function]]:
-        """By their names, methods as ``Class.name``; more than one where a name is bound again."""
-        found: dict[str, list[Function]] = {}
+        """Functions by their names, methods as ``Class.name``; more than one if a name is bound again."""
+        by_name: dict[str, list[Function]] = {}
         for node in ast.walk(self.script.tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                above = self.script.parents.get(node)
-                owner = f"{above.name}." if isinstance(above, ast.ClassDef) else ""
-                found.setdefault(owner + node.name, []).append(node)
-        return found
+                parent = self.script.parents.get(node)
+                owner = f"{parent.name}." if isinstance(parent, ast.ClassDef) else ""
+                by_name.setdefault(owner + node.name, []).append(node)
+        return by_name
 
     @cached_property
     def _bound(self) -> Set[str]:
@@ -54,7 +56,7 @@ class CallGraph:
         return names
 
     def called_function(self, call: ast.Call) -> Function | None:
-        """The function of the script that surely is called; None for any other."""
+        """Return the function of the script that is certainly called; None for any other."""
         name = ""
         if isinstance(call.func, ast.Name) and call.func.id not in self._bound:
             name = call.func.id
@@ -63,102 +65,103 @@ class CallGraph:
                 (a for a in self.script.ancestors(call) if isinstance(a, ast.ClassDef)), None
             )
             name = f"{owner.name}.{call.func.attr}" if owner is not None else ""
-        known = self._functions.get(name, [])
-        return known[0] if len(known) == 1 else None
+        candidates = self._functions.get(name, [])
+        return candidates[0] if len(candidates) == 1 else None
 
     def certain_calls(
-        self, call: ast.Call, wanted: frozenset[str], depth: int = _DEPTH
+        self, call: ast.Call, names: frozenset[str], depth: int = MAX_DEPTH
     ) -> list[tuple[str, ast.Call]]:
-        """The wanted calls that this call of a function makes whatever its arguments are."""
+        """Return the calls of these names that this call of a function makes whatever its arguments are."""
         function = self.called_function(call)
         if function is None or not depth or not _is_plain(function):
             return []
-        key = function, wanted, depth
-        if key not in self._sure:
-            found = self._sure[key] = []
+        key = function, names, depth
+        if key not in self._certain:
+            calls = self._certain[key] = []
             for name, inner in self._calls(function):
-                below = (
+                reached = (
                     [(name, inner)]
-                    if name in wanted
-                    else self.certain_calls(inner, wanted, depth - 1)
+                    if name in names
+                    else self.certain_calls(inner, names, depth - 1)
                 )
-                if below and self._always(inner, function):
-                    found += below
-                if len(found) > _MOST:
+                if reached and self._is_always_reached(inner, function):
+                    calls += reached
+                if len(calls) > MAX_CALLS:
                     break
-        return self._sure[key]
+        return self._certain[key]
 
-    def may_call(self, node: ast.AST, wanted: frozenset[str], depth: int = _DEPTH) -> bool:
-        """Whether any of the wanted calls can happen below a node, by whatever way."""
+    def may_call(self, node: ast.AST, names: frozenset[str], depth: int = MAX_DEPTH) -> bool:
+        """Return True if any call of these names can happen below a node, in whatever way."""
         for name, call in self._calls(node):
-            if name in wanted:
+            if name in names:
                 return True
             function = self.called_function(call)
             if function is None or not depth:
                 continue
-            key = function, wanted, depth
-            if key not in self._possible:
-                self._possible[key] = False  # while it is looked at: it may call itself
-                self._possible[key] = self.may_call(function, wanted, depth - 1)
-            if self._possible[key]:
+            key = function, names, depth
+            if key not in self._possible_calls:
+                self._possible_calls[key] = False  # while it is looked at: it may call itself
+                self._possible_calls[key] = self.may_call(function, names, depth - 1)
+            if self._possible_calls[key]:
                 return True
         return False
 
     def _calls(self, node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-        for below in ast.walk(node):
-            if isinstance(below, ast.Call):
-                yield self.script.call_name(below.func), below
+        for descendant in ast.walk(node):
+            if isinstance(descendant, ast.Call):
+                yield self.script.call_name(descendant.func), descendant
 
-    def _always(self, node: ast.AST, function: Function) -> bool:
-        """Whether the function cannot end without it, where there are several ranks."""
+    def _is_always_reached(self, node: ast.AST, function: Function) -> bool:
+        """Return True if the function cannot end without reaching the node, provided that there are several
+        ranks."""
         child = node
-        for above in self.script.ancestors(node):
-            if isinstance(above, ast.If) and not (
-                child in above.body and _asks_if_joined(above.test)
+        for ancestor in self.script.ancestors(node):
+            if isinstance(ancestor, ast.If) and not (
+                child in ancestor.body and _asks_if_distributed(ancestor.test)
             ):
                 return False
             if isinstance(
-                above, (ast.ExceptHandler, ast.IfExp, ast.BoolOp, ast.Lambda, ast.ClassDef)
+                ancestor, (ast.ExceptHandler, ast.IfExp, ast.BoolOp, ast.Lambda, ast.ClassDef)
             ):
                 return False
             for field in ("body", "finalbody"):
-                block = getattr(above, field, None)
+                block = getattr(ancestor, field, None)
                 if isinstance(block, list) and child in block:
                     earlier = block[: block.index(child)]
                     if any(self._may_leave(s) for s in earlier):
                         return False
-            if above is function:
+            if ancestor is function:
                 return True
-            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 return False
-            child = above
+            child = ancestor
         return False
 
     def _may_leave(self, statement: ast.stmt) -> bool:
-        if statement not in self._leaving:
-            self._leaving[statement] = _may_leave(statement)
-        return self._leaving[statement]
+        if statement not in self._leaving_statements:
+            self._leaving_statements[statement] = _may_leave(statement)
+        return self._leaving_statements[statement]
 
 
 def _is_plain(function: Function) -> bool:
-    """Whether a call of it runs its body, and nothing else does."""
+    """Return True if a call of the function runs its body, and nothing else does."""
     if isinstance(function, ast.AsyncFunctionDef):
         return False
-    if not all(_PLAIN.match(ast.unparse(d)) for d in function.decorator_list):
+    if not all(_TRANSPARENT_DECORATOR.match(ast.unparse(d)) for d in function.decorator_list):
         return False
     return not any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(function))
 
 
-def _asks_if_joined(test: ast.expr) -> bool:
+def _asks_if_distributed(test: ast.expr) -> bool:
     text = ast.unparse(test)
-    return bool(_JOINED.search(text)) and "rank" not in text.replace("world_size", "")
+    return bool(_ASKS_IF_DISTRIBUTED.search(text)) and "rank" not in text.replace("world_size", "")
 
 
 def _may_leave(statement: ast.stmt) -> bool:
-    """Whether the function may end there, other than where there is one rank alone."""
+    """Return True if the function may end there, other than where there is only one rank."""
     if (
         isinstance(statement, ast.If)
-        and _asks_if_joined(statement.test)
+        and _asks_if_distributed(statement.test)
         and leaves_block(statement.body)
     ):
         return any(_may_leave(s) for s in statement.orelse)

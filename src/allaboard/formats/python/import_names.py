@@ -1,14 +1,14 @@
-"""Names in a script's syntax tree, spelled out by what the script imported."""
+"""Full names of what a script's syntax tree refers to, by the script's imports."""
 
 from __future__ import annotations
 
 import ast
 
-_SHORT = {
+_MODULE_ALIASES = {
     "tensorflow.compat.v1": "tensorflow",
     "tensorflow.compat.v2": "tensorflow",
 }
-_MODULES = {
+_OLD_NAMES = {
     "torch.nn.parallel.distributed.DistributedDataParallel": (
         "torch.nn.parallel.DistributedDataParallel"
     ),
@@ -20,11 +20,11 @@ _MODULES = {
         "tensorflow.distribute.MultiWorkerMirroredStrategy"
     ),
 }
-"""Older places of the same things."""
+"""Current full names, by older ones of the same things."""
 
 
 def imported_names(tree: ast.Module) -> dict[str, str]:
-    """Local name to full name, for imports anywhere in the script."""
+    """Return local name to full name, for imports anywhere in the script."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -41,7 +41,7 @@ def imported_names(tree: ast.Module) -> dict[str, str]:
 
 
 def full_name(node: ast.expr, names: dict[str, str]) -> str:
-    """The full dotted name of an expression; "" where it is none."""
+    """Return the full dotted name of an expression; "" if it is none."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -50,7 +50,7 @@ def full_name(node: ast.expr, names: dict[str, str]) -> str:
         return ""
     parts.append(names.get(node.id, node.id))
     full = ".".join(reversed(parts))
-    for long, short in _SHORT.items():
+    for long, short in _MODULE_ALIASES.items():
         if full.startswith(long + "."):
             full = short + full[len(long) :]
-    return _MODULES.get(full, full)
+    return _OLD_NAMES.get(full, full)

@@ -1,7 +1,7 @@
-"""What a Python script sets and calls literally, by its syntax tree; the script never runs.
+"""Variables that a Python script sets and calls that it makes with literal values; the script never runs.
 
-Read are assignments to ``os.environ`` and ``os.putenv``, and the literal arguments of the
-frameworks' init calls, under whatever name the script imported them.
+Read are assignments to ``os.environ`` and ``os.putenv``, and the literal arguments of the frameworks' init
+calls, under whatever name the script imported them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from allaboard.facts import Origin, Value
 from allaboard.formats.python.import_names import full_name, imported_names
 from allaboard.formats.python.text_positions import ScriptPositions
 
-_POSITIONS = {
+_PARAMETERS = {
     "torch.distributed.init_process_group": ("backend", "init_method", "timeout", "world_size",
                                              "rank"),
     "jax.distributed.initialize": ("coordinator_address", "num_processes", "process_id"),
@@ -29,15 +29,18 @@ _POSITIONS = {
 
 @dataclass
 class Literals:
-    """Variables, those set to what only a run can tell, and calls with their literal arguments."""
+    """The literal configuration of one script."""
 
     variables: dict[str, Value] = field(default_factory=dict)
+    """Environment variables with literal values; the last assignment counts."""
     opaque: set[str] = field(default_factory=set)
+    """Variables that are set to what only a run can tell."""
     calls: list[tuple[str, dict[str, Value]]] = field(default_factory=list)
+    """Calls of the frameworks by full name, with their literal arguments."""
 
 
 def read_python(tree: ast.Module, source: str, file: str) -> Literals:
-    """Everything literal in the script, a later assignment of a variable replacing the earlier."""
+    """Return everything literal in the script; a later assignment of a variable replaces the earlier."""
     return _Reader(tree, ScriptPositions(source, file)).read(tree)
 
 
@@ -70,13 +73,13 @@ class _Reader:
                 self.found.opaque.add(str(key.value))
         elif name == "os.environ.update":
             self._update(node)
-        elif name in _POSITIONS:
+        elif name in _PARAMETERS:
             self.found.calls.append((name, self._arguments(name, node)))
 
     def _update(self, call: ast.Call) -> None:
-        first = call.args[0] if call.args else None
-        if isinstance(first, ast.Dict):
-            for key, value in zip(first.keys, first.values, strict=True):
+        mapping = call.args[0] if call.args else None
+        if isinstance(mapping, ast.Dict):
+            for key, value in zip(mapping.keys, mapping.values, strict=True):
                 if key is not None:
                     self._set(key, value)
         for keyword in call.keywords:
@@ -86,33 +89,33 @@ class _Reader:
     def _set(self, key: ast.expr, value: ast.expr) -> None:
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             return
-        said = self._value(value, key.value)
-        if said is None:
+        literal_value = self._value(value, key.value)
+        if literal_value is None:
             self.found.variables.pop(key.value, None)
             self.found.opaque.add(key.value)
             return
         self.found.opaque.discard(key.value)
-        self.found.variables[key.value] = said
+        self.found.variables[key.value] = literal_value
 
-    def _meant(self, node: ast.expr) -> ast.expr:
+    def _resolve_constant(self, node: ast.expr) -> ast.expr:
         return self.constants.get(node.id, node) if isinstance(node, ast.Name) else node
 
     def _value(self, value: ast.expr, variable: str) -> Value | None:
-        """The text that the expression surely has; ``json.dumps`` or ``str`` of a literal included."""
-        value = self._meant(value)
+        """Return the text that the expression certainly has; ``json.dumps`` or ``str`` of a literal included."""
+        value = self._resolve_constant(value)
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return Value(value.value, self.places.origin(value, variable=variable))
         if not isinstance(value, ast.Call) or not value.args:
             return None
-        function, given = self._name(value.func), self._meant(value.args[0])
+        function, argument = self._name(value.func), self._resolve_constant(value.args[0])
         if function == "json.dumps":
             origin = self.places.origin(value, variable=variable)
-            return self._json(given, origin)
-        literal = _literal(given)
+            return self._json(argument, origin)
+        literal = _literal(argument)
         if function in ("str", "repr") and isinstance(literal, dict):
-            return Value(str(literal), self.places.origin(given, variable=variable))
+            return Value(str(literal), self.places.origin(argument, variable=variable))
         if function == "str" and isinstance(literal, (int, float, str)):
-            return Value(str(literal), self.places.origin(given, variable=variable))
+            return Value(str(literal), self.places.origin(argument, variable=variable))
         return None
 
     def _json(self, node: ast.expr, origin: Origin) -> Value | None:
@@ -123,26 +126,26 @@ class _Reader:
         return Value(text, msgspec.structs.replace(origin, parts=parts))
 
     def _arguments(self, name: str, call: ast.Call) -> dict[str, Value]:
-        given = dict(zip(_POSITIONS[name], call.args, strict=False))
-        given.update({k.arg: k.value for k in call.keywords if k.arg})
-        found: dict[str, Value] = {}
-        given.pop("", None)
-        for argument, node in given.items():
-            meant = self._meant(node)
+        argument_nodes = dict(zip(_PARAMETERS[name], call.args, strict=False))
+        argument_nodes.update({k.arg: k.value for k in call.keywords if k.arg})
+        values: dict[str, Value] = {}
+        argument_nodes.pop("", None)
+        for argument, node in argument_nodes.items():
+            resolved = self._resolve_constant(node)
             origin = self.places.origin(node, flag=f"{name.rpartition('.')[2]}({argument}=)")
-            if isinstance(meant, ast.Dict):
-                said = self._json(meant, origin)
-                if said is not None:
-                    found[argument] = said
+            if isinstance(resolved, ast.Dict):
+                dict_value = self._json(resolved, origin)
+                if dict_value is not None:
+                    values[argument] = dict_value
                 continue
-            literal = _literal(meant)
-            if literal is not _UNKNOWN and literal is not None:
-                found[argument] = Value(str(literal), origin)
-        return found
+            literal = _literal(resolved)
+            if literal is not _NOT_LITERAL and literal is not None:
+                values[argument] = Value(str(literal), origin)
+        return values
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:
-    """Names at the top of the script that are assigned once, and what to."""
+    """Return the names at the top of the script that are assigned once, with their values."""
     counts: dict[str, int] = {}
     values: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
@@ -160,12 +163,12 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     return {name: value for name, value in values.items() if counts.get(name) == 1}
 
 
-_UNKNOWN = object()
+_NOT_LITERAL = object()
 
 
 def _literal(node: ast.expr) -> object:
     try:
         value: object = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return _UNKNOWN
+        return _NOT_LITERAL
     return value

@@ -1,8 +1,8 @@
-"""Which expressions of a script say who this process is, followed through simple assignments.
+"""Expressions of a script that depend on the process's own rank, followed through simple assignments.
 
-``r = dist.get_rank()``, ``me = int(os.environ["RANK"])``, ``lead = r == 0``: what a variable is
-called does not matter, what it was assigned from does. A variable that is also assigned something
-else than a constant, in the same function, is followed no further.
+``r = dist.get_rank()``, ``me = int(os.environ["RANK"])``, ``lead = r == 0``: what counts is what a variable
+was assigned from, not its name. A variable that is also assigned something else than a constant, in the same
+function, is followed no further.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from allaboard.facts.configuration.source_variables import variables_of
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | None
 Key = tuple[Scope, str]
 
-_NUMBER = re.compile(
+_RANK_NAME = re.compile(
     r"(?:get_)?(?:(?:node|global|local|node_local|world|group|proc|process|worker|ddp)_)*rank"
     r"|Get_rank|process_index",
     re.I,
 )
-_FIELD = re.compile(r"task_index|task_id|process_id")
-_TRUTH = re.compile(r"is_(?:main|master|chief|world|global|local)(?:_(?:process|rank|zero))*")
-_VARIABLE = re.compile(
+_RANK_FIELD = re.compile(r"task_index|task_id|process_id")
+_FLAG_NAME = re.compile(r"is_(?:main|master|chief|world|global|local)(?:_(?:process|rank|zero))*")
+_RANK_VARIABLE = re.compile(
     "|".join(n for field in ("rank", "local_rank", "node_rank") for n in variables_of(field))
 )
 
 
 class RankDataflow:
-    """What the variables and functions of one script say of the process's own rank."""
+    """Variables and functions of one script, with what they say of the process's own rank."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._scopes: dict[ast.AST, tuple[Scope, ...]] = {}
         self._values: dict[Key, list[ast.expr | None]] = {}
         self._functions: dict[str, list[ast.expr]] = {}
         self._kinds: dict[Key, str] = {}
-        self._gather(tree)
+        self._collect_bindings(tree)
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and _last(node.func) == "spawn":
-                self._spawned(node)
+            if isinstance(node, ast.Call) and _last_name(node.func) == "spawn":
+                self._mark_spawn_argument(node)
 
     def depends_on_rank(self, test: ast.expr) -> bool:
-        """Whether a condition's outcome depends on the rank.
+        """Return True if a condition's outcome depends on the rank.
 
         That a variable with the rank is set at all (``if os.environ.get("RANK")``) does not.
         """
@@ -53,94 +53,118 @@ class RankDataflow:
         return self.rank_kind(test) in ("number", "truth")
 
     def asks_if_ranks_are_set(self, test: ast.expr) -> bool:
-        """Whether it asks if there are ranks at all, as a launcher gives them."""
+        """Return True if the condition asks whether a launcher set any rank at all."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return self.asks_if_ranks_are_set(test.operand)
         if isinstance(test, ast.Compare):
             among = isinstance(test.ops[0], (ast.In, ast.NotIn)) and _is_variable(test.left)
-            return among or _whether_set(test)
+            return among or _tests_presence(test)
         return self.rank_kind(test) == "text"
 
     def rank_kind(self, node: ast.expr) -> str:
-        """``number``, ``text`` (as it stands in the environment), ``truth``, or "" for none."""
+        """Return ``number``, ``text`` (as in the environment), ``truth`` (a comparison), or "" for no rank."""
         if isinstance(node, (ast.Name, ast.Attribute)):
-            return self._named(node)
+            return self._name_kind(node)
         if isinstance(node, ast.Subscript):
-            return "text" if _environment(node.value) and _is_variable(node.slice) else ""
+            return "text" if _is_environ(node.value) and _is_variable(node.slice) else ""
         if isinstance(node, ast.Call):
-            return self._called(node)
+            return self._call_kind(node)
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             from_rank = any(self.rank_kind(side) for side in sides)
-            return "truth" if from_rank and not _whether_set(node) else ""
+            return "truth" if from_rank and not _tests_presence(node) else ""
         if isinstance(node, ast.BoolOp) or (
             isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
         ):
             return "truth" if self.depends_on_rank(node) else ""
         if isinstance(node, ast.IfExp):
-            return self._all([node.body, node.orelse])
+            return self._common_kind([node.body, node.orelse])
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
             return self.rank_kind(node.left)
         return ""
 
-    def _called(self, node: ast.Call) -> str:
-        last = _last(node.func)
-        if last in ("int", "bool") and len(node.args) == 1 and isinstance(node.func, ast.Name):
-            inner = self.rank_kind(node.args[0])
-            return "number" if inner and last == "int" else "truth" if inner == "number" else ""
-        reads = last == "getenv" or (
-            last == "get" and isinstance(node.func, ast.Attribute) and _environment(node.func.value)
+    def _call_kind(self, node: ast.Call) -> str:
+        function_name = _last_name(node.func)
+        if (
+            function_name in ("int", "bool")
+            and len(node.args) == 1
+            and isinstance(node.func, ast.Name)
+        ):
+            argument_kind = self.rank_kind(node.args[0])
+            return (
+                "number"
+                if argument_kind and function_name == "int"
+                else "truth"
+                if argument_kind == "number"
+                else ""
+            )
+        reads = function_name == "getenv" or (
+            function_name == "get"
+            and isinstance(node.func, ast.Attribute)
+            and _is_environ(node.func.value)
         )
         if reads and node.args:
             return "text" if _is_variable(node.args[0]) else ""
-        if isinstance(node.func, ast.Name) and last in self._functions:
-            key: Key = (None, f"{last}()")
-            return self._once(key, self._functions[last])
-        return "number" if _NUMBER.fullmatch(last) else "truth" if _TRUTH.fullmatch(last) else ""
+        if isinstance(node.func, ast.Name) and function_name in self._functions:
+            key: Key = (None, f"{function_name}()")
+            return self._cached_kind(key, self._functions[function_name])
+        return (
+            "number"
+            if _RANK_NAME.fullmatch(function_name)
+            else "truth"
+            if _FLAG_NAME.fullmatch(function_name)
+            else ""
+        )
 
-    def _named(self, node: ast.Name | ast.Attribute) -> str:
-        name, last = ast.unparse(node), _last(node)
+    def _name_kind(self, node: ast.Name | ast.Attribute) -> str:
+        name, last_part = ast.unparse(node), _last_name(node)
         scopes = self._scopes.get(node, (None,)) if isinstance(node, ast.Name) else (None,)
         for scope in reversed(scopes):
             if (scope, name) in self._values:
-                found = self._once((scope, name), self._values[scope, name])
-                if found:
-                    return found
+                kind = self._cached_kind((scope, name), self._values[scope, name])
+                if kind:
+                    return kind
                 break
-        if _NUMBER.fullmatch(last) or (isinstance(node, ast.Attribute) and _FIELD.fullmatch(last)):
+        if _RANK_NAME.fullmatch(last_part) or (
+            isinstance(node, ast.Attribute) and _RANK_FIELD.fullmatch(last_part)
+        ):
             return "number"
-        return "truth" if _TRUTH.fullmatch(last) else ""
+        return "truth" if _FLAG_NAME.fullmatch(last_part) else ""
 
-    def _once(self, key: Key, values: list[ast.expr] | list[ast.expr | None]) -> str:
+    def _cached_kind(self, key: Key, values: list[ast.expr] | list[ast.expr | None]) -> str:
         if key not in self._kinds:
             self._kinds[key] = ""  # while it is looked at: it may be assigned from itself
-            self._kinds[key] = self._all(values)
+            self._kinds[key] = self._common_kind(values)
         return self._kinds[key]
 
-    def _all(self, values: list[ast.expr] | list[ast.expr | None]) -> str:
-        """The kind that all of them have that are no constants."""
+    def _common_kind(self, values: list[ast.expr] | list[ast.expr | None]) -> str:
+        """Return the kind that all values share that are no constants; "" if they differ."""
         kinds = {
             "" if value is None else self.rank_kind(value)
             for value in values
-            if value is None or not _constant(value)
+            if value is None or not _is_constant(value)
         }
         return kinds.pop() if len(kinds) == 1 else ""
 
-    def _gather(self, tree: ast.Module) -> None:
-        """Every binding and function, with the functions around it; by a stack, as trees are deep."""
-        below: list[tuple[ast.AST, tuple[Scope, ...]]] = [(tree, (None,))]
-        while below:
-            node, scopes = below.pop()
+    def _collect_bindings(self, tree: ast.Module) -> None:
+        """Collect every binding and function with its enclosing functions; by a stack, since trees are deep."""
+        pending: list[tuple[ast.AST, tuple[Scope, ...]]] = [(tree, (None,))]
+        while pending:
+            node, scopes = pending.pop()
             self._scopes[node] = scopes
             for target, value in _bindings(node):
                 self._bind(target, value, scopes[-1])
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 scopes = (*scopes, node)
-                self._functions.setdefault(node.name, []).extend(_returned(node))
-                given = node.args
-                for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+                self._functions.setdefault(node.name, []).extend(_returned_values(node))
+                parameters = node.args
+                for parameter in (
+                    *parameters.posonlyargs,
+                    *parameters.args,
+                    *parameters.kwonlyargs,
+                ):
                     self._values.setdefault((node, parameter.arg), []).append(None)
-            below += [(child, scopes) for child in ast.iter_child_nodes(node)]
+            pending += [(child, scopes) for child in ast.iter_child_nodes(node)]
 
     def _bind(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         if isinstance(target, (ast.Name, ast.Attribute)):
@@ -149,8 +173,9 @@ class RankDataflow:
                 scope = None
             self._values.setdefault((scope, name), []).append(value)
 
-    def _spawned(self, node: ast.Call) -> None:
-        """torch.multiprocessing.spawn hands the process's number to its function, as the first."""
+    def _mark_spawn_argument(self, node: ast.Call) -> None:
+        """Mark the first parameter of a function that torch.multiprocessing.spawn calls: it is the process's
+        number."""
         target = node.args[0] if node.args else None
         for scope, name in list(self._values):
             if (
@@ -164,31 +189,33 @@ class RankDataflow:
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
-    """Targets with the expression they are given; None where it is not known."""
+    """Yield targets with the expression that they are bound to; None if it is not known."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            yield from _pairs(target, node.value)
+            yield from _unpack_target(target, node.value)
     elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
         if node.value is not None:
             yield node.target, node.value
     elif isinstance(node, ast.AugAssign):
         yield node.target, None
     elif isinstance(node, (ast.For, ast.AsyncFor)):
-        yield from _pairs(node.target, None)
+        yield from _unpack_target(node.target, None)
     elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-        yield from _pairs(node.optional_vars, None)
+        yield from _unpack_target(node.optional_vars, None)
 
 
-def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+def _unpack_target(
+    target: ast.expr, value: ast.expr | None
+) -> Iterator[tuple[ast.expr, ast.expr | None]]:
     if not isinstance(target, (ast.Tuple, ast.List)):
         yield target, value
         return
     values = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
     for number, part in enumerate(target.elts):
-        yield from _pairs(part, values[number] if len(values) == len(target.elts) else None)
+        yield from _unpack_target(part, values[number] if len(values) == len(target.elts) else None)
 
 
-def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
+def _returned_values(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
             yield node.value
@@ -198,26 +225,26 @@ def _is_global(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> b
     return any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(function))
 
 
-def _constant(node: ast.expr) -> bool:
+def _is_constant(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
     return isinstance(node, ast.Constant)
 
 
-def _last(node: ast.expr) -> str:
+def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _environment(node: ast.expr) -> bool:
-    return _last(node) == "environ"
+def _is_environ(node: ast.expr) -> bool:
+    return _last_name(node) == "environ"
 
 
 def _is_variable(node: ast.expr) -> bool:
     value = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(value, str) and bool(_VARIABLE.fullmatch(value))
+    return isinstance(value, str) and bool(_RANK_VARIABLE.fullmatch(value))
 
 
-def _whether_set(node: ast.Compare) -> bool:
-    """``!= -1``, ``>= 0``, ``is not None``: whether there are ranks at all."""
+def _tests_presence(node: ast.Compare) -> bool:
+    """Return True for ``!= -1``, ``>= 0``, ``is not None``: they ask if there are ranks at all."""
     text = ast.unparse(node)
     return bool(re.search(r"(?:[=<>]=?|!=|is|is not) (?:-1|'-1'|None|'')$|>= 0$|> -1$", text))

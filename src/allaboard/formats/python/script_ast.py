@@ -1,8 +1,8 @@
-"""A Python script's syntax tree with what the rules of the CODE family ask of it.
+"""A Python script's syntax tree, with the questions that rules on code ask of it.
 
-Names are spelled out by the script's imports (``dist.barrier`` becomes
-``torch.distributed.barrier``); a method's receiver by what its variable was assigned from
-(``strategy.run`` becomes ``tensorflow.distribute.MultiWorkerMirroredStrategy().run``).
+Names are spelled out by the script's imports (``dist.barrier`` becomes ``torch.distributed.barrier``); a
+method's receiver by what its variable was assigned from (``strategy.run`` becomes
+``tensorflow.distribute.MultiWorkerMirroredStrategy().run``).
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ class Script:
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
-        self._ways_out: dict[int, ast.If | None] = {}
-        self._of_rank: dict[ast.expr, bool] = {}
+        self._exit_conditions: dict[int, ast.If | None] = {}
+        self._rank_tests: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
         self.ranks = RankDataflow(self.tree)
-        found = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
-        found.sort(key=lambda n: (n.lineno, n.col_offset))
-        self.calls = [(self.call_name(n.func), n) for n in found]
+        calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
+        calls.sort(key=lambda n: (n.lineno, n.col_offset))
+        self.calls = [(self.call_name(n.func), n) for n in calls]
 
     def _assigned(self) -> dict[str, str]:
-        """Variable to the full name of the call that it was last assigned from."""
-        known: dict[str, str] = {}
+        """Return, by variable, the full name of the call that it was last assigned from."""
+        assigned_from: dict[str, str] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                made = full_name(node.value.func, self.names)
+                callee = full_name(node.value.func, self.names)
                 for target in node.targets:
                     name = full_name(target, {})
-                    if made and name:
-                        known[name] = made
-        return known
+                    if callee and name:
+                        assigned_from[name] = callee
+        return assigned_from
 
     def call_name(self, node: ast.expr) -> str:
-        """The full name of what is called."""
+        """Return the full name of what is called."""
         if isinstance(node, ast.Attribute):
             receiver = full_name(node.value, {})
             if receiver in self.assigned:
@@ -71,136 +71,147 @@ class Script:
         return full_name(node, self.names)
 
     def calls_of(self, *names: str) -> list[ast.Call]:
-        """The calls of these full names."""
+        """Return the calls of these full names."""
         return [node for name, node in self.calls if name in names]
 
     def method_calls(self, *names: str) -> list[ast.Call]:
-        """The calls of methods of these names, on whatever object."""
+        """Return the calls of methods of these names, on whatever object."""
         return [
             n for _, n in self.calls if isinstance(n.func, ast.Attribute) and n.func.attr in names
         ]
 
     @property
     def strategies(self) -> list[ast.Call]:
-        """Where strategies of TensorFlow are made."""
+        """Calls that make strategies of TensorFlow."""
         return [node for name, node in self.calls if _STRATEGY.fullmatch(name + "()")]
 
     @property
     def is_distributed(self) -> bool:
-        """Whether the script joins a group of PyTorch or makes a strategy of TensorFlow."""
+        """True if the script joins a group of PyTorch or makes a strategy of TensorFlow."""
         return bool(self.calls_of("torch.distributed.init_process_group") or self.strategies)
 
     @property
     def uses_launching_library(self) -> bool:
-        """Whether a library that shards data and wraps the model by itself is in use."""
+        """True if the script uses a library that itself shards data and wraps the model."""
         tops = {full.partition(".")[0] for full in self.names.values()}
-        known = {"accelerate", "lightning", "pytorch_lightning", "deepspeed", "horovod", "ignite"}
-        return bool(tops & (known | {"transformers", "ray", "composer", "colossalai", "fairscale"}))
+        lightweight = {
+            "accelerate",
+            "lightning",
+            "pytorch_lightning",
+            "deepspeed",
+            "horovod",
+            "ignite",
+        }
+        return bool(
+            tops & (lightweight | {"transformers", "ray", "composer", "colossalai", "fairscale"})
+        )
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The enclosing nodes, innermost first."""
+        """Yield the enclosing nodes, innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def enclosing_function(self, node: ast.AST) -> Function | None:
-        """The innermost function around a node; None at the top of the script."""
-        for above in self.ancestors(node):
-            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                return above
+        """Return the innermost function around a node; None at the top of the script."""
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return ancestor
         return None
 
     def is_in_strategy_scope(self, node: ast.AST) -> bool:
-        """Whether it stands inside ``with strategy.scope():``."""
-        for above in self.ancestors(node):
-            if isinstance(above, (ast.With, ast.AsyncWith)):
-                for item in above.items:
-                    called = item.context_expr
-                    function = called.func if isinstance(called, ast.Call) else None
+        """Return True if the node stands inside ``with strategy.scope():``."""
+        for ancestor in self.ancestors(node):
+            if isinstance(ancestor, (ast.With, ast.AsyncWith)):
+                for item in ancestor.items:
+                    context = item.context_expr
+                    function = context.func if isinstance(context, ast.Call) else None
                     if isinstance(function, ast.Attribute) and function.attr == "scope":
                         return True
         return False
 
     def rank_condition(self, node: ast.AST) -> ast.If | None:
-        """The ``if`` that lets only some ranks reach the node.
+        """Return the ``if`` that lets only some ranks reach the node.
 
         An ``if rank != 0: return`` before it, in the same block or an outer one, counts too.
         """
         child = node
-        for above in self.ancestors(node):
+        for ancestor in self.ancestors(node):
             if (
-                isinstance(above, ast.If)
-                and child is not above.test
-                and self.depends_on_rank(above.test)
+                isinstance(ancestor, ast.If)
+                and child is not ancestor.test
+                and self.depends_on_rank(ancestor.test)
             ):
-                return above
+                return ancestor
             for field in ("body", "orelse", "finalbody"):
-                block = getattr(above, field, None)
+                block = getattr(ancestor, field, None)
                 if isinstance(block, list) and child in block:
-                    earlier = self._way_out(block)
-                    if earlier is not None and block.index(earlier) < block.index(child):
-                        return earlier
-            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    exit_condition = self._exit_condition(block)
+                    if exit_condition is not None and block.index(exit_condition) < block.index(
+                        child
+                    ):
+                        return exit_condition
+            if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 return None
-            child = above
+            child = ancestor
         return None
 
-    def _way_out(self, block: list[ast.stmt]) -> ast.If | None:
-        """The first ``if`` of a block by which some ranks leave it."""
-        if id(block) not in self._ways_out:
+    def _exit_condition(self, block: list[ast.stmt]) -> ast.If | None:
+        """Return the first ``if`` of a block by which some ranks leave it."""
+        if id(block) not in self._exit_conditions:
             ifs = (s for s in block if isinstance(s, ast.If))
-            found = next(
+            condition = next(
                 (s for s in ifs if leaves_silently(s.body) and self.depends_on_rank(s.test)), None
             )
-            self._ways_out[id(block)] = found
-        return self._ways_out[id(block)]
+            self._exit_conditions[id(block)] = condition
+        return self._exit_conditions[id(block)]
 
     def depends_on_rank(self, test: ast.expr) -> bool:
-        """Whether the condition asks who this process is, not how many there are."""
-        if test not in self._of_rank:
-            self._of_rank[test] = self._asks_rank(test)
-        return self._of_rank[test]
+        """Return True if the condition asks which rank this process is, not how many there are."""
+        if test not in self._rank_tests:
+            self._rank_tests[test] = self._test_asks_rank(test)
+        return self._rank_tests[test]
 
-    def _asks_rank(self, test: ast.expr) -> bool:
+    def _test_asks_rank(self, test: ast.expr) -> bool:
         text = ast.unparse(test)
-        named = bool(_RANK.search(text)) and not re.fullmatch(
+        is_named_rank = bool(_RANK.search(text)) and not re.fullmatch(
             r"[\w.]*(?:rank|RANK)[\w.]* (?:!=|>=|>|is not|is|==) (?:-1|None)", text
         )
-        return named or self.ranks.depends_on_rank(test)
+        return is_named_rank or self.ranks.depends_on_rank(test)
 
     def is_after(self, node: ast.AST, condition: ast.If) -> bool:
-        """Whether the node stands behind the ``if``, which the other ranks leave by."""
+        """Return True if the node stands behind the ``if``, through which the other ranks leave."""
         return condition not in self.ancestors(node)
 
     def reached_where(self, node: ast.AST, condition: ast.If) -> str:
-        """The condition under which a node is reached, for its ``rank_condition``."""
-        test, inner = condition.test, [node, *self.ancestors(node)]
-        if not self.is_after(node, condition) and not any(n in condition.orelse for n in inner):
-            return _short(test)
+        """Return the condition under which a node is reached, for its ``rank_condition``."""
+        test, enclosing = condition.test, [node, *self.ancestors(node)]
+        if not self.is_after(node, condition) and not any(n in condition.orelse for n in enclosing):
+            return _short_text(test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            return _short(test.operand)
+            return _short_text(test.operand)
         if isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.Eq, ast.NotEq)):
-            other = ast.NotEq() if isinstance(test.ops[0], ast.Eq) else ast.Eq()
+            negated = ast.NotEq() if isinstance(test.ops[0], ast.Eq) else ast.Eq()
             if len(test.ops) == 1:
-                return _short(ast.Compare(test.left, [other], test.comparators))
-        return f"not ({_short(test)})"
+                return _short_text(ast.Compare(test.left, [negated], test.comparators))
+        return f"not ({_short_text(test)})"
 
     def statements_after(self, condition: ast.If) -> list[ast.stmt]:
-        """What follows an ``if``, to the end of its function."""
-        found: list[ast.stmt] = []
+        """Return the statements that follow an ``if``, to the end of its function."""
+        statements: list[ast.stmt] = []
         child: ast.AST = condition
-        for above in self.ancestors(condition):
+        for ancestor in self.ancestors(condition):
             for field in ("body", "orelse", "finalbody"):
-                block = getattr(above, field, None)
+                block = getattr(ancestor, field, None)
                 if isinstance(block, list) and child in block:
-                    found += block[block.index(child) + 1 :]
-            if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    statements += block[block.index(child) + 1 :]
+            if isinstance(ancestor, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 break
-            child = above
-        return found
+            child = ancestor
+        return statements
 
     def name_uses(self, function: Function) -> list[ast.AST]:
-        """Where a function's name is used."""
+        """Return the places where a function's name is used."""
         return [
             n
             for n in ast.walk(self.tree)
@@ -208,12 +219,12 @@ class Script:
         ]
 
     def source_line(self, node: ast.AST) -> str:
-        """The first source line of a node, without its indentation."""
+        """Return the first source line of a node, without its indentation."""
         line = getattr(node, "lineno", 0)
         return self.lines[line - 1].strip()[:120] if 0 < line <= len(self.lines) else ""
 
     def place_of(self, node: ast.AST) -> Place:
-        """Where the node begins."""
+        """Return the position where the node begins."""
         line = getattr(node, "lineno", 0)
         return Place(
             file=self.file,
@@ -222,27 +233,27 @@ class Script:
         )
 
     def evidence_for(self, node: ast.AST) -> Evidence:
-        """The node's line and where it stands."""
+        """Return the node's line and its position."""
         return Evidence(self.source_line(node), str(self.place_of(node)))
 
 
-def _short(test: ast.expr) -> str:
+def _short_text(test: ast.expr) -> str:
     text = ast.unparse(test)
     return text if len(text) <= 60 else text[:59] + "…"
 
 
 def leaves_block(body: list[ast.stmt]) -> bool:
-    """Whether a block ends by going elsewhere."""
+    """Return True if a block ends by going elsewhere."""
     return bool(body) and isinstance(body[-1], (ast.Return, ast.Continue, ast.Break, ast.Raise))
 
 
 def leaves_silently(body: list[ast.stmt]) -> bool:
-    """Whether a block goes elsewhere and the program goes on: what is raised ends it, and says so."""
+    """Return True if a block goes elsewhere and the program goes on: an exception ends it, and says so."""
     return leaves_block(body) and not isinstance(body[-1], ast.Raise)
 
 
 def call_argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:
-    """An argument by its name, or by its position where it has one."""
+    """Return an argument by its name, or by its position if it has one; None if it is not passed."""
     for keyword in call.keywords:
         if keyword.arg == name:
             return keyword.value
@@ -253,9 +264,9 @@ def call_argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | N
 
 @lru_cache(maxsize=4)
 def read_script(facts: ScriptFacts) -> Script:
-    """The script, parsed once for all rules.
+    """Return the script, parsed once for all rules.
 
     Raises:
-        SyntaxError: it does not parse; those who gather scripts have seen to that.
+        SyntaxError: it does not parse; scripts that do not are dropped when they are collected.
     """
     return Script(facts)

@@ -11,38 +11,44 @@ START_STAGES = (Stage.STARTUP, Stage.NETWORK, Stage.CLUSTER)
 
 
 class EndPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user allowed. ``observe`` ends nothing; ``stop_on_hang`` ends a job on a certain
-    finding, or after ``hang_after`` s without progress; ``ends_survivors`` is False where another
-    launcher decides what becomes of the others; ``ends_servers``: those that serve are ended when the work
-    is done; ``only_reports``: a roll call that fails is told, and the framework's own timeout decides;
-    ``patience``: seconds that they who stand at the door wait for somebody who may still come;
-    ``init_within``: seconds that the framework's own init may take after that; ``bound``: seconds from
-    the roll call in which a job that a fault of the network holds up must have begun; ``stop_on_error``: a
-    rehearsal, which ends once it is known what is wrong. ``restarts``: what failed may be started again, so
-    that a failure that is certain ends the round at once, and a worker that is stopped for
-    ``stopped_after`` s while others wait does too."""
+    """When the user allowed a job to be ended."""
 
     only_observes: bool = False
+    """True if nothing is ended and no gate is held."""
     stop_on_hang: bool = False
+    """True if the job is ended on a certain finding of a hang, or after ``hang_after``."""
     hang_after: float = 600.0
+    """Time without progress after which a job counts as hanging, whatever the cause (s)."""
     ends_survivors: bool = True
+    """False if another launcher decides what becomes of the members that are left after a failure."""
     ends_servers: bool = True
+    """True if servers are ended when the training is done."""
     only_reports: bool = False
+    """True if a failed roll call is reported, and the framework's timeout decides when to give up."""
     stop_on_error: bool = False
+    """True in a rehearsal, which is ended once it is known what is wrong."""
     patience: float = 0.0
+    """How long members at the gate wait for one that may still come (s)."""
     init_within: float | None = None
+    """How long the framework's init may take after the roll call (s); None for no bound."""
     start_bound: float | None = None
+    """Time from the roll call within which a job that a network fault holds up must have begun (s); None for
+    no bound."""
     restarts: bool = False
+    """True if what failed may be restarted. Then a certain failure ends the round at once, and so does a
+    stopped worker."""
     stopped_after: float = 30.0
+    """How long a worker may be stopped by a signal while others wait for it (s)."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """End the job so, for this reason."""
+    """The decision to end the job."""
 
     outcome: Outcome
     reason: str
+    """Why, for people."""
 
 
 def is_proven_error(claim: Claim) -> bool:
-    """An error that the evidence leaves no doubt of."""
+    """Return True if the claim is an error that the evidence leaves no doubt of."""
     return claim.severity is Severity.ERROR and claim.certainty is Certainty.CERTAIN

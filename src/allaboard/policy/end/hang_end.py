@@ -1,10 +1,10 @@
-"""Whether a job that stands still is to be ended."""
+"""When to end a job that stands still."""
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.parameter_servers import beside
+from allaboard.analysis.parameter_servers.task_roles import is_auxiliary
 from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
-from allaboard.analysis.stalls.checkpoint_pauses import is_pause_progressing
+from allaboard.analysis.stalls.expected_pauses import is_pause_progressing
 from allaboard.analysis.stalls.stall import find_stall, is_transferring
 from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
 from allaboard.facts import Claim, JobView, Outcome, Phase, Stage
@@ -13,28 +13,29 @@ from allaboard.policy.end.failure_end import is_restarted_alone
 from allaboard.policy.end.startup_end import is_waiting_idle
 
 DIAGNOSIS_TIME_S = 5.0
-"""Seconds after a job counts as standing still in which its stacks are taken, and it is told who waits for
-whom: a job that is ended before has no finding."""
+"""Time after a job counts as stalled in which its stacks are sampled and it is found out who waits for whom.
+A job that is ended earlier has no finding."""
+MAX_SHOWN_PLACES = 4
+"""Members whose places are listed in the reason."""
 
 
 def stopped_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
-    """Somebody is stopped by a signal, not dead, for longer than the user wants to wait for it. Who is
-    held by a debugger is left alone."""
-    if (
-        not policy.restarts
-        or not policy.ends_survivors
-        or not (view.stalled or stalled_members(view))
-    ):
+    """Decide to end the job if a member has been stopped by a signal for longer than the user wants to wait.
+
+    A member that a debugger holds is left alone.
+    """
+    may_end = policy.restarts and policy.ends_survivors
+    if not may_end or not (view.stalled or stalled_members(view)):
         return None
     for member in view.alive:
-        since = view.now - member.os_state_since
-        alone = is_restarted_alone(view, member, policy)
-        stopped = member.os_state == "T" and not beside(member)
-        if stopped and since >= policy.stopped_after and not alone:
-            who = member.who.name
+        seconds_stopped = view.now - member.os_state_since
+        is_stopped = member.os_state == "T" and not is_auxiliary(member)
+        if not is_stopped or seconds_stopped < policy.stopped_after:
+            continue
+        if not is_restarted_alone(view, member, policy):
             return Verdict(
                 Outcome.HANG,
-                f"{who} has been stopped for {since:.0f} s (--stopped-after "
+                f"{member.who.name} has been stopped for {seconds_stopped:.0f} s (--stopped-after "
                 f"{policy.stopped_after:g})",
             )
     return None
@@ -43,64 +44,72 @@ def stopped_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
 def hang_verdict(
     view: JobView, claims: list[tuple[Stage, Claim]], policy: EndPolicy
 ) -> Verdict | None:
-    """It computes wrong values, or makes no progress: at once where proven, else after ``hang_after``."""
+    """Decide to end a job that computes wrong values or makes no progress: at once if that is proven, else
+    after ``hang_after``."""
     if not policy.stop_on_hang:
         return None
-    wrong = [c for stage, c in claims if stage is Stage.RUNTIME and is_proven_error(c)]
-    corrupt = [c for c in wrong if c.corrupts]
-    if corrupt:
-        return Verdict(Outcome.HANG, f"ended, it computes wrong values: {corrupt[0].summary}")
-    if not (view.stalled or stalled_members(view) or _rehearsal_waits(view, policy)):
+    proven = [c for stage, c in claims if stage is Stage.RUNTIME and is_proven_error(c)]
+    corrupting = [c for c in proven if c.corrupts]
+    if corrupting:
+        return Verdict(
+            Outcome.HANG, f"job stopped: it computes wrong values: {corrupting[0].summary}"
+        )
+    if not (view.stalled or stalled_members(view) or _waits_in_rehearsal(view, policy)):
         return None
     if any(m.os_state == "t" for m in view.alive):
-        return None  # somebody looks at it with a debugger
-    if wrong:
-        return Verdict(Outcome.HANG, f"ended for a hang: {wrong[0].summary}")
+        return None  # somebody examines it with a debugger
+    if proven:
+        return Verdict(Outcome.HANG, f"job stopped because of a hang: {proven[0].summary}")
     if (
         is_transferring(view)
-        or _gathers(view)
+        or _is_in_roll_call(view)
         or is_pause_progressing(view)
         or has_live_rpc_member(view)
     ):
         return None
-    silent = view.now - stalled_since(view)
-    if silent >= policy.hang_after and policy.stop_on_error:
-        return Verdict(Outcome.HANG, f"the rehearsal made no progress for {silent:.0f} s (--bound)")
-    if silent >= max(policy.hang_after, view.stall_after + DIAGNOSIS_TIME_S):
+    silence = view.now - stalled_since(view)
+    if silence >= policy.hang_after and policy.stop_on_error:
+        return Verdict(
+            Outcome.HANG, f"the rehearsal made no progress for {silence:.0f} s (--bound)"
+        )
+    if silence >= max(policy.hang_after, view.stall_after + DIAGNOSIS_TIME_S):
         return Verdict(
             Outcome.HANG,
-            f"ended for a hang: no progress for {silent:.0f} s (--hang-after {policy.hang_after:g})"
-            + _not_there(view, claims),
+            f"job stopped because of a hang: no progress for {silence:.0f} s "
+            f"(--hang-after {policy.hang_after:g}){_absent_places(view, claims)}",
         )
     return None
 
 
-def _not_there(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
-    """Where those are for whom the others wait, if no rule could tell: on a host that is full there are too
-    few looks to say what they do."""
-    told = {w for stage, claim in claims if stage is Stage.RUNTIME for w in claim.who}
-    found = find_stall(view)
-    if found is None or not found.waiting:
+def _absent_places(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
+    """Return where the members are that the others wait for, if no rule could tell; "" if it is not known.
+
+    On a host that is full there are too few samples to tell what they do.
+    """
+    explained = {who for stage, claim in claims if stage is Stage.RUNTIME for who in claim.who}
+    stall = find_stall(view)
+    if stall is None or not stall.waiting:
         return ""
     places = [
         f"{m.who.name} is at {m.stack.place}"
-        for m in found.absent
-        if m.who not in told and m.stack is not None and m.stack.frames
+        for m in stall.absent
+        if m.who not in explained and m.stack is not None and m.stack.frames
     ]
-    return f"; {', '.join(places[:4])}, and not in the collective" if places else ""
+    return f"; {', '.join(places[:MAX_SHOWN_PLACES])}, not in the collective" if places else ""
 
 
-def _gathers(view: JobView) -> bool:
-    """Whether somebody stands at the door who may still wait, or is on the way there, and imports a framework
-    from a slow disk: a roll call has a time of its own, after which it is told who is missing."""
+def _is_in_roll_call(view: JobView) -> bool:
+    """Return True while a member waits at the gate within the timeout, or is on its way there and imports a
+    framework from a slow disk. The roll call has a time of its own, after which it reports who is missing."""
     arrived = [m.phase_since for m in view.alive if m.phase is Phase.ARRIVED]
-    coming = [m.started_at for m in view.alive if m.phase is Phase.IMPORTING]
-    since = max([view.launched_at, *arrived, *coming])
-    return bool(arrived or coming) and view.now - since < view.timeout
+    importing = [m.started_at for m in view.alive if m.phase is Phase.IMPORTING]
+    since = max([view.launched_at, *arrived, *importing])
+    return bool(arrived or importing) and view.now - since < view.timeout
 
 
-def _rehearsal_waits(view: JobView, policy: EndPolicy) -> bool:
-    """Whether somebody waits idly inside the framework's init, where nothing tells how long a step takes."""
+def _waits_in_rehearsal(view: JobView, policy: EndPolicy) -> bool:
+    """Return True if a member of a rehearsal waits idly in the framework's init, where no step time is
+    known."""
     return policy.stop_on_error and any(
         m.phase is Phase.JOINING and is_waiting_idle(view, m) for m in view.alive
     )

@@ -1,10 +1,10 @@
-"""Whether a job is to be ended now: the earliest stage decides."""
+"""The decision to end a job now: the earliest stage decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.analysis.parameter_servers.parameter_servers import goes_on_without
+from allaboard.analysis.parameter_servers.task_roles import can_go_on_without
 from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Outcome, Stage
 from allaboard.policy.end import failure_end, hang_end, startup_end
@@ -17,12 +17,12 @@ def end_verdict(
     claims: Iterable[tuple[Stage, Claim]],
     policy: EndPolicy,
 ) -> Verdict | None:
-    """Whether the job is to be ended now, and why; None to let it be."""
+    """Return why and how the job is to be ended now; None if it is not."""
     if policy.only_observes or not view.alive:
         return None
     claims, rolls = list(claims), list(rolls)
     return (
-        _interrupted(view, rolls, policy)
+        _interruption_verdict(view, rolls, policy)
         or startup_end.roll_call_verdict(view, rolls, claims, policy)
         or startup_end.init_verdict(view, policy)
         or startup_end.network_verdict(view, claims, policy)
@@ -34,19 +34,23 @@ def end_verdict(
     )
 
 
-def _interrupted(view: JobView, rolls: Iterable[RollCall], policy: EndPolicy) -> Verdict | None:
-    """Another host was interrupted, and what ran there has ended: nobody starts it again from here."""
+def _interruption_verdict(
+    view: JobView, rolls: Iterable[RollCall], policy: EndPolicy
+) -> Verdict | None:
+    """Decide to end the job because another host was interrupted: what ran there cannot be restarted from
+    here."""
     if not view.interruptions:
         return None
-    said = f"{view.interruptions[0]}; ending the others"
+    reason = f"{view.interruptions[0]}; ending the others"
     if view.rolled_at is None:
-        waits = any(roll.is_interrupted for roll in rolls) and not policy.only_reports
-        return Verdict(Outcome.INTERRUPTED, said) if waits else None
+        is_awaited = any(roll.is_interrupted for roll in rolls) and not policy.only_reports
+        return Verdict(Outcome.INTERRUPTED, reason) if is_awaited else None
     if not (policy.restarts and policy.ends_survivors):
         return None
-    gone = [m for m in view.members if m.interrupted is not None and not m.alive]
+    interrupted = [m for m in view.members if m.interrupted is not None and not m.alive]
     if all(
-        goes_on_without(view, m) or failure_end.is_restarted_alone(view, m, policy) for m in gone
+        can_go_on_without(view, m) or failure_end.is_restarted_alone(view, m, policy)
+        for m in interrupted
     ):
-        return None  # others may go on; who stands still for it is ended by its own agent's bond
-    return Verdict(Outcome.INTERRUPTED, said)
+        return None  # the others may go on; a host that stands still without them is ended by its own agent
+    return Verdict(Outcome.INTERRUPTED, reason)

@@ -1,4 +1,4 @@
-"""After a round: another one, or the end. A function of the rounds so far and of the policy."""
+"""What follows a round: another round, or the end. A function of the rounds so far and of the policy."""
 
 from __future__ import annotations
 
@@ -14,116 +14,132 @@ from allaboard.policy.restart.restart_policy import (
 )
 
 MAX_FUTILE_ROUNDS = 3
-"""Rounds in a row without progress after which no further one is worth its time."""
+"""Rounds in a row without progress after which a further one is not worth its time."""
 
 
 def decide_after_round(
     rounds: Sequence[RoundEnd], policy: RestartPolicy, alone: int = 0, hindrance: str = ""
 ) -> Restart | NoRestart:
-    """What is done now that the last of ``rounds`` has ended; ``alone`` tasks were started again by
-    themselves before; ``hindrance``: why another host cannot take part in a further one."""
+    """Return whether to start another round after the last of ``rounds``.
+
+    ``alone`` tasks were restarted by themselves before; ``hindrance`` says why another host cannot take part
+    in a further round, "" if it can.
+    """
     last = rounds[-1]
-    stop = _over(last, policy) or _same_again(rounds) or _no_progress(rounds) or hindrance
-    if stop:
-        return NoRestart(stop)
+    reason = (
+        _reason_to_stop(last, policy)
+        or _repeated_exception(rounds)
+        or _lack_of_progress(rounds)
+        or hindrance
+    )
+    if reason:
+        return NoRestart(reason)
     used = len(rounds) - 1 + alone
     if used >= policy.max_restarts:
         times = f"{used} restart{'s' if used != 1 else ''}"
         return NoRestart(f"{times} used up (--max-restarts {policy.max_restarts})")
-    futile = count_futile_rounds(rounds)
-    delay = restart_delay(policy.backoff, futile)
-    why = str(last.cause) if last.cause is not None else last.reason
-    return Restart(f"{why}; restart {used + 1} of {policy.max_restarts}", delay)
+    delay = restart_delay(policy.backoff, count_futile_rounds(rounds))
+    cause = str(last.cause) if last.cause is not None else last.reason
+    return Restart(f"{cause}; restart {used + 1} of {policy.max_restarts}", delay)
 
 
-def _over(last: RoundEnd, policy: RestartPolicy) -> str:
-    """Why nothing would be started again, however often it is allowed."""
+def _reason_to_stop(last: RoundEnd, policy: RestartPolicy) -> str:
+    """Return why nothing would be restarted, however often it is allowed; "" if nothing forbids it."""
     if last.outcome is Outcome.COMPLETED:
         return last.reason
     if last.outcome is Outcome.INTERRUPTED:
-        return f"{last.reason}; what the user ends stays ended"
+        return f"{last.reason}; a job that the user ends is not restarted"
     if not policy.allowed:
         return RESTART_NOT_ALLOWED
     if last.final:
         return last.reason
     if last.outcome is Outcome.USAGE:
-        return f"{last.reason}; another start would meet the same"
+        return f"{last.reason}; a restart would fail in the same way"
     if last.outcome is Outcome.ROLL_CALL_FAILED and last.cause is None:
-        return "the roll call failed, and nobody died: another round would meet the same"
+        return "the roll call failed, and no process died: another round would fail in the same way"
     return ""
 
 
-def _same_again(rounds: Sequence[RoundEnd]) -> str:
-    """The user's own exception at the same line after the same steps: it is in the program or its
-    data, and comes at every round."""
+def _repeated_exception(rounds: Sequence[RoundEnd]) -> str:
+    """Return that the user's exception came at the same line after the same steps before; "" if it did not.
+
+    Then it is in the program or its data, and would come in every round.
+    """
     last = rounds[-1]
     cause = last.cause
     if cause is None or not cause.place:
         return ""
     for earlier in rounds[:-1]:
-        other = earlier.cause
-        if other is None or (other.error, other.place) != (cause.error, cause.place):
+        earlier_cause = earlier.cause
+        if earlier_cause is None:
             continue
-        if _same_step(earlier, last):
+        if (earlier_cause.error, earlier_cause.place) != (cause.error, cause.place):
+            continue
+        if _failed_at_same_step(earlier, last):
             after = f"step {last.reached}" if last.reached is not None else f"{cause.steps} steps"
             return (
                 f"{cause.who} raised {cause.error} at {cause.place} after {after}, as in round "
-                f"{earlier.number}: it would come at every round"
+                f"{earlier.number}: it would fail in every round"
             )
     return ""
 
 
-def _same_step(one: RoundEnd, other: RoundEnd) -> bool:
-    if one.reached is not None and other.reached is not None:
-        return one.reached == other.reached
-    assert one.cause is not None and other.cause is not None
-    return one.cause.steps == other.cause.steps
+def _failed_at_same_step(earlier: RoundEnd, last: RoundEnd) -> bool:
+    if earlier.reached is not None and last.reached is not None:
+        return earlier.reached == last.reached
+    assert earlier.cause is not None and last.cause is not None
+    return earlier.cause.steps == last.cause.steps
 
 
-def _no_progress(rounds: Sequence[RoundEnd]) -> str:
+def _lack_of_progress(rounds: Sequence[RoundEnd]) -> str:
     futile = count_futile_rounds(rounds)
     if futile < MAX_FUTILE_ROUNDS:
         return ""
     reached = furthest_step(rounds)
-    where = f"beyond step {reached}" if reached else "to a step"
-    return f"a loop without progress: none of the last {futile} rounds got {where}"
+    limit = f"beyond step {reached}" if reached else "to a step"
+    return f"a loop without progress: none of the last {futile} rounds got {limit}"
 
 
 def count_futile_rounds(rounds: Sequence[RoundEnd]) -> int:
-    """How many rounds in a row, up to the last, got no further than those before them. Where the
-    framework does not number its steps, a round that did any is progress."""
+    """Return how many rounds in a row, up to the last, got no further than those before them.
+
+    If the framework does not number its steps, a round that made any step is progress.
+    """
     count = 0
-    for at in range(len(rounds) - 1, -1, -1):
-        if _got_on(rounds[at], furthest_step(rounds[:at])):
+    for index in range(len(rounds) - 1, -1, -1):
+        if _made_progress(rounds[index], furthest_step(rounds[:index])):
             break
         count += 1
     return count
 
 
-def _got_on(now: RoundEnd, before: int | None) -> bool:
-    if now.reached is None or before is None:
-        return now.steps > 0
-    return now.reached > before
+def _made_progress(round_end: RoundEnd, furthest: int | None) -> bool:
+    if round_end.reached is None or furthest is None:
+        return round_end.steps > 0
+    return round_end.reached > furthest
 
 
 def furthest_step(rounds: Sequence[RoundEnd]) -> int | None:
-    """The last step that any of them reached; None where that is not known."""
+    """Return the last step that any of the rounds reached; None if it is not known."""
     return max((r.reached for r in rounds if r.reached is not None), default=None)
 
 
 def count_repeated_steps(rounds: Sequence[RoundEnd]) -> int | None:
-    """How many of the steps of the rounds before the last of them had to do again: they were made
-    after the checkpoint from which it went on. Where the framework does not number its steps, those that the
-    round before had begun after it wrote its last checkpoint; None where it is not seen that one was read."""
+    """Return how many steps of earlier rounds the last round had to repeat, as they were made after the
+    checkpoint from which it went on.
+
+    If the framework does not number its steps, these are the steps that the round before had begun after it
+    wrote its last checkpoint; None if no checkpoint was seen to be read.
+    """
     if rounds[-1].first is None:
-        return _after_the_last_checkpoint(rounds)
-    last, before = rounds[-1], furthest_step(rounds[:-1])
-    if before is None or last.first is None or not last.steps:
+        return _steps_after_last_checkpoint(rounds)
+    last, furthest = rounds[-1], furthest_step(rounds[:-1])
+    if furthest is None or last.first is None or not last.steps:
         return None
-    return max(0, before - (last.first - 1))
+    return max(0, furthest - (last.first - 1))
 
 
-def _after_the_last_checkpoint(rounds: Sequence[RoundEnd]) -> int | None:
+def _steps_after_last_checkpoint(rounds: Sequence[RoundEnd]) -> int | None:
     last = rounds[-1]
     if len(rounds) < 2 or last.restored is None or last.restored < 0:
         return None

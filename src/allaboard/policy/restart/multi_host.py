@@ -1,4 +1,4 @@
-"""Whether all hosts of a job can be started again together, as the host that decides knows it. Pure."""
+"""When all hosts of a job can be restarted together, as the deciding host knows it. Pure."""
 
 from __future__ import annotations
 
@@ -6,50 +6,54 @@ import msgspec
 
 FILE_SCHEME = "file://"
 
+MAX_SHOWN_HOSTS = 4
+
 
 class RoundHosts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the hosts of a job when a round of it has ended. ``expected``: how many agents it has
-    (0: not known), ``here`` how many hear each other now, our own included; ``gone`` are the hosts whose
-    agents were here and are not any more, ``others`` those whose user asked for no restart; ``plain``
-    says who runs without allaboard; ``place`` is where the framework meets."""
+    """What is known of the hosts of a job when a round of it has ended."""
 
     expected_agents: int
+    """Number of agents of the job; 0 if it is not known."""
     connected_agents: int
+    """Number of agents that hear each other now, our own among them."""
     lost_hosts: tuple[str, ...] = ()
+    """Hosts whose agents were connected and are not any more."""
     hosts_without_restart: tuple[str, ...] = ()
+    """Hosts whose user did not ask for restarts."""
     unwatched_host: str = ""
+    """Which host runs without allaboard, as a clause; "" if none does."""
     meeting_place: str = ""
+    """Rendezvous address of the framework."""
 
 
 def restart_hindrance(hosts: RoundHosts) -> str:
-    """Why no further round can be started on all of them; "" where nothing is in its way."""
+    """Return why no further round can be started on all hosts; "" if nothing is in its way."""
     if hosts.hosts_without_restart:
-        return f"--on-failure restart is not given on {_names(hosts.hosts_without_restart)}"
+        return f"--on-failure restart is not given on {_host_names(hosts.hosts_without_restart)}"
     if hosts.lost_hosts:
-        return (
-            f"{_names(hosts.lost_hosts)} {_has(hosts.gone)} gone with its agent: what ran there cannot be "
-            "started again from here"
-        )
+        verb = "is" if len(hosts.lost_hosts) == 1 else "are"
+        return f"{_host_names(hosts.lost_hosts)} {verb} lost: the workers there cannot be restarted from here"
     if hosts.unwatched_host:
-        return f"{hosts.unwatched_host}: it cannot be started again from here"
+        return f"{hosts.unwatched_host}: it cannot be restarted from here"
     if hosts.connected_agents < hosts.expected_agents:
-        return f"{hosts.connected_agents} of {hosts.expected_agents} agents are here: the others cannot be started again"
+        return (
+            f"{hosts.connected_agents} of {hosts.expected_agents} agents are connected: "
+            "the workers of the others cannot be restarted"
+        )
     if hosts.meeting_place.startswith(FILE_SCHEME):
         return (
-            f"all meet through {hosts.meeting_place}, which still holds what this round wrote; "
-            "with env:// or tcp:// it can be started again"
+            f"the workers meet through {hosts.meeting_place}, which still holds the entries of this "
+            "round; with env:// or tcp:// the job can be restarted"
         )
     return ""
 
 
 def lost_leader_reason(leader: str) -> str:
-    """Why a host whose leader has gone starts nothing."""
-    return f"the agent at {leader}, which decides for all hosts what is started again, has gone"
+    """Return why a host that has lost its leader restarts nothing."""
+    return f"the agent at {leader}, which decides about restarts for all hosts, is lost"
 
 
-def _names(hosts: tuple[str, ...]) -> str:
-    return ", ".join(hosts[:4]) + (f" and {len(hosts) - 4} more" if len(hosts) > 4 else "")
-
-
-def _has(hosts: tuple[str, ...]) -> str:
-    return "has" if len(hosts) == 1 else "have"
+def _host_names(hosts: tuple[str, ...]) -> str:
+    names = ", ".join(hosts[:MAX_SHOWN_HOSTS])
+    more = len(hosts) - MAX_SHOWN_HOSTS
+    return f"{names} and {more} more" if more > 0 else names

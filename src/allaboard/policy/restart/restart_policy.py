@@ -1,28 +1,30 @@
-"""What the user allowed to be started again, and what is answered. It is read before the workers
-start, so it imports next to nothing."""
+"""What the user allowed to be restarted, and the possible decisions. It is read before the workers start, so
+it imports next to nothing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 RESTART_NOT_ALLOWED = "--on-failure stop"
-"""Why nothing is started again where the user did not ask for it."""
+"""Why nothing is restarted if the user did not ask for it."""
 MAX_RESTART_DELAY_S = 60.0
-"""Seconds that a pause between two rounds has at the most."""
+"""Longest pause between two rounds, unless the user's ``backoff`` is longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RestartPolicy:
-    """``allowed`` by --on-failure restart, at most ``most`` times; ``backoff`` is the pause (s) before
-    a round that follows one without progress, doubled each time."""
+    """What may be restarted, and how often."""
 
     allowed: bool = False
+    """True with --on-failure restart."""
     max_restarts: int = 3
+    """Greatest number of restarts."""
     backoff: float = 1.0
+    """Pause before a round that follows one without progress (s), doubled each time."""
 
     @property
     def as_options(self) -> str:
-        """As the options say it: what is compared between hosts."""
+        """The policy as options on the command line: what is compared between hosts."""
         if not self.allowed:
             return RESTART_NOT_ALLOWED
         return f"--on-failure restart --max-restarts {self.max_restarts} --backoff {self.backoff:g}"
@@ -30,7 +32,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True)
 class Restart:
-    """Start it again after ``delay`` s."""
+    """The decision to restart after ``delay`` seconds."""
 
     reason: str
     delay: float = 0.0
@@ -38,14 +40,14 @@ class Restart:
 
 @dataclass(frozen=True)
 class NoRestart:
-    """Leave it at that."""
+    """The decision to restart nothing."""
 
     reason: str
 
 
 def restart_delay(backoff: float, futile: int) -> float:
-    """Seconds before the next start after so many in a row without progress: none after progress,
-    then ``backoff``, doubled each time, up to ``MOST_PAUSE``."""
+    """Return the pause (s) before the next start after ``futile`` starts in a row without progress: 0 after
+    progress, then ``backoff``, doubled each time, up to MAX_RESTART_DELAY_S."""
     if futile <= 0 or backoff <= 0:
         return 0.0
     return min(backoff * 2.0 ** min(futile - 1, 30), max(MAX_RESTART_DELAY_S, backoff))

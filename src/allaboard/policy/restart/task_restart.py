@@ -1,5 +1,5 @@
-"""After a task of a job with parameter servers has failed: whether it comes back alone, at its own address,
-while the others stay. A function of how it ended before, and of the policy."""
+"""What follows the failure of a task of a job with parameter servers: it is restarted alone, at its own
+address, while the others stay, or it is not. A function of its earlier ends and of the policy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.parameter_servers import (
+from allaboard.analysis.parameter_servers.task_roles import (
     SERVER_JOBS,
-    TF2_CHIEF,
-    has_servers,
+    TF2_CHIEF_CALL,
+    has_parameter_servers,
 )
 from allaboard.facts import Cause, JobView, Member
 from allaboard.policy.restart.attempt_restart import MAX_FUTILE_ROUNDS
@@ -23,31 +23,36 @@ from allaboard.policy.restart.restart_policy import (
 )
 
 RESTARTS_FACT = "restarts"
-"""The name under which a host tells what its user allowed."""
+"""Name of the fact in which a host reports what its user allowed."""
 
 
 class TaskEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """One end of one task: its cause, and how many steps all who train had done by then."""
+    """One end of one task."""
 
     cause: Cause
     total_steps: int
+    """Steps that all trainers together had made by then."""
 
 
 def can_restart_alone(view: JobView, member: Member) -> bool:
-    """Whether the others can go on once it is there again. In TensorFlow 1 every session finds its
-    servers again, and a worker is nobody's peer. In TensorFlow 2 the chief's coordinator replaces a lost
-    worker, but fails with a lost server; then the chief has to begin anew, and all with it."""
-    if not (member.task or _elsewhere(view, member)) or member.launcher or not has_servers(view):
+    """Return True if the others can go on once the task is there again.
+
+    In TensorFlow 1 every session finds its servers again, and a worker is nobody's peer. In TensorFlow 2 the
+    chief's coordinator replaces a lost worker, but fails with a lost server; then the chief has to begin
+    anew, and all with it.
+    """
+    is_restartable = bool(member.task) or _is_restartable_elsewhere(view, member)
+    if not is_restartable or member.launcher or not has_parameter_servers(view):
         return False
     calls = {m.declared.call for m in view.members if m.declared is not None}
-    if TF2_CHIEF not in calls:
+    if TF2_CHIEF_CALL not in calls:
         return True
     return member.who.job not in (*SERVER_JOBS, "chief")
 
 
-def _elsewhere(view: JobView, member: Member) -> bool:
-    """Whether it is a task of a job on several hosts, whose agent starts it again at the word of the one that
-    decides."""
+def _is_restartable_elsewhere(view: JobView, member: Member) -> bool:
+    """Return True if the agent of the task's host restarts it at our command, as its user allowed restarts
+    too."""
     return (
         view.leads and member.facts.get(RESTARTS_FACT, RESTART_NOT_ALLOWED) != RESTART_NOT_ALLOWED
     )
@@ -56,40 +61,41 @@ def _elsewhere(view: JobView, member: Member) -> bool:
 def decide_after_task(
     ends: Sequence[TaskEnd], used: int, policy: RestartPolicy
 ) -> Restart | NoRestart:
-    """What is done now that this task has ended for the last of ``ends``; ``used`` starts of any task or
-    of all have been made again before."""
-    last = ends[-1].cause
+    """Return whether to restart a task after the last of its ``ends``; ``used`` restarts of any task, or of
+    all, were made before."""
+    cause = ends[-1].cause
     if not policy.allowed:
         return NoRestart(RESTART_NOT_ALLOWED)
-    if _same_again(ends):
-        return NoRestart(f"{last}, as the time before: it would come every time")
+    if _is_repeated_exception(ends):
+        return NoRestart(f"{cause}, as the time before: it would fail every time")
     if count_futile_ends(ends) >= MAX_FUTILE_ROUNDS:
         return NoRestart(
-            f"{last}; it came back {MAX_FUTILE_ROUNDS - 1} times, and nobody got a step further"
+            f"{cause}; it was restarted {MAX_FUTILE_ROUNDS - 1} times, and no member made a further step"
         )
     if used >= policy.max_restarts:
         times = f"{used} restart{'s' if used != 1 else ''}"
-        return NoRestart(f"{last}; {times} used up (--max-restarts {policy.max_restarts})")
+        return NoRestart(f"{cause}; {times} used up (--max-restarts {policy.max_restarts})")
     return Restart(
-        f"{last}; restart {used + 1} of {policy.max_restarts}",
+        f"{cause}; restart {used + 1} of {policy.max_restarts}",
         restart_delay(policy.backoff, count_futile_ends(ends) - 1),
     )
 
 
-def _same_again(ends: Sequence[TaskEnd]) -> bool:
+def _is_repeated_exception(ends: Sequence[TaskEnd]) -> bool:
+    """Return True if the task raised the same exception at the same line after the same steps before."""
     last = ends[-1].cause
     if not last.place:
         return False
-    same = (last.error, last.place, last.steps)
-    return any((e.cause.error, e.cause.place, e.cause.steps) == same for e in ends[:-1])
+    signature = (last.error, last.place, last.steps)
+    return any((e.cause.error, e.cause.place, e.cause.steps) == signature for e in ends[:-1])
 
 
 def count_futile_ends(ends: Sequence[TaskEnd]) -> int:
-    """How many of its last ends in a row came without a step of anybody since the one before; the
-    first counts."""
+    """Return how many of the task's last ends in a row came without a step of any member since the end
+    before; the first end counts."""
     count = 1
     for earlier, later in zip(reversed(ends[:-1]), reversed(ends[1:]), strict=True):
-        if later.total_steps > earlier.done:
+        if later.total_steps > earlier.total_steps:
             break
         count += 1
     return count

@@ -1,4 +1,4 @@
-"""Stacks of many ranks, grouped while they arrive: a text that was read once is not read again."""
+"""Stacks of many ranks, grouped while they arrive. A text that was parsed once is not parsed again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from allaboard.facts import Frame, Stack
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 
 MAX_PLACES = 4096
-"""Places that are told apart. Ranks at further ones are counted together, so memory stays bounded
-by the number of ranks whatever they send."""
+"""Different places that are kept apart. Ranks at further places are counted together, so that memory stays
+bounded by the number of ranks, whatever they send."""
 MAX_FRAMES = 256
 """Innermost frames that are kept of a stack."""
 
 
 class StackGroup:
-    """The ranks whose stacks are one. ``frames`` are innermost first; without any, they are of ranks
-    whose stack could not be read, or that came after ``PLACES`` other places."""
+    """The ranks that share one stack. ``frames`` are innermost first.
+
+    A group without frames has the ranks whose stack could not be read, or that are at places beyond the first
+    ``MAX_PLACES``; ``why`` says which.
+    """
 
     __slots__ = ("frames", "ranks", "spot", "why")
 
@@ -32,12 +35,12 @@ class StackGroup:
 
     @property
     def user(self) -> Frame | None:
-        """The innermost frame of the user's own code."""
+        """Return the innermost frame of the user's own code, or None."""
         return next((f for f in self.frames if f.is_user), None)
 
 
 class StackGroups:
-    """Takes stacks in, one rank at a time. Times and other threads are not part of a place."""
+    """Collects stacks, one rank at a time. Times and other threads are not part of a place."""
 
     def __init__(self, places: int = MAX_PLACES) -> None:
         self._max_places = places
@@ -47,11 +50,11 @@ class StackGroups:
         self._beyond = StackGroup((), f"at places beyond the first {places}")
 
     def add(self, rank: int, frames: tuple[Frame, ...]) -> None:
-        """One rank's frames, innermost first; none where no stack could be had."""
+        """Add the frames of one rank, innermost first; () if its stack could not be read."""
         self._group(frames[:MAX_FRAMES]).ranks.append(rank)
 
     def add_dump(self, rank: int, text: str, main_thread: int = 0) -> None:
-        """One rank's dump as faulthandler writes it; ``main_thread`` as for `parse_faulthandler`."""
+        """Add the dump of one rank as faulthandler writes it; ``main_thread`` as for `parse_faulthandler`."""
         body = main_thread_block(text, main_thread)
         group = self._by_text.get(body)
         if group is None:
@@ -62,7 +65,7 @@ class StackGroups:
         group.ranks.append(rank)
 
     def __iter__(self) -> Iterator[StackGroup]:
-        """The groups with ranks in them, largest first; what could not be read comes last."""
+        """Yield the groups that have ranks, largest first; unreadable stacks come last."""
         by_size = sorted(self._by_frames.values(), key=lambda g: (-len(g.ranks), g.ranks[0]))
         yield from by_size
         yield from (g for g in (self._beyond, self._unreadable) if g.ranks)
@@ -79,8 +82,10 @@ class StackGroups:
 
 
 def main_thread_block(text: str, main_thread: int = 0) -> str:
-    """The lines below the main thread's heading. Thread ids differ between ranks that are at one
-    place; what is left out of the block makes them equal."""
+    """Return the lines below the main thread's heading; "" if there is none.
+
+    Without the heading, whose thread id differs between ranks, ranks at one place have equal blocks.
+    """
     heading = -1
     if main_thread:
         heading = text.find(f"hread 0x{main_thread:016x}")

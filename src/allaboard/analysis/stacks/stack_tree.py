@@ -9,14 +9,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 
-from allaboard.analysis.stacks.groups import StackGroup
+from allaboard.analysis.stacks.stack_groups import StackGroup
 from allaboard.analysis.stacks.unranked_processes import names_of_unranked, only_ranks
 from allaboard.facts import Branch, Frame, Who
 from allaboard.facts.rank_sets import rank_ranges
 
 
 class _Node:
-    """``places`` are the groups that pass through; their ranks are joined only where a line is made."""
+    """One call of the tree with the groups that pass through it; their ranks are joined only for the
+    result."""
 
     __slots__ = ("children", "frame", "groups", "is_end")
 
@@ -30,8 +31,10 @@ class _Node:
 def merge_stacks(
     groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
 ) -> tuple[Branch, ...]:
-    """The tree's outermost branches, those of most ranks first. Groups without frames are left out.
-    ``unnamed`` as for `Dumps`."""
+    """Return the outermost branches of the prefix tree, those with most ranks first.
+
+    Groups without frames are left out; ``unnamed`` is as for `Dumps`.
+    """
     root = _Node(None)
     for group in groups:
         node = root
@@ -46,7 +49,8 @@ def merge_stacks(
 
 
 def _make_branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
-    """Without recursion: stacks may be deeper than ours may get."""
+    """Return the branches below ``root``. Not recursive: a stack may be deeper than Python's recursion
+    limit."""
     visited: list[tuple[_Node, list[Frame], list[_Node]]] = []
     queue = list(root.children.values())
     while queue:
@@ -69,7 +73,7 @@ def _make_branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...
 
 
 def _follow_chain(node: _Node) -> tuple[list[Frame], _Node]:
-    """The calls down to where ranks part or end."""
+    """Return the calls from this node down to where ranks part or end, and the last node of them."""
     calls: list[Frame] = []
     while True:
         assert node.frame is not None

@@ -1,11 +1,11 @@
-"""Where everybody is, as the faces show it: one entry a place."""
+"""The places of all ranks as reports show them: one entry (a crowd) per place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from allaboard.analysis.stacks.groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.outliers import find_outliers
+from allaboard.analysis.stacks.stack_groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.unranked_processes import (
     FIRST_UNRANKED_NUMBER,
     names_of_unranked,
@@ -16,7 +16,7 @@ from allaboard.facts.rank_sets import format_ranks
 
 
 def number_unranked_members(members: Iterable[Member]) -> dict[int, Who]:
-    """Those of whom no rank is known, as for `Dumps`: others started them, and nobody numbered them."""
+    """Return the members without a known rank by a number of their own, as `Dumps` has them."""
     unranked = [m for m in members if m.who.rank < 0]
     hosts = {m.who.host for m in unranked}
     return {
@@ -30,8 +30,10 @@ def number_unranked_members(members: Iterable[Member]) -> dict[int, Who]:
 def group_member_stacks(
     members: Iterable[Member], unnamed: Mapping[int, Who] | None = None
 ) -> StackGroups:
-    """The last stacks of these members by rank; where the rank is not known, by their numbers in ``unnamed``,
-    else by the worker's."""
+    """Return the last stacks of these members, grouped.
+
+    Members without a known rank go by their number in ``unnamed``, else by their worker's number.
+    """
     groups = StackGroups()
     for member in members:
         if not member.launcher:
@@ -45,7 +47,7 @@ def group_member_stacks(
 def make_crowds(
     groups: Iterable[StackGroup], unnamed: Mapping[int, Who] | None = None
 ) -> tuple[Crowd, ...]:
-    """Every place, that of most ranks first; ``unnamed`` as for `Dumps`."""
+    """Return every place with its ranks, largest first; ``unnamed`` as for `Dumps`."""
     group_list = list(groups)
     outlying = find_outliers(group_list).outliers
     return tuple(_make_crowd(g, g in outlying, unnamed or {}) for g in group_list)

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 
-def stands(declared: dict[str, Any]) -> bool:
+def is_initialized(declared: dict[str, Any]) -> bool:
     """Whether the framework of this call has started here before: what a second call means, it says itself.
 
     A roll call now would meet this very process where all are to meet. `allaboard.roll_call` alone is no
@@ -14,9 +14,11 @@ def stands(declared: dict[str, Any]) -> bool:
     """
     if declared.get("call") == "roll_call":
         return False
-    known = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}.get(declared["framework"])
+    is_initialized_in = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}.get(
+        declared["framework"]
+    )
     try:
-        return known is not None and known()
+        return is_initialized_in is not None and is_initialized_in()
     except Exception:
         return False  # a version that keeps it elsewhere
 
