@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.check.collect import config_of, configuration_sources, from_files
-from allaboard.check.environment import environment
-from allaboard.check.read_file import LIMIT, read
-from allaboard.check.run_rules import judge
-from allaboard.check.source_material import LIMITS
+from allaboard.check.collect import configuration_sources, from_files, resolve_material
+from allaboard.check.environment import environment_material
+from allaboard.check.read_file import MAX_FILE_NBYTES, read_source
+from allaboard.check.run_rules import run_rules
+from allaboard.check.source_material import MAX_CHARS_BY_KIND
 from allaboard.facts import Finding
 
 
@@ -22,7 +22,7 @@ def found(tmp_path: Path, name: str, content: str | bytes) -> list[Finding]:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     began = time.process_time()
-    findings = judge(from_files([str(path)]))
+    findings = run_rules(from_files([str(path)]))
     assert time.process_time() - began < 10
     assert not any("this rule itself failed" in f.summary for f in findings)
     assert not any("own reader" in f.summary for f in findings)
@@ -88,17 +88,19 @@ def test_a_huge_file_is_not_taken_in(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(200 * 2**20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    (finding,) = judge(from_files([str(path)]))
+    (finding,) = run_rules(from_files([str(path)]))
     assert finding.rule == "CFG001" and "larger than 16 MB" in finding.summary
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 3 * LIMIT / 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 3 * MAX_FILE_NBYTES / 1024
 
 
 LONG = {
-    "t.json": '{"cluster": {"worker": [' + '"a:2222", ' * (LIMITS["json"] // 10) + '"b:2222"]}}',
-    "t.yaml": "kind: Job\n" * (LIMITS["manifest"] // 10 + 1),
-    "t.hostfile": "node slots=8\n" * (LIMITS["hostfile"] // 13 + 1),
-    "t.sh": "RANK=0 python x.py &\n" * (LIMITS["shell"] // 21 + 1),
-    "t.py": "dist.barrier()\n" * (LIMITS["python"] // 15 + 1),
+    "t.json": '{"cluster": {"worker": ['
+    + '"a:2222", ' * (MAX_CHARS_BY_KIND["json"] // 10)
+    + '"b:2222"]}}',
+    "t.yaml": "kind: Job\n" * (MAX_CHARS_BY_KIND["manifest"] // 10 + 1),
+    "t.hostfile": "node slots=8\n" * (MAX_CHARS_BY_KIND["hostfile"] // 13 + 1),
+    "t.sh": "RANK=0 python x.py &\n" * (MAX_CHARS_BY_KIND["shell"] // 21 + 1),
+    "t.py": "dist.barrier()\n" * (MAX_CHARS_BY_KIND["python"] // 15 + 1),
 }
 
 
@@ -159,10 +161,10 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
 
     fifo = tmp_path / "fifo.json"
     os.mkfifo(fifo)
-    (finding,) = judge(from_files([str(fifo)]))
+    (finding,) = run_rules(from_files([str(fifo)]))
     assert "is no regular file" in finding.summary
     with pytest.raises(OSError, match="is a folder"):
-        read(str(tmp_path))
+        read_source(str(tmp_path))
 
 
 def test_standard_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +180,7 @@ def test_standard_input_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         buffer = io.BufferedReader(Endless())
 
     monkeypatch.setattr(sys, "stdin", Stdin())
-    assert read("-").problem is not None
+    assert read_source("-").problem is not None
 
 
 VARIABLES = [
@@ -203,7 +205,9 @@ VARIABLES = [
 def test_variables_of_any_content(variables: dict[str, str]) -> None:
     from allaboard.check.collect import Gathered
 
-    config = config_of("environment", environment(variables), configuration_sources())
-    findings = judge(Gathered([config]))
+    config = resolve_material(
+        "environment", environment_material(variables), configuration_sources()
+    )
+    findings = run_rules(Gathered([config]))
     assert not any("own reader" in f.summary for f in findings), [f.summary for f in findings]
     assert not any("itself failed" in f.summary for f in findings), [f.summary for f in findings]

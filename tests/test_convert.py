@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.check.collect import config_of, configuration_sources, from_files
-from allaboard.check.environment import environment
+from allaboard.check.collect import configuration_sources, from_files, resolve_material
+from allaboard.check.environment import environment_material
 from allaboard.check.read_file import Source
-from allaboard.check.source_material import Parsed, parse
+from allaboard.check.source_material import Parsed, parse_source
 from allaboard.cli.spec import TARGETS, main
 from allaboard.configuration.spec import tasks
 from allaboard.configuration.spec.conversion_choices import completed
@@ -54,7 +54,7 @@ LISTED = ("dstack", "hostfile", "kubernetes", "lsf", "mpirun", "sagemaker", "sky
 
 def spec_of(path: Path) -> ClusterSpec:
     if path.suffix == ".env":
-        return config_of("x", environment(read_environment(path)), SOURCES).spec
+        return resolve_material("x", environment_material(read_environment(path)), SOURCES).spec
     return next(c.spec for c in from_files([str(path)]).configs if c.parts)
 
 
@@ -63,10 +63,10 @@ def converted(spec: ClusterSpec, target: str, *hosts: str) -> ClusterSpec:
     write = SOURCES[TARGETS[target]].write
     assert write is not None
     text = write(completed(spec, hosts=hosts))
-    parsed: Parsed = parse(Source(NAMES[target], text))
+    parsed: Parsed = parse_source(Source(NAMES[target], text))
     assert not parsed.problems, text
     ((_, material),) = parsed.materials
-    back = config_of("x", material, SOURCES)
+    back = resolve_material("x", material, SOURCES)
     assert not back.problems, text
     return back.spec
 

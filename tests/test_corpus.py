@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from allaboard.check.collect import Gathered, config_of, configuration_sources, from_files
-from allaboard.check.environment import environment
-from allaboard.check.run_rules import judge
+from allaboard.check.collect import Gathered, configuration_sources, from_files, resolve_material
+from allaboard.check.environment import environment_material
+from allaboard.check.run_rules import run_rules
 from allaboard.facts import Finding, LocalHost
 from environments import read_environment
 
@@ -30,12 +30,14 @@ def cases() -> Iterator[tuple[Path, list[str]]]:
 def judged(path: Path) -> list[Finding]:
     if path.suffix == ".env":
         variables = read_environment(path)
-        config = config_of("environment", environment(variables), configuration_sources())
+        config = resolve_material(
+            "environment", environment_material(variables), configuration_sources()
+        )
         host = DEBIAN if "DEBIAN" in variables else HOST
-        return judge(Gathered([msgspec.structs.replace(config, host=host)]))
+        return run_rules(Gathered([msgspec.structs.replace(config, host=host)]))
     if path.is_dir():
-        return judge(from_files([str(p) for p in sorted(path.iterdir())]))
-    return judge(from_files([str(path)]))
+        return run_rules(from_files([str(p) for p in sorted(path.iterdir())]))
+    return run_rules(from_files([str(path)]))
 
 
 ALL = list(cases())

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allaboard.check.collect import Gathered, config_of, configuration_sources
-from allaboard.check.environment import environment
+from allaboard.check.collect import Gathered, configuration_sources, resolve_material
+from allaboard.check.environment import environment_material
 from allaboard.check.file_types import kind_of
 from allaboard.check.read_file import Source
-from allaboard.check.run_rules import judge
-from allaboard.check.source_material import Parsed, parse
+from allaboard.check.run_rules import run_rules
+from allaboard.check.source_material import Parsed, parse_source
 from allaboard.configuration.spec import tasks
 from allaboard.facts import ClusterSpec, Machine, Origin, Value
 
@@ -60,10 +60,10 @@ def allocations(draw: st.DrawFn) -> ClusterSpec:
 
 
 def read_back(text: str, name: str) -> ClusterSpec:
-    parsed = parse(Source(name, text))
+    parsed = parse_source(Source(name, text))
     assert not parsed.problems
     ((subject, material),) = parsed.materials
-    return config_of(subject, material, SOURCES).spec
+    return resolve_material(subject, material, SOURCES).spec
 
 
 def written(source: str, spec: ClusterSpec) -> str:
@@ -157,9 +157,10 @@ NAMED = st.sampled_from(
 
 
 def judged(name: str, text: str) -> None:
-    parsed: Parsed = parse(Source(name, text))
-    configs = [config_of(s, m, SOURCES) for s, m in parsed.materials]
-    findings = judge(Gathered(configs, parsed.manifests, parsed.scripts))
+    parsed: Parsed = parse_source(Source(name, text))
+    configs = [resolve_material(s, m, SOURCES) for s, m in parsed.materials]
+    manifests = [parsed.manifests] if parsed.manifests is not None else []
+    findings = run_rules(Gathered(configs, manifests, parsed.scripts))
     for finding in findings:
         assert "itself failed" not in finding.summary and "own reader" not in finding.summary
     for config in configs:
@@ -171,8 +172,8 @@ def judged(name: str, text: str) -> None:
 
 
 def seen(variables: dict[str, str]) -> None:
-    config = config_of("environment", environment(variables), SOURCES)
-    for finding in judge(Gathered([config])):
+    config = resolve_material("environment", environment_material(variables), SOURCES)
+    for finding in run_rules(Gathered([config])):
         assert "itself failed" not in finding.summary and "own reader" not in finding.summary
 
 

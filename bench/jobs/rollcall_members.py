@@ -26,12 +26,12 @@ from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.wire import (
     Challenge,
     Hello,
-    Orders,
-    Release,
-    Released,
-    Told,
-    Tried,
-    TryThese,
+    HostEvents,
+    LeaderCommands,
+    LinkTestRequest,
+    LinkTestResults,
+    PortReleased,
+    PortReleaseRequest,
 )
 from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate
 from allaboard.protocol.events import MemberFactsReported
@@ -60,7 +60,7 @@ class Member:
         """What it tells of its worker, but for the time."""
         answer = MemberFactsReported(pid=7, facts=facts(self.rank))
         events = (seen(self.rank, self.size, 7, THEN), answer)
-        return msgspec.json.encode(Told(events=events, mono=THEN))
+        return msgspec.json.encode(HostEvents(events=events, mono=THEN))
 
     def begin(self, now: bytes) -> bytes:
         self.told = self.told.replace(str(THEN).encode(), now)
@@ -87,11 +87,11 @@ class Member:
                     SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}"
                 )
                 assert wire.proofs_match(word.proof, shown)
-            elif isinstance(word, TryThese):
-                out += wire.encode_frame(Tried(worked=works(len(word.targets))))
-            elif isinstance(word, Release):
-                out += wire.encode_frame(Released())
-            elif isinstance(word, Orders) and any(map(_verdict, word.commands)):
+            elif isinstance(word, LinkTestRequest):
+                out += wire.encode_frame(LinkTestResults(worked=works(len(word.targets))))
+            elif isinstance(word, PortReleaseRequest):
+                out += wire.encode_frame(PortReleased())
+            elif isinstance(word, LeaderCommands) and any(map(_verdict, word.commands)):
                 return out, True
 
     def _hello(self, challenge: Challenge) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from allaboard.check.jax_coordinator import VARIABLE, checked
+from allaboard.check.jax_coordinator import VARIABLE, check_coordinator_address
 from allaboard.dropin.arguments import accepts_arguments
 from allaboard.dropin.joining import joining
 from allaboard.probe.adapters.jax import declared
@@ -48,7 +48,7 @@ def initialize(
     if not timed or not accepts_arguments(jax.distributed.initialize, *given, **more):
         told = None
     if told is not None:
-        checked(coordinator_address, os.environ.get(VARIABLE, ""))
+        check_coordinator_address(coordinator_address, os.environ.get(VARIABLE, ""))
     bound = float(initialization_timeout) if told is not None else 0.0
     with joining(told, bound):
         jax.distributed.initialize(*given, **more)

@@ -9,7 +9,7 @@ import pytest
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.listener import Listener, MemberConnection
-from allaboard.cluster.transport.wire import Message, Told
+from allaboard.cluster.transport.wire import HostEvents, Message
 from allaboard.facts import Knock
 from allaboard.protocol.events import Event, MemberFactsReported
 
@@ -33,7 +33,7 @@ class Meeting:
         return self.address
 
     def _said(self, member: MemberConnection, word: Message | None) -> None:
-        if isinstance(word, Told):
+        if isinstance(word, HostEvents):
             self.told.append(list(word.events))
             self.changed.set()
 

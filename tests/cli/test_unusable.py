@@ -38,7 +38,7 @@ def test_a_key_with_a_passphrase_is_told_and_nobody_is_asked(tmp_path: Path) -> 
     words = ["openssl", "pkey", "-in", str(tls.key), "-aes256", "-passout", "pass:word"]
     subprocess.run([*words, "-out", str(sealed)], check=True, capture_output=True)
     said = _refused(tmp_path, *_certificates(tls.cert, sealed, tls.ca))
-    assert f"{sealed} wants a passphrase" in said
+    assert f"{sealed} has a passphrase" in said
 
 
 def test_a_working_folder_that_was_removed(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.client_handshake import Identity, shake_hands
 from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.cluster.transport.wire import (
+    HostEvents,
+    LeaderCommands,
+    LinkTestRequest,
+    LinkTestResults,
     Message,
-    Orders,
-    Release,
-    Released,
-    Told,
-    Tried,
-    TryThese,
+    PortReleased,
+    PortReleaseRequest,
 )
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
@@ -113,10 +113,12 @@ class Rally:
         reader, writer = await self._aboard(rank)
         while True:
             word = await wire.read_message(reader, wire.MAX_MEMBER_FRAME_BYTES)
-            if isinstance(word, TryThese):
-                writer.write(wire.encode_frame(Tried(links=_links(f"h{rank}", word.targets))))
-            elif isinstance(word, Release):
-                writer.write(wire.encode_frame(Released()))
+            if isinstance(word, LinkTestRequest):
+                writer.write(
+                    wire.encode_frame(LinkTestResults(links=_links(f"h{rank}", word.targets)))
+                )
+            elif isinstance(word, PortReleaseRequest):
+                writer.write(wire.encode_frame(PortReleased()))
             elif _opens(word):
                 self.through.add(rank)
                 writer.close()
@@ -148,7 +150,7 @@ class Rally:
         assert met.reader is not None and met.writer is not None
         await shake_hands(met, who)
         answer = MemberFactsReported(pid=7, facts={"count CPUs": "1"})
-        told = Told(events=(self.seen(rank, 7), answer), mono=time.monotonic())
+        told = HostEvents(events=(self.seen(rank, 7), answer), mono=time.monotonic())
         met.writer.write(wire.encode_frame(told))
         return met.reader, met.writer
 
@@ -173,7 +175,7 @@ class Rally:
 
 
 def _opens(word: Message) -> bool:
-    return isinstance(word, Orders) and any(isinstance(c, OpenGate) for c in word.commands)
+    return isinstance(word, LeaderCommands) and any(isinstance(c, OpenGate) for c in word.commands)
 
 
 def _works(command: ProbeLinks) -> Event:

@@ -13,7 +13,7 @@ from allaboard.cluster.transport.client_handshake import (
     shake_hands,
 )
 from allaboard.cluster.transport.connect_probe import connect_and_greet
-from allaboard.cluster.transport.wire import Told
+from allaboard.cluster.transport.wire import HostEvents
 
 
 async def say(port: int, words: bytes, source: str = "127.0.0.1") -> bytes:
@@ -105,7 +105,7 @@ async def member_of_no_measure(port: int, who: Identity) -> bytes:
     met = await connect_and_greet(f"127.0.0.1:{port}")
     assert met.writer is not None and met.reader is not None
     await shake_hands(met, who)
-    met.writer.write(wire.encode_frame(Told(events=(), mono=0.0)))
+    met.writer.write(wire.encode_frame(HostEvents(events=(), mono=0.0)))
     met.writer.write(wire.LENGTH_PREFIX.pack(wire.MAX_MEMBER_FRAME_BYTES + 1))
     try:
         return await met.reader.read()

@@ -247,7 +247,7 @@ def test_users(tmp_path: Path) -> None:
         assert run(boss.renew_lease()) and run(boss.read_leader()) == seat("a")
         wrong = {"ETCDCTL_USER": "root", "ETCDCTL_PASSWORD": "x"}
         assert kind(seats(port, "u").read_leader()) == (
-            "auth", f"127.0.0.1:{port}: it wants a user: set ETCDCTL_USER=name:password",
+            "auth", f"127.0.0.1:{port}: it requires a user: set ETCDCTL_USER=name:password",
         )  # fmt: skip
         assert "does not know this user" in kind(seats(port, "u", variables=wrong).read_leader())[1]
         guest = {"ETCDCTL_USER": "guest:pw"}

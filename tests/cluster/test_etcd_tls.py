@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_told(sealed: Sealed) -> None:
 def test_a_certificate_that_it_wants_is_told(sealed: Sealed) -> None:
     kind, said = trouble(seats(sealed.port, None, {"ETCDCTL_CACERT": str(sealed.ours.ca)}))
     # etcd's answer is an alert of TLS, which a library may see as a closed connection.
-    assert kind == "tls" or "may want a certificate of ours" in said
+    assert kind == "tls" or "may require a client certificate" in said
 
 
 def test_an_etcd_without_tls_is_told(tmp_path: Path, sealed: Sealed) -> None:

@@ -56,7 +56,7 @@ def test_an_option_that_cannot_work_is_refused_with_what_to_type(
     assert check_coordinator("") == "etcd://node9:2379/of-all"
     assert check_coordinator("node0:1") == "node0:1"
     for text, said in (
-        ("http://node9:2379", "wants HOST:PORT, etcd://HOST:PORT/PREFIX"),
+        ("http://node9:2379", "expected HOST:PORT, etcd://HOST:PORT/PREFIX"),
         ("etcd://node9", "--coordinator etcd://node9:2379/my-job"),
         ("etcd://me:secret@node9/x", "ETCDCTL_USER"),
         ("etcd://node9:2379:1/x", "is no HOST:PORT"),

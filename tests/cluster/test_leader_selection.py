@@ -10,11 +10,15 @@ import pytest
 from torch.distributed import TCPStore
 
 from allaboard.cluster.leader_selection import LeaderSelection
-from allaboard.cluster.membership_role import MembershipRole
+from allaboard.cluster.membership_role import MeetingSettings, MembershipRole
 from allaboard.cluster.rendezvous_ports import RendezvousPorts
 from allaboard.configuration.launcher_context import Described
 from allaboard.facts import Address, Declared
 from allaboard.protocol.events import RoleTaken
+
+
+async def _nowhere() -> str:
+    return ""
 
 
 class Began(NamedTuple):
@@ -27,7 +31,9 @@ class Began(NamedTuple):
 
 async def _begin(port: int, early: bool) -> Began:
     told = Described(job="job", rank=0, address="", kept=True, size=2)
-    role = MembershipRole(told, b"secret", "", lambda: None)
+    role = MembershipRole(
+        MeetingSettings(launcher_info=told, secret=b"secret"), lambda: None, _nowhere, lambda: None
+    )
     environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     ports = RendezvousPorts(role.identity, role.add_events, lambda: None)
     choosing = LeaderSelection(role, ports, environment, False)
@@ -66,7 +72,10 @@ def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_
 
 async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
     role = MembershipRole(
-        Described(job="job", rank=0, address="", kept=True, size=2), b"", "", lambda: None
+        MeetingSettings(launcher_info=Described(job="job", rank=0, address="", kept=True, size=2)),
+        lambda: None,
+        _nowhere,
+        lambda: None,
     )
     ports = RendezvousPorts(role.identity, role.add_events, lambda: None)
     choosing = LeaderSelection(role, ports, {}, False)
@@ -89,7 +98,7 @@ async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
 def test_a_host_that_cannot_be_met_says_why_and_holds_up_nobody() -> None:
     ready, (said,) = asyncio.run(_prepared_with(0))
     assert ready
-    assert said.startswith("this host may not be met by the others of the job: ")
+    assert said.startswith("other hosts of the job may be unable to reach this one: ")
     assert "Too many open files" in said
 
 
@@ -98,7 +107,10 @@ async def _at_init(
 ) -> tuple[dict[str, str], str]:
     """What is known of this host for a worker that told gloo so, and where its links are tried."""
     role = MembershipRole(
-        Described(job="job", rank=1, address="", kept=True, size=2), b"", "", lambda: None
+        MeetingSettings(launcher_info=Described(job="job", rank=1, address="", kept=True, size=2)),
+        lambda: None,
+        _nowhere,
+        lambda: None,
     )
     ports = RendezvousPorts(role.identity, role.add_events, lambda: None)
     choosing = LeaderSelection(role, ports, environment, True)

@@ -133,7 +133,7 @@ def test_a_listener_without_the_secret_is_not_believed() -> None:
             who = Identity("job=1", SECRET, "h1", 1, "127.0.0.1:1")
             for _ in range(3):
                 assert await strangers.knock(rally.port, who) == "no-secret"
-            why = "knows a secret of the job, and the host where all meet was given none"
+            why = "has a job secret, but the leader was given none"
             assert await rally.until("NET011") == [
                 f"h1 (rank 1), which {why}, keeps connecting to the rendezvous address from 127.0.0.1"
             ]

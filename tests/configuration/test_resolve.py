@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.check.collect import config_of, configuration_sources
-from allaboard.check.environment import environment
+from allaboard.check.collect import configuration_sources, resolve_material
+from allaboard.check.environment import environment_material
 from allaboard.configuration import resolve
 from allaboard.configuration.launcher_context import described
 from allaboard.configuration.spec.merge import LAYERS, PRECEDENCE
@@ -40,7 +40,9 @@ ENVIRONMENTS = {str(f.relative_to(CORPUS)): read_environment(f) for f in FILES}
 
 def checked(variables: Mapping[str, str]) -> ClusterSpec:
     """What `allaboard check` reads, by the full path: all sources, all plug-ins."""
-    return config_of("environment", environment(dict(variables)), configuration_sources()).spec
+    return resolve_material(
+        "environment", environment_material(dict(variables)), configuration_sources()
+    ).spec
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -156,7 +158,7 @@ class Recorder(dict[str, Value]):
 def test_a_source_reads_no_variable_that_the_table_lacks(name: str) -> None:
     declared = set(SOURCE_VARIABLES[name].names)
     for variables in ENVIRONMENTS.values():
-        recorder = Recorder(environment(dict(variables)).variables)
+        recorder = Recorder(environment_material(dict(variables)).variables)
         list(
             configuration_sources()[name].resolve(Material(kind="environment", variables=recorder))
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.check.jax_coordinator import checked
+from allaboard.check.jax_coordinator import check_coordinator_address
 from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.dropin.arguments import accepts_arguments
 from allaboard.probe.adapters.jax import declared
@@ -40,15 +40,15 @@ def test_a_rank_beyond_the_last_is_told_to_all() -> None:
 )
 def test_a_coordinator_where_nobody_can_meet(given: str | None, variable: str, said: str) -> None:
     with pytest.raises(ConfigurationError) as error:
-        checked(given, variable)
+        check_coordinator_address(given, variable)
     (found,) = error.value.findings
     assert (found.rule, found.fix) == ("CFG015", said)
 
 
 @pytest.mark.parametrize("address", ["node0:99", "[fd00::1]:99", "127.0.0.1:99"])
 def test_one_where_they_can(address: str) -> None:
-    checked(address, "")
-    checked(None, address)
+    check_coordinator_address(address, "")
+    check_coordinator_address(None, address)
 
 
 def test_where_the_coordinator_listens_is_told_of_the_first(

@@ -132,7 +132,7 @@ def test_an_etcd_that_is_down_is_told_within_the_timeout() -> None:
 def test_what_cannot_be_a_meeting_is_a_value_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match=r"coordinator=http://node9: wants HOST:PORT"):
+    with pytest.raises(ValueError, match=r"coordinator=http://node9: expected HOST:PORT"):
         roll_call(coordinator="http://node9")
     monkeypatch.setenv("ALLABOARD_COORDINATOR", "etcd://node9:port/x")
     with pytest.raises(ValueError, match=r"ALLABOARD_COORDINATOR=.*node9:port is no HOST:PORT"):

@@ -135,7 +135,7 @@ def test_every_rank_has_its_file() -> None:
         (["--hosts", "a,a"], "names a twice"),
         (["--hosts", "a,-oProxyCommand=x"], "that is no host"),
         (["--timeout", "soon"], "seconds, 0 or more"),
-        (["--coordinator", "node0"], "wants HOST:PORT"),
+        (["--coordinator", "node0"], "expected HOST:PORT"),
     ],
 )
 def test_wrong_use_is_told(words: list[str], said: str) -> None:

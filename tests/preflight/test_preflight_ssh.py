@@ -50,7 +50,7 @@ def test_a_host_that_hangs_is_named_and_not_waited_for(tmp_path: Path) -> None:
     process = start("fine,hangs,fine2", tmp_path, "--timeout", "1", "--bound", "1")
     _, errors = process.communicate(timeout=100)
     assert process.returncode == 3, errors
-    assert "hangs was reached, and its preflight neither answers nor ends" in errors
+    assert "hangs was reached, but its preflight neither answers nor ends" in errors
     assert time.monotonic() - began < 60
 
 

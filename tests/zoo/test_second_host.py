@@ -46,7 +46,7 @@ def test_the_values_outlive_the_host_of_the_chief(tmp_path: Path) -> None:
         before = len(re.findall(r"step (\d+) values", job.text(0)))
         job.wait_for(r"step (\d+) values", count=before + 100)
         job.lose_agent(0)
-        job.wait_for("has gone; nothing is started again", host=1)
+        job.wait_for("has gone; from now on nothing is restarted", host=1)
         steps = [int(step) for step in re.findall(r"step (\d+) values", job.text(0))]
         stop.touch()
         ((_, report),) = job.end([1])

@@ -137,8 +137,8 @@ class Agent:
             return
         if exported is not None:
             self.announcer.write_line(
-                f"the servers' values after step {exported.step} are left in {exported.folder}; to go on from "
-                "them give it to MonitoredTrainingSession as checkpoint_dir="
+                f"the servers' values after step {exported.step} are left in {exported.folder}; "
+                "to continue from them, pass it to MonitoredTrainingSession as checkpoint_dir="
             )
 
     def _build_report(self, now: float, attempt: Attempt) -> Report:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from allaboard.check.environment import environment
+from allaboard.check.environment import environment_material
 from allaboard.configuration import read_sources, sources
 from allaboard.configuration.spec import hosts, merge
 from allaboard.contracts import ConfigurationSource
@@ -35,20 +35,20 @@ class Gathered(msgspec.Struct):
     configs: list[ConfigFacts] = []
     manifests: list[ManifestFacts] = []
     """Documents that are applied together: those of all files that the user named, or of one folder."""
-    scripts: list[ScriptFacts] = []
-    pasted: list[Pasted] = []
+    started_scripts: list[ScriptFacts] = []
+    job_views: list[Pasted] = []
     skipped: dict[str, str] = {}
     """Files of a folder that could not be judged, and why."""
 
-    def facts(self) -> Iterator[object]:
+    def all_facts(self) -> Iterator[object]:
         """Each of them, for the rules that read its type."""
         yield from self.configs
         yield from self.manifests
         yield from self.scripts
-        yield from self.pasted
+        yield from self.job_views
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there was nothing to judge."""
         silent = all(not c.parts and not c.problems for c in self.configs)
         return silent and not self.scripts and not self.manifests
@@ -75,34 +75,38 @@ def _loaded() -> tuple[Plugin | Broken, ...]:
 
 def from_environment(variables: Mapping[str, str]) -> Gathered:
     """The environment of this process, on this host."""
-    from allaboard.check.local_host import local_host
+    from allaboard.check.local_host import read_local_host
 
-    config = config_of("environment", environment(variables), configuration_sources())
+    config = resolve_material(
+        "environment", environment_material(variables), configuration_sources()
+    )
     # What its interfaces have is told where an address means this host alone, to each of several.
-    host = local_host(addresses=hosts(config.spec) > 1)
-    return Gathered([msgspec.structs.replace(config, host=host, place=_place(config))])
+    host = read_local_host(addresses=hosts(config.spec) > 1)
+    return Gathered([msgspec.structs.replace(config, host=host, place=_rendezvous_file(config))])
 
 
-def from_files(paths: Sequence[str], every: bool = False, walked: Collection[str] = ()) -> Gathered:
+def from_files(
+    paths: Sequence[str], for_every_task: bool = False, walked: Collection[str] = ()
+) -> Gathered:
     """The files in the order given; with ``every`` a spec speaks to all of its tasks. Of ``walked`` files,
     which the user did not name, those that cannot be read are skipped.
 
     Raises:
         OSError: a file that was named does not exist or may not be read.
     """
-    from allaboard.check.concurrent_members import jobs
-    from allaboard.check.read_file import read
-    from allaboard.check.source_material import may_be_for_training, parse, unjudged_reason
+    from allaboard.check.concurrent_members import group_members
+    from allaboard.check.read_file import read_source
+    from allaboard.check.source_material import may_be_for_training, parse_source, unjudged_reason
     from allaboard.formats.manifests.kubernetes import merge_manifests
 
-    known = configuration_sources()
+    known_sources = configuration_sources()
     gathered = Gathered()
     manifests: dict[str, list[ManifestFacts]] = {}
-    beside: list[list[ConfigFacts]] = []
+    concurrent: list[list[ConfigFacts]] = []
     commands: dict[str, Sequence[Sequence[Value]]] = {}
     for path in paths:
         try:
-            source = read(path)
+            source = read_source(path)
         except OSError as error:
             if path not in walked:
                 raise
@@ -110,90 +114,97 @@ def from_files(paths: Sequence[str], every: bool = False, walked: Collection[str
             continue
         if path in walked and not may_be_for_training(source):
             continue
-        parsed = parse(source)
+        parsed = parse_source(source)
         if path in walked and (reason := unjudged_reason(source, parsed)):
             gathered.skipped[path] = reason
             continue
-        nodes = _in_order(path, parsed, known)
+        nodes = _start_problems(path, parsed, known_sources)
         gathered.pasted += nodes
         commands |= {subject: m.commands for subject, m in parsed.materials}
-        found = map(_left_here, _configs(path, parsed, known))
-        gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in found]
+        configs = map(_with_rendezvous_file, _configs(path, parsed, known_sources))
+        gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in configs]
         gathered.scripts += parsed.scripts
         if parsed.members:
-            beside.append([config_of(s, m, known) for s, m in parsed.members])
+            concurrent.append([resolve_material(s, m, known_sources) for s, m in parsed.members])
         if parsed.manifests is not None:
             folder = path.rpartition("/")[0] if path in walked else ""
             manifests.setdefault(folder, []).append(parsed.manifests)
     gathered.manifests = [merge_manifests(documents) for documents in manifests.values()]
-    if every:
-        gathered.configs = [_each(c) if c.spec.cluster else c for c in gathered.configs]
+    if for_every_task:
+        gathered.configs = [_for_every_task(c) if c.spec.cluster else c for c in gathered.configs]
     elif len(paths) - len(walked) > 1:
-        from allaboard.check.job_grouping import jobs as of_one_job
-        from allaboard.check.job_grouping import scripts
+        from allaboard.check.job_grouping import group_files as of_one_job
+        from allaboard.check.job_grouping import started_scripts
 
         # Files that lie in one folder may be of several jobs; those that the user named are of one.
         named = [c for c in gathered.configs if c.subject not in walked]
-        views = [(c, scripts(commands.get(c.subject, ()))) for c in named]
+        views = [(c, started_scripts(commands.get(c.subject, ()))) for c in named]
         gathered.pasted += of_one_job(views)
-    for members in beside:
+    for members in concurrent:
         gathered.configs += members
-        gathered.pasted += jobs(members)
+        gathered.pasted += group_members(members)
     return gathered
 
 
-def _in_order(path: str, parsed: Parsed, known: Mapping[str, ConfigurationSource]) -> list[Pasted]:
+def _start_problems(
+    path: str, parsed: Parsed, known_sources: Mapping[str, ConfigurationSource]
+) -> list[Pasted]:
     """The nodes that a shell script starts at one time; what it, or one inside of the file, starts in turn,
     or at one port, and must not, becomes the file's problems."""
     scripts = [*((parsed.script,) if parsed.script is not None else ()), *parsed.inner]
     if not scripts:
         return []
-    from allaboard.check.concurrent_members import material_of
-    from allaboard.check.concurrent_torchruns import one_job, one_port
-    from allaboard.check.per_host_commands import same_number
-    from allaboard.check.sequential_start import in_turn
+    from allaboard.check.concurrent_members import process_material
+    from allaboard.check.concurrent_torchruns import local_jobs, port_conflicts
+    from allaboard.check.per_host_commands import repeated_numbers
+    from allaboard.check.sequential_start import sequential_starts
 
     def view(process: Process) -> ConfigFacts:
-        return config_of(path, material_of(process, path), known)
+        return resolve_material(path, process_material(process, path), known_sources)
 
     for script in scripts:
-        parsed.problems += [*in_turn(script, parsed.text, path, view), *one_port(script, view)]
+        parsed.problems += [
+            *sequential_starts(script, parsed.text, path, view),
+            *port_conflicts(script, view),
+        ]
     if parsed.script is None:
-        parsed.problems += _launched(path, parsed.inner, known)
+        parsed.problems += _step_problems(path, parsed.inner, known_sources)
     if parsed.script is None:
         return []
-    parsed.problems += same_number(parsed.script, path, view)
-    return list(one_job(parsed.script, path, view))
+    parsed.problems += repeated_numbers(parsed.script, path, view)
+    return list(local_jobs(parsed.script, path, view))
 
 
-def _launched(
-    path: str, scripts: Sequence[Script], known: Mapping[str, ConfigurationSource]
+def _step_problems(
+    path: str, scripts: Sequence[Script], known_sources: Mapping[str, ConfigurationSource]
 ) -> Iterator[Problem]:
     """What mpirun and srun are told in shell scripts inside of a YAML file."""
     from allaboard.formats.shell.script import with_inner
 
-    steps = {name: known[name] for name in ("mpirun", "srun") if name in known}
+    steps = {name: known_sources[name] for name in ("mpirun", "srun") if name in known_sources}
     for script in scripts:
         commands = tuple(with_inner(script.commands, path))
         material = Material(kind="shell", file=path, commands=commands)
-        yield from (p for p in config_of(path, material, steps).problems if p.kind == "launch")
+        yield from (
+            p for p in resolve_material(path, material, steps).problems if p.kind == "launch"
+        )
 
 
 def _configs(
-    path: str, parsed: Parsed, known: Mapping[str, ConfigurationSource]
+    path: str, parsed: Parsed, known_sources: Mapping[str, ConfigurationSource]
 ) -> Iterator[ConfigFacts]:
     for subject, material in parsed.materials:
-        yield config_of(subject, material, known)
+        yield resolve_material(subject, material, known_sources)
     if parsed.problems:
         spec = merge([])
         yield ConfigFacts(subject=path, kind="file", spec=spec, problems=tuple(parsed.problems))
 
 
-def config_of(
-    subject: str, material: Material, known: Mapping[str, ConfigurationSource]
+def resolve_material(
+    subject: str, material: Material, known_sources: Mapping[str, ConfigurationSource]
 ) -> ConfigFacts:
     """What all sources find in one material, merged."""
-    parts, problems = read_sources(material, known)
+    parts, problems = read_sources(material, known_sources)
     spec = merge(parts)
     workloads = material.manifests.workloads if material.manifests is not None else ()
     return ConfigFacts(
@@ -208,26 +219,26 @@ def config_of(
     )
 
 
-def _each(config: ConfigFacts) -> ConfigFacts:
+def _for_every_task(config: ConfigFacts) -> ConfigFacts:
     """The subject as a statement to all of its tasks: who of them reads it is left open."""
     spec = msgspec.structs.replace(config.spec, job=None, index=None)
     problems = tuple(p for p in config.problems if "no task" not in p.said)
     return msgspec.structs.replace(config, spec=spec, problems=problems, every=True)
 
 
-def _left_here(config: ConfigFacts) -> ConfigFacts:
+def _with_rendezvous_file(config: ConfigFacts) -> ConfigFacts:
     """With the file of a file:// rendezvous where it is on this host; its absence says nothing,
     since the configuration may be meant for others."""
-    place = _place(config)
-    if place is None or place.size <= 0:
+    file_place = _rendezvous_file(config)
+    if file_place is None or file_place.size <= 0:
         return config
-    return msgspec.structs.replace(config, place=place)
+    return msgspec.structs.replace(config, place=file_place)
 
 
-def _place(config: ConfigFacts) -> FilePlace | None:
+def _rendezvous_file(config: ConfigFacts) -> FilePlace | None:
     url = config.spec.values.get("init_url")
     if url is None or not url.text.startswith("file:///"):
         return None
-    from allaboard.check.local_host import file_place
+    from allaboard.check.local_host import read_file_place
 
-    return file_place(url.text.removeprefix("file://").partition("?")[0])
+    return read_file_place(url.text.removeprefix("file://").partition("?")[0])

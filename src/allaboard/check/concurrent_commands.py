@@ -19,9 +19,9 @@ _PASSING = frozenset(
 """Programs that neither wait for a process nor change a variable."""
 
 
-def runs(script: Script) -> Iterator[list[Step]]:
+def uninterrupted_stretches(script: Script) -> Iterator[list[Step]]:
     """Stretches of steps that surely run one after another, with nothing between that may wait."""
-    steady = _steady(script.flow)
+    steady = _steady_loops(script.flow)
     stretch: list[Step] = []
     for step in script.flow:
         if not step.processes and (not step.program or step.program in _PASSING):
@@ -34,19 +34,19 @@ def runs(script: Script) -> Iterator[list[Step]]:
     yield stretch
 
 
-def together(script: Script) -> Iterator[list[Process]]:
+def concurrent_processes(script: Script) -> Iterator[list[Process]]:
     """Two or more processes that run at one time: all in the background but the last."""
-    for stretch in runs(script):
-        beside: list[Process] = []
+    for stretch in uninterrupted_stretches(script):
+        concurrent: list[Process] = []
         for process in (p for step in stretch for p in step.processes):
-            beside.append(process)
+            concurrent.append(process)
             if not process.background:
-                yield from [beside] if len(beside) > 1 else []
-                beside = []
-        yield from [beside] if len(beside) > 1 else []
+                yield from [concurrent] if len(concurrent) > 1 else []
+                concurrent = []
+        yield from [concurrent] if len(concurrent) > 1 else []
 
 
-def counted(flow: list[Step]) -> set[int]:
+def counting_loops(flow: list[Step]) -> set[int]:
     """The loops that set a variable behind what they start, and start something else in the next round:
     what that is, only a run could tell."""
     uses: dict[int, set[str]] = {}
@@ -62,13 +62,13 @@ def counted(flow: list[Step]) -> set[int]:
     return {loop for loop, names in later.items() if names & uses[loop]}
 
 
-def _steady(flow: list[Step]) -> set[int]:
+def _steady_loops(flow: list[Step]) -> set[int]:
     """The loops whose rounds are alike but for their own variable, and in which nothing waits."""
-    known = {loop for step in flow for loop in step.loops}
+    loops = {loop for step in flow for loop in step.loops}
     waits = {
         loop
         for step in flow
         for loop in step.loops
         if not (step.sure if step.processes else not step.program or step.program in _PASSING)
     }
-    return known - waits - counted(flow)
+    return loops - waits - counting_loops(flow)

@@ -9,34 +9,37 @@ import re
 
 import msgspec
 
-from allaboard.check.concurrent_commands import counted
+from allaboard.check.concurrent_commands import counting_loops
 from allaboard.facts import OPAQUE, ClusterSpec, ConfigFacts, Material, Pasted
 from allaboard.facts.configuration.source_variables import RANK_VARIABLES
 from allaboard.formats.shell.script import Process, Script
 
-IDENTITY = RANK_VARIABLES
+IDENTITY_VARIABLES = RANK_VARIABLES
 """Variables of which one, set before a command, says that it is a member."""
 _TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
 
 
-def members(script: Script, file: str) -> list[tuple[str, Material]]:
+def concurrent_members(script: Script, file: str) -> list[tuple[str, Material]]:
     """The members that run at the same time, by the line of each; none where there are fewer than
     two, or where only a run could tell who one of them is."""
-    found = [p for p in script.processes if p.own & set(IDENTITY) or _task(p)]
-    if len(found) < 2 or not all(p.background for p in found[:-1]):
+    member_processes = [p for p in script.processes if p.own & set(IDENTITY_VARIABLES) or _task(p)]
+    if len(member_processes) < 2 or not all(p.background for p in member_processes[:-1]):
         return []
-    loops = counted(script.flow)
+    loops = counting_loops(script.flow)
     if any(step.processes and loops & set(step.loops) for step in script.flow):
         return []
-    if any(p.own & p.environment.opaque & set(IDENTITY) or OPAQUE in _task(p) for p in found):
+    if any(
+        p.own & p.environment.opaque & set(IDENTITY_VARIABLES) or OPAQUE in _task(p)
+        for p in member_processes
+    ):
         return []
-    return [(_name(p, file), material_of(p, file)) for p in found]
+    return [(_name(p, file), process_material(p, file)) for p in member_processes]
 
 
 def _task(process: Process) -> str:
     """The flags of a script of TensorFlow 1 that say which task this is; "" where it has none."""
-    words = " ".join(w.text for w in process.command)
-    return " ".join(m.group() for m in _TASK.finditer(words))
+    command = " ".join(w.text for w in process.command)
+    return " ".join(m.group() for m in _TASK.finditer(command))
 
 
 def _name(process: Process, file: str) -> str:
@@ -45,19 +48,19 @@ def _name(process: Process, file: str) -> str:
     return f"{file}:{line}" + (f" (RANK={rank.text})" if rank is not None else "")
 
 
-def material_of(process: Process, file: str) -> Material:
+def process_material(process: Process, file: str) -> Material:
     """What one process of a script is told: its own command with all variables that it inherits."""
-    known = process.environment
+    environment = process.environment
     return Material(
         kind="shell",
         file=file,
-        variables=known.variables,
-        opaque=frozenset(known.opaque),
+        variables=environment.variables,
+        opaque=frozenset(environment.opaque),
         commands=(process.command,),
     )
 
 
-def jobs(views: list[ConfigFacts]) -> list[Pasted]:
+def group_members(views: list[ConfigFacts]) -> list[Pasted]:
     """The members by the job that they belong to.
 
     One job where everybody is another one; where two are the same, a script that starts a job on
@@ -66,8 +69,8 @@ def jobs(views: list[ConfigFacts]) -> list[Pasted]:
     names = [_identity(v.spec) for v in views]
     groups: dict[tuple[str, ...], list[ConfigFacts]] = {}
     for view in views:
-        at = place(view.spec) if len(set(names)) < len(names) else ()
-        groups.setdefault(at, []).append(view)
+        meeting = meeting_place(view.spec) if len(set(names)) < len(names) else ()
+        groups.setdefault(meeting, []).append(view)
     return [
         Pasted(specs=tuple((v.subject, v.spec) for v in group))
         for group in groups.values()
@@ -85,7 +88,7 @@ def _identity(spec: ClusterSpec) -> bytes:
     )
 
 
-def place(spec: ClusterSpec) -> tuple[str, ...]:
+def meeting_place(spec: ClusterSpec) -> tuple[str, ...]:
     """Where the members of this spec meet."""
-    named = [spec.values[f].text for f in ("master_addr", "master_port") if f in spec.values]
-    return (*named, *sorted(v.text for _, _, v in spec.tasks()))
+    address = [spec.values[f].text for f in ("master_addr", "master_port") if f in spec.values]
+    return (*address, *sorted(v.text for _, _, v in spec.tasks()))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from allaboard.check.concurrent_commands import together
-from allaboard.check.sequential_start import View
+from allaboard.check.concurrent_commands import concurrent_processes
+from allaboard.check.sequential_start import ProcessView
 from allaboard.configuration.spec import merge
 from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole
 from allaboard.facts.address import parse
@@ -15,9 +15,16 @@ from allaboard.formats.cli_flags import words_after_program
 from allaboard.formats.shell.script import Process, Script
 
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
-_OWN = re.compile(r"(?:python[0-9.]*|torchrun|nohup|time|exec|env|\w+=.*)\Z")
-_PORT = "29500"
-_OPEN = ("nnodes", "rdzv_endpoint", "master_addr", "master_port", "rdzv_backend", "rdzv_id")
+_LAUNCH_WORD = re.compile(r"(?:python[0-9.]*|torchrun|nohup|time|exec|env|\w+=.*)\Z")
+_DEFAULT_PORT = "29500"
+_FIELDS_TO_KNOW = (
+    "nnodes",
+    "rdzv_endpoint",
+    "master_addr",
+    "master_port",
+    "rdzv_backend",
+    "rdzv_id",
+)
 
 
 class _Launcher(NamedTuple):
@@ -31,85 +38,91 @@ class _Launcher(NamedTuple):
     static: bool
 
 
-def one_port(script: Script, view: View) -> Iterator[Problem]:
+def port_conflicts(script: Script, view: ProcessView) -> Iterator[Problem]:
     """Jobs of one node each whose stores are to listen on the same port."""
-    for group in together(script):
-        first: dict[str, _Launcher] = {}
+    for group in concurrent_processes(script):
+        launcher_by_port: dict[str, _Launcher] = {}
         for launcher in _launchers(group, view):
             if launcher.nodes != 1 or not launcher.static:
                 continue
             if launcher.port and not 0 < (whole(launcher.port) or 0) < 65536:
                 continue  # any free one, or told by another rule
-            other = first.setdefault(launcher.port or _PORT, launcher)
-            if other is not launcher:
-                yield _problem(other, launcher)
+            earlier = launcher_by_port.setdefault(launcher.port or _DEFAULT_PORT, launcher)
+            if earlier is not launcher:
+                yield _problem(earlier, launcher)
 
 
-def one_job(script: Script, file: str, view: View) -> Iterator[Pasted]:
+def local_jobs(script: Script, file: str, view: ProcessView) -> Iterator[Pasted]:
     """The nodes of each job of several that all are started here."""
-    for group in together(script):
+    for group in concurrent_processes(script):
         jobs: dict[tuple[str, str], list[tuple[str, ClusterSpec]]] = {}
         for launcher in _launchers(group, view):
             if launcher.nodes < 2 or not launcher.place:
                 continue
-            named = launcher.part.values.get("rdzv_id", Value("")).text
+            job_id = launcher.part.values.get("rdzv_id", Value("")).text
             subject = f"{file}:{launcher.start.line}"
-            jobs.setdefault((launcher.place, named), []).append((subject, merge([launcher.part])))
+            jobs.setdefault((launcher.place, job_id), []).append((subject, merge([launcher.part])))
         yield from (Pasted(specs=tuple(job)) for job in jobs.values() if len(job) > 1)
 
 
-def _launchers(group: list[Process], view: View) -> Iterator[_Launcher]:
+def _launchers(group: list[Process], view: ProcessView) -> Iterator[_Launcher]:
     for process in group:
-        if not _torchrun(process):
+        if not _is_torchrun(process):
             continue
         part = view(process).part("torchrun")
         if part is None or "standalone" in part.values:
             continue
-        told = part.values
-        if any(f in told and not told[f].text for f in _OPEN):
+        values = part.values
+        if any(f in values and not values[f].text for f in _FIELDS_TO_KNOW):
             continue  # given, but to what only a run can tell
-        most = Value(told["nnodes"].text.rpartition(":")[2]).integer if "nnodes" in told else 1
-        if most is None:
+        max_nodes = (
+            Value(values["nnodes"].text.rpartition(":")[2]).integer if "nnodes" in values else 1
+        )
+        if max_nodes is None:
             continue
-        backend = told["rdzv_backend"].text if "rdzv_backend" in told else "static"
-        endpoint = told.get("rdzv_endpoint")
-        place = endpoint.text if endpoint is not None else ""
-        port = parse(place).port if place else told.get("master_port", Value("")).text.strip()
-        if not place and "master_addr" in told:
-            place = f"{told['master_addr'].text}:{port or _PORT}"
+        backend = values["rdzv_backend"].text if "rdzv_backend" in values else "static"
+        endpoint = values.get("rdzv_endpoint")
+        meeting = endpoint.text if endpoint is not None else ""
+        port = parse(meeting).port if meeting else values.get("master_port", Value("")).text.strip()
+        if not meeting and "master_addr" in values:
+            meeting = f"{values['master_addr'].text}:{port or _DEFAULT_PORT}"
         start = process.command[0].origin
-        yield _Launcher(start, part, place, port, most, backend == "static")
+        yield _Launcher(start, part, meeting, port, max_nodes, backend == "static")
 
 
-def _torchrun(process: Process) -> bool:
+def _is_torchrun(process: Process) -> bool:
     """Whether the command itself is torchrun, not one that is told of it."""
-    words = words_after_program(process.command, ("torchrun",), _MODULES)
-    if words is None:
+    arguments = words_after_program(process.command, ("torchrun",), _MODULES)
+    if arguments is None:
         return False
-    before = process.command[: len(process.command) - len(words)]
+    prefix = process.command[: len(process.command) - len(arguments)]
     return all(
-        w.text.startswith("-") or _OWN.match(w.text.rpartition("/")[2]) or w.text in _MODULES
-        for w in before
+        w.text.startswith("-")
+        or _LAUNCH_WORD.match(w.text.rpartition("/")[2])
+        or w.text in _MODULES
+        for w in prefix
     )
 
 
-def _problem(one: _Launcher, other: _Launcher) -> Problem:
-    told = other.part.values
-    given = told.get("master_port") or told.get("rdzv_endpoint")
-    name = f"--master-port={int(other.port or _PORT) % 65535 + 1}"
-    both = one.port and other.port
+def _problem(earlier: _Launcher, later: _Launcher) -> Problem:
+    values = later.part.values
+    port_value = values.get("master_port") or values.get("rdzv_endpoint")
+    name = f"--master-port={int(later.port or _DEFAULT_PORT) % 65535 + 1}"
+    are_both_given = earlier.port and later.port
     where = (
-        f"the torchrun of line {one.start.line}"
-        if one.start.line != other.start.line
+        f"the torchrun of line {earlier.start.line}"
+        if earlier.start.line != later.start.line
         else "the round before"
     )
     return Problem(
         kind="one_port",
-        said=f"torchrun listens on port {other.port}, on which {where} listens at the same time"
-        if both
-        else f"without --master-port an older torchrun listens on {_PORT}, as {where} does at the same "
+        said=f"torchrun listens on port {later.port}, on which {where} listens at the same time"
+        if are_both_given
+        else f"without --master-port an older torchrun listens on {_DEFAULT_PORT}, as {where} does at the same "
         "time",
-        observed=f"{given.origin.flag} {given.text}" if given is not None else "no --master-port",
+        observed=f"{port_value.origin.flag} {port_value.text}"
+        if port_value is not None
+        else "no --master-port",
         correction=f"torchrun {name} …   # another one for each; or --standalone, which takes a free one",
-        origin=given.origin if given is not None else other.start,
+        origin=port_value.origin if port_value is not None else later.start,
     )

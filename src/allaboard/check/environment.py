@@ -8,6 +8,6 @@ from collections.abc import Mapping
 from allaboard.facts import Material
 
 
-def environment(variables: Mapping[str, str]) -> Material:
+def environment_material(variables: Mapping[str, str]) -> Material:
     """The environment of a process."""
     return Material.from_environment(variables)

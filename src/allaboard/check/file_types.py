@@ -28,34 +28,34 @@ _COMMANDS = re.compile(
 
 def kind_of(name: str, text: str) -> str:
     """json, manifest, hostfile, shell, python or url; "" where nothing fits."""
-    first = text.lstrip()[:4096]
+    start = text.lstrip()[:4096]
     if kind := kind_of_suffix(name):
         return kind
     if is_hostfile_name(name):
         return "hostfile"
-    if first.startswith("#!"):
-        return "python" if "python" in first.split("\n")[0] else "shell"
-    if first.startswith(("{", "[")):
+    if start.startswith("#!"):
+        return "python" if "python" in start.split("\n")[0] else "shell"
+    if start.startswith(("{", "[")):
         return "json"
     if re.match(r"(?:tcp|file|env)://\S*\s*\Z", text.strip()[:4096]):
         return "url"
-    if re.search(r"^#SBATCH\b", first, re.M):
+    if re.search(r"^#SBATCH\b", start, re.M):
         return "shell"
-    if re.search(r"^(?:apiVersion|kind):", first, re.M):
+    if re.search(r"^(?:apiVersion|kind):", start, re.M):
         return "manifest"
-    return _by_lines(first)
+    return _by_lines(start)
 
 
 def kind_of_suffix(name: str) -> str:
     """Return the kind that a file's suffix says, or ""."""
-    last = name.rpartition("/")[2].lower()
-    return _BY_SUFFIX.get("." + last.rpartition(".")[2], "") if "." in last else ""
+    file_name = name.rpartition("/")[2].lower()
+    return _BY_SUFFIX.get("." + file_name.rpartition(".")[2], "") if "." in file_name else ""
 
 
 def is_hostfile_name(name: str) -> bool:
     """Return True for the names under which launchers are given hostfiles."""
-    last = name.rpartition("/")[2].lower()
-    return re.search(r"hostfile|machinefile|^hosts$|^nodes$|nodefile", last) is not None
+    file_name = name.rpartition("/")[2].lower()
+    return re.search(r"hostfile|machinefile|^hosts$|^nodes$|nodefile", file_name) is not None
 
 
 def _by_lines(text: str) -> str:

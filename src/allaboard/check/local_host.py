@@ -8,54 +8,54 @@ from collections.abc import Sequence
 from allaboard.facts import FilePlace, LocalHost
 
 
-def local_host(addresses: bool = True) -> LocalHost:
+def read_local_host(addresses: bool = True) -> LocalHost:
     """This host's own name, what its hosts file makes of it, and its devices.
 
     With ``addresses`` its interfaces are asked for theirs, which takes a socket.
     """
     name = os.uname().nodename
-    interfaces = _listed("/sys/class/net")
-    gpus = [n for n in _listed("/dev") if n.startswith("nvidia") and n[6:].isdigit()]
-    named = _named(name, "/etc/hosts")
+    interfaces = _list_folder("/sys/class/net")
+    gpus = [n for n in _list_folder("/dev") if n.startswith("nvidia") and n[6:].isdigit()]
+    hosts_file_addresses = _addresses_in_hosts_file(name, "/etc/hosts")
     return LocalHost(
         name=name,
-        named=named,
+        named=hosts_file_addresses,
         interfaces=interfaces,
-        addresses=_addresses(interfaces) if addresses else (),
+        addresses=_interface_addresses(interfaces) if addresses else (),
         gpus=len(gpus),
-        infiniband=_listed("/sys/class/infiniband"),
+        infiniband=_list_folder("/sys/class/infiniband"),
     )
 
 
-def _listed(folder: str) -> tuple[str, ...]:
+def _list_folder(folder: str) -> tuple[str, ...]:
     try:
         return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - pathlib takes longer to load
     except OSError:
         return ()
 
 
-def _named(name: str, hosts: str) -> tuple[str, ...]:
+def _addresses_in_hosts_file(name: str, hosts: str) -> tuple[str, ...]:
     """The addresses that the hosts file gives this name (hosts(5))."""
     try:
         with open(hosts, errors="replace") as file:  # noqa: PTH123
             lines = file.read().split("\n")[:10_000]
     except OSError:
         return ()
-    found = []
+    addresses = []
     for line in lines:
-        words = line.split("#")[0].split()
-        if len(words) > 1 and name in words[1:]:
-            found.append(words[0])
-    return tuple(found)
+        fields = line.split("#")[0].split()
+        if len(fields) > 1 and name in fields[1:]:
+            addresses.append(fields[0])
+    return tuple(addresses)
 
 
-def _addresses(interfaces: Sequence[str]) -> tuple[str, ...]:
+def _interface_addresses(interfaces: Sequence[str]) -> tuple[str, ...]:
     """IPv4 addresses by SIOCGIFADDR (netdevice(7)), loopback left out."""
     import fcntl
     import socket
     import struct
 
-    found = []
+    addresses = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for name in interfaces:
             request = struct.pack("256s", name.encode()[:15])
@@ -65,11 +65,11 @@ def _addresses(interfaces: Sequence[str]) -> tuple[str, ...]:
                 continue
             address = socket.inet_ntoa(answer[20:24])
             if not address.startswith("127."):
-                found.append(address)
-    return tuple(found)
+                addresses.append(address)
+    return tuple(addresses)
 
 
-def file_place(path: str) -> FilePlace:
+def read_file_place(path: str) -> FilePlace:
     """The file of a file:// rendezvous, and the file system that it is on."""
     import time
     from pathlib import Path

@@ -8,11 +8,11 @@ from allaboard.facts import ManifestFacts, Material, Role, Workload
 def role_material(workload: Workload, role: Role, file: str) -> Material:
     """The literal variables and commands of the role's training container."""
     variables, opaque = dict(role.env), set(role.computed)
-    for word in role.command:
-        if " " in word.text.strip():
+    for value in role.command:
+        if " " in value.text.strip():
             from allaboard.formats.shell.script import read_shell
 
-            script = read_shell(word.text, file)
+            script = read_shell(value.text, file)
             opaque |= script.opaque | script.variables.keys()
     return Material(
         kind="manifest",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from allaboard.facts import Origin, Problem
 
-LIMIT = 16 * 2**20
+MAX_FILE_NBYTES = 16 * 2**20
 """Bytes of a file that are read. The TF_CONFIG of a hundred thousand tasks has four million."""
 
 
@@ -23,19 +23,19 @@ class Source:
 
     name: str
     text: str
-    crlf: tuple[int, int] | None = None
+    windows_line_end: tuple[int, int] | None = None
     problem: Problem | None = None
-    mark: bool = False
+    has_byte_order_mark: bool = False
 
 
-def read(path: str) -> Source:
+def read_source(path: str) -> Source:
     """The text of a file, or of standard input for ``-``.
 
     Raises:
         OSError: the file is not there or may not be read.
     """
     if path == "-":
-        return _decoded("<stdin>", sys.stdin.buffer.read(LIMIT + 1))
+        return _decode("<stdin>", sys.stdin.buffer.read(MAX_FILE_NBYTES + 1))
     # A FIFO without a writer would block the open for ever.
     pipe = path.startswith("/dev/fd/")
     descriptor = os.open(path, os.O_RDONLY | (0 if pipe else os.O_NONBLOCK))
@@ -43,56 +43,60 @@ def read(path: str) -> Source:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise IsADirectoryError(21, "is a folder; name the files in it", path)
         if stat.S_ISREG(os.fstat(descriptor).st_mode) or pipe:
-            return _decoded(path, _all(descriptor))
+            return _decode(path, _read_bytes(descriptor))
     finally:
         os.close(descriptor)
     return Source(path, "", problem=_unreadable(path, "is no regular file", "(not read)", 0, 0))
 
 
-def _all(descriptor: int) -> bytes:
+def _read_bytes(descriptor: int) -> bytes:
     parts: list[bytes] = []
-    left = LIMIT + 1
-    while left > 0:
-        part = os.read(descriptor, min(left, 2**20))
+    remaining = MAX_FILE_NBYTES + 1
+    while remaining > 0:
+        part = os.read(descriptor, min(remaining, 2**20))
         if not part:
             break
         parts.append(part)
-        left -= len(part)
+        remaining -= len(part)
     return b"".join(parts)
 
 
-def _decoded(name: str, data: bytes) -> Source:
-    if len(data) > LIMIT:
-        said = f"is larger than {LIMIT // 2**20} MB; nothing of it was judged"
-        return Source(name, "", problem=_unreadable(name, said, "", 0, 0))
+def _decode(name: str, data: bytes) -> Source:
+    if len(data) > MAX_FILE_NBYTES:
+        problem_text = f"is larger than {MAX_FILE_NBYTES // 2**20} MB; nothing of it was judged"
+        return Source(name, "", problem=_unreadable(name, problem_text, "", 0, 0))
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        said = "is UTF-16; configurations are UTF-8"
-        return Source(name, "", problem=_unreadable(name, said, repr(data[:8]), 1, 1))
-    at = data.find(b"\0")
+        problem_text = "is UTF-16; configurations are UTF-8"
+        return Source(name, "", problem=_unreadable(name, problem_text, repr(data[:8]), 1, 1))
+    nul_offset = data.find(b"\0")
     try:
-        if at >= 0:
-            raise UnicodeDecodeError("utf-8", data, at, at + 1, "a zero byte")
+        if nul_offset >= 0:
+            raise UnicodeDecodeError("utf-8", data, nul_offset, nul_offset + 1, "a zero byte")
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line = before.count(b"\n") + 1
-        column = error.start - (before.rfind(b"\n") + 1) + 1
+        preceding = data[: error.start]
+        line = preceding.count(b"\n") + 1
+        column = error.start - (preceding.rfind(b"\n") + 1) + 1
         byte = data[error.start : error.start + 1].hex()
-        said = "is not UTF-8 text"
-        problem = _unreadable(name, said, f"byte 0x{byte} at offset {error.start}", line, column)
+        problem_text = "is not UTF-8 text"
+        problem = _unreadable(
+            name, problem_text, f"byte 0x{byte} at offset {error.start}", line, column
+        )
         return Source(name, "", problem=problem)
-    first = text.find("\r\n")
+    first_crlf = text.find("\r\n")
     crlf = (
-        (text.count("\n", 0, first) + 1, first - text.rfind("\n", 0, first)) if first >= 0 else None
+        (text.count("\n", 0, first_crlf) + 1, first_crlf - text.rfind("\n", 0, first_crlf))
+        if first_crlf >= 0
+        else None
     )
     return Source(name, text.replace("\r\n", "\n"), crlf=crlf, mark=data[:3] == BOM_UTF8)
 
 
-def _unreadable(name: str, said: str, observed: str, line: int, column: int) -> Problem:
+def _unreadable(name: str, problem_text: str, observed: str, line: int, column: int) -> Problem:
     return Problem(
         kind="unreadable",
-        said=said,
-        observed=observed or said,
+        said=problem_text,
+        observed=observed or problem_text,
         correction="give a TF_CONFIG, a manifest, a hostfile or a script as UTF-8 text",
         origin=Origin(file=name, line=line, column=column),
     )

@@ -21,7 +21,9 @@ def judge(
         ValueError: a prefix that no rule's code begins with.
     """
     entries = [
-        e for e in load_families(_families(gathered)).entries if _wanted(e.code, select, ignore)
+        e
+        for e in load_families(_families(gathered)).entries
+        if _is_selected(e.code, select, ignore)
     ]
     for prefix in (*select, *ignore):
         if not any(code.startswith(prefix) for code in _codes()):
@@ -29,20 +31,20 @@ def judge(
     found: dict[tuple[object, ...], Finding] = {}
     for facts in gathered.facts():
         for entry, claim in run_rules(facts, entries):
-            finding = _text(make_finding(entry, claim))
+            finding = _printable(make_finding(entry, claim))
             where = str(claim.where) if claim.where is not None else ""
             found.setdefault((finding.rule, where, finding.summary), finding)
-    return sorted(found.values(), key=_place)
+    return sorted(found.values(), key=_sort_key)
 
 
-def unloaded(gathered: Gathered) -> list[str]:
+def unloaded_rules(gathered: Gathered) -> list[str]:
     """Rules and readers that could not be loaded, each with the reason: what they would have said
     is not known."""
     broken = (*load_families(_families(gathered)).broken, *broken_sources())
     return [f"{b.stem}: {b.why}" for b in broken]
 
 
-def _text(finding: Finding) -> Finding:
+def _printable(finding: Finding) -> Finding:
     """The finding without lone surrogates, as which Python holds bytes that are no text."""
     try:
         msgspec.json.encode(finding)
@@ -61,25 +63,25 @@ def _visible(value: object) -> object:
 
 def _families(gathered: Gathered) -> tuple[str, ...]:
     """Only the families that have something to read: the others are not even imported."""
-    wanted = ["cfg"]
+    families = ["cfg"]
     if any(isinstance(f, Pasted) for f in gathered.facts()):
-        wanted.append("env")
+        families.append("env")
     if any(isinstance(f, ScriptFacts) for f in gathered.facts()):
-        wanted.append("code")
-    return tuple(wanted)
+        families.append("code")
+    return tuple(families)
 
 
 def _codes() -> list[str]:
     return [e.code for e in load_families(("cfg", "env", "code")).entries]
 
 
-def _wanted(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
+def _is_selected(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
     if select and not code.startswith(select):
         return False
     return not (ignore and code.startswith(ignore))
 
 
-def _place(finding: Finding) -> tuple[str, int, int, int, str]:
+def _sort_key(finding: Finding) -> tuple[str, int, int, int, str]:
     where = finding.where
     if where is None:
         return "", 0, 0, _ORDER[finding.severity], finding.rule

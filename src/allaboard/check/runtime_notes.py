@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from allaboard.check.collect import Gathered, from_environment, from_files
-from allaboard.check.run_rules import judge
+from allaboard.check.run_rules import run_rules
 from allaboard.facts import Finding, Severity
 
 
@@ -15,10 +15,10 @@ def script_notes(path: str) -> list[Finding]:
         scripts = from_files([path]).scripts
     except OSError:
         return []
-    return judge(Gathered(scripts=scripts), select=("CODE", "CFG04"))
+    return run_rules(Gathered(scripts=scripts), select=("CODE", "CFG04"))
 
 
 def environment_errors(variables: Mapping[str, str]) -> list[Finding]:
     """The errors that `allaboard check` finds in this environment, on this host."""
-    found = judge(from_environment(variables), select=("CFG",))
-    return [f for f in found if f.severity is Severity.ERROR]
+    findings = run_rules(from_environment(variables), select=("CFG",))
+    return [f for f in findings if f.severity is Severity.ERROR]

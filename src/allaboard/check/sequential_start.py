@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from allaboard.check.concurrent_commands import runs
+from allaboard.check.concurrent_commands import uninterrupted_stretches
 from allaboard.facts import ConfigFacts, Origin, Problem, Value
 from allaboard.facts.address import only_here, parse
 from allaboard.formats.cli_flags import find_flags
 from allaboard.formats.shell.script import Process, Script
 
-View = Callable[[Process], ConfigFacts]
+ProcessView = Callable[[Process], ConfigFacts]
 _FLAGS = {
     "rank": "rank",
     "world_size": "size",
@@ -40,112 +40,115 @@ class _Member(msgspec.Struct, frozen=True):
     others: frozenset[str]
 
 
-def in_turn(script: Script, text: str, file: str, view: View) -> Iterator[Problem]:
+def sequential_starts(script: Script, text: str, file: str, view: ProcessView) -> Iterator[Problem]:
     """The first member of each job that is awaited to end before another one is started that it needs."""
     lines = text.split("\n")
-    for stretch in runs(script):
-        here: dict[tuple[str, ...], set[str]] = {}
+    for stretch in uninterrupted_stretches(script):
+        started_members: dict[tuple[str, ...], set[str]] = {}
         blocked: dict[tuple[str, ...], tuple[Process, _Member]] = {}
         for process in (p for step in stretch for p in step.processes):
             member = _member(process, view)
             if member is None:
                 continue
             if member.job in blocked:
-                first, waits = blocked.pop(member.job)
-                if member.name in waits.others - here[member.job] and not _apart(
-                    lines, first, process
-                ):
-                    yield _problem(first, waits, process, member, file)
+                first_process, waiting_member = blocked.pop(member.job)
+                if member.name in waiting_member.others - started_members[
+                    member.job
+                ] and not _has_comment_between(lines, first_process, process):
+                    yield _problem(first_process, waiting_member, process, member, file)
                     return
-            there = here.setdefault(member.job, set())
-            there.add(member.name)
+            started = started_members.setdefault(member.job, set())
+            started.add(member.name)
             if process.background:
                 continue
-            if member.others <= there:
-                there.clear()
+            if member.others <= started:
+                started.clear()
             else:
                 blocked[member.job] = process, member
 
 
-def _member(process: Process, view: View) -> _Member | None:
+def _member(process: Process, view: ProcessView) -> _Member | None:
     facts = view(process)
     spec = facts.spec
     if spec.cluster:
-        return _task(facts, _program(process))
+        return _tensorflow_member(facts, _program(process))
     if facts.part("torchrun") is not None:
         return None  # it gives its workers ranks of their own
-    flags = {_FLAGS[n]: v for n, v in _own(process).items() if n in _FLAGS}
-    told = spec.values
-    rank, size = told.get("rank") or flags.get("rank"), told.get("world_size") or flags.get("size")
-    place, port = told.get("master_addr") or flags.get("place"), told.get("master_port")
-    if rank is None or size is None or place is None or not _local(place):
+    flags = {_FLAGS[n]: v for n, v in _script_options(process).items() if n in _FLAGS}
+    values = spec.values
+    rank, size = (
+        values.get("rank") or flags.get("rank"),
+        values.get("world_size") or flags.get("size"),
+    )
+    address, port = values.get("master_addr") or flags.get("place"), values.get("master_port")
+    if rank is None or size is None or address is None or not _is_this_host(address):
         return None
-    if port is None and not parse(place.text).port:
+    if port is None and not parse(address.text).port:
         return None  # an init without a port fails at once
-    number, many = rank.integer, size.integer
-    if number is None or many is None or not 0 <= number < many <= 1024:
+    number, world_size = rank.integer, size.integer
+    if number is None or world_size is None or not 0 <= number < world_size <= 1024:
         return None
-    others = frozenset(f"rank {n}" for n in range(many) if n != number)
-    job = (_program(process), place.text, port.text if port is not None else "", size.text)
-    return _Member(f"rank {number}", job, others)
+    other_members = frozenset(f"rank {n}" for n in range(world_size) if n != number)
+    job = (_program(process), address.text, port.text if port is not None else "", size.text)
+    return _Member(f"rank {number}", job, other_members)
 
 
-def _own(process: Process) -> dict[str, Value]:
+def _script_options(process: Process) -> dict[str, Value]:
     """The options of the script itself."""
-    at = next((n for n, w in enumerate(process.command) if w.text.endswith(".py")), None)
-    if at is None:
+    script_index = next((n for n, w in enumerate(process.command) if w.text.endswith(".py")), None)
+    if script_index is None:
         return {}
-    return find_flags(process.command[at + 1 :], frozenset(_FLAGS), frozenset()).values
+    return find_flags(process.command[script_index + 1 :], frozenset(_FLAGS), frozenset()).values
 
 
 def _program(process: Process) -> str:
     """The script or the module: another one is no member of the same job."""
-    words = (w.text for w in process.command[1:] if not w.text.startswith("-"))
-    return next(words, "")
+    texts = (w.text for w in process.command[1:] if not w.text.startswith("-"))
+    return next(texts, "")
 
 
-def _local(place: Value) -> bool:
-    host = parse(place.text).host
+def _is_this_host(address: Value) -> bool:
+    host = parse(address.text).host
     return bool(host) and only_here(host)
 
 
-def _task(facts: ConfigFacts, program: str) -> _Member | None:
+def _tensorflow_member(facts: ConfigFacts, program: str) -> _Member | None:
     """A task of TensorFlow: with parameter servers only these never end by themselves."""
     spec = facts.spec
     if spec.job is None or spec.index is None or spec.index.integer is None:
         return None
     tasks = {f"{job} {index}": value for job, index, value in spec.tasks()}
     name = f"{spec.job.text} {spec.index.integer}"
-    if name not in tasks or not all(_local(v) for v in tasks.values()) or len(tasks) > 1024:
+    if name not in tasks or not all(_is_this_host(v) for v in tasks.values()) or len(tasks) > 1024:
         return None
     job = tuple(f"{task} {value.text}" for task, value in tasks.items())
-    served = "ps" in spec.cluster and spec.job.text != "ps"
+    ends_by_itself = "ps" in spec.cluster and spec.job.text != "ps"
     job = (program, *job)
-    return _Member(name, job, frozenset() if served else frozenset(tasks) - {name})
+    return _Member(name, job, frozenset() if ends_by_itself else frozenset(tasks) - {name})
 
 
-def _apart(lines: list[str], first: Process, second: Process) -> bool:
+def _has_comment_between(lines: list[str], first_process: Process, second: Process) -> bool:
     """Whether a comment says that the two lines are for two places."""
-    begin, end = (p.command[0].origin.line for p in (first, second))
+    begin, end = (p.command[0].origin.line for p in (first_process, second))
     return any(_ELSEWHERE.search(line) for line in lines[max(begin - 4, 0) : end])
 
 
 def _problem(
-    first: Process, waits: _Member, second: Process, member: _Member, file: str
+    first_process: Process, waiting_member: _Member, second: Process, member: _Member, file: str
 ) -> Problem:
-    words = " ".join(w.text for w in first.command)
-    at = first.command[0].origin
+    texts = " ".join(w.text for w in first_process.command)
+    origin = first_process.command[0].origin
     line = second.command[0].origin.line
     return Problem(
         kind="in_turn",
-        said=f"{waits.name} has to end before {member.name} is started"
-        + (f" in line {line}" if line != at.line else "")
+        said=f"{waiting_member.name} has to end before {member.name} is started"
+        + (f" in line {line}" if line != origin.line else "")
         + (
             ", and no server ends"
-            if waits.name.startswith("ps ")
+            if waiting_member.name.startswith("ps ")
             else ", and waits for it to begin"
         ),
-        observed=words[:80],
+        observed=texts[:80],
         correction="& at the end of that command, and `wait` behind the last one",
-        origin=Origin(file=file, line=at.line, column=at.column),
+        origin=Origin(file=file, line=origin.line, column=origin.column),
     )

@@ -14,71 +14,75 @@ from allaboard.formats.shell.script import Script
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun")
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
-_MOST = 1000
+_MAX_COMMENTS = 1000
 """Comments of one script that are looked at."""
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
-_WHY = {
+_REASONS = {
     "blank": "there is a blank after the backslash",
     "comment": "a comment stands among its lines",
     "end": "its line has no backslash at the end",
 }
 
 
-def rendered(text: str) -> str:
+def blank_templates(text: str) -> str:
     """A template of Jinja's form as a script of the same places: what is filled in later becomes what only
     a run could tell, and its own commands become comments."""
     text = re.sub(r"\{\{([^{}\n]*)\}\}", lambda m: "$(" + " " * (len(m[0]) - 3) + ")", text)
     return re.sub(r"\{%([^{}\n]*)%\}", lambda m: "#" + " " * (len(m[0]) - 1), text)
 
 
-def torn(script: Script, file: str) -> Iterator[Problem]:
+def torn_commands(script: Script, file: str) -> Iterator[Problem]:
     """Commands of a launcher or of Python whose next line begins with an option, and is none of theirs."""
-    for command, place in script.torn:
-        if not _launches(command):
+    for command, position in script.torn:
+        if not _is_launch(command):
             continue
         name = next(w.text for w in command if w.text).rpartition("/")[2]
-        right = {
+        corrections = {
             "blank": f"sed -i 's/\\\\[[:blank:]]*$/\\\\/' {shlex.quote(file)}",
             "comment": "put the comment before the command",
             "end": "\\   # at the very end of the line",
         }
         yield Problem(
             kind="torn",
-            said=f"the command of {name} ends here: {_WHY[place.why]}, and the options after it are lost",
-            observed=_WHY[place.why],
-            correction=right[place.why],
-            origin=Origin(file=file, line=place.line, column=place.column),
+            said=f"the command of {name} ends here: {_REASONS[position.why]}, and the options after it are lost",
+            observed=_REASONS[position.why],
+            correction=corrections[position.why],
+            origin=Origin(file=file, line=position.line, column=position.column),
         )
 
 
-def _launches(command: Sequence[Value]) -> bool:
+def _is_launch(command: Sequence[Value]) -> bool:
     if words_after_program(command, _LAUNCHERS, _MODULES) is not None:
         return True
     return bool(command) and _PYTHON.match(command[0].text) is not None
 
 
-def late(text: str, file: str) -> Iterator[Problem]:
+def late_directives(text: str, file: str) -> Iterator[Problem]:
     """``#SBATCH`` lines below the first command, those that repeat what stands above left out."""
     lines = text.split("\n")
-    first = next(
+    first_command_index = next(
         (n for n, t in enumerate(lines) if t.strip() and not t.lstrip().startswith("#")), None
     )
     if any(mark in text for mark in ("{{", "{%", "<%")):
         return  # a template: what its first line becomes, only its reader knows
-    if first is None or not any(t.startswith("#SBATCH") for t in lines[first:]):
+    if first_command_index is None or not any(
+        t.startswith("#SBATCH") for t in lines[first_command_index:]
+    ):
         return
     from allaboard.formats.shell.tokenizer import comments
 
-    above = {(name, value.text) for name, value in batch_lines(text, file)}
-    for number, comment in comments(text)[:_MOST]:
-        if number <= first + 1 or not lines[number - 1].startswith("#SBATCH"):
+    read_directives = {(name, value.text) for name, value in batch_lines(text, file)}
+    for number, comment in comments(text)[:_MAX_COMMENTS]:
+        if number <= first_command_index + 1 or not lines[number - 1].startswith("#SBATCH"):
             continue
         for name, value in batch_lines(comment, file):
-            if (name, value.text) not in above:
-                yield _below(name, value, number, lines[first], first + 1)
+            if (name, value.text) not in read_directives:
+                yield _late_problem(
+                    name, value, number, lines[first_command_index], first_command_index + 1
+                )
 
 
-def _below(name: str, value: Value, line: int, command: str, at: int) -> Problem:
+def _late_problem(name: str, value: Value, line: int, command: str, command_line: int) -> Problem:
     origin = Origin(flag=name, file=value.origin.file, line=line, column=value.origin.column)
     text = (
         f"{name}={value.text}"
@@ -88,7 +92,7 @@ def _below(name: str, value: Value, line: int, command: str, at: int) -> Problem
     return Problem(
         kind="late",
         said=f"#SBATCH {text} stands below the first command, where sbatch does not read it",
-        observed=f"line {at} is a command: {command.strip()[:60]}",
-        correction=f"#SBATCH {text}   # above line {at}",
+        observed=f"line {command_line} is a command: {command.strip()[:60]}",
+        correction=f"#SBATCH {text}   # above line {command_line}",
         origin=origin,
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys by which accelerate's config file is known."""
-LIMITS = {
+MAX_CHARS_BY_KIND = {
     "json": 8 * 2**20,
     "manifest": 4 * 2**20,
     "hostfile": 4 * 2**20,
@@ -39,7 +39,7 @@ LIMITS = {
 """Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
 hundred thousand tasks has four million."""
 
-_INNER = 256
+_MAX_INNER_SCRIPTS = 256
 """Shell scripts inside of one file that are looked at."""
 _NAMES = {
     "json": "JSON",
@@ -57,29 +57,31 @@ class Parsed:
     shell script does in which order, ``inner`` the shell scripts that stand inside of the file."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
-    members: list[tuple[str, Material]] = field(default_factory=list)
+    concurrent_members: list[tuple[str, Material]] = field(default_factory=list)
     manifests: ManifestFacts | None = None
-    scripts: list[ScriptFacts] = field(default_factory=list)
+    python_scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    script: Script | None = None
-    inner: list[Script] = field(default_factory=list)
+    shell_script: Script | None = None
+    inner_scripts: list[Script] = field(default_factory=list)
     text: str = ""
 
 
-def parse(source: Source) -> Parsed:
+def parse_source(source: Source) -> Parsed:
     """Everything that can be read of one file, with what could not."""
     parsed = Parsed()
     if source.problem is not None:
         parsed.problems.append(source.problem)
         return parsed
     kind = kind_of(source.name, source.text)
-    if len(source.text) > LIMITS.get(kind, len(source.text)):
+    if len(source.text) > MAX_CHARS_BY_KIND.get(kind, len(source.text)):
         parsed.problems.append(_too_large(source, kind))
         return parsed
     reader = _READERS.get(kind)
     if reader is None:
-        said = "is empty" if not source.text.strip() else "is no kind of configuration known here"
-        parsed.problems.append(_problem(source.name, 1, 1, said, source.text.strip()[:40]))
+        problem_text = (
+            "is empty" if not source.text.strip() else "is no kind of configuration known here"
+        )
+        parsed.problems.append(_problem(source.name, 1, 1, problem_text, source.text.strip()[:40]))
         return parsed
     try:
         reader(source, parsed)
@@ -111,24 +113,24 @@ def unjudged_reason(source: Source, parsed: Parsed) -> str:
 
 
 def _too_large(source: Source, kind: str) -> Problem:
-    limit, size = LIMITS[kind], len(source.text)
-    said = (
+    limit, size = MAX_CHARS_BY_KIND[kind], len(source.text)
+    problem_text = (
         f"is too large to be judged: {size:,} characters, and as {_NAMES[kind]} {limit:,} are read"
     )
-    return _problem(source.name, 0, 0, said, f"{size:,} characters")
+    return _problem(source.name, 0, 0, problem_text, f"{size:,} characters")
 
 
-def _problem(file: str, line: int, column: int, said: str, observed: str = "") -> Problem:
+def _problem(file: str, line: int, column: int, problem_text: str, observed: str = "") -> Problem:
     return Problem(
         kind="unreadable",
-        said=said,
-        observed=observed or said,
+        said=problem_text,
+        observed=observed or problem_text,
         correction=f"look at {file}:{line}:{column}" if line else "split it into smaller files",
         origin=Origin(file=file, line=line, column=column),
     )
 
 
-def _json(source: Source, parsed: Parsed) -> None:
+def _parse_json(source: Source, parsed: Parsed) -> None:
     from allaboard.configuration.spec.unstructured_values import not_json
     from allaboard.formats.json_nodes import read_json
 
@@ -139,18 +141,18 @@ def _json(source: Source, parsed: Parsed) -> None:
         parsed.problems.append(not_json(error, source.text[:64_000], origin))
         return
     if "apiVersion" in tree.items and "kind" in tree.items:
-        if len(source.text) > LIMITS["manifest"]:
+        if len(source.text) > MAX_CHARS_BY_KIND["manifest"]:
             parsed.problems.append(_too_large(source, "manifest"))
             return
-        _manifest(source, parsed)
+        _parse_manifest(source, parsed)
         return
     if source.mark and {"cluster", "task"} & tree.items.keys():
-        parsed.problems.append(_marked(source.name))
+        parsed.problems.append(_byte_order_mark_problem(source.name))
     material = Material(kind="json", file=source.name, tree=tree, text=source.text)
     parsed.materials.append((source.name, material))
 
 
-def _marked(file: str) -> Problem:
+def _byte_order_mark_problem(file: str) -> Problem:
     """Editors of Windows write one; json.loads takes a text with it for no JSON."""
     return Problem(
         kind="tf_config.json",
@@ -161,7 +163,7 @@ def _marked(file: str) -> Problem:
     )
 
 
-def _manifest(source: Source, parsed: Parsed) -> None:
+def _parse_manifest(source: Source, parsed: Parsed) -> None:
     from allaboard.check.pod_roles import role_material
     from allaboard.formats.manifests.compose import is_compose, training_services
     from allaboard.formats.manifests.embedded_scripts import embedded_scripts
@@ -175,11 +177,11 @@ def _manifest(source: Source, parsed: Parsed) -> None:
     except FormatError as error:
         if "{{" not in source.text:
             raise
-        said = "is a template: it becomes YAML when it is rendered"
+        problem_text = "is a template: it becomes YAML when it is rendered"
         render = "helm template CHART | allaboard check -"
-        before = source.text[: source.text.index("{{")]
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise FormatError(said, line, column, error.near, render) from None
+        preceding = source.text[: source.text.index("{{")]
+        line, column = preceding.count("\n") + 1, len(preceding) - preceding.rfind("\n")
+        raise FormatError(problem_text, line, column, error.near, render) from None
     finally:
         for tree in documents:
             if _ACCELERATE & tree.items.keys() and "kind" not in tree.items:
@@ -188,40 +190,42 @@ def _manifest(source: Source, parsed: Parsed) -> None:
             elif is_compose(tree):
                 parsed.members += training_services(tree, source.name)
         parsed.manifests = read_manifests(documents, source.name)
-        _inner(embedded_scripts(documents, parsed.manifests, source.name), source, parsed)
+        _add_inner_scripts(
+            embedded_scripts(documents, parsed.manifests, source.name), source, parsed
+        )
         for workload in parsed.manifests.workloads:
             for role in workload.roles:
                 name = f"{source.name} {workload.kind}/{workload.name} {role.name}".rstrip()
                 parsed.materials.append((name, role_material(workload, role, source.name)))
 
 
-def _inner(scripts: Iterable[Script], source: Source, parsed: Parsed) -> None:
+def _add_inner_scripts(scripts: Iterable[Script], source: Source, parsed: Parsed) -> None:
     """Shell scripts inside of the file, as many of them as anybody would read."""
-    from allaboard.check.shell_pitfalls import torn
+    from allaboard.check.shell_pitfalls import torn_commands
 
     parsed.text = source.text
     lines = source.text.split("\n")
-    for script in itertools.islice(scripts, _INNER):
+    for script in itertools.islice(scripts, _MAX_INNER_SCRIPTS):
         parsed.inner.append(script)
         # What a variable brought, or an escape, is not torn where it stands.
-        script.torn = [t for t in script.torn if _ends_there(lines, t[1])]
-        parsed.problems += torn(script, source.name)
+        script.torn = [t for t in script.torn if _is_torn_in_file(lines, t[1])]
+        parsed.problems += torn_commands(script, source.name)
 
 
-def _ends_there(lines: list[str], torn: Torn) -> bool:
+def _is_torn_in_file(lines: list[str], torn: Torn) -> bool:
     """Whether the file has what tears the command, letter by letter."""
     line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
-    rest = line[torn.column - 1 :]
+    remainder = line[torn.column - 1 :]
     return (
-        rest.startswith({"blank": "\\", "comment": "#"}[torn.why])
+        remainder.startswith({"blank": "\\", "comment": "#"}[torn.why])
         if torn.why != "end"
-        else not rest
+        else not remainder
     )
 
 
-def _shell(source: Source, parsed: Parsed) -> None:
-    from allaboard.check.concurrent_members import members
-    from allaboard.check.shell_pitfalls import late, rendered, torn
+def _parse_shell(source: Source, parsed: Parsed) -> None:
+    from allaboard.check.concurrent_members import concurrent_members
+    from allaboard.check.shell_pitfalls import blank_templates, late_directives, torn_commands
     from allaboard.formats.shell.nested import inside
     from allaboard.formats.shell.sbatch_directives import of_component
     from allaboard.formats.shell.script import read_shell, with_inner
@@ -236,8 +240,11 @@ def _shell(source: Source, parsed: Parsed) -> None:
                 origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
             )
         )
-    script = read_shell(rendered(source.text), source.name)
-    parsed.problems += [*torn(script, source.name), *late(source.text, source.name)]
+    script = read_shell(blank_templates(source.text), source.name)
+    parsed.problems += [
+        *torn_commands(script, source.name),
+        *late_directives(source.text, source.name),
+    ]
     material = Material(
         kind="shell",
         file=source.name,
@@ -249,12 +256,12 @@ def _shell(source: Source, parsed: Parsed) -> None:
     )
     parsed.materials.append((source.name, material))
     if "{%" not in source.text:  # of a template's branches some are left out
-        parsed.members += members(script, source.name)
+        parsed.members += concurrent_members(script, source.name)
         parsed.script = script
-        _inner(inside(script.commands, source.name), source, parsed)
+        _add_inner_scripts(inside(script.commands, source.name), source, parsed)
 
 
-def _python(source: Source, parsed: Parsed) -> None:
+def _parse_python(source: Source, parsed: Parsed) -> None:
     from allaboard.formats.python.literals import read_python
     from allaboard.formats.python_parser import parse_without_warnings
 
@@ -262,9 +269,11 @@ def _python(source: Source, parsed: Parsed) -> None:
         tree = parse_without_warnings(source.text)
     except SyntaxError as error:
         version = ".".join(map(str, sys.version_info[:2]))
-        said = f"cannot be read as Python {version}: {error.msg}"
+        problem_text = f"cannot be read as Python {version}: {error.msg}"
         near = (error.text or "").strip()[:60]
-        raise FormatError(said, error.lineno or 1, max(error.offset or 1, 1), near) from None
+        raise FormatError(
+            problem_text, error.lineno or 1, max(error.offset or 1, 1), near
+        ) from None
     except (ValueError, RecursionError, MemoryError):
         raise FormatError("is nested too deep to be read", 1, 1) from None
     try:
@@ -283,16 +292,16 @@ def _python(source: Source, parsed: Parsed) -> None:
     parsed.scripts.append(ScriptFacts(source=source.text, file=source.name))
 
 
-def _plain(source: Source, parsed: Parsed) -> None:
+def _parse_plain(source: Source, parsed: Parsed) -> None:
     kind = kind_of(source.name, source.text)
     parsed.materials.append((source.name, Material(kind=kind, file=source.name, text=source.text)))
 
 
 _READERS = {
-    "json": _json,
-    "manifest": _manifest,
-    "shell": _shell,
-    "python": _python,
-    "hostfile": _plain,
-    "url": _plain,
+    "json": _parse_json,
+    "manifest": _parse_manifest,
+    "shell": _parse_shell,
+    "python": _parse_python,
+    "hostfile": _parse_plain,
+    "url": _parse_plain,
 }

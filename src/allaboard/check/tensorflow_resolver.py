@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from allaboard.check.collect import Gathered, config_of, configuration_sources
-from allaboard.check.environment import environment
-from allaboard.check.run_rules import judge
+from allaboard.check.collect import Gathered, configuration_sources, resolve_material
+from allaboard.check.environment import environment_material
+from allaboard.check.run_rules import run_rules
 from allaboard.errors import AllaboardError
 from allaboard.facts import ClusterSpec, Finding
 
@@ -23,11 +23,11 @@ class ConfigurationError(AllaboardError, ValueError):
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
-        said = [f"{f.rule}: {f.summary}; do: {f.fix}" for f in self.findings]
-        super().__init__("\n".join(said))
+        lines = [f"{f.rule}: {f.summary}; do: {f.fix}" for f in self.findings]
+        super().__init__("\n".join(lines))
 
 
-def checked(
+def check_cluster(
     cluster: Mapping[str, Sequence[str]] | None = None,
     task_type: str = "worker",
     task_id: int = 0,
@@ -44,13 +44,15 @@ def checked(
     Raises:
         ConfigurationError: at least one error was found; warnings are not raised.
     """
-    known = dict(os.environ if variables is None else variables)
+    environment = dict(os.environ if variables is None else variables)
     if cluster is not None:
         task = {"type": task_type, "index": task_id}
         literal = {job: list(tasks) for job, tasks in cluster.items()}
-        known["TF_CONFIG"] = json.dumps({"cluster": literal, "task": task})
-    config = config_of("environment", environment(known), configuration_sources())
-    errors = [f for f in judge(Gathered([config])) if f.severity == "error"]
+        environment["TF_CONFIG"] = json.dumps({"cluster": literal, "task": task})
+    config = resolve_material(
+        "environment", environment_material(environment), configuration_sources()
+    )
+    errors = [f for f in run_rules(Gathered([config])) if f.severity == "error"]
     if errors:
         raise ConfigurationError(errors)
     return config.spec
@@ -68,12 +70,12 @@ def tensorflow_resolver(
         ConfigurationError: the spec would not start.
         ImportError: TensorFlow is not installed.
     """
-    spec = checked(cluster, task_type, task_id)
+    spec = check_cluster(cluster, task_type, task_id)
     import tensorflow as tf  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    listed = {job: [v.text for v in tasks] for job, tasks in spec.cluster.items()}
+    addresses_by_job = {job: [v.text for v in tasks] for job, tasks in spec.cluster.items()}
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
-        tf.train.ClusterSpec(listed),
+        tf.train.ClusterSpec(addresses_by_job),
         task_type=spec.job.text if spec.job is not None else None,
         task_id=spec.index.integer if spec.index is not None else None,
         rpc_layer=rpc_layer,

@@ -1,7 +1,7 @@
 """The command line: one file per command, imported only when that command is called.
 
-Each file has `add_arguments(parser)`, which declares the command's arguments and help, and `main(words)`,
-which takes the words after the command's name and returns the exit code. `main` raises `UsageError` for
+Each file has `add_arguments(parser)`, which declares the command's arguments and help, and `main(arguments)`,
+which takes what follows the command's name and returns the exit code. `main` raises `UsageError` for
 what cannot be done; it is printed here.
 """
 
@@ -35,28 +35,28 @@ def main() -> None:
         sys.exit(run_command_line(sys.argv[1:]))
 
 
-def run_command_line(words: Sequence[str]) -> int:
-    """Run the command that the words call, and return the exit code."""
-    if words and words[0] in COMMANDS:
-        return run_command(words[0], words[1:])
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run the command that the arguments begin with, and return the exit code."""
+    if arguments and arguments[0] in COMMANDS:
+        return run_command(arguments[0], arguments[1:])
     from allaboard.cli.top_level import print_help_or_misuse
 
-    return print_help_or_misuse(words)
+    return print_help_or_misuse(arguments)
 
 
-def run_command(name: str, words: Sequence[str]) -> int:
-    """Run one command with these words, and return the exit code; a UsageError is printed."""
+def run_command(name: str, arguments: Sequence[str]) -> int:
+    """Run one command with its arguments, and return the exit code; a UsageError is printed."""
     from allaboard.options.usage_error import UsageError
 
     command = importlib.import_module(f"allaboard.cli.{name}")
     try:
-        code = command.main(words)
+        exit_code = command.main(arguments)
     except UsageError as error:
         print_error(f"allaboard {name}: {error}")
         return USAGE_EXIT_CODE
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
-    return int(code)
+    return int(exit_code)
 
 
 def print_error(line: str) -> None:

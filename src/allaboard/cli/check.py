@@ -70,23 +70,23 @@ def add_arguments(parser: CommandParser) -> None:
     add("-v", "--verbose", action="store_true", help="print all evidence of every finding")
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Check, print the findings, and return the exit code.
 
     Raises:
         UsageError: a file cannot be read, or there is no such rule.
     """
     options: Any = _DEFAULTS
-    if words:
+    if arguments:
         from allaboard.options.command_parser import build_parser
 
-        options = build_parser("check", add_arguments).parse_words(words)
-    from allaboard.check.run_rules import judge, unloaded
+        options = build_parser("check", add_arguments).parse_arguments(arguments)
+    from allaboard.check.run_rules import run_rules, unloaded_rules
 
     try:
         gathered = _gathered(options.paths, options.all_tasks)
-        findings = judge(gathered, _codes(options.select), _codes(options.ignore))
-        for name in unloaded(gathered):
+        findings = run_rules(gathered, _codes(options.select), _codes(options.ignore))
+        for name in unloaded_rules(gathered):
             print_error(f"allaboard check: not loaded, so not judged by: {name}")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -30,15 +30,15 @@ def add_arguments(parser: CommandParser) -> None:
     )
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the script. Raises UsageError for a shell that is none of `SHELLS`."""
     from allaboard.options.command_parser import build_parser
 
     parser = build_parser("completion", add_arguments)
     # A wrong choice of a positional argument is worded by argparse, which names no suggestion.
-    if len(words) == 1 and not words[0].startswith("-") and words[0] not in SHELLS:
-        raise UsageError(f'completion is for bash, zsh or fish, got "{words[0]}"')
-    shell = parser.parse_words(words).shell
+    if len(arguments) == 1 and not arguments[0].startswith("-") and arguments[0] not in SHELLS:
+        raise UsageError(f'completion is for bash, zsh or fish, got "{arguments[0]}"')
+    shell = parser.parse_arguments(arguments).shell
     if shell is None:
         raise UsageError(
             "name the shell, bash, zsh or fish; allaboard completion --help says how to use the script"

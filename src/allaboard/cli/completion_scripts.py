@@ -30,7 +30,7 @@ class CompletedOption(NamedTuple):
     names: tuple[str, ...]
     help: str
     takes_value: bool
-    words: tuple[str, ...]
+    values: tuple[str, ...]
     """The values that it takes; () if any."""
     completes_files: bool
 
@@ -41,7 +41,7 @@ class CompletedCommand(NamedTuple):
     name: str
     summary: str
     options: list[CompletedOption]
-    words: tuple[str, ...]
+    argument_values: tuple[str, ...]
     """The values of its arguments; () if any."""
     completes_files: bool
     starts_script: bool
@@ -63,28 +63,30 @@ def describe_command(name: str) -> CompletedCommand:
     module = importlib.import_module(f"allaboard.cli.{name}")
     parser = build_parser(name, module.add_arguments)
     options: list[CompletedOption] = []
-    words: tuple[str, ...] = ()
+    argument_values: tuple[str, ...] = ()
     completes_files = name == "run"
-    for action in parser.arguments():
+    for action in parser.declared_arguments():
         if action.help == argparse.SUPPRESS:
             continue
         described = describe_option(parser, action)
         if action.option_strings:
             options.append(described)
         else:
-            words, completes_files = described.words, described.completes_files
-    return CompletedCommand(name, COMMANDS[name], options, words, completes_files, name == "run")
+            argument_values, completes_files = described.values, described.completes_files
+    return CompletedCommand(
+        name, COMMANDS[name], options, argument_values, completes_files, name == "run"
+    )
 
 
 def describe_option(parser: CommandParser, action: argparse.Action) -> CompletedOption:
     """Return what a shell completes for an option, or for a positional argument."""
     completion = parser.value_completions.get(action.dest)
-    words = tuple(completion()) if callable(completion) else tuple(action.choices or ())
+    values = tuple(completion()) if callable(completion) else tuple(action.choices or ())
     return CompletedOption(
         names=tuple(action.option_strings),
         help=first_clause(action.help or ""),
         takes_value=action.nargs != 0,
-        words=words,
+        values=values,
         completes_files=completion == "file" or action.type is Path,
     )
 
@@ -170,8 +172,8 @@ def _bash_command(command: CompletedCommand) -> str:
     lines = [f"    {command.name})", f"        options={shlex.quote(' '.join(names))}"]
     if command.starts_script:
         lines += [f"        flags={shlex.quote(' '.join(flags))}", "        ends_options=yes"]
-    if command.words:
-        lines.append(f"        words={shlex.quote(' '.join(command.words))}")
+    if command.argument_values:
+        lines.append(f"        words={shlex.quote(' '.join(command.argument_values))}")
     if command.completes_files:
         lines.append("        files=yes")
     return "\n".join([*lines, "        ;;"])
@@ -183,8 +185,8 @@ def _bash_values(command: CompletedCommand) -> Iterator[str]:
         if not option.takes_value:
             continue
         yield f"    {'|'.join(shlex.quote(f'{command.name} {name}') for name in option.names)})"
-        if option.words:
-            yield f"        _allaboard_words {shlex.quote(' '.join(option.words))}"
+        if option.values:
+            yield f"        _allaboard_words {shlex.quote(' '.join(option.values))}"
         elif option.completes_files:
             yield "        _allaboard_files"
         yield "        return"
@@ -234,18 +236,18 @@ def _zsh_case(command: CompletedCommand) -> str:
     for option in command.options:
         value = ""
         if option.takes_value:
-            action = f"({' '.join(option.words)})" if option.words else ""
+            action = f"({' '.join(option.values)})" if option.values else ""
             value = f":value:{'_files' if option.completes_files else action}"
         text = _zsh_text(option.help)
-        others = f"({' '.join(option.names)})" if len(option.names) > 1 else ""
+        excluded_names = f"({' '.join(option.names)})" if len(option.names) > 1 else ""
         for name in option.names:
             # Both "--format json" and "--format=json", both "-n 4" and "-n4".
             attached = ("=" if name.startswith("--") else "+") if option.takes_value else ""
-            specifications.append(shlex.quote(f"{others}{name}{attached}[{text}]{value}"))
+            specifications.append(shlex.quote(f"{excluded_names}{name}{attached}[{text}]{value}"))
     if command.starts_script:
         specifications += [shlex.quote("1:script:_files"), shlex.quote("*::arguments:_files")]
-    elif command.words:
-        specifications.append(shlex.quote(f"1:value:({' '.join(command.words)})"))
+    elif command.argument_values:
+        specifications.append(shlex.quote(f"1:value:({' '.join(command.argument_values)})"))
     elif command.completes_files:
         specifications.append(shlex.quote("*:path:_files"))
     body = " \\\n                ".join(["_arguments -s", *specifications])
@@ -277,11 +279,11 @@ def fish_script(commands: list[CompletedCommand]) -> str:
             line = f"{start} {names} -d {_fish_quote(option.help)}"
             if option.takes_value:
                 line += " -r -F" if option.completes_files else " -x"
-            if option.words:
-                line += f" -a {_fish_quote(' '.join(option.words))}"
+            if option.values:
+                line += f" -a {_fish_quote(' '.join(option.values))}"
             lines.append(line)
-        if command.words:
-            lines.append(f"{start} -a {_fish_quote(' '.join(command.words))}")
+        if command.argument_values:
+            lines.append(f"{start} -a {_fish_quote(' '.join(command.argument_values))}")
         elif command.completes_files:
             lines.append(f"{start} -F")
     return "\n".join(lines) + "\n"

@@ -84,7 +84,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--look", action="store_true", help=argparse.SUPPRESS)
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the diagnosis, and return the exit code.
 
     Raises:
@@ -92,7 +92,7 @@ def main(words: Sequence[str]) -> int:
     """
     from allaboard.options.command_parser import build_parser
 
-    options = build_parser("diagnose", add_arguments).parse_words(words)
+    options = build_parser("diagnose", add_arguments).parse_arguments(arguments)
     targets: list[str] = options.targets
     if options.look:
         return _answer_other_host(targets)

@@ -50,7 +50,7 @@ def drill_names() -> Iterable[str]:
     return run_drill.all_drills()
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run a drill, or list all, and return the exit code.
 
     Raises:
@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
     """
     from allaboard.options.command_parser import build_parser
 
-    options = build_parser("drill", add_arguments).parse_words(words)
+    options = build_parser("drill", add_arguments).parse_arguments(arguments)
     from allaboard.drills import run_drill
     from allaboard.report.finding_text import finding_lines
 

@@ -25,11 +25,11 @@ def add_arguments(parser: CommandParser) -> None:
     parser.complete_value("rule", rule_codes)
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print the page of a rule. Raises UsageError if there is no such rule."""
     from allaboard.options.command_parser import build_parser
 
-    rule = build_parser("explain", add_arguments).parse_words(words).rule
+    rule = build_parser("explain", add_arguments).parse_arguments(arguments).rule
     if rule is None:
         raise UsageError(
             "name a rule, for example: allaboard explain HANG001; `allaboard rules` lists all"

@@ -86,11 +86,11 @@ def add_arguments(parser: CommandParser) -> None:
     add("-v", "--verbose", action="store_true", help="print all evidence of a finding")
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Call the roll, print the result, and return the exit code. Raises UsageError."""
     from allaboard.options.command_parser import build_parser
 
-    options = build_parser("preflight", add_arguments).parse_words(words)
+    options = build_parser("preflight", add_arguments).parse_arguments(arguments)
     if options.hosts:
         from allaboard.preflight.ssh_launch import run_over_ssh
 

@@ -20,12 +20,12 @@ def add_arguments(parser: CommandParser) -> None:
     )
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print a line for each rule, and return the exit code."""
-    if words:
+    if arguments:
         from allaboard.options.command_parser import build_parser
 
-        build_parser("rules", add_arguments).parse_words(words)
+        build_parser("rules", add_arguments).parse_arguments(arguments)
     from allaboard.rules.engine.catalogue import load_catalogue
 
     rules = load_catalogue()

@@ -14,11 +14,11 @@ def main(arguments: Sequence[str]) -> int:
     from allaboard.options.command_parser import build_parser
 
     parser = build_parser("run", add_arguments)
-    options_end, words, is_command = split_at_script(parser, arguments)
-    options = parser.parse_checked(arguments[:options_end])
+    options_end, command_line, is_command = split_at_script(parser, arguments)
+    options = parser.parse_checked_arguments(arguments[:options_end])
     if not is_command:
         note_late_options(parser, arguments, options_end, options.module)
     # Loaded last: the help and what is misspelled need none of it.
     from allaboard.options.run_job import run_job
 
-    return run_job(options, words, is_command)
+    return run_job(options, command_line, is_command)

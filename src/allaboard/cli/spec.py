@@ -61,7 +61,7 @@ def add_arguments(parser: CommandParser) -> None:
     )
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print or convert the spec, and return the exit code.
 
     Raises:
@@ -69,7 +69,7 @@ def main(words: Sequence[str]) -> int:
     """
     from allaboard.options.command_parser import build_parser
 
-    options = build_parser("spec", add_arguments).parse_words(words)
+    options = build_parser("spec", add_arguments).parse_arguments(arguments)
     from allaboard.check.collect import from_environment, from_files
 
     try:

@@ -21,23 +21,23 @@ EXAMPLES = (
 HELP_WORDS = ("-h", "--help", "help")
 
 
-def print_help_or_misuse(words: Sequence[str]) -> int:
-    """Print what the words ask for, if they begin with no command, and return the exit code."""
-    first_word = words[0] if words else ""
-    if first_word in ("--version", "-V"):
+def print_help_or_misuse(arguments: Sequence[str]) -> int:
+    """Print what the arguments ask for, if they begin with no command, and return the exit code."""
+    first_argument = arguments[0] if arguments else ""
+    if first_argument in ("--version", "-V"):
         from allaboard import __version__
 
         sys.stdout.write(f"allaboard {__version__}\n")
         return 0
-    if first_word in HELP_WORDS:
-        if len(words) > 1 and words[1] in COMMANDS:  # allaboard help run
-            return run_command(words[1], ["--help"])
+    if first_argument in HELP_WORDS:
+        if len(arguments) > 1 and arguments[1] in COMMANDS:  # allaboard help run
+            return run_command(arguments[1], ["--help"])
         sys.stdout.write(top_level_help())
         return 0
-    if not words:
+    if not arguments:
         sys.stderr.write(top_level_help())
     else:
-        print_error(f"allaboard: {describe_unknown_command(words)}")
+        print_error(f"allaboard: {describe_unknown_command(arguments)}")
     return USAGE_EXIT_CODE
 
 
@@ -54,24 +54,26 @@ def top_level_help() -> str:
     return "\n".join(lines) + "\n"
 
 
-def describe_unknown_command(words: Sequence[str]) -> str:
-    """Return the message for words that begin with no command: what to type instead."""
+def describe_unknown_command(arguments: Sequence[str]) -> str:
+    """Return the message for arguments that begin with no command: what to type instead."""
     import shlex
     from difflib import get_close_matches
 
-    name = words[0]
+    name = arguments[0]
     if name.startswith("-"):
-        if any(word in COMMANDS for word in words):
-            command = next(word for word in words if word in COMMANDS)
+        if any(argument in COMMANDS for argument in arguments):
+            command = next(argument for argument in arguments if argument in COMMANDS)
             return f"unknown option {name}; options follow the command: allaboard {command} {name}"
         close = get_close_matches(name, ["--help", "--version"], n=1)
         hint = f"did you mean {close[0]}?" if close else "see: allaboard --help"
         return f"unknown option {name}; {hint}"
     close = get_close_matches(name, list(COMMANDS), n=1)
     if close:
-        return f"unknown command {name}; did you mean: {shlex.join(['allaboard', close[0], *words[1:4]])}"
+        return f"unknown command {name}; did you mean: {shlex.join(['allaboard', close[0], *arguments[1:4]])}"
     if name.endswith(".py"):
-        return f"{name} is no command; to run it: {shlex.join(['allaboard', 'run', *words[:4]])}"
+        return (
+            f"{name} is no command; to run it: {shlex.join(['allaboard', 'run', *arguments[:4]])}"
+        )
     if name.isdecimal():
         return f"{name} is no command; if it is a process: allaboard diagnose {name}"
     return f"unknown command {name}; see: allaboard --help"

@@ -1,8 +1,8 @@
-"""The election of the host where all meet: while the roll is called it may go, and another takes over.
+"""Elects the leader of the job: during the roll call it may be lost, and another host takes over.
 
-The seat is in a place that outlives hosts (`meeting.seats`). Its holder renews it; who finds it empty
-opens a door and tries to take it; all others go to the address that it names. Who led before and has
-gone is told to all, as any other host is whose agent was lost.
+The lease is kept in a store that outlives hosts (`transport.leader_lease`). Its holder renews it; a host that
+finds it free opens a port and tries to acquire it; all others connect to the address in it. A former leader
+that was lost is reported like any other host whose agent was lost.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from allaboard.protocol.events import AgentConnected, AgentDisconnected, Event, 
 from allaboard.protocol.process_keys import process_key
 
 LED_POLL_S, LEADERLESS_POLL_S = 1.0, 0.3
-"""Seconds between two looks at the seat: where there is a leader, and while there is none."""
+"""Seconds between two reads of the lease: while there is a leader, and while there is none."""
 FIRST_FORMER_LEADER_NUMBER = 1 << 20
-"""Numbers of agents that led before; others count from 1."""
+"""First number for agents that led before; other agents count from 1, so the numbers never meet."""
 
 
 class Election:
-    """``role`` is this host's, ``toward`` is where the seat is kept (host, port): the address by which this
-    host reaches it is the one by which it is reached."""
+    """Runs the election on this host.
+
+    ``store_address`` is where the lease is kept (host, port): the address by which this host reaches it is
+    assumed to be the one by which other hosts reach this one.
+    """
 
     def __init__(
         self, role: MembershipRole, lease_store: LeaseStore, store_address: tuple[str, int]
@@ -39,16 +42,20 @@ class Election:
         self._is_closed = False
         self.state = ElectionState(role.session, role.launcher_info.rank)
         self.store_error: LeaseStoreError | None = None
+        """The newest error of the lease store; None if it answered last time."""
         self.notes: list[str] = []
+        """Sentences about changes of the leader, until they are shown."""
 
     async def find_leader_address(self) -> str:
-        """Of who leads; raises LeaseStoreError where that cannot be known."""
+        """Return the leader's address, "" if there is no leader. Raises LeaseStoreError if that cannot be
+        known."""
         if self.state.leader is None and self.store_error is not None:
             raise self.store_error
         return self.state.leader.address if self.state.leader is not None else ""
 
     async def run_election(self) -> None:
-        """Until `leave`. Nobody stands before its worker was seen: the seat names it."""
+        """Take part in the election until `give_up_lease`. Starts once the worker was seen: the lease names
+        its pid."""
         while not self._role.worker and not self._is_closed:
             await asyncio.sleep(LEADERLESS_POLL_S)
         while not self._is_closed:
@@ -61,8 +68,12 @@ class Election:
             calm = self._role.is_linked or self._role.leader is not None
             await asyncio.sleep(LED_POLL_S if calm else LEADERLESS_POLL_S)
 
+    def close_candidacy(self) -> None:
+        """Take over from nobody any more: training has begun, or the verdict is known."""
+        self.state.is_closed = True
+
     def give_up_lease(self) -> None:
-        """The next leader need not wait for our lease to end."""
+        """Stop, and give up the lease, so that the next leader need not wait for its end."""
         self._is_closed = True
         self._lease_store.release_lease()
 
@@ -89,7 +100,7 @@ class Election:
         leader = self._role.leader
         if leader is None:
             if self._role.follower is None:
-                self._role.follow_new_leader()  # which tells how its attempts stand
+                self._role.follow_new_leader()  # a follower reports how its attempts fail
         else:
             step = self.state.record_store_error(
                 time.monotonic(), leader.met_count, leader.connected_count
@@ -113,8 +124,8 @@ class Election:
         self.state.record_win(record)
         events: list[Event] = []
         for number, former in enumerate(self.state.former_leaders, FIRST_FORMER_LEADER_NUMBER):
-            self.notes.append(f"{former.host}, where all met, has gone; {role.host} takes over")
-            # Should it come again, it has its number again.
+            self.notes.append(f"the leader {former.host} was lost; {role.host} takes over")
+            # Should that agent connect again, it gets the number under which it is reported as lost.
             leader.listener.reserve_number(former.session, number)
             events += _lost_leader_events(number, former, time.monotonic())
         role.take_lead(leader, events)
@@ -124,7 +135,7 @@ class Election:
         assert leader is not None
         if former_leaders:
             self.notes.append(
-                f"{former_leaders[-1].host}, where all met, has gone; {leader.host} takes over"
+                f"the leader {former_leaders[-1].host} was lost; {leader.host} takes over"
             )
         self._role.follow_new_leader()
 
@@ -147,14 +158,14 @@ class Election:
 
 
 def _own_address(store_address: tuple[str, int], identity: Identity) -> str:
-    """By which the others reach this host; its name where only loopback addresses are known."""
+    """Return the address by which others reach this host; its name if only loopback addresses are known."""
     addresses = [_source_address(store_address), Address.from_endpoint(identity.probe_address).host]
     routable = [a for a in addresses if a and not a.startswith(("127.", "0.", "::1"))]
     return next((f"[{a}]" if ":" in a else a for a in routable), identity.host)
 
 
 def _lost_leader_events(number: int, leader: LeaderRecord, now: float) -> list[Event]:
-    """What is known of a leader that has gone, as of any member: it was there."""
+    """Return the events that make a lost leader look like any member that connected and was lost."""
     return [
         AgentConnected(agent=number, host=leader.host, data="", rank=leader.rank),
         ProcessSampled(
@@ -166,7 +177,10 @@ def _lost_leader_events(number: int, leader: LeaderRecord, now: float) -> list[E
 
 
 def _source_address(address: tuple[str, int]) -> str:
-    """Our address on the way there; no packet is sent."""
+    """Return our own address on the route to ``address``, "" if there is none.
+
+    Connecting a UDP socket only selects a route; no packet is sent.
+    """
     try:
         family, kind, _, _, sockaddr = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind) as sock:

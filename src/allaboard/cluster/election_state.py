@@ -1,4 +1,4 @@
-"""Who leads, where any host may: what this one does about it. Pure but for what it remembers."""
+"""The state of one host in the election: decides what to do about the lease. No socket and no clock."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from enum import Enum, auto
 from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord
 
 EMPTY_READS_BEFORE_CANDIDACY = 2
-"""Times that the seat is seen empty before a host whose leader still answers stands: the holder may have
-been slow, and takes it again."""
-
-
+"""Reads that must find the lease free before a host whose leader still answers becomes a candidate: the
+holder may only have been slow to renew it, and acquires it again."""
 RANK_0_HEAD_START_S = 2.0
-"""Seconds that the others give rank 0 to be the first, where nobody has led yet."""
+"""Seconds that other hosts wait for rank 0 to become the first leader."""
 
 
 class ElectionStep(Enum):
-    """What is to be done now."""
+    """What a host does next."""
 
     WAIT = auto()
+    """Nothing."""
     STAND = auto()
-    """Open a door, and try to take the seat."""
+    """Become a candidate: open a port, and try to acquire the lease."""
     FOLLOW = auto()
-    """Go to another leader than before."""
+    """Connect to another leader than before."""
     RESIGN = auto()
-    """Lead no more."""
+    """Stop leading."""
 
 
 class ElectionState:
-    """The state of one host. Times in seconds."""
+    """The state of one host. Times are in seconds (CLOCK_MONOTONIC)."""
 
     def __init__(self, session: str, rank: int = 0) -> None:
         self._session = session
@@ -37,10 +36,11 @@ class ElectionState:
         self._empty_reads = 0
         self._store_lost_at: float | None = None
         self.leader: LeaderRecord | None = None
+        """The newest known leader, which may be this host; None if there was none."""
         self.former_leaders: list[LeaderRecord] = []
-        """Who led before, was not we, and does not any more."""
+        """Other hosts that led before and do not any more."""
         self.is_closed = False
-        """Training has begun, or the verdict is known: nobody takes over any more."""
+        """True once training has begun or the verdict is known: nobody takes over any more."""
 
     def is_leader(self) -> bool:
         return self.leader is not None and self.leader.session == self._session
@@ -48,7 +48,8 @@ class ElectionState:
     def observe_lease(
         self, now: float, holder: LeaderRecord | None, is_linked: bool
     ) -> ElectionStep:
-        """The seat was looked at by a host that does not lead; ``linked``: its leader hears it."""
+        """Take note of the lease as read by a host that does not lead; ``is_linked``: its leader answers
+        it."""
         self._store_lost_at = None
         if holder is None:
             self._empty_reads += 1
@@ -61,7 +62,7 @@ class ElectionState:
             )
             return ElectionStep.WAIT if must_wait else ElectionStep.STAND
         self._empty_reads = 0
-        if holder.session == self._session:  # the answer to our attempt was lost
+        if holder.session == self._session:  # we have acquired it, but the answer was lost
             return ElectionStep.STAND
         if self.leader is not None and self.leader.session == holder.session:
             self.leader = holder
@@ -70,18 +71,22 @@ class ElectionState:
         return ElectionStep.FOLLOW
 
     def record_win(self, record: LeaderRecord) -> None:
-        """It is ours."""
+        """Note that this host has acquired the lease."""
         self._replace_leader(record)
 
     def record_renewal(self, is_renewed: bool) -> ElectionStep:
-        """The leader renewed its lease, or could not: then it is to take the seat again, or to resign."""
+        """Note that the leader renewed its lease, or that the lease was lost: then it must acquire it
+        again."""
         self._store_lost_at = None
         return ElectionStep.WAIT if is_renewed else ElectionStep.STAND
 
     def record_store_error(self, now: float, met_count: int, connected_count: int) -> ElectionStep:
-        """The leader cannot reach the seat; ``met`` hosts have been here, ``here`` still are. As long as
-        it is heard it goes on: perhaps nobody reaches the seat. Once it is ``closed`` nobody else leads, and
-        what the others told is all that is known of them."""
+        """Note that the leader cannot reach the lease store.
+
+        ``met_count`` agents have ever connected, ``connected_count`` still are. While any is connected the
+        leader goes on: perhaps nobody reaches the store. Once the election is closed nobody else can lead, so
+        it goes on, too.
+        """
         if self._store_lost_at is None:
             self._store_lost_at = now
         is_alone = met_count > 0 and connected_count == 0 and not self.is_closed
@@ -92,6 +97,7 @@ class ElectionState:
         )
 
     def record_resignation(self, successor: LeaderRecord | None) -> None:
+        """Note that this host stopped leading, and who leads now, if that is known."""
         self.leader = successor
         self._store_lost_at = None
         self._empty_reads = 0

@@ -1,4 +1,4 @@
-"""What an earlier run or init left at a file:// rendezvous, looked at before anybody is let through."""
+"""Examines what an earlier run or init left in a file:// rendezvous, before any gate opens."""
 
 from __future__ import annotations
 
@@ -13,48 +13,55 @@ from allaboard.hosts.rendezvous_file import file_facts
 from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 
 SURVEY_TIMEOUT_S = 2.0
-"""Seconds that a disk gets to answer."""
+"""Seconds that a disk gets to answer; network file systems may hang for ever."""
 CLOCK_SLACK_S = 0.2
-"""Seconds by which a file must be older than the job: clocks of disks are coarse."""
+"""Seconds by which a file must be older than the job: time stamps of file systems are coarse."""
 
 
 NOT_JOINED = {"rendezvous joined": "-1"}
-"""In place of what was found at an earlier init."""
+"""Facts that replace those of an earlier init."""
 
 
 class HeldMember(NamedTuple):
-    """One process at the door of its n-th init, and the file:// URL where it means to meet."""
+    """A process that is held at the gate of an init with a file:// rendezvous."""
 
     pid: int
     round: int
+    """Number of the init in this process, from 1."""
     url: str
+    """The file:// URL of the rendezvous."""
 
 
 async def survey_file(url: str) -> dict[str, str]:
-    """`file_facts` of this place: a disk that does not answer holds up a thread, not us. Raises TimeoutError
-    after ``SURVEY`` s."""
+    """Return the facts about the file of this URL.
+
+    Runs in a thread, so that a disk that does not answer holds up that thread only. Raises TimeoutError after
+    `SURVEY_TIMEOUT_S`.
+    """
     async with asyncio.timeout(SURVEY_TIMEOUT_S):
         return await asyncio.get_running_loop().run_in_executor(None, file_facts, url)
 
 
 class FileRendezvousCheck:
-    """Looks at the file once for each member that stands at the door of an init, when it has come there: what
-    its script did before, such as removing the file, is done then. Who is looked for is not shown to the job
-    before. At a first init only a file from before the job is told of, later one that all have left.
+    """Examines the file once for each member that reaches the gate of an init.
 
-    ``began`` is when the job did (s, CLOCK_MONOTONIC); ``wake`` is called when there is news.
+    Only then has its script done what it does before init, such as removing the file. The member's events are
+    held back from the job state meanwhile. At a first init only a file from before the job is reported, at
+    later ones only a file that all members have left.
+
+    ``job_started_at`` is in seconds (CLOCK_MONOTONIC); ``wake`` is called when a result has arrived.
     """
 
     def __init__(self, job_started_at: float, wake: Callable[[], None]) -> None:
         self._job_started_at = job_started_at
         self._wake = wake
         self._facts: dict[HeldMember, dict[str, str] | None] = {}
-        """None while the disk is asked."""
+        """Facts by member; None while the disk is being asked."""
         self._reported: set[HeldMember] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def hold_unchecked(self, events: Iterable[Event]) -> list[Event]:
-        """The events without those of members whose file is being looked at; with what was found."""
+        """Return the events without those of members whose file is being examined, and with new results."""
         visible_events: list[Event] = []
         for event in events:
             member = _held_member(event)
@@ -74,6 +81,7 @@ class FileRendezvousCheck:
         return visible_events
 
     def close(self) -> None:
+        """Cancel what is still being examined."""
         for task in self._tasks:
             task.cancel()
 
@@ -83,12 +91,13 @@ class FileRendezvousCheck:
         task.add_done_callback(self._tasks.discard)
 
     async def _survey(self, member: HeldMember) -> None:
-        """A disk that does not answer holds up a thread, and the members for no longer than ``SURVEY``."""
+        """Examine the file; a disk that does not answer holds up the member for no longer than
+        `SURVEY_TIMEOUT_S`."""
         facts: dict[str, str] = {}
         with contextlib.suppress(TimeoutError):
             facts = await survey_file(member.url)
         if member.round > 1:
-            # A peer that has not let go of its group yet may still be counted by right.
+            # A count above 0 may be right: a peer may not have destroyed its process group yet.
             all_left = facts.get("rendezvous joined") == "0"
             self._facts[member] = facts if all_left else NOT_JOINED
         else:
@@ -99,7 +108,7 @@ class FileRendezvousCheck:
 
 
 def _held_member(event: Event) -> HeldMember | None:
-    """Who is held at the door of a file:// init; None for anybody else."""
+    """Return the member of this event if it is held at the gate of a file:// init, else None."""
     if not isinstance(event, ProcessSampled) or event.box is None or event.box.declared is None:
         return None
     declared, box = event.box.declared, event.box

@@ -24,13 +24,13 @@ from allaboard.cluster.transport.leader_lease import LeaseStoreError
 from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S, silence_seconds
 from allaboard.cluster.transport.tcp_keepalive import set_keepalive as set_lively
 from allaboard.cluster.transport.wire import (
+    HostEvents,
+    LeaderCommands,
+    LinkTestRequest,
     Message,
-    Opened,
-    Orders,
-    Release,
-    Released,
-    Told,
-    TryThese,
+    PortReleased,
+    PortReleaseRequest,
+    RollCallEnded,
 )
 from allaboard.facts import Answer, Call, LockWait, Phase
 from allaboard.protocol.commands import Command, OpenGate, ShowNote
@@ -51,8 +51,8 @@ from allaboard.protocol.events import (
 )
 
 RETRY_INTERVAL_S, IDLE_INTERVALS = 0.05, 4
-"""Seconds between two attempts to connect while a member waits at the gate here; `IDLE_INTERVALS` times as long
-otherwise."""
+"""Seconds between two attempts to connect while a member waits at the gate here; `IDLE_INTERVALS` times as
+long otherwise."""
 MAX_EAGER_TRIES = 100
 """Attempts with the same answer after which the longer interval is used in any case."""
 HOST_LOST_ERRNOS = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
@@ -64,9 +64,9 @@ REPEAT_INTERVAL_S = 1.0
 class Follower:
     """The connection of this host to the leader.
 
-    ``find_address`` returns the leader's address, "" while it is not known. ``release_port`` is called when the
-    framework's port is to be closed. ``is_patient``: the leader may be out of reach for a while once the job trains.
-    ``is_user_given``: the user named the address.
+    ``find_address`` returns the leader's address, "" while it is not known. ``release_port`` is called when
+    the framework's port is to be closed. ``is_patient``: the leader may be out of reach for a while once the
+    job trains. ``is_user_given``: the user named the address.
     """
 
     def __init__(
@@ -203,12 +203,13 @@ class Follower:
         return [*happened, *self._interruptions, *self._exits.values(), *self._strays.values()]
 
     def _encode_past_events(self) -> bytes:
-        """Return all that is known now as frames to send with Hello: saves a round trip while many hosts wait."""
+        """Return all that is known now as frames to send with Hello: saves a round trip while many hosts
+        wait."""
         self._sent_with_hello = {id(e): e for e in self._past_events()}
         if not self._sent_with_hello:
             return b""
         return wire.encode_frame(
-            Told(events=tuple(self._sent_with_hello.values()), mono=time.monotonic())
+            HostEvents(events=tuple(self._sent_with_hello.values()), mono=time.monotonic())
         )
 
     def _record_call(
@@ -255,7 +256,7 @@ class Follower:
         news = tuple(self._unsent) + news
         self._unsent = []
         if news:
-            writer.write(wire.encode_frame(Told(events=news, mono=time.monotonic())))
+            writer.write(wire.encode_frame(HostEvents(events=news, mono=time.monotonic())))
 
     def check_silence(self, now: float) -> None:
         """Report a leader that has not answered for a while although the stream to it is open."""
@@ -311,18 +312,18 @@ class Follower:
 
     def _handle_message(self, message: Message) -> None:
         match message:
-            case Orders():
+            case LeaderCommands():
                 self.commands += message.commands
                 if any(isinstance(c, OpenGate) for c in message.commands):
                     self._on_gate_open()
-            case Opened():
+            case RollCallEnded():
                 self._on_gate_open()
-            case TryThese():
+            case LinkTestRequest():
                 self._link_probe = asyncio.ensure_future(self._probe_links(message.targets))
-            case Release():
+            case PortReleaseRequest():
                 self._release_port()
                 if self._writer is not None:
-                    self._writer.write(wire.encode_frame(Released()))
+                    self._writer.write(wire.encode_frame(PortReleased()))
 
     def _on_gate_open(self) -> None:
         """Note that the roll call is over: from now on a patient follower outlasts a pause of the network."""

@@ -15,14 +15,14 @@ from allaboard.cluster.transport.listener import Listener, MemberConnection
 from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S, HOST_LOST_AFTER_S
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.cluster.transport.wire import (
+    HostEvents,
+    LeaderCommands,
+    LinkTestRequest,
+    LinkTestResults,
     Message,
-    Opened,
-    Orders,
-    Release,
-    Released,
-    Told,
-    Tried,
-    TryThese,
+    PortReleased,
+    PortReleaseRequest,
+    RollCallEnded,
 )
 from allaboard.facts import Knock
 from allaboard.protocol.commands import (
@@ -60,10 +60,12 @@ from allaboard.protocol.process_keys import process_key, split_process_key
 PORT_RELEASE_TIMEOUT_S = 1.0
 """Seconds that followers get to close their ports before the first gate opens."""
 BATCHING_FROM_AGENTS, BATCHING_DELAY_PER_AGENT_S, MAX_BATCHING_DELAY_S = 128, 2e-6, 0.02
-"""With at least this many agents connected their events are batched before the job state looks at them: per agent
-so many seconds, but no more than `MAX_BATCHING_DELAY_S`. Judging each event alone would take too long."""
+"""With at least this many agents connected their events are batched before the job state looks at them: per
+agent so many seconds, but no more than `MAX_BATCHING_DELAY_S`. Judging each event alone would take too
+long."""
 WORKER_NUMBER_BITS = 12
-"""Bits for the worker of an agent in the number by which the leader knows it; the agent's number is above them."""
+"""Bits for the worker of an agent in the number by which the leader knows it; the agent's number is above
+them."""
 FRAMEWORK_CLIENT_KINDS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 """Kind of stranger (see `protocol_sniffer`) that a framework's own client is."""
 
@@ -78,9 +80,9 @@ def stranger_event(framework: str, knock: Knock) -> StrangerConnected:
 class Leader:
     """The meeting of all agents of the job.
 
-    ``framework``: clients of this framework belong to the job. ``is_patient``: a follower may be out of reach for a
-    while once its gate is open. ``ports_elsewhere``: followers listen on the framework's ports, too, and must close
-    them first.
+    ``framework``: clients of this framework belong to the job. ``is_patient``: a follower may be out of reach
+    for a while once its gate is open. ``ports_elsewhere``: followers listen on the framework's ports, too,
+    and must close them first.
     """
 
     def __init__(
@@ -129,7 +131,8 @@ class Leader:
 
     @property
     def lost_hosts(self) -> tuple[str, ...]:
-        """Hosts whose agents were connected and are not any more, unless another agent came in their place."""
+        """Hosts whose agents were connected and are not any more, unless another agent came in their
+        place."""
         responsive = self._members.keys() - self._silence.silent_since.keys()
         present = {self._names[n] for n in responsive}
         lost = (name for n, name in self._names.items() if n not in responsive)
@@ -138,8 +141,8 @@ class Leader:
     def check_silences(self, now: float) -> list[Command]:
         """Detect followers that are silent although their stream is open, and those that answer again.
 
-        Before the gate opens a silent stream is cut, so that the follower can reconnect; afterwards it stays, since
-        the port is the framework's by then and nobody could reconnect.
+        Before the gate opens a silent stream is cut, so that the follower can reconnect; afterwards it stays,
+        since the port is the framework's by then and nobody could reconnect.
         """
         if not self._silence.is_due(now):
             return []
@@ -167,7 +170,7 @@ class Leader:
 
     def send_to_all(self, command: Command) -> None:
         """Send a command to all other hosts at once."""
-        frame = self._outgoing + wire.encode_frame(Orders(commands=(command,)))
+        frame = self._outgoing + wire.encode_frame(LeaderCommands(commands=(command,)))
         self._outgoing = b""
         for member in list(self._members.values()):
             member.send_frame(frame)
@@ -184,12 +187,12 @@ class Leader:
             case ProbeLinks():
                 if command.agent == 0:
                     return [command]
-                self._send(command.agent, TryThese(targets=command.targets))
+                self._send(command.agent, LinkTestRequest(targets=command.targets))
                 return []
             case KillForReplacement() if split_process_key(command.pid)[0]:
                 agent, pid = split_process_key(command.pid)
                 order = msgspec.structs.replace(command, pid=pid)
-                self._send(agent, Orders(commands=(order,)))
+                self._send(agent, LeaderCommands(commands=(order,)))
                 return [ShowNote(text=f"{command.text}; ending it so that it can be replaced")]
             case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
                 return self._restart_elsewhere(command)
@@ -197,7 +200,7 @@ class Leader:
                 self._has_ended = self._has_ended or isinstance(command, EndJob)
                 if not isinstance(command, ShowNote):
                     self._verdict_commands.append(command)
-                self._outgoing += wire.encode_frame(Orders(commands=(command,)))
+                self._outgoing += wire.encode_frame(LeaderCommands(commands=(command,)))
                 return [command]
         return [command]
 
@@ -230,9 +233,10 @@ class Leader:
         return local_commands
 
     def _end_keepalive(self, gate_frames: dict[int, bytes]) -> None:
-        """Tell hosts whose members are not held at the gate (parameter servers, workers beside a chief) that it opened."""
+        """Tell hosts whose members are not held at the gate (parameter servers, workers beside a chief) that
+        it opened."""
         for number in self._members.keys() - gate_frames.keys():
-            self._send(number, Opened())
+            self._send(number, RollCallEnded())
             if self._is_patient:
                 self._members[number].stream.tolerate_silence()
 
@@ -244,20 +248,22 @@ class Leader:
     def _open_gate(self, command: OpenGate) -> list[Command]:
         self._pending_gates.append(command)
         if self._awaiting_release is None:
-            # First close the port, then send the frames: a framework's client that connects early is refused and
-            # retries, while one that lands in our backlog would be reset.
+            # First close the port, then send the frames: a framework's client that connects early is refused
+            # and retries, while one that lands in our backlog would be reset.
             self.listener.close_port()
             self._awaiting_release = dict(self._members) if self._ports_elsewhere else {}
             self._release_deadline = time.monotonic() + PORT_RELEASE_TIMEOUT_S
             for number in self._awaiting_release:
-                self._send(number, Release())
+                self._send(number, PortReleaseRequest())
         return []
 
     def _restart_elsewhere(self, command: RestartWorker) -> list[Command]:
         """Let the agent that started the worker restart it."""
         number = command.worker >> WORKER_NUMBER_BITS
         worker = command.worker - (number << WORKER_NUMBER_BITS)
-        self._send(number, Orders(commands=(msgspec.structs.replace(command, worker=worker),)))
+        self._send(
+            number, LeaderCommands(commands=(msgspec.structs.replace(command, worker=worker),))
+        )
         host = self._names[number][1]
         return [ShowNote(text=f"{command.reason}: {host} restarts it")]
 
@@ -265,7 +271,7 @@ class Leader:
         pids_by_agent = _by_agent(command.pids)
         for agent, pids in pids_by_agent.items():
             if agent:
-                self._send(agent, Orders(commands=(SampleStacks(pids=pids),)))
+                self._send(agent, LeaderCommands(commands=(SampleStacks(pids=pids),)))
         return [SampleStacks(pids=pids_by_agent[0])] if 0 in pids_by_agent else []
 
     def _trace_calls(self, command: TraceCalls) -> list[Command]:
@@ -273,7 +279,7 @@ class Leader:
         for agent, pids in _by_agent(command.pids).items():
             order = msgspec.structs.replace(command, pids=pids)
             if agent:
-                self._send(agent, Orders(commands=(order,)))
+                self._send(agent, LeaderCommands(commands=(order,)))
             else:
                 local_commands.append(order)
         return local_commands
@@ -288,7 +294,7 @@ class Leader:
         self._names[member.number] = member.hello.rank, member.hello.host
         self.met_count = len(self._names)
         if self._has_ended:  # it connected late; the verdict is for all
-            member.send_message(Orders(commands=tuple(self._verdict_commands)))
+            member.send_message(LeaderCommands(commands=tuple(self._verdict_commands)))
         self.events.append(_connected_event(member))
         self._schedule_wake()
 
@@ -301,17 +307,17 @@ class Leader:
                 if self._awaiting_release is not None:
                     self._awaiting_release.pop(member.number, None)
                 self.events.append(AgentDisconnected(agent=member.number, at=time.monotonic()))
-            case Told():
+            case HostEvents():
                 member.update_offset(message.mono)
                 self.events += [
                     e for t in message.events if (e := _translate_event(t, member)) is not None
                 ]
-            case Tried():
+            case LinkTestResults():
                 results = LinksProbed(
                     agent=member.number, links=message.links, worked=message.worked
                 )
                 self.events.append(results)
-            case Released():
+            case PortReleased():
                 if self._awaiting_release is not None:
                     self._awaiting_release.pop(member.number, None)
         self._schedule_wake()
@@ -361,7 +367,9 @@ def _split_gates(commands: list[OpenGate]) -> tuple[list[Command], dict[int, byt
         frame = frames.get((pid, command.round))
         if frame is None:
             order = OpenGate(pid=pid, round=command.round, beside=command.beside)
-            frame = frames[pid, command.round] = wire.encode_frame(Orders(commands=(order,)))
+            frame = frames[pid, command.round] = wire.encode_frame(
+                LeaderCommands(commands=(order,))
+            )
         gate_frames[agent] = gate_frames[agent] + frame if agent in gate_frames else frame
     return local_commands, gate_frames
 

@@ -36,8 +36,8 @@ POST_RETRY_S = 0.5
 class LeaderSelection:
     """Chooses the role of this host.
 
-    ``environment`` is the worker's. With ``uses_election`` the election chooses; then this class only measures the
-    host and opens its ports.
+    ``environment`` is the worker's. With ``uses_election`` the election chooses; then this class only
+    measures the host and opens its ports.
     """
 
     def __init__(
@@ -63,14 +63,16 @@ class LeaderSelection:
         self.is_unreachable = not self.address
         """True if no other host can be reached: no address is known."""
         self._launcher_store = launcher_store(launcher_info, environment, coordinator)
-        """The launcher's store, through which the agents can meet before any worker reaches its init; else None."""
+        """The launcher's store, through which the agents can meet before any worker reaches its init; else
+        None."""
         if self._launcher_store is not None:
             self._store = self._launcher_store
             self.address = self._launcher_store.address
             self.is_unreachable = False
 
     async def find_leader_address(self) -> str:
-        """Return the leader's address, "" while none is posted. Raises OSError if the rendezvous file or store fails."""
+        """Return the leader's address, "" while none is posted. Raises OSError if the rendezvous file or
+        store fails."""
         return await self._store.find_address() if self._store is not None else self.address
 
     async def prepare_host(self) -> None:
@@ -103,8 +105,8 @@ class LeaderSelection:
     def _script_address(self, declared: Declared | None) -> DataAddress | None:
         """Return the data address by the interface that the script itself chose for gloo.
 
-        None if it is the one that the worker was started with; unknown if the script removed the variable, since then
-        a name server would have to be asked.
+        None if it is the one that the worker was started with; unknown if the script removed the variable,
+        since then a name server would have to be asked.
         """
         name = declared.interface if declared is not None else None
         if name is None or name == self._environment.get(GLOO_INTERFACE_VARIABLE, ""):
@@ -119,8 +121,9 @@ class LeaderSelection:
         if leads_elsewhere and self.address and role.leader is None and role.follower is None:
             role.start_following()
         elif self._launcher_store is not None and launcher_info.rank == 0:
-            # The launcher's store needs no port of the framework, so the others can connect before the framework
-            # is imported. The role is taken right here: the worker may reach its init before the port is open.
+            # The launcher's store needs no port of the framework, so the others can connect before the
+            # framework is imported. The role is taken right here: the worker may reach its init before the
+            # port is open.
             role.run_beside(
                 self._open_meeting(self._become_leader(_assumed_declaration(launcher_info.size)))
             )
@@ -230,8 +233,8 @@ class LeaderSelection:
     async def _defer_to_other_leader(self) -> bool:
         """Follow another process of this host that has the port and calls the roll of this very job.
 
-        Both say that they are rank 0: so that all hosts hear of it, this one joins the other. Returns False if the
-        port belongs to anything else.
+        Both say that they are rank 0: so that all hosts hear of it, this one joins the other. Returns False
+        if the port belongs to anything else.
         """
         if not await is_same_roll_call(self.address, self._role.identity()):
             return False
@@ -263,15 +266,16 @@ class LeaderSelection:
         """Return an address of this host that other hosts can reach."""
         if isinstance(store, TcpAddressStore):
             own_address = await store.own_address()
-            # Debian maps a host's own name to 127.0.1.1, so the store's host reaches itself by loopback. The other
-            # hosts have found the store by its name: post that.
+            # Debian maps a host's own name to 127.0.1.1, so the store's host reaches itself by loopback. The
+            # other hosts have found the store by its name: post that.
             return (
                 Address.from_endpoint(store.address).endpoint[0]
                 if own_address == "::1" or own_address.startswith("127.")
                 else own_address
             )
         host = Address.from_endpoint(self._role.probe_address).host
-        # 127.0.1.1 comes from the host's name in /etc/hosts; plain 127.0.0.1 means that there is no other address.
+        # 127.0.1.1 comes from the host's name in /etc/hosts; plain 127.0.0.1 means that there is no other
+        # address.
         is_loopback_name = host.startswith("127.") and host != LOOPBACK
         return self._role.host if is_loopback_name else host
 

@@ -1,8 +1,9 @@
 """Decides how long an agent stays after its workers have ended, so that all hosts learn the cause.
 
-Other hosts may connect seconds later: they import the same framework from a slower disk. If this agent were gone by
-then, they would be refused and could not know why. In training, a worker's peers fail with it: the leader knows a
-moment later which of them failed first. The same holds if a worker that others still need has ended normally.
+Other hosts may connect seconds later: they import the same framework from a slower disk. If this agent were
+gone by then, they would be refused and could not know why. In training, a worker's peers fail with it: the
+leader knows a moment later which of them failed first. The same holds if a worker that others still need has
+ended normally.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from allaboard.policy.end.end_policy import START_STAGES
 from allaboard.protocol.job_state_port import JobStatePort
 
 MAX_LINGER_S = 15.0
-"""Seconds to stay after the worker reached init, or after its end if it never did; less with a shorter --timeout."""
+"""Seconds to stay after the worker reached init, or after its end if it never did; less with a shorter
+--timeout."""
 EXTRA_LINGER_S = 45.0
 """Additional seconds while connected agents of other hosts still wait for their workers."""
 
 HANG_UP_TIMEOUT_S = 5.0
 """Seconds that hosts whose servers are told to end get to disconnect: the command must arrive."""
 CAUSE_TIMEOUT_S, DELIVERY_TIME_S = 5.0, 0.5
-"""Seconds after the end of a worker within which the cause must be found, and seconds until that has reached the
-other hosts."""
+"""Seconds after the end of a worker within which the cause must be found, and seconds until that has reached
+the other hosts."""
 
 
 class Linger:
@@ -67,7 +69,8 @@ class Linger:
         )
 
     def _others_still_train(self, now: float) -> bool:
-        """Return True if others still train and may stall because our worker has ended; the leader would see it."""
+        """Return True if others still train and may stall because our worker has ended; the leader would see
+        it."""
         membership, view = self._membership, self._job.status.view(now)
         if self._finished_at is None:
             self._finished_at = now
@@ -99,7 +102,8 @@ class Linger:
         return self._cause_named_at is None or now - self._cause_named_at < DELIVERY_TIME_S
 
     def _finding_is_pending(self, now: float) -> bool:
-        """Return True if this host leads and has no finding yet: a living member must reach its gate first."""
+        """Return True if this host leads and has no finding yet: a living member must reach its gate
+        first."""
         membership, job = self._membership, self._job
         if membership.leader is None or job.status.ending is not None:
             return False

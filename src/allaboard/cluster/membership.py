@@ -1,4 +1,5 @@
-"""Connects this host to the other hosts of the job: sends them its events, and receives events and commands."""
+"""Connects this host to the other hosts of the job: sends them its events, and receives events and
+commands."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from allaboard.protocol.events import Event, LinksProbed, ProcessSampled, Strang
 class Membership:
     """Chooses the role of this host when its first member reaches its init.
 
-    ``environment`` is the worker's; ``wake`` is called when there is news. If the user named etcd as the meeting
-    place, any host may lead from the start, and the role may change while the roll is called.
+    ``environment`` is the worker's; ``wake`` is called when there is news. If the user named etcd as the
+    meeting place, any host may lead from the start, and the role may change while the roll is called.
     """
 
     def __init__(
@@ -145,7 +146,8 @@ class Membership:
         local_commands: list[Command] = []
         leader, follower, election = self.leader, self.follower, self._election
         if leader is not None and any(isinstance(c, OpenGate) for c in commands):
-            self._release_ports()  # before the first gate on another host opens: its framework connects at once
+            # Before the first gate on another host opens, since its framework connects at once.
+            self._release_ports()
         if leader is not None:
             commands = commands + leader.check_silences(now)
         for command in commands:

@@ -49,8 +49,8 @@ class MeetingSettings:
 class MembershipRole:
     """Holds the leader or the follower of this host, and switches between them.
 
-    ``find_leader_address`` returns where a host that does not lead is to go; ``release_ports`` is called when the
-    framework is about to bind its port.
+    ``find_leader_address`` returns where a host that does not lead is to go; ``release_ports`` is called when
+    the framework is about to bind its port.
     """
 
     def __init__(
@@ -175,7 +175,8 @@ class MembershipRole:
         return leader
 
     def make_candidate(self) -> Leader:
-        """Return a leader that stands for election. Its port is not the framework's, so members hold those."""
+        """Return a leader that stands for election. Its port is not the framework's, so members hold
+        those."""
         return self._make_leader("", ports_elsewhere=True)
 
     def take_lead(self, leader: Leader, events: list[Event]) -> None:

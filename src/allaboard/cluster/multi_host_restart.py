@@ -1,7 +1,8 @@
 """Coordinates the rounds of several hosts if a failed job is restarted on all of them.
 
-The leader decides: it stays until no worker of the round is alive on any host, and sends its decision. The other hosts
-stay until they have received it. A lost host cannot restart its workers, so then the others are ended, with a finding.
+The leader decides: it stays until no worker of the round is alive on any host, and sends its decision. The
+other hosts stay until they have received it. A lost host cannot restart its workers, so then the others are
+ended, with a finding.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.protocol.process_keys import split_process_key
 
 STALLED_AFTER_LOSS_S = 30.0
-"""Seconds without progress and without use of its servers after which a host ends its workers, if the leader or
-another host was lost."""
+"""Seconds without progress and without use of its servers after which a host ends its workers, if the leader
+or another host was lost."""
 END_MARGIN_S = 20.0
 """Seconds beyond the grace within which every host must have ended its workers."""
 
@@ -33,8 +34,8 @@ END_MARGIN_S = 20.0
 class MultiHostRestart:
     """One round of this host.
 
-    ``grace`` and ``timeout`` (of the roll call) are in seconds; ``all_exited`` returns True once the workers of this
-    host have ended.
+    ``grace`` and ``timeout`` (of the roll call) are in seconds; ``all_exited`` returns True once the workers
+    of this host have ended.
     """
 
     def __init__(
@@ -136,7 +137,8 @@ class MultiHostRestart:
         )
 
     def _others_are_alive(self, now: float) -> bool:
-        """Return True if a worker is alive on another host, or a host has still to connect and learn the decision."""
+        """Return True if a worker is alive on another host, or a host has still to connect and learn the
+        decision."""
         assert self._finished_at is not None and self._membership.leader is not None
         if self._ending_at is not None and now - self._ending_at >= self._grace + END_MARGIN_S:
             return False
@@ -177,7 +179,8 @@ class MultiHostRestart:
         )
 
     def send_decision(self, report: RoundReport, returns: tuple[TaskReturn, ...]) -> None:
-        """Send this host's decision about the round, and which tasks were restarted alone in it, if it leads."""
+        """Send this host's decision about the round, and which tasks were restarted alone in it, if it
+        leads."""
         leader = self._membership.leader
         if leader is not None:
             leader.send_to_all(ConcludeRound(report=report, returns=returns))

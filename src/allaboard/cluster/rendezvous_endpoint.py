@@ -1,4 +1,4 @@
-"""Where the agents of a job meet: on the framework's own place, or by a way that is posted there."""
+"""Finds where the agents of a job meet: at the framework's own address, or at one that is posted there."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from allaboard.configuration.launcher_context import Described, master
 from allaboard.facts import Address, Declared
 
 MAX_POST_AGE_S = 3600.0
-"""Seconds before this agent's start: a way that was posted before then is an earlier run's."""
+"""Seconds before this agent's start; an address that was posted earlier belongs to an earlier run."""
 
 
 def launcher_store(
     launcher_info: Described, environment: Mapping[str, str], coordinator: str
 ) -> TcpAddressStore | None:
-    """The store that torchrun keeps, unless its environment says that the job meets elsewhere."""
+    """Return the store that torchrun keeps, or None if the job meets elsewhere."""
     address = master(environment)
     if (
         not launcher_info.kept
@@ -44,8 +44,11 @@ def posted_endpoint(
     environment: Mapping[str, str],
     agent_started_at: float,
 ) -> AddressStore | None:
-    """Where the way to the meeting is posted; None where the place itself is the way. ``began`` is when this
-    agent did (s since the epoch)."""
+    """Return the store where the leader's address is posted; None if the agents meet at the rendezvous
+    itself.
+
+    ``agent_started_at`` is in seconds since the epoch.
+    """
     if declared.place.startswith("file://"):
         path = declared.place.removeprefix("file://")
         return FileAddressStore(path, launcher_info.job, agent_started_at - MAX_POST_AGE_S)
@@ -55,7 +58,7 @@ def posted_endpoint(
 
 
 def meeting_address(declared: Declared) -> str:
-    """``host:port`` of the place that the framework itself will use; empty for a file."""
+    """Return the ``host:port`` that the framework itself will use; "" for a file."""
     if declared.cluster:
         order = [f"{j}:0" for j in ("chief", "master", "worker")]
         return next((declared.cluster[t] for t in order if t in declared.cluster), "")
@@ -64,14 +67,16 @@ def meeting_address(declared: Declared) -> str:
 
 
 def _same_address(address: str, other_address: str) -> bool:
-    """Whether two places are written alike, but for the brackets of an IPv6 address."""
+    """Return True if two addresses are equal but for the brackets of an IPv6 address."""
     bare = str.maketrans("", "", "[]")
     return address.translate(bare) == other_address.translate(bare)
 
 
 async def is_local_address(address: str) -> bool:
-    """Whether the address is one of this host's: whether it, or one of those that the name stands for, can be
-    bound. A name may stand for an address of IPv6 too on a host where that is switched off."""
+    """Return True if the address belongs to this host: if one of the addresses of its name can be bound.
+
+    One is enough: a name may also have an IPv6 address on a host where IPv6 is switched off.
+    """
     try:
         host, _ = Address.from_endpoint(address).endpoint
         loop = asyncio.get_running_loop()

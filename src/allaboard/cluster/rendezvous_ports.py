@@ -1,4 +1,4 @@
-"""The ports that a host listens at while the roll is called, besides the one where all meet."""
+"""The ports on which a host listens during the roll call, besides the leader's."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from allaboard.protocol.events import Event, PortChecked, StrangerConnected
 BIND_RETRY_S = 0.5
 """Seconds between two attempts to bind a port that is taken."""
 CLOSING_BIND_ATTEMPTS = 2
-"""Attempts after which a roll call that has the port is not one that just ends."""
+"""Attempts to bind after which a roll call on that port is not one that is just ending."""
 
 
 class RendezvousPorts:
-    """All of them go at once when the framework needs one: ``freed`` says that they are gone for good.
+    """Holds the listeners of this host. All are closed at once when the framework needs one of their ports.
 
-    ``tell`` takes what was seen at them, ``found`` is called where a framework's client that belongs to the
-    job has come, ``identity`` says as whom this host speaks.
+    ``identity`` returns who this host is; ``add_event`` takes what was observed; ``on_member_client`` is
+    called when a framework's client that belongs to the job has connected.
     """
 
     def __init__(
@@ -45,41 +45,40 @@ class RendezvousPorts:
         self._add_event = add_event
         self._on_member_client = on_member_client
         self.is_released = False
+        """True once the ports belong to the framework, for good."""
         self._probe_listener: Listener | None = None
         self._task_listener: Listener | None = None
         self._redirect_listener: Listener | None = None
-        """Stands where all would meet if the first were on this host, and says that it is not."""
+        """Listens where the leader would be if it were on this host, and tells callers that it is not."""
 
     async def open_probe_port(self) -> int:
-        """Opens a port of no framework, by which links to this host are tried; returns it."""
+        """Open a port of our own, on which other hosts test the link to this one; return it."""
         self._probe_listener = self._make_listener(_ignore_stranger)
         await self._probe_listener.open_port(0)
         return self._probe_listener.port
 
     async def listen_as_task(self, declared: Declared, meeting: str) -> None:
-        """TensorFlow: every task listens at its own address, so that every link can be tried."""
+        """Listen at the TensorFlow task's own address, so that the link to every task can be tested."""
         address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
         try:
             port = Address.from_endpoint(address).endpoint[1]
         except ValueError:
             return
-        self._task_listener = self._make_listener(self._on_stranger)
-        self._task_listener.redirect_reason = (
-            self._redirect_text(meeting) if declared.rank > 0 else ""
-        )
+        reason = self._redirect_text(meeting, is_first=declared.rank <= 0)
+        self._task_listener = self._make_listener(self._on_stranger, reason)
         await self.bind_port(self._task_listener, port)
 
     async def redirect_callers(self, meeting: str) -> None:
-        """Whoever was given this host's address instead of the first's is told so, instead of being refused
-        for as long as it waits."""
+        """Tell hosts that were given this host's address instead of rank 0's, instead of refusing them for
+        ever."""
         if self.is_released:
             return
-        self._redirect_listener = self._make_listener(self._on_redirect_caller)
-        self._redirect_listener.redirect_reason = self._redirect_text(meeting)
+        reason = self._redirect_text(meeting, is_first=False)
+        self._redirect_listener = self._make_listener(self._on_redirect_caller, reason)
         try:
             await self._redirect_listener.open_port(Address.from_endpoint(meeting).endpoint[1])
         except (OSError, ValueError):
-            return  # somebody else has that port here, by right
+            return  # another program uses that port here, and may
         if self.is_released:
             self._redirect_listener.close()
 
@@ -89,15 +88,18 @@ class RendezvousPorts:
         port: int,
         defers: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
-        """Again and again while another program has the port; who it is, is told. ``meets`` is asked where
-        that is a roll call: whether all meet there, by the word of which this ends."""
+        """Bind the port; retry while another program has it, and report that program.
+
+        ``defers`` is called if a roll call has the port: it returns True if this host follows that one
+        instead.
+        """
         holder: Holder | None = None
         attempts = 0
         while not self.is_released:
             attempts += 1
             try:
                 await listener.open_port(port)
-                if self.is_released:  # let through meanwhile: the port is the framework's
+                if self.is_released:  # the gate opened meanwhile: the port is the framework's
                     listener.release()
                 if holder:
                     self._add_event(PortChecked(holder=None))
@@ -141,7 +143,7 @@ class RendezvousPorts:
         )
 
     def release_ports(self) -> None:
-        """The framework's own listeners come next."""
+        """Close the ports for good: the framework's own listeners bind them next."""
         self.is_released = True
         for listener in (self._task_listener, self._redirect_listener):
             if listener is not None:
@@ -152,12 +154,20 @@ class RendezvousPorts:
             if listener is not None:
                 listener.close()
 
-    def _redirect_text(self, meeting: str) -> str:
+    def _redirect_text(self, meeting: str, is_first: bool) -> str:
+        """Return why callers are turned away; "" for rank 0, which turns nobody away."""
+        if is_first:
+            return ""
         identity = self._identity()
-        return f"this is {identity.host}, which holds rank {identity.rank}, not rank 0, and itself goes to {meeting}"
+        return (
+            f"this is {identity.host}, which holds rank {identity.rank}, not rank 0, "
+            f"and itself goes to {meeting}"  # rule NET017 reads this sentence
+        )
 
-    def _make_listener(self, on_stranger: Callable[[Knock], None]) -> Listener:
-        """A door where nobody is taken in, only links are tried."""
+    def _make_listener(
+        self, on_stranger: Callable[[Knock], None], redirect_reason: str = ""
+    ) -> Listener:
+        """Return a listener that admits no members and only lets links be tested."""
         identity = self._identity()
         return Listener(
             identity.job,
@@ -167,13 +177,14 @@ class RendezvousPorts:
             on_stranger,
             identity.tls,
             identity.round,
+            redirect_reason,
         )
 
     def _on_redirect_caller(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
             self._report_stray(knock)
         if knock.kind in FRAMEWORK_CLIENT_KINDS.values() and self._redirect_listener is not None:
-            self._redirect_listener.close_port()  # a framework's client would take us for its listener
+            self._redirect_listener.close_port()  # else the framework's client would take us for its server
 
     def _on_stranger(self, knock: Knock) -> None:
         if knock.kind == "elsewhere":
@@ -185,20 +196,20 @@ class RendezvousPorts:
             self._on_member_client()
 
     def _report_stray(self, knock: Knock) -> None:
-        """It has been told; now those who wait for it where all meet are."""
+        """Report to the leader a member that connected here by mistake; the member itself was told."""
         identity = self._identity()
         description = f"{identity.host}, which holds rank {identity.rank}, not rank 0"
         self._add_event(StrangerConnected(knock=msgspec.structs.replace(knock, said=description)))
 
 
 def has_own_port(declared: Declared, meeting: str) -> bool:
-    """Whether this task's own address is another than the one where all meet."""
+    """Return True if this task's port differs from that of the leader."""
     own_address = declared.cluster.get(f"{declared.job}:{declared.index}", "")
     return Address.from_endpoint(own_address).port != Address.from_endpoint(meeting).port
 
 
 def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:
-    """Whether the first member cannot be another process of this host."""
+    """Return True if rank 0 cannot be another process of this host."""
     return rank > 0 and is_local_rank_zero(environment)
 
 

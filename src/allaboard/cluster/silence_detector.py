@@ -1,4 +1,4 @@
-"""Other hosts of which nothing comes any more while it trains, though their streams are open."""
+"""Detects hosts that do not answer any more although the streams to them are open."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping
 from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S
 
 CHECK_INTERVAL_S = 2.0
-"""Seconds between two looks: the kernel asks every few seconds only."""
+"""Seconds between two checks: the kernel sends its keep-alive probes only every few seconds."""
 
 
 class SilenceDetector:
-    """``away``: the numbers of those who do not answer, and since when (s, monotonic)."""
+    """Remembers which hosts are silent, and reports changes."""
 
     def __init__(self) -> None:
         self.silent_since: dict[int, float] = {}
+        """Since when each silent host has not answered (s, CLOCK_MONOTONIC), by its number."""
         self._next_check_at = 0.0
 
     def is_due(self, now: float) -> bool:
-        """Whether to look: there may be thousands."""
+        """Return True if a check is due; with thousands of hosts each one costs."""
         return now >= self._next_check_at
 
     def find_changes(
@@ -27,8 +28,11 @@ class SilenceDetector:
         silences: Mapping[int, Callable[[], float]],
         limit_s: float = HOST_AWAY_AFTER_S,
     ) -> tuple[list[int], list[int]]:
-        """Who is away since the last look, and who is heard again; ``silences`` say for how long each has
-        answered nothing, ``bound`` how long it may (s). What is no stream any more is forgotten."""
+        """Return the numbers of hosts that fell silent since the last check, and of those that answer again.
+
+        ``silences`` return for how many seconds each host has not answered, ``limit_s`` is how long that may
+        last. Hosts that are not in ``silences`` any more are forgotten.
+        """
         if not self.is_due(now):
             return [], []
         self._next_check_at = now + CHECK_INTERVAL_S

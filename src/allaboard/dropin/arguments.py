@@ -1,4 +1,4 @@
-"""Whether the framework's own call takes what a drop-in was given."""
+"""Whether the framework's own call accepts the arguments of a drop-in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 
 def accepts_arguments(call: Callable[..., Any], *positional: Any, **named: Any) -> bool:
-    """Where it does not, its own TypeError says so: nobody is made to come for that."""
+    """Return False if the call would raise a TypeError for these arguments. Then no member is made to wait
+    for it: the call is made, and its own error says what is wrong."""
     try:
         inspect.signature(call).bind(*positional, **named)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What a drop-in raises where the job cannot start."""
+"""The error that a drop-in raises if the job cannot start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class RollCallError(AllaboardError, RuntimeError):
 
 
 def roll_call_error(run_folder: str, verdict: str) -> RollCallError:
-    """From what the agent noted in its folder ``run``; ``said`` are the words of its verdict."""
+    """Return the error with the findings that the agent noted in its folder ``run_folder``; ``verdict`` is
+    the text of its verdict."""
     try:
         from allaboard.diagnosis.logs.run_folder import read_run
         from allaboard.facts import Severity

@@ -7,10 +7,11 @@ from typing import Any
 
 
 def is_initialized(declared: dict[str, Any]) -> bool:
-    """Whether the framework of this call has started here before: what a second call means, it says itself.
+    """Return True if the framework of this call has been initialized here before; the framework itself says
+    what a second call means.
 
-    A roll call now would meet this very process where all are to meet. `allaboard.roll_call` alone is no
-    framework's call, so it is never so.
+    A roll call now would meet this very process at the job's address. `allaboard.roll_call` alone is no
+    framework's call, so for it the answer is False.
     """
     if declared.get("call") == "roll_call":
         return False
@@ -34,6 +35,6 @@ def _jax() -> bool:
 
 
 def _tensorflow() -> bool:
-    """A server for collectives, once started, stays until the process ends."""
+    """Return True if a server for collectives was started: it stays until the process ends."""
     module = sys.modules.get("tensorflow.python.eager.context")
     return module is not None and module.context()._collective_ops_server_def is not None

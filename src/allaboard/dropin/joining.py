@@ -1,4 +1,4 @@
-"""The way of every drop-in: roll call, then the framework's own call, both under one bound."""
+"""What every drop-in does: the roll call, then the framework's own call, both within one time limit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from allaboard.dropin.framework_state import is_initialized
 from allaboard.probe import attach, member
 
 DEFAULT_TIMEOUT_S = 1800.0
-"""Seconds where neither the caller nor the framework gives a timeout: that of torch.distributed."""
+"""The time limit if neither the caller nor the framework gives one: that of torch.distributed."""
 
 
 def is_watched() -> bool:
-    """Whether this process is a member already, under `allaboard run` or ALLABOARD=1: the hooks of the
-    framework's own call do the roll call then."""
+    """Return True if this process is a member already, under `allaboard run` or ALLABOARD=1: then the hooks
+    of the framework's own call do the roll call."""
     injected_member = sys.modules.get("_allaboard_probe.member")
     return any(
         m is not None and (m.here.box is not None or m.here.attach is not None)
@@ -26,7 +26,7 @@ def is_watched() -> bool:
 
 
 def _lacks_port(address: str) -> bool:
-    """Whether an address lacks its port: nobody can meet there, and the framework says so at once."""
+    """Return True if an address has no port: nobody can meet there, and the framework says so at once."""
     scheme, _, location = address.partition("://")
     return (
         scheme == "tcp" and not location.partition("?")[0].rpartition(":")[2].strip("/").isdigit()
@@ -37,12 +37,14 @@ def _lacks_port(address: str) -> bool:
 def joining(
     declaration: dict[str, Any] | None, timeout: float, coordinator: str = ""
 ) -> Iterator[None]:
-    """Around the framework's own call. ``timeout`` (s) bounds the roll call, and then the call;
-    ``coordinator`` is where all meet, where that is not the framework's own place.
+    """Hold the roll call before the framework's own call, which is made inside this context.
 
-    Raises RollCallError, on every rank, where the roll call fails. Where the framework's call itself
-    does not come back, which no Python can interrupt, the agent prints what it knows and ends the process.
-    Nobody is called where this process is in its job already: the framework's own call comes at once.
+    ``timeout`` (s) bounds the roll call, and then the call. ``coordinator`` is where all meet, if that is
+    not the framework's own address. If this process is in its job already, no roll call is held.
+
+    Raises:
+        RollCallError: the roll call failed; on every rank. If the framework's call itself does not return,
+            which no Python can interrupt, the agent prints what it knows and ends the process.
     """
     meets_nobody = (
         declaration is None

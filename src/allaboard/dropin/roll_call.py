@@ -32,22 +32,22 @@ def roll_call(
     task_id: int = 0,
     coordinator: str = "",
 ) -> Roster:
-    """Waits until every member of the job has called it, on the place where the job itself will meet.
+    """Wait until every member of the job has called it, at the address where the job itself will meet.
 
     Args:
-        timeout: seconds for those who do not come.
-        cluster: job to addresses, as tf.train.ClusterSpec takes it; else the environment says who
-            takes part (TF_CONFIG, RANK and MASTER_ADDR, Slurm's, Open MPI's, JAX's variables).
+        timeout: seconds to wait for members that do not come.
+        cluster: job to addresses, as tf.train.ClusterSpec takes it; else the environment says who takes
+            part (TF_CONFIG, RANK and MASTER_ADDR, Slurm's, Open MPI's, JAX's variables).
         task_type: the job of this process; with ``cluster`` only.
         task_id: its index; with ``cluster`` only.
-        coordinator: HOST:PORT where all meet, where the environment does not say; or
-            etcd://HOST:PORT[,HOST:PORT…]/PREFIX (etcds:// for TLS), where any host may go. Else
-            ALLABOARD_COORDINATOR says so.
+        coordinator: HOST:PORT where all meet, if the environment does not say; or
+            etcd://HOST:PORT[,HOST:PORT…]/PREFIX (etcds:// for TLS), if any host may go away. The default is
+            ALLABOARD_COORDINATOR.
 
     Raises:
-        RollCallError: somebody is missing, there twice, or cannot be reached; on every member.
-        ValueError: nothing says which member of how many this is, or the coordinator, the
-            secret or the certificates that the environment names cannot be used.
+        RollCallError: a member is missing, there twice, or cannot be reached; on every member.
+        ValueError: nothing says which member of how many this is, or the coordinator, the secret or the
+            certificates that the environment names cannot be used.
     """
     from allaboard.cluster.transport.etcd_url import is_etcd_url
     from allaboard.options.option_values import check_coordinator as checked
@@ -66,17 +66,17 @@ def roll_call(
         meeting = checked(coordinator, read_tls_files(Namespace()), "coordinator=")
         in_etcd = is_etcd_url(meeting)
         framework = "tensorflow" if cluster is not None else ""
-        one = task_of_environment(variables, framework, "" if in_etcd else coordinator, in_etcd)
+        task = task_of_environment(variables, framework, "" if in_etcd else coordinator, in_etcd)
     except (UsageError, UnstatedTaskError) as error:
         raise ValueError(str(error)) from None
     started_at = time.monotonic()
-    with joining({**declare(one), "call": "roll_call"}, timeout, meeting if in_etcd else ""):
+    with joining({**declare(task), "call": "roll_call"}, timeout, meeting if in_etcd else ""):
         pass
     return Roster(
-        one.rank,
-        one.size,
-        one.job,
-        one.task_index,
-        one.meeting_address,
+        task.rank,
+        task.size,
+        task.job,
+        task.task_index,
+        task.meeting_address,
         round(time.monotonic() - started_at, 3),
     )

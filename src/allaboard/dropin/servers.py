@@ -18,20 +18,22 @@ SERVER_MISSING = "server-missing"
 """Name of the rule that reports a server which does not answer."""
 SERVER_JOBS = ("worker", "ps")
 RETRY_PERIOD_S = 0.5
-"""Seconds between two attempts."""
+"""Time between two attempts to connect to a server."""
 
 
 def await_servers(cluster: Mapping[str, object], timeout: float) -> None:
-    """Returns once every worker and parameter server answers as a gRPC server.
+    """Return once every worker and parameter server answers as a gRPC server.
 
-    Raises RollCallError with what the last attempt met, after ``timeout`` s.
+    Raises:
+        RollCallError: a server did not answer within ``timeout`` seconds; it says what the last attempt
+            met.
     """
     servers = [
         (job, index, str(address))
         for job in SERVER_JOBS
         for index, address in enumerate(_addresses(cluster.get(job, ())))
     ]
-    with ThreadPoolExecutor(1) as executor:  # the caller's thread may have a loop already
+    with ThreadPoolExecutor(1) as executor:  # the caller's thread may run an event loop already
         results = executor.submit(
             asyncio.run, _probe_all(servers, time.monotonic() + timeout)
         ).result()
@@ -59,7 +61,7 @@ async def _probe_all(servers: list[tuple[str, int, str]], deadline: float) -> li
 
 async def _probe_until(address: str, deadline: float) -> ConnectResult:
     while True:
-        result = await connect_and_greet(address, speak=1.0)
+        result = await connect_and_greet(address, greeting_timeout_s=1.0)
         if _is_up(result) or time.monotonic() + RETRY_PERIOD_S >= deadline:
             return result
         await asyncio.sleep(RETRY_PERIOD_S)

@@ -22,15 +22,15 @@ def init_process_group(
     device_id: Any = None,
     **more: Any,
 ) -> None:
-    """As `torch.distributed.init_process_group`, whose arguments these are; the roll call comes first,
-    on the same meeting place (env://, tcp://, file://).
+    """Do what `torch.distributed.init_process_group` does, with its arguments, after a roll call at the
+    same meeting place (env://, tcp://, file://).
 
-    ``timeout`` bounds the roll call and then torch's own call; without one torch's 30 minutes do, and
-    who is absent is told after one. With ``store`` there is no place to meet, so no roll call.
+    ``timeout`` bounds the roll call and then torch's own call; without one torch's 30 minutes do, and who
+    is absent is reported after one minute. With ``store`` there is no address to meet at, so no roll call.
 
     Raises:
-        RollCallError: somebody is missing, late beyond the timeout, there twice, or cannot be
-            reached; on every rank that called.
+        RollCallError: a member is missing, late beyond the timeout, there twice, or cannot be reached; on
+            every rank that called.
         Everything that torch raises.
     """
     import torch.distributed as dist

@@ -112,7 +112,7 @@ class CommandParser(argparse.ArgumentParser):
         """Return the option of this name; None if there is none."""
         return self._option_string_actions.get(name)
 
-    def arguments(self) -> list[argparse.Action]:
+    def declared_arguments(self) -> list[argparse.Action]:
         """Return all options and positional arguments, in the order of their declaration."""
         return list(self._actions)
 
@@ -127,90 +127,91 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
-    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parse all words of the command.
+    def parse_arguments(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse all arguments of the command.
 
         Raises:
             UsageError: an option or a value that the command does not take.
         """
-        self.check_options(words)
-        return self.parse_checked(words)
+        self.check_options(arguments)
+        return self.parse_checked_arguments(arguments)
 
-    def parse_checked(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parse words that `check_options` has let through. Raises UsageError."""
+    def parse_checked_arguments(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse arguments that `check_options` has let through. Raises UsageError."""
         try:
-            namespace, unparsed = self.parse_known_args(list(words))
+            namespace, unparsed = self.parse_known_args(list(arguments))
         except argparse.ArgumentError as error:
-            option = _typed_name(error.argument_name or "", words)
-            raise UsageError(
-                f"{option} {error.message.replace('not allowed with argument', 'is not allowed with')}"
-            ) from None
+            option = _typed_name(error.argument_name or "", arguments)
+            reason = error.message.replace("not allowed with argument", "is not allowed with")
+            if reason == "expected one argument":  # argparse takes "-x" for an option
+                reason = f"expects a value; if it begins with a dash: {option}=VALUE"
+            raise UsageError(f"{option} {reason}") from None
         if unparsed:
             raise UsageError(f'unexpected argument "{unparsed[0]}"; see: {self.prog} --help')
         return namespace
 
     def check_options(
-        self, words: Sequence[str], stop_at: Callable[[str], bool] | None = None
+        self, arguments: Sequence[str], stop_at: Callable[[str], bool] | None = None
     ) -> int:
         """Raise UsageError for an option that the command does not have, or whose value is missing or wrong.
 
-        Returns the index of the first word that is no option, and for which ``stop_at`` is true; the number
-        of words if there is none. Words behind ``--`` are no options.
+        Returns the index of the first argument that is no option, and for which ``stop_at`` is true; the number
+        of arguments if there is none. What stands behind ``--`` is no option.
         """
         index = 0
-        while index < len(words):
-            word = words[index]
-            if word == "--":
+        while index < len(arguments):
+            argument = arguments[index]
+            if argument == "--":
                 return index
-            if not word.startswith("-") or word == "-":
-                if stop_at is not None and stop_at(word):
+            if not argument.startswith("-") or argument == "-":
+                if stop_at is not None and stop_at(argument):
                     return index
                 index += 1
                 continue
-            action, name, attached = self._find_option(words, index)
+            action, name, attached = self._find_option(arguments, index)
             index += 1
             value = attached
             if action.nargs != 0 and value is None:
-                if index == len(words) or self._is_option(words[index]):
-                    raise UsageError(self._value_message(action, name, None, words))
-                value = words[index]
+                if index == len(arguments) or self._is_option(arguments[index]):
+                    raise UsageError(self._value_message(action, name, None, arguments))
+                value = arguments[index]
                 index += 1
             if action.choices is not None and value not in action.choices:
-                raise UsageError(self._value_message(action, name, value, words))
+                raise UsageError(self._value_message(action, name, value, arguments))
             if stop_at is not None and stop_at(name):
                 return index
         return index
 
-    def _is_option(self, word: str) -> bool:
+    def _is_option(self, argument: str) -> bool:
         """Return True for an option of this command, or ``--``: then a value is missing before it."""
-        return word == "--" or word.partition("=")[0] in self._option_string_actions
+        return argument == "--" or argument.partition("=")[0] in self._option_string_actions
 
     def _find_option(
-        self, words: Sequence[str], index: int
+        self, arguments: Sequence[str], index: int
     ) -> tuple[argparse.Action, str, str | None]:
-        """Return the option that stands at ``index``, its name, and the value that is part of the word."""
-        word = words[index]
-        name, equals, value = word.partition("=")
+        """Return the option that stands at ``index``, its name, and the value that is part of it."""
+        argument = arguments[index]
+        name, equals, value = argument.partition("=")
         action = self._option_string_actions.get(name)
         if action is not None:
             if equals and action.nargs == 0:
                 raise UsageError(f"{name} takes no value; try: {name}")
             return action, name, value if equals else None
-        short = self._option_string_actions.get(word[:2])
-        if short is not None and not word.startswith("--"):
+        short = self._option_string_actions.get(argument[:2])
+        if short is not None and not argument.startswith("--"):
             if short.nargs != 0:
-                return short, word[:2], word[2:]  # -n4
-            flags = [self._option_string_actions.get(f"-{letter}") for letter in word[1:]]
+                return short, argument[:2], argument[2:]  # -n4
+            flags = [self._option_string_actions.get(f"-{letter}") for letter in argument[1:]]
             if all(flag is not None and flag.nargs == 0 for flag in flags):
-                return short, word[:2], None  # -vv
-        raise UsageError(self._unknown_option_message(words, index))
+                return short, argument[:2], None  # -vv
+        raise UsageError(self._unknown_option_message(arguments, index))
 
-    def _unknown_option_message(self, words: Sequence[str], index: int) -> str:
-        name, equals, value = words[index].partition("=")
+    def _unknown_option_message(self, arguments: Sequence[str], index: int) -> str:
+        name, equals, value = arguments[index].partition("=")
         if self.command == "run" and name in TORCHRUN_OPTIONS:
             return (
                 f"unknown option {name}, which is torchrun's; to run torchrun under allaboard: "
-                f"allaboard run -- {_echo(['torchrun', *words])}"
+                f"allaboard run -- {_echo(['torchrun', *arguments])}"
             )
         from difflib import get_close_matches
 
@@ -219,16 +220,16 @@ class CommandParser(argparse.ArgumentParser):
         close = get_close_matches(long_name, shown, n=1, cutoff=0.6)
         if not close:
             return f"unknown option {name}; see: {self.prog} --help"
-        corrected = [*words[:index], f"{close[0]}{equals}{value}", *words[index + 1 :]]
+        corrected = [*arguments[:index], f"{close[0]}{equals}{value}", *arguments[index + 1 :]]
         return (
             f"unknown option {name}; did you mean {close[0]}? try: {self.prog} {_echo(corrected)}"
         )
 
     def _value_message(
-        self, action: argparse.Action, name: str, value: str | None, words: Sequence[str]
+        self, action: argparse.Action, name: str, value: str | None, arguments: Sequence[str]
     ) -> str:
-        given = "nothing" if value is None else f'"{value}"'
-        message = f"{name} expects {expectation_of(action)}, got {given}"
+        shown_value = "nothing" if value is None else f'"{value}"'
+        message = f"{name} expects {expectation_of(action)}, got {shown_value}"
         if action.choices is not None and value is not None:
             from difflib import get_close_matches
 
@@ -252,15 +253,15 @@ def join_alternatives(values: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(values[:-1]), *values[-1:]]))
 
 
-def _typed_name(argument_name: str, words: Sequence[str]) -> str:
+def _typed_name(argument_name: str, arguments: Sequence[str]) -> str:
     """Return the name of the option by which the user called it; argparse names all of them:
     "-n/--workers"."""
     names = argument_name.split("/")
-    typed = [name for name in names if any(w.partition("=")[0] == name for w in words)]
+    typed = [name for name in names if any(w.partition("=")[0] == name for w in arguments)]
     return (typed or names)[0]
 
 
-def _echo(words: Sequence[str]) -> str:
+def _echo(arguments: Sequence[str]) -> str:
     """Return the words as a shell takes them; a long command line is cut."""
-    text = shlex.join(words[:MAX_ECHOED_WORDS])
-    return f"{text} …" if len(words) > MAX_ECHOED_WORDS else text
+    text = shlex.join(arguments[:MAX_ECHOED_WORDS])
+    return f"{text} …" if len(arguments) > MAX_ECHOED_WORDS else text

@@ -17,10 +17,11 @@ TLS_PARTS = ("cert", "key", "ca")
 PURPOSE_EXPLANATIONS = {
     "unsuitable certificate purpose": " (it must allow both serverAuth and clientAuth)"
 }
-"""What OpenSSL's words leave open: of every two hosts one calls the other."""
+"""What OpenSSL's message leaves out: of every two hosts one connects to the other."""
 
 
 def parse_variables(pairs: list[str]) -> dict[str, str]:
+    """Return the variables of --env. Raises UsageError for a pair that is not NAME=VALUE."""
     for pair in pairs:
         name, equals, _ = pair.partition("=")
         if not equals or not name:
@@ -34,7 +35,12 @@ def check_values_variable(steps: int | None) -> dict[str, str]:
 
 
 def read_secret(file: Path | None) -> bytes:
-    """From the file, else from ALLABOARD_SECRET; empty where there is none. As `same_everywhere` has it."""
+    """Return the job's secret, from the file or else from ALLABOARD_SECRET, normalized by
+    `normalize_secret`; b"" if there is none.
+
+    Raises:
+        UsageError: the file cannot be read, or the file or the variable is empty.
+    """
     if file is None:
         variable = os.environ.get("ALLABOARD_SECRET")
         secret = normalize_secret(os.fsencode(variable or ""))
@@ -55,9 +61,11 @@ def read_secret(file: Path | None) -> bytes:
 
 
 def normalize_secret(secret: bytes) -> bytes:
-    """A secret without what editors and copies add to a file on one host and not on another: the byte order
-    mark before it, the returns in the ends of its lines, blanks around it. What Windows writes as UTF-16 is
-    the text that it means."""
+    """Return the secret without what editors and copying add to a file on one host and not on another.
+
+    That is a byte order mark, carriage returns at the ends of lines, and surrounding blanks. A UTF-16 file,
+    as Windows writes, is decoded.
+    """
     if secret.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         decoded = secret.decode("utf-16", errors="replace")
         secret = (
@@ -67,7 +75,7 @@ def normalize_secret(secret: bytes) -> bytes:
 
 
 def add_tls_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """The options of `tls`."""
+    """Declare the options that `read_tls_files` reads."""
     descriptions = (
         "this host's certificate",
         "its key",
@@ -83,7 +91,13 @@ def add_tls_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
 
 
 def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
-    """From the three options, else from ALLABOARD_TLS_CERT, _KEY and _CA; None where none is given."""
+    """Return the files of --tls-cert, --tls-key and --tls-ca, or of ALLABOARD_TLS_CERT, _KEY and _CA; None
+    if there are none.
+
+    Raises:
+        UsageError: one of the three is missing or cannot be read, or other hosts would refuse the
+            certificate.
+    """
     paths: dict[str, Path] = {}
     for name in TLS_PARTS:
         file = getattr(options, f"tls_{name}", None)
@@ -94,11 +108,11 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
         return None
     missing = ", ".join(f"--tls-{n}" for n in TLS_PARTS if n not in paths)
     if missing:
-        raise_usage_error(f"TLS between hosts wants three files; {missing} is not given")
+        raise_usage_error(f"TLS between hosts needs three files; give {missing} too")
     from allaboard.cluster.transport.tls import TlsFiles, certificate_fault, is_key_mismatch
 
     files = TlsFiles(**paths)
-    host = os.uname().nodename  # under a launcher the words of all hosts come out in one place
+    host = os.uname().nodename  # under a launcher the messages of all hosts come out in one place
     for file in files:
         try:
             content = file.read_bytes()
@@ -107,7 +121,7 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
         if b"ENCRYPTED" in content:  # PKCS #8 and the older form, RFC 1421, both say so
             command = f"openssl pkey -in {file} -out PLAIN"
             raise_usage_error(
-                f"TLS between hosts: on {host}: {file} wants a passphrase; give a key without one: {command}"
+                f"TLS between hosts: on {host}: {file} has a passphrase; use a key without one: {command}"
             )
     try:
         fault = certificate_fault(files)
@@ -118,8 +132,8 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
     if fault:
         raise_usage_error(
             f"TLS between hosts: on {host}: {files.cert} would be refused by every host, going by {files.ca} "
-            f"and this host's clock: {fault}{PURPOSE_EXPLANATIONS.get(fault, '')}; look: openssl verify -show_chain -CAfile "
-            f"{files.ca} {files.cert}; date"
+            f"and this host's clock: {fault}{PURPOSE_EXPLANATIONS.get(fault, '')}; see: "
+            f"openssl verify -show_chain -CAfile {files.ca} {files.cert}; date"
         )
     return files
 
@@ -127,8 +141,14 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
 def check_coordinator(
     address: str, tls: TlsFiles | None = None, option: str = "--coordinator "
 ) -> str:
-    """HOST:PORT or etcd://…; what was given (``named`` so), else ALLABOARD_COORDINATOR, else "". ``tls`` are
-    the job's certificates."""
+    """Return the address where all hosts meet: HOST:PORT, an etcd URL, or "" if none is given.
+
+    ``option`` is how the address was given, for messages; if ``address`` is empty, ALLABOARD_COORDINATOR is
+    read. ``tls`` are the job's certificates, which etcds:// uses too.
+
+    Raises:
+        UsageError: the address is malformed, or etcd cannot be used.
+    """
     if not address:
         option, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
     if "://" in address:
@@ -136,7 +156,7 @@ def check_coordinator(
     from allaboard.facts import Address
 
     if address and not Address.from_endpoint(address).is_complete:
-        raise_usage_error(f"{option}{address}: wants HOST:PORT, e.g. {option}node0:29400")
+        raise_usage_error(f"{option}{address}: expected HOST:PORT, e.g. {option}node0:29400")
     return address
 
 
@@ -148,7 +168,7 @@ def _check_etcd_url(address: str, tls: TlsFiles | None, option: str) -> str:
 
     if not is_etcd_url(address):
         raise_usage_error(
-            f"{option}{address}: wants HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS"
+            f"{option}{address}: expected HOST:PORT, etcd://HOST:PORT/PREFIX, or etcds:// for TLS"
         )
     try:
         url = parse_etcd_url(address)
@@ -160,14 +180,15 @@ def _check_etcd_url(address: str, tls: TlsFiles | None, option: str) -> str:
         _check_etcd_certificates(tls, f"{option}{address}")
     if not url.prefix and not job_id(os.environ):
         raise_usage_error(
-            f"{option}{address}: nothing tells this job from others in that etcd; add a prefix "
+            f"{option}{address}: nothing distinguishes this job from others in that etcd; add a prefix "
             f"that no other job has, the same on every host: {option}{url.text}/my-job"
         )
     return url.text
 
 
 def _check_etcd_certificates(tls: TlsFiles | None, typed: str) -> None:
-    """Whether the files for TLS to etcd can be used; a job that waits for its first call learns it late."""
+    """Raise UsageError if the files for TLS to etcd cannot be used. A job that only finds out at its first
+    call to etcd has waited for nothing."""
     import ssl
 
     from allaboard.cluster.transport.etcd import choose_tls_files
@@ -175,7 +196,7 @@ def _check_etcd_certificates(tls: TlsFiles | None, typed: str) -> None:
     files = choose_tls_files(tls, os.environ)
     context = ssl.create_default_context()
     if files.cert and not files.key:
-        raise_usage_error(f"{typed}: ETCDCTL_CERT={files.cert} wants its key, too: set ETCDCTL_KEY")
+        raise_usage_error(f"{typed}: ETCDCTL_CERT={files.cert} needs its key too: set ETCDCTL_KEY")
     for name, file in (("ETCDCTL_CACERT", files.ca), ("ETCDCTL_CERT", files.cert)):
         try:
             if file == files.ca and file:

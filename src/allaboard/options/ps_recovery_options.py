@@ -1,4 +1,4 @@
-"""How the tasks of a job with parameter servers come back, as the options say it."""
+"""Options that say how the tasks of a job with parameter servers come back after a failure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,32 @@ from allaboard.options.usage_error import raise_usage_error
 from allaboard.policy.restart.restart_policy import RestartPolicy
 
 MIN_SNAPSHOT_PERIOD_S, MAX_SNAPSHOT_PERIOD_S = 0.1, 86400.0
-"""Seconds between two snapshots."""
+"""Bounds of the time between two snapshots."""
 
 
 class RecoveryOptions(NamedTuple):
-    """``standby``: a process waits to take the place of a task that ends; ``snapshot``: seconds between two
-    snapshots of the servers' variables, 0 for none."""
+    """Processes and values that are kept ready for tasks that fail."""
 
     standby: bool
+    """True if a process waits to take the place of a task that ends."""
     snapshot: float
+    """Seconds between two snapshots of the servers' variables; 0 for none."""
 
 
 def choose_recovery(
     options: argparse.Namespace,
     policy: RestartPolicy,
-    words: list[str],
+    command_line: list[str],
     joined: Mapping[str, str] | None,
 ) -> RecoveryOptions:
-    """What is kept ready; refuses what goes with nothing that is asked. ``joined`` is the environment where
-    it describes a task of a cluster that somebody else starts."""
-    script = words[0] if words else "train.py"
+    """Return what is kept ready for tasks that fail.
+
+    ``joined`` is the environment if a launcher starts the cluster's tasks, else None.
+
+    Raises:
+        UsageError: an option does not fit the others or the script.
+    """
+    script = command_line[0] if command_line else "train.py"
     for option, value in (
         ("--ps-snapshot", options.ps_snapshot),
         ("--ps-standby", options.ps_standby),
@@ -40,18 +46,17 @@ def choose_recovery(
         typed = f"{option} {value}"
         example = f"try: allaboard run --ps 1 -n 2 --on-failure restart {typed} {script}"
         if options.ps is None and joined is None:
-            raise_usage_error(f"{typed} goes with --ps P, which is not given; {example}")
+            raise_usage_error(f"{typed} needs --ps P; {example}")
         if options.ps is None and joined is not None:
-            reason = _no_servers_reason(joined, options, words)
+            reason = _no_servers_reason(joined, options, command_line)
             if reason:
                 raise_usage_error(
                     f"{typed} is for jobs with parameter servers, and {reason}; leave {option} out"
                 )
         if not policy.allowed:
-            raise_usage_error(
-                f"{typed} goes with --on-failure restart, which is not given; {example}"
-            )
-    # Who starts a task on a host of its own may have counted its memory: there it is asked for.
+            raise_usage_error(f"{typed} needs --on-failure restart; {example}")
+    # A standby doubles the memory. Whoever starts each task on a host of its own may have reserved memory for
+    # one process only: there a standby must be asked for.
     has_standby = (
         options.ps_standby != "off" if options.ps is not None else options.ps_standby == "on"
     )
@@ -64,9 +69,9 @@ def choose_recovery(
 
 
 def _no_servers_reason(
-    environment: Mapping[str, str], options: argparse.Namespace, words: list[str]
+    environment: Mapping[str, str], options: argparse.Namespace, command_line: list[str]
 ) -> str:
-    """By what it is known that the joined job has no servers; "" where it may have some."""
+    """Return why the joined job is known to have no parameter servers; "" if it may have some."""
     from allaboard.configuration import resolve
 
     cluster = resolve(environment).cluster
@@ -75,19 +80,22 @@ def _no_servers_reason(
     # The script may make its cluster from something else.
     from allaboard.launch.parameter_servers.script_scan import read
 
-    reading = read(Path(words[0]) if words and options.module is None else None)
+    reading = read(Path(command_line[0]) if command_line and options.module is None else None)
     may_have_servers = not reading.known or reading.serves or reading.needs_servers is not None
-    return "" if may_have_servers else f"{words[0]} makes no server"
+    return "" if may_have_servers else f"{command_line[0]} makes no server"
 
 
 def _snapshot_period(text: str, script: str) -> float:
+    """Return the seconds between two snapshots. Raises UsageError for a time out of bounds, or a script
+    that restores its own checkpoint."""
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not MIN_SNAPSHOT_PERIOD_S <= value <= MAX_SNAPSHOT_PERIOD_S:
         raise_usage_error(
-            f"--ps-snapshot {text}: seconds between two snapshots, from {MIN_SNAPSHOT_PERIOD_S:g} to {MAX_SNAPSHOT_PERIOD_S:g}; "
+            f"--ps-snapshot expects a number of seconds from {MIN_SNAPSHOT_PERIOD_S:g} to "
+            f'{MAX_SNAPSHOT_PERIOD_S:g}, got "{text}"; '
             f"try: allaboard run --ps 1 -n 2 --on-failure restart --ps-snapshot 10 {script}"
         )
     from allaboard.launch.parameter_servers.script_scan import read

@@ -1,4 +1,4 @@
-"""What may be started again, as the options say it."""
+"""Options that say what may be started again after a failure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from allaboard.configuration.launcher_context import Described
 
 DEFAULT_STOPPED_AFTER_S = 30.0
-"""Seconds that a stopped worker is waited for, where the user names no other time."""
+"""How long a stopped worker is waited for, unless --stopped-after says another time."""
 
 
 def choose_restart_policy(
     options: argparse.Namespace, joined: Described | None, trusted: bool
 ) -> RestartPolicy:
-    """The policy; refuses what contradicts itself. ``joined``: others start the other hosts' members;
-    ``trusted``: the agents of all hosts know each other by a secret or by certificates."""
+    """Return the restart policy.
+
+    ``joined`` is the job of which a launcher started this process, or None; ``trusted`` is True if the
+    agents of all hosts know each other by a secret or by certificates.
+
+    Raises:
+        UsageError: the options contradict each other.
+    """
     if options.on_failure == "stop":
         for option, value in (
             ("--max-restarts", options.max_restarts),
@@ -27,11 +33,11 @@ def choose_restart_policy(
             ("--stopped-after", options.stopped_after),
         ):
             if value is not None:
-                raise_usage_error(f"{option} goes with --on-failure restart, which is not given")
+                raise_usage_error(f"{option} needs --on-failure restart")
         return RestartPolicy()
     if options.observe:
         raise_usage_error(
-            "--observe ends and starts nothing; leave it out, or --on-failure restart"
+            "--observe neither ends nor starts anything; leave out --observe or --on-failure restart"
         )
     if joined is not None:
         _check_several_hosts(joined, trusted)
@@ -43,10 +49,11 @@ def choose_restart_policy(
 
 
 def _check_several_hosts(joined: Described, trusted: bool) -> None:
-    """The hosts end and start each other's workers: only who belongs to the job may say so."""
+    """Raise UsageError unless the agents of several hosts may end and start each other's workers: that
+    takes proof that they belong to the job."""
     if joined.kept:
         raise_usage_error(
-            "--on-failure restart: torchrun started this rank, and starts all ranks again itself; "
+            "--on-failure restart: torchrun started this rank, and restarts all ranks itself; "
             "try: torchrun --max-restarts 3 ... --no-python allaboard run train.py"
         )
     if not trusted:

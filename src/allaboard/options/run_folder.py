@@ -1,4 +1,4 @@
-"""Where logs, journal and report of a run go."""
+"""The folder of a run, which holds its logs, journal and report."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from allaboard.options.usage_error import raise_usage_error
 
 
 def working_folder() -> Path:
-    """Where the workers run; refused where somebody has removed it."""
+    """Return the folder in which the workers run. Raises UsageError if it has been removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:
         return raise_usage_error(
-            "the working folder has been removed; change to one that is there: cd DIR"
+            "the working folder has been removed; change to one that exists: cd DIR"
         )
 
 
 def create_run_folder(requested: Path | None, job_id: str) -> Path:
-    """The folder of this run: what the user named, else .allaboard/JOB here, else a temporary one."""
+    """Create the folder of this run and return it: the requested one, else .allaboard/JOB, else one in the
+    temporary folder.
+
+    Raises:
+        UsageError: no folder can be written to.
+    """
     import tempfile
 
     working = working_folder()
@@ -31,7 +36,7 @@ def create_run_folder(requested: Path | None, job_id: str) -> Path:
             (folder / "journal.jsonl").open("ab").close()
         except OSError as error:
             raise_usage_error(
-                f"--run-dir {requested}: {error.strerror}; name a folder that you may write to"
+                f"--run-dir {requested}: {error.strerror}; name a folder that you can write to"
             )
         return folder
     for base in (
@@ -49,5 +54,5 @@ def create_run_folder(requested: Path | None, job_id: str) -> Path:
             continue
         return base / job_id
     return raise_usage_error(
-        "no folder for the run: neither here nor in the temporary folder; give --run-dir"
+        "no folder can be made for the run, here or in the temporary folder; give --run-dir"
     )

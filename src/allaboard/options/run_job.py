@@ -32,10 +32,10 @@ DEFAULT_TIMEOUT_S = 60.0
 """How long a worker that has not started is waited for, unless --timeout says another time."""
 
 
-def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> int:
+def run_job(options: argparse.Namespace, command_line: list[str], is_command: bool) -> int:
     """Start the job, watch it, and return the exit code.
 
-    ``words`` are the script or the module's arguments, or with ``is_command`` a whole command.
+    ``command_line`` is the script or the module's arguments, or with ``is_command`` a whole command.
 
     Raises:
         UsageError: the options contradict each other, or the workers cannot be started.
@@ -49,7 +49,7 @@ def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> 
     address = check_coordinator(options.coordinator, certificates) if has_other_hosts else ""
     meeting = Meeting(read_secret(options.secret_file), address, certificates)
     policy = choose_restart_policy(options, joined, bool(meeting.secret or meeting.tls))
-    plan = _plan_job(options, words, is_command, joined is not None, policy)
+    plan = _plan_job(options, command_line, is_command, joined is not None, policy)
     try:
         started = launch(plan)
     except WorkerStartError as error:
@@ -59,7 +59,7 @@ def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> 
     from allaboard.agent.main import run_agent
 
     check_subject = CheckSubject(
-        script=script_of_command(words, options.module, is_command),
+        script=script_of_command(command_line, options.module, is_command),
         variables={**os.environ, **plan.extra} if joined is not None else {},
     )
     return run_agent(
@@ -69,7 +69,7 @@ def run_job(options: argparse.Namespace, words: list[str], is_command: bool) -> 
 
 def _plan_job(
     options: argparse.Namespace,
-    words: list[str],
+    command_line: list[str],
     is_command: bool,
     is_joined: bool,
     policy: RestartPolicy,
@@ -78,7 +78,7 @@ def _plan_job(
     from allaboard.launch.launch_plan import Plan
     from allaboard.launch.local_workers import new_job_id
 
-    tasks, served = choose_ps_tasks(options, words, is_command)
+    tasks, served = choose_ps_tasks(options, command_line, is_command)
     workers = len(tasks) or options.n or 1
     if is_command and options.module is not None:
         raise_usage_error("-m MODULE and -- COMMAND exclude each other; write -- python -m MODULE")
@@ -89,11 +89,11 @@ def _plan_job(
         )
     environment = {**os.environ, **parse_variables(options.env)} if is_joined else None
     if environment is not None and not tasks and not is_command:
-        served = choose_served_task(environment, options, words)
-    recovery = choose_recovery(options, policy, words, environment)
+        served = choose_served_task(environment, options, command_line)
+    recovery = choose_recovery(options, policy, command_line, environment)
     job_id = new_job_id()
     return Plan(
-        command=worker_command(words, options.module, is_command),
+        command=worker_command(command_line, options.module, is_command),
         size=workers,
         given=options.n is not None or bool(tasks),
         gate=_gate(options, is_joined, bool(tasks)),
@@ -143,7 +143,7 @@ def _agent_options(
 
 
 class Meeting(NamedTuple):
-    """How the agents of several hosts find and trust each other."""
+    """The way in which the agents of several hosts find and trust each other."""
 
     secret: bytes
     """The job's secret; b"" if it has none."""

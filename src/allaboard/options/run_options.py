@@ -183,43 +183,43 @@ def add_arguments(parser: CommandParser) -> None:
     add_tls_options(hosts)
 
 
-def split_at_script(parser: CommandParser, words: Sequence[str]) -> tuple[int, list[str], bool]:
-    """Return how many words are options, the words that are started, and True if those stood behind ``--``:
+def split_at_script(parser: CommandParser, arguments: Sequence[str]) -> tuple[int, list[str], bool]:
+    """Return how many arguments are options, the command line that follows, and True if it stood behind ``--``:
     then they are a command, not a script. What follows the script or the module is its own.
 
     Raises:
         UsageError: an option that `run` does not have, or whose value is missing.
     """
-    end = parser.check_options(words, stops_options)
-    if end < len(words) and words[end] == "--":
-        return end, list(words[end + 1 :]), True
-    return end, list(words[end:]), False
+    end = parser.check_options(arguments, stops_options)
+    if end < len(arguments) and arguments[end] == "--":
+        return end, list(arguments[end + 1 :]), True
+    return end, list(arguments[end:]), False
 
 
-def stops_options(word: str) -> bool:
+def stops_options(argument: str) -> bool:
     """Return True for a script, and for -m, whose value is the module: options end there."""
-    return not word.startswith("-") or word in ("-", "-m")
+    return not argument.startswith("-") or argument in ("-", "-m")
 
 
 def note_late_options(
-    parser: CommandParser, words: Sequence[str], options_end: int, module: str | None
+    parser: CommandParser, arguments: Sequence[str], options_end: int, module: str | None
 ) -> None:
     """Say that an option of `run` behind the script goes to the script, unless the script has such an
     option."""
     import shlex
 
-    late_words = words[options_end:] if module is not None else words[options_end + 1 :]
-    given = {word.partition("=")[0] for word in words[:options_end]}
-    for index, word in enumerate(late_words):
-        name = word.partition("=")[0]
+    late_arguments = arguments[options_end:] if module is not None else arguments[options_end + 1 :]
+    given_names = {argument.partition("=")[0] for argument in arguments[:options_end]}
+    for index, argument in enumerate(late_arguments):
+        name = argument.partition("=")[0]
         action = parser.option_of(name)
-        if action is None or name in COMMON_OPTIONS or given & {*action.option_strings}:
+        if action is None or name in COMMON_OPTIONS or given_names & {*action.option_strings}:
             continue
-        if module is None and _mentions(Path(words[options_end]), name):
+        if module is None and _mentions(Path(arguments[options_end]), name):
             continue
-        takes_value = action.nargs != 0 and "=" not in word
-        option = list(late_words[index : index + 1 + takes_value])
-        script = ["-m", module] if module is not None else [words[options_end]]
+        takes_value = action.nargs != 0 and "=" not in argument
+        option = list(late_arguments[index : index + 1 + takes_value])
+        script = ["-m", module] if module is not None else [arguments[options_end]]
         sys.stderr.write(
             f"allaboard: {shlex.join(option)} follows the script, so the script gets it; options of "
             f"allaboard go before the script: {shlex.join(['allaboard', 'run', *option, *script])}\n"

@@ -1,4 +1,4 @@
-"""Why a run is not started: said in one line, with what to type instead."""
+"""The error of a command line that asks for something impossible."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from allaboard.errors import AllaboardError
 
 
 class UsageError(AllaboardError):
-    """What the user asked cannot be done; the message says why and what to type."""
+    """The command line asks for something that cannot be done. The message is one line that says why and
+    what to type instead."""
 
 
 def raise_usage_error(message: str) -> NoReturn:
-    """Ends the preparation of a run with this message."""
+    """Raise UsageError with this message."""
     raise UsageError(message)

@@ -1,4 +1,4 @@
-"""What is run: a script, a module, or a command as it is."""
+"""The command of a worker: a script, a module, or any program."""
 
 from __future__ import annotations
 
@@ -9,46 +9,60 @@ from pathlib import Path
 from allaboard.options.usage_error import raise_usage_error
 
 
-def worker_command(words: list[str], module: str | None, is_command: bool) -> list[str]:
+def worker_command(command_line: list[str], module: str | None, is_command: bool) -> list[str]:
+    """Return the words of a worker's command line.
+
+    ``command_line`` is a script and its arguments, or the arguments of ``module``, or with ``is_command`` a whole
+    command.
+
+    Raises:
+        UsageError: there is no such script or command, or it is not Python.
+    """
     from allaboard.launch.script_interpreter import python
 
     if is_command:
-        if not words:
+        if not command_line:
             raise_usage_error("nothing to run after --; try: allaboard run -- torchrun train.py")
-        if shutil.which(words[0]) is None:
+        if shutil.which(command_line[0]) is None:
             raise_usage_error(
-                f"no such command: {words[0]}; give its path, or see: command -v {words[0]}"
+                f"no such command: {command_line[0]}; give its path, or see: command -v {command_line[0]}"
             )
-        return words
+        return command_line
     if module is not None:
-        return [python(), "-m", module, *words]
-    if not words:
+        return [python(), "-m", module, *command_line]
+    if not command_line:
         raise_usage_error("no script; try: allaboard run -n 4 train.py")
-    script = Path(words[0])
+    script = Path(command_line[0])
     if not script.exists():
         raise_usage_error(
             f"no such script: {script} (in {Path.cwd()})"
-            + (_program_hint(words) or _similar_script_hint(script))
+            + (_program_hint(command_line) or _similar_script_hint(script))
         )
     if script.is_dir() and not (script / "__main__.py").exists():
         raise_usage_error(f"{script} is a folder without a __main__.py; give the script in it")
     if script.is_file() and not _is_python_source(script):
         raise_usage_error(
             f"{script} is not a Python script; to run any program: "
-            f"allaboard run -- {' '.join(words[:3])}"
+            f"allaboard run -- {' '.join(command_line[:3])}"
         )
-    return [python(), *words]
+    return [python(), *command_line]
 
 
-def _program_hint(words: list[str]) -> str:
-    """A command of PATH, as launchers are: it is run behind the dashes. Not where a script has its name."""
-    if "/" in words[0] or shutil.which(words[0]) is None or Path(f"{words[0]}.py").exists():
+def _program_hint(command_line: list[str]) -> str:
+    """Return the hint that the word is a command of PATH, as launchers are; "" if it is not, or if there is
+    a script of that name."""
+    if (
+        "/" in command_line[0]
+        or shutil.which(command_line[0]) is None
+        or Path(f"{command_line[0]}.py").exists()
+    ):
         return ""
-    ellipsis = " …" if len(words) > 3 else ""
-    return f"; {words[0]} is a command: allaboard run -- {shlex.join(words[:3])}{ellipsis}"
+    ellipsis = " …" if len(command_line) > 3 else ""
+    return f"; {command_line[0]} is a command: allaboard run -- {shlex.join(command_line[:3])}{ellipsis}"
 
 
 def _similar_script_hint(script: Path) -> str:
+    """Return the hint at a script with a similar name in the same folder; "" if there is none."""
     import difflib
 
     folder = script.parent if script.parent.is_dir() else Path()
@@ -58,7 +72,8 @@ def _similar_script_hint(script: Path) -> str:
 
 
 def _is_python_source(script: Path) -> bool:
-    """By its name, else by its beginning: source has no NUL byte and names no other interpreter."""
+    """Return True unless the file begins like something else: source has no NUL byte and names no other
+    interpreter."""
     try:
         with script.open("rb") as file:
             start = file.read(4096)
@@ -70,12 +85,14 @@ def _is_python_source(script: Path) -> bool:
     return b"python" in first_line if first_line.startswith(b"#!") else True
 
 
-def script_of_command(words: list[str], module: str | None, is_command: bool) -> str:
-    """The Python file that the command runs, as far as its words tell; else ""."""
+def script_of_command(command_line: list[str], module: str | None, is_command: bool) -> str:
+    """Return the Python file that the command runs, as far as its words say; else ""."""
     if module is not None:
         path = Path(*module.split("."))
         files = [path.with_suffix(".py"), path / "__main__.py"]
     else:
-        script_names = [w for w in words if w.endswith(".py")] if is_command else words[:1]
+        script_names = (
+            [w for w in command_line if w.endswith(".py")] if is_command else command_line[:1]
+        )
         files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in script_names]
     return next((str(f) for f in files if f.is_file()), "")

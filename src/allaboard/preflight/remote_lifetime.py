@@ -1,6 +1,8 @@
-"""The far end of `preflight --hosts`: says which host it is, takes the secret, and ends when ssh does.
+"""The preflight on a host that `preflight --hosts` started: it prints which host it is, takes the secret,
+and ends when ssh does.
 
-ssh sends no signal to what it started; all that is seen there is that standard input ends.
+ssh sends no signal to the command that it started; all that the command sees is that its standard input
+ends.
 """
 
 from __future__ import annotations
@@ -13,18 +15,18 @@ import threading
 from allaboard.options.usage_error import UsageError
 
 HOST_IDENTITY_PREFIX = "allaboard preflight runs on: "
-"""Begins the line that is for `--hosts` alone and not passed on."""
+"""Beginning of the line that `--hosts` reads and does not pass on."""
 
 
 def print_host_identity() -> None:
-    """To standard error: by which two names of one host are known to be one."""
+    """Print to standard error what identifies this host, so that two names of one host are recognised."""
     sys.stderr.write(f"{HOST_IDENTITY_PREFIX}{host_identity()}\n")
     sys.stderr.flush()
 
 
 def host_identity() -> str:
-    """The kernel's boot, the name, and the namespaces of network and processes: two containers of one
-    machine are two hosts. "" where this is no Linux that tells."""
+    """Return the boot id, the host name, and the namespaces of network and processes; "" if the kernel does
+    not tell. Two containers on one machine are two hosts."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123 - one line
             boot_id = file.read().strip()
@@ -35,7 +37,8 @@ def host_identity() -> str:
 
 
 def read_secret_line(stdin: int = 0) -> bytes:
-    """The first line; no byte more is taken. Raises Refused where there is none."""
+    """Return the first line of standard input, and read no byte more. Raises UsageError if there is
+    none."""
     line = b""
     while (byte := os.read(stdin, 1)) not in (b"", b"\n"):
         line += byte
@@ -45,7 +48,7 @@ def read_secret_line(stdin: int = 0) -> bytes:
 
 
 def end_when_stdin_closes(stdin: int = 0) -> None:
-    """From now on SIGTERM to ourselves when standard input ends: whoever started us is gone."""
+    """Send SIGTERM to this process when standard input ends: whoever started it is gone."""
     threading.Thread(target=_end_at_stdin_end, args=(stdin,), daemon=True).start()
 
 
@@ -54,5 +57,5 @@ def _end_at_stdin_end(stdin: int) -> None:
         while os.read(stdin, 4096):
             pass
     except OSError:
-        pass  # as good as an end
+        pass  # as good as the end of the stream
     os.kill(os.getpid(), signal.SIGTERM)

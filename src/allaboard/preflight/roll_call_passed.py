@@ -1,4 +1,4 @@
-"""Whether those who were to meet did. Pure."""
+"""The result of a roll call: whether all tasks of the job met. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from allaboard.facts import JobView, Phase
 
 
 def is_roll_call_complete(view: JobView, size: int) -> bool:
-    """Whether a roll call of ``size`` tasks let a member through, as far as this host knows. A framework
-    that is told of fewer makes a job of its own, and a member whose agent is not heard goes on alone."""
+    """Return True if a roll call of ``size`` tasks let a member through, as far as this host knows.
+
+    The size matters: a framework that was told of fewer tasks makes a job of its own, and a member whose
+    agent cannot be reached goes on alone.
+    """
     # The last look at one that was let through may be older than that.
     declarations = [m.declared for m in view.members if m.phase >= Phase.ARRIVED]
     return view.rolled_at is not None and any(

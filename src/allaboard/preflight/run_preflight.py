@@ -80,7 +80,7 @@ def run_preflight(options: argparse.Namespace) -> int:
         secret=job_secret,
         tls=certificates,
         coordinator=meeting,
-        # What we add ourselves repeats it under other names.
+        # The variables that were added for the stand-in repeat these under other names.
         check_subject=CheckSubject(variables=dict(os.environ)),
         exit_code_of=exit_code_for_size(task.size),
     )
@@ -92,7 +92,7 @@ def run_preflight(options: argparse.Namespace) -> int:
 
 
 def output_file_of(file: Path, rank: int) -> Path:
-    """Return the file that this rank writes: rank 0 the file itself, the others found.rank2.json beside it."""
+    """Return the file that this rank writes: for rank 0 the file itself, else found.rank2.json beside it."""
     return file if rank <= 0 else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
 
 

@@ -1,4 +1,4 @@
-"""The hosts of `preflight --hosts`: what is no list of hosts is refused. Pure."""
+"""The list of hosts of `preflight --hosts`. Pure."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from allaboard.options.usage_error import UsageError
 
 
 def parse_hosts(text: str) -> list[str]:
-    """The hosts in their order. Raises Refused for fewer than two, one named twice, and what is no host."""
+    """Return the hosts in their order. Raises UsageError for fewer than two, a host that is named twice,
+    and what is no host."""
     hosts = [h.strip() for h in text.split(",") if h.strip()]
     if len(hosts) < 2:
-        raise UsageError("--hosts wants two or more, e.g. --hosts node0,node1")
+        raise UsageError("--hosts expects two hosts or more, e.g. --hosts node0,node1")
     names = [host_name(h).lower() for h in hosts]
     repeated = {h for h, n in zip(hosts, names, strict=True) if names.count(n) > 1}
     if repeated:
         raise UsageError(
-            f"--hosts names {' and '.join(sorted(repeated))}{'' if len(repeated) > 1 else ' twice'}: one host; "
-            "one task a host is started"
+            f"--hosts names {' and '.join(sorted(repeated))}{'' if len(repeated) > 1 else ' twice'}: that is "
+            "one host, and one task per host is started"
         )
     invalid = [h for h in hosts if h.startswith("-")]
     if invalid:
-        raise UsageError(f"--hosts {invalid[0]}: that is no host")
+        raise UsageError(f"--hosts {invalid[0]}: that is not a host")
     return hosts
 
 
 def host_name(host: str) -> str:
-    """Without the user."""
+    """Return the host without the user before it."""
     return host.rpartition("@")[2]
 
 
 def same_host_message(identities: Mapping[str, str], hosts: Sequence[str]) -> str:
-    """What there is to say where two names lead to one host; "" where none do. ``said`` is what each told
-    of itself."""
+    """Return the message that two names lead to one host; "" if none do. ``identities`` are what each
+    reached host said of itself."""
     hosts_by_identity: dict[str, list[str]] = {}
     for host in hosts:
         if identities.get(host):
@@ -42,4 +43,4 @@ def same_host_message(identities: Mapping[str, str], hosts: Sequence[str]) -> st
     )
     if same_hosts is None:
         return ""
-    return f"--hosts: {' and '.join(same_hosts)} are one host; one task a host is started"
+    return f"--hosts: {' and '.join(same_hosts)} are one host, and one task per host is started"

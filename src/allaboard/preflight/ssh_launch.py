@@ -29,15 +29,19 @@ SAFE_SSH_OPTIONS = (
     "-o",
     "ConnectTimeout=10",
 )
-"""Asks for no password, and takes no host whose key is not known."""
+"""ssh asks for no password, and connects to no host whose key is unknown."""
 
 
 def run_over_ssh(options: argparse.Namespace) -> int:
-    """Starts all, passes on what they say, and returns the exit code: 0, 2, 3 or 130. Raises Refused."""
+    """Start the preflight on all hosts, pass on their output, and return the exit code: 0, 2, 3 or 130.
+
+    Raises:
+        UsageError: the hosts are no usable list, or there is no ssh.
+    """
     hosts = parse_hosts(options.hosts)
     if shutil.which("ssh") is None:
         raise UsageError(
-            "no ssh here; start `allaboard preflight` on every host as the job is started"
+            "ssh is not installed here; start `allaboard preflight` on every host as the job is started"
         )
     output = HostOutput(hosts[0])
     processes: list[subprocess.Popen[bytes]] = []
@@ -70,8 +74,12 @@ def _start_hosts(
     output: HostOutput,
     processes: list[subprocess.Popen[bytes]],
 ) -> list[threading.Thread]:
-    """All into ``running``; returns who reads what they say. The job's secret goes through ssh's own
-    channel: it stands in no command line. That channel stays open, and there the preflight ends with it."""
+    """Start ssh for each host, append the processes to ``processes``, and return the threads that read
+    their output.
+
+    The job's secret goes through ssh's standard input, so it stands in no command line. That channel stays
+    open: the preflight on the other host ends when it closes.
+    """
     job_id = f"preflight-{secrets.token_hex(4)}"
     secret = secrets.token_hex(32).encode()
     readers = []
@@ -86,7 +94,7 @@ def _start_hosts(
             stdin=subprocess.PIPE,
             stdout=None if rank == 0 else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is ours: it would cut ssh off before the far end is told
+            start_new_session=True,  # Ctrl-C would end ssh before the other host is asked to end
         )
         processes.append(process)
         assert process.stdin is not None and process.stderr is not None
@@ -104,14 +112,15 @@ def _start_hosts(
 def _end_interrupted(
     hosts: Sequence[str], processes: Sequence[subprocess.Popen[bytes]], output: HostOutput
 ) -> int:
-    """Ends it everywhere, at once where the user insists."""
+    """End the preflight on all hosts after Ctrl-C, at once after a second Ctrl-C, and return 130."""
     running_hosts = [h for h, p in zip(hosts, processes, strict=False) if p.poll() is None]
     if running_hosts:
         sys.stderr.write(
-            f"allaboard preflight: interrupted; ending it on {', '.join(running_hosts)}, again: at once\n"
+            f"allaboard preflight: interrupted; ending it on {', '.join(running_hosts)}; "
+            "press Ctrl-C again to end it now\n"
         )
         sys.stderr.flush()
-    # Where nothing has started there is nobody to ask.
+    # A preflight that has not started cannot be asked to end.
     reached_processes = [
         p for h, p in zip(hosts, processes, strict=False) if h in output.identities
     ]
@@ -126,7 +135,8 @@ def _end_interrupted(
 def remote_command(
     options: argparse.Namespace, hosts: Sequence[str], rank: int, job_id: str
 ) -> str:
-    """The command for the shell of the host of this rank; ``job`` is the id that all share."""
+    """Return the command for the shell of the host with this rank. ``job_id`` is the id that all hosts
+    share."""
     in_etcd = is_etcd_url(options.coordinator)
     variables = _launcher_variables(
         hosts, rank, "" if in_etcd else options.coordinator, options.framework
@@ -150,7 +160,7 @@ def remote_command(
 def _launcher_variables(
     hosts: Sequence[str], rank: int, meeting_address: str, framework: str
 ) -> dict[str, str]:
-    """What a launcher would set there for a job of this framework."""
+    """Return the variables that a launcher would set on that host for a job of this framework."""
     names = [host_name(h) for h in hosts]
     first_host = (
         Address.from_endpoint(meeting_address)

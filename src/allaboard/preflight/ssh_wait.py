@@ -1,4 +1,4 @@
-"""Waits for the ssh of every host of `preflight --hosts`, and not for ever for one that says nothing."""
+"""Waiting for the ssh of every host of `preflight --hosts`, but not for ever for one that says nothing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ import time
 from collections.abc import Callable, Sequence
 
 POLL_PERIOD_S = 0.05
+"""Time between two looks at the processes."""
 END_MARGIN_S = 20.0
-"""Seconds between the ends of the first and the last host where both did the same."""
+"""How much later the last host may end than the first, if both did the same."""
 END_GRACE_S = 5.0
-"""Seconds in which a preflight that is asked to end has ended; 2 are its worker's."""
+"""How long a preflight may take to end when asked to; 2 s of it are its worker's."""
 USAGE_ERROR_EXIT_CODE = 2
+"""Exit code of a preflight whose command line or environment cannot be used."""
 
 
 def is_overdue(
     now: float, started_at: float, last_heard_at: float, end_times: Sequence[float], limit_s: float
 ) -> bool:
-    """Whether those still awaited will not answer. ``ends`` are when the others ended, ``heard`` when anyone
-    was last heard of, ``within`` how long a preflight may take that does not move on; all in s."""
+    """Return True if the hosts that are still running will not answer.
+
+    ``end_times`` are when the others ended, ``last_heard_at`` is when any host last printed a line,
+    ``limit_s`` is how long a preflight may take that makes no progress; all in seconds of CLOCK_MONOTONIC.
+    """
     if end_times:
         return now >= max(started_at + limit_s, max(end_times)) + END_MARGIN_S
     return now - max(started_at, last_heard_at) >= limit_s + END_MARGIN_S
@@ -31,8 +36,11 @@ def wait_for_hosts(
     misuse: Callable[[], str],
     limit_s: float,
 ) -> list[int | None]:
-    """The exit codes, None for who is overdue. Returns early where one was used wrongly, as all were, and
-    where ``wrong`` has something to say."""
+    """Return the exit codes; None for a host that is overdue.
+
+    It returns early if one host reports a usage error, since all were called alike, and if ``misuse``
+    returns a message.
+    """
     started_at = time.monotonic()
     end_times: dict[int, float] = {}
     while len(end_times) < len(processes):
@@ -51,7 +59,8 @@ def wait_for_hosts(
 
 
 def end_hosts(processes: Sequence[subprocess.Popen[bytes]], grace: float = END_GRACE_S) -> None:
-    """Ends what is left there by the end of its standard input, and then every ssh."""
+    """End what still runs: closing its standard input ends the preflight on the other host; then every ssh
+    is killed."""
     for process in processes:
         if process.stdin is not None:
             with contextlib.suppress(OSError):

@@ -1,7 +1,8 @@
-"""Stands in for the training script: arrives at the roll call as it would, and tries one collective.
+"""The stand-in for the training script: it arrives at the roll call as the script would, and tries one
+collective.
 
-It is run by path, in the user's Python, where allaboard need not be installed; the probe is loaded as
-in any worker. ALLABOARD_PREFLIGHT says what it is to declare.
+It is run by path, in the user's Python, where allaboard need not be installed; the probe is loaded as in any
+worker. ALLABOARD_PREFLIGHT holds its settings.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 COLLECTIVE_ELEMENTS = 1 << 22
-"""Elements of float32 in the collective: 16 MiB, more than any buffer on the way."""
+"""Elements (float32) of the collective: 16 MiB, more than any buffer on the way."""
 UNATTENDED_S = 60.0
-"""Seconds beyond the bound in which an agent has ended it, on a busy machine too."""
+"""How much longer than its bound the collective may take: an agent has ended it by then, even on a busy
+machine."""
 COMPARED_PACKAGES = {"torch": ("torch",), "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu"),
             "jax": ("jax",), "jaxlib": ("jaxlib",), "numpy": ("numpy",)}  # fmt: skip
 
 
 def main() -> int:
-    os.dup2(2, 1)  # standard output is the tables' alone, and frameworks write on it
+    """Arrive at the roll call, try one collective unless the mode is quick, and return the exit code."""
+    os.dup2(2, 1)  # frameworks write to standard output, which is for the tables alone
     settings = json.loads(os.environ["ALLABOARD_PREFLIGHT"])
     member: Any = importlib.import_module("_allaboard_probe.member")
     member.here.raises = (
@@ -63,7 +66,8 @@ def main() -> int:
 
 
 def package_versions(framework: str) -> dict[str, str]:
-    """Of the packages that must agree in a job of this framework, without importing them."""
+    """Return the versions of the packages that must agree in a job of this framework, without importing
+    them."""
     versions = {"python": sys.version.split()[0]}
     other_frameworks = {"torch", "tensorflow", "jax"} - {framework}
     for name, distributions in COMPARED_PACKAGES.items():
@@ -79,8 +83,10 @@ def package_versions(framework: str) -> dict[str, str]:
 
 
 def _time_second_call(call: Any, stall_limit_s: float) -> float:
-    """Milliseconds of the second call: the first one makes the connections. A call that never comes
-    back is the agent's to end; should there be none any more, the process ends itself."""
+    """Return the milliseconds of the second call; the first call makes the connections.
+
+    The agent ends a call that never returns. If there is no agent any more, the process ends itself.
+    """
     faulthandler.dump_traceback_later(3 * stall_limit_s + UNATTENDED_S, exit=True, file=2)
     call()
     started_at = time.monotonic()

@@ -1,4 +1,5 @@
-"""From what a preflight left in its run folder to the one value that every face renders. Pure."""
+"""Sums up what a preflight left in its run folder, as the one value that every output format renders.
+Pure."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ OK, FAILED, INTERRUPTED = "ok", "failed", "interrupted"
 def preflight_exit_code(
     outcome: Outcome, findings: tuple[Finding, ...], interrupted_by: int, all_met: bool = True
 ) -> int:
-    """0 when all is well, 3 when an error was found, the collective failed or no roll call of all was
-    complete, 128 + signal else."""
+    """Return 0 if the job would start; 3 if there is an error, the collective failed or the roll call was
+    not complete; 128 + signal if it was interrupted."""
     if outcome is Outcome.INTERRUPTED:
         return 128 + (interrupted_by or 2)
     has_error = any(f.severity is Severity.ERROR for f in findings)
@@ -35,14 +36,15 @@ def preflight_exit_code(
 
 
 def exit_code_for_size(size: int) -> Callable[[Outcome, tuple[Finding, ...], int, JobView], int]:
-    """The same, of a job of so many tasks, from the last picture of it."""
+    """Return the function that gives the exit code of a preflight for ``size`` tasks, from its outcome and
+    the last view of the job."""
     return lambda outcome, findings, signal_number, view: preflight_exit_code(
         outcome, findings, signal_number, is_roll_call_complete(view, size)
     )
 
 
 def summarize_run(run: Run, task: Task, mode: str, host: str) -> Preflight:
-    """What this host knows of it."""
+    """Return what this host knows of the preflight."""
     report, view = run.report, run.view
     exit_code = report.exit_code if report is not None else 3
     outcome = OK if exit_code == 0 else INTERRUPTED if exit_code > 128 else FAILED
@@ -96,7 +98,8 @@ def _member(view: JobView, member: Member) -> PreflightMember:
 
 
 def _state(member: Member, is_roll_call_over: bool) -> str:
-    """``rolled``: all were let through; the last look at one may be older than that."""
+    """Return the state of a member as the tables show it. With ``is_roll_call_over`` all were let through;
+    the last look at a member may be older than that."""
     if member.phase > Phase.ARRIVED or (is_roll_call_over and member.phase is Phase.ARRIVED):
         return "aboard"
     if member.phase is Phase.ARRIVED:

@@ -1,4 +1,4 @@
-"""What the environment says of the task that this preflight stands in for."""
+"""The task that this preflight stands in for, as the environment describes it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,28 @@ EXAMPLE = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=node0 MASTER_PORT=29500 allaboard pre
 
 
 class UnstatedTaskError(AllaboardError):
-    """The environment does not say enough; the message says what is missing and what to type."""
+    """The environment does not say which task this is; the message says what is missing and what to
+    type."""
 
 
 class Task(NamedTuple):
-    """``rank`` of ``size``; ``place`` is host:port of the meeting, empty with a ``cluster`` ("worker:0"
-    to address); ``job`` and ``number`` as TensorFlow counts; ``origin`` where it was read."""
+    """One task of the job."""
 
     framework: str
+    """torch, tensorflow or jax."""
     rank: int
     size: int
+    """How many tasks the job has."""
     meeting_address: str
+    """HOST:PORT where all meet; "" with a ``cluster``, whose first task's address it is."""
     job: str
+    """TensorFlow's name of the job, as "worker"; "worker" for other frameworks."""
     task_index: int
+    """TensorFlow's index within the job; the rank for other frameworks."""
     cluster: dict[str, str]
+    """"worker:0" to address, for TensorFlow; else empty."""
     origin: str
+    """The variables from which this was read."""
 
 
 def task_of_environment(
@@ -44,8 +51,14 @@ def task_of_environment(
     is_meeting_optional: bool = False,
     read_file: Callable[[str], str] | None = None,
 ) -> Task:
-    """The task that these variables describe; ``framework`` and ``coordinator`` (host:port) are the
-    user's own words and win. ``anywhere``: no place need be named. Raises UnstatedTaskError."""
+    """Return the task that these variables describe.
+
+    ``framework`` and ``coordinator`` (HOST:PORT) come from the user and win. With ``is_meeting_optional``
+    no meeting address need be known.
+
+    Raises:
+        UnstatedTaskError: the variables do not say enough.
+    """
     spec = resolve(variables, read_file)
     framework_name = framework or _NAMES.get(spec.framework, spec.framework)
     origin = _origin(spec)
@@ -84,7 +97,7 @@ def task_of_environment(
 
 
 def _origin(spec: ClusterSpec) -> str:
-    """The names of the variables that say who this is and where all meet."""
+    """Return the names of the variables that say which task this is and where all meet."""
     values = [
         spec.values.get(n)
         for n in ("rank", "world_size", "coordinator", "master_addr", "master_port")
@@ -95,14 +108,14 @@ def _origin(spec: ClusterSpec) -> str:
 
 def _task_of_cluster(spec: ClusterSpec, origin: str) -> Task:
     index = spec.index.integer if spec.index is not None else None
-    mine = (spec.job.text if spec.job is not None else "", index)
+    own_task = (spec.job.text if spec.job is not None else "", index)
     rank = spec.rank
     if rank < 0 or index is None:
         raise UnstatedTaskError(
-            f"{mine[0]} {mine[1]} is no task of the cluster in {origin}; allaboard check"
+            f"{own_task[0]} {own_task[1]} is no task of the cluster in {origin}; see: allaboard check"
         )
     cluster = {f"{job}:{i}": address.text for job, i, address in spec.ranked_tasks}
-    return Task("tensorflow", rank, spec.world_size, "", mine[0], index, cluster, origin)
+    return Task("tensorflow", rank, spec.world_size, "", own_task[0], index, cluster, origin)
 
 
 def _meeting_address(spec: ClusterSpec) -> str:
@@ -120,7 +133,7 @@ def _meeting_address(spec: ClusterSpec) -> str:
 
 
 def task_declaration(task: Task) -> dict[str, object]:
-    """What the stand-in tells at the door, as a framework's hook would."""
+    """Return what the stand-in declares at the roll call, as a framework's hook would."""
     return {
         "framework": task.framework,
         "call": "preflight",
@@ -136,7 +149,8 @@ def task_declaration(task: Task) -> dict[str, object]:
 
 
 def stand_in_settings(task: Task, mode: str, stall_limit_s: float) -> str:
-    """The same as JSON, for the stand-in's environment. ``bound``: seconds for its collective."""
+    """Return the settings of the stand-in as JSON, for its environment. ``stall_limit_s`` bounds its
+    collective."""
     text = msgspec.json.encode(
         {"declared": task_declaration(task), "mode": mode, "bound": stall_limit_s}
     )
@@ -144,7 +158,7 @@ def stand_in_settings(task: Task, mode: str, stall_limit_s: float) -> str:
 
 
 def task_variables(task: Task) -> dict[str, str]:
-    """What a launcher would have set, where it set less: TF_CONFIG, or torch's own variables."""
+    """Return what a launcher would have set, where it set less: TF_CONFIG, or torch's own variables."""
     if task.cluster:
         return {"TF_CONFIG": format_tf_config(task.cluster, task.job, task.task_index)}
     if not task.meeting_address:

@@ -1,4 +1,4 @@
-"""TensorFlow's cluster where no TF_CONFIG lists it, from the hosts that are known. Pure.
+"""TensorFlow's cluster, made from the known hosts if no TF_CONFIG lists it. Pure.
 
 Without a list of all tasks MultiWorkerMirroredStrategy takes each of them for a job of its own.
 """
@@ -13,8 +13,11 @@ from allaboard.facts.address import join
 
 
 def cluster_of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) -> dict[str, str]:
-    """Slurm's hosts and their tasks, "worker:0" to address; ports count up from ``port`` on each host.
-    Empty where they do not say which host this rank is on."""
+    """Return "worker:0" to address for Slurm's hosts and their tasks; ports count up from ``port`` on each
+    host.
+
+    It is empty if the allocation does not say which host this rank is on.
+    """
     node_rank = spec.number("node_rank")
     shares_hosts = len(spec.machines) < size
     if any(m.slots < 1 for m in spec.machines) and shares_hosts:
@@ -29,13 +32,14 @@ def cluster_of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) ->
 
 
 def cluster_of_hosts(hosts: Sequence[str], port: int, first_address: str = "") -> dict[str, str]:
-    """One worker a host; ``first`` is the address of the first one where it is another."""
+    """Return a cluster of one worker per host. ``first_address`` is the address of the first worker if it
+    is a different one."""
     cluster = {f"worker:{r}": join(host, port) for r, host in enumerate(hosts)}
     return cluster | ({"worker:0": first_address} if first_address else {})
 
 
 def format_tf_config(cluster: dict[str, str], job: str, index: int) -> str:
-    """The value of TF_CONFIG for this task of the cluster."""
+    """Return the value of TF_CONFIG for this task of the cluster."""
     addresses_by_job: dict[str, list[str]] = {}
     for name, address in cluster.items():
         addresses_by_job.setdefault(name.partition(":")[0], []).append(address)

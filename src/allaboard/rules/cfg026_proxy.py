@@ -75,7 +75,7 @@ def _is_set(facts: ConfigFacts, name: str) -> bool:
 
 
 def _is_exempt(host: str, suffix: str) -> bool:
-    """Return True if gRPC may exempt the host: it compares the end of the name; an address range may match."""
+    """Return True if gRPC may exempt the host: it compares ends of names; a range counts as a match."""
     return host.endswith(suffix.lstrip("*")) or suffix == "*" or "/" in suffix
 
 

@@ -59,7 +59,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _node_count(part: PartialSpec | None, most: bool = False) -> tuple[int, Value] | None:
-    """Return a part's number of nodes and where it stands; of a range the lower end, or the upper if ``most``."""
+    """Return a part's number of nodes and its value; of a range the lower end, or the upper if ``most``."""
     value = part.values.get("nnodes") if part is not None else None
     if value is None:
         return None

@@ -67,8 +67,8 @@ def _check_probe(workload: Workload, role: Role, pod_count: int) -> Iterator[Cla
         yield _claim(
             workload,
             ready_port,
-            f"a pod becomes ready only once port {ready_port.text} is open, which only rank 0 opens: pod 2 is "
-            "never started",
+            f"a pod becomes ready only once port {ready_port.text} is open, which only rank 0 opens: "
+            "pod 2 is never started",
             Severity.ERROR,
         )
     text = _join_arguments(role.ready_command)

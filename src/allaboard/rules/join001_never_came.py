@@ -164,7 +164,7 @@ def _advise_ssh(origin: str, absent: tuple[int, ...]) -> str:
 _AWAY = Knock(
     peer="10.0.0.2",
     kind="no-secret",
-    said="knows a secret of the job, and the host where all meet was given none",
+    said="has a job secret, but the leader was given none",
     host="h1",
     rank=1,
 )
@@ -214,9 +214,8 @@ RULE = Rule(
                 knocks=(_AWAY,),
                 now=121.0,
             ),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it knows a "
-            "secret of "
-            "the job, and the host where all meet was given none",
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has a "
+            "job secret, but the leader was given none",
         ),
         "it was rejected: no certificate": (
             gathering_job(

@@ -96,9 +96,11 @@ RULE = Rule(
             "connection refused",
         ),
         "a user is required": (
-            _etcd_view("auth", "node9:2379: it wants a user: set ETCDCTL_USER=name:password", 3.0),
+            _etcd_view(
+                "auth", "node9:2379: it requires a user: set ETCDCTL_USER=name:password", 3.0
+            ),
             "a cannot use etcd://node9:2379/my-job, through which the hosts find each other: node9:2379: "
-            "it wants a user: set ETCDCTL_USER=name:password",
+            "it requires a user: set ETCDCTL_USER=name:password",
         ),
         "a parameter server's host": (
             _server_view(),
@@ -114,7 +116,7 @@ RULE = Rule(
     silent_on={
         "a parameter server that had joined before etcd changed": _server_view(shook=True),
         "it may come up": _etcd_view("unreachable", "node9:2379: connection refused", 30.0),
-        "just once": _etcd_view("auth", "node9:2379: it wants a user", 0.5),
+        "just once": _etcd_view("auth", "node9:2379: it requires a user", 0.5),
         "a shared folder that fails": _etcd_view("", "Permission denied", 61.0, ""),
     },
     since="0.1",

@@ -1,20 +1,20 @@
-"""A parameter server has ended while there is still work.
+"""A parameter server exited while the workers still need it.
 
 ## Why it matters
-The variables that it held are gone with it. TensorFlow 1 does not say so: a worker stands in `Session.run`,
-or in `Session.close`. MonitoredTrainingSession calls the latter before it makes its session anew, and it
+The variables that it held are lost. TensorFlow 1 does not report this: a worker blocks in `Session.run`, or
+in `Session.close`. MonitoredTrainingSession calls the latter before it creates its session again, and it
 waits for the dead server silently and without a limit. TensorFlow 2's chief fails within seconds and names
-the server's address; its workers live on and wait for nothing.
+the server's address; its workers stay alive and wait for nothing.
 
-What waits for what: every worker, in its next step, for this server. How long: forever. No other worker is
-the cause, and ending the workers changes nothing.
+Every worker waits forever for this server, in its next step. No other worker is the cause, and ending the
+workers changes nothing.
 
 ## What to do
 Start the server again at the same address. A TensorFlow 1 worker that uses MonitoredTrainingSession then
-goes on, from the newest checkpoint if it has one. `allaboard run --on-failure restart` does this for you,
-and with `--ps-snapshot SECONDS` the server comes back with the values of the newest snapshot.
+continues, from the newest checkpoint if there is one. `allaboard run --on-failure restart` does this for you,
+and with `--ps-snapshot SECONDS` the server is restored from the newest snapshot.
 
-If the server ended with exit code 0, it reached the end of its script: its branch for `ps` must end in
+If the server exited with code 0, it reached the end of its script: its branch for `ps` must end in
 `server.join()`.
 """
 
@@ -46,7 +46,7 @@ def check(view: JobView) -> Iterator[Claim]:
         other = find_task(view, one.who.job, one.who.index)
         served = other is not None and other is not one and other.phase >= Phase.JOINED
         if one.phase <= Phase.ARRIVED or _raised(one) or served:
-            continue  # it never served; its exception says more; another serves in its place
+            continue  # it never served, its exception says more, or another serves in its place
         hurt = [
             m
             for m in training_members(view)
@@ -63,20 +63,22 @@ def _raised(one: Member) -> bool:
 def _fix(view: JobView, one: Member, end: Exit) -> str:
     if end.lost:
         host = shlex.quote(one.who.host)
-        return f"ping -c 3 {host}   # repair or replace it; start the job again, from its newest checkpoint"
+        return f"ping -c 3 {host}   # repair or replace it, then restart the job from its newest checkpoint"
     if end.signal is None and end.code == 0:
         return "let its branch for ps end in server.join()"
     if not view.comes_back:
-        return f"read {one.log}; start the job again, from its newest checkpoint"
+        return f"read {one.log}, then restart the job from its newest checkpoint"
     if any(m.declared is not None and m.declared.call == TF2_CHIEF_CALL for m in view.members):
-        return "nothing: all are started again; the chief goes on from its newest checkpoint"
-    return f"nothing: it is started again; workers go on from the newest {view.comes_back}"
+        return (
+            "nothing: all tasks are restarted, and the chief continues from its newest checkpoint"
+        )
+    return f"nothing: it is restarted, and the workers continue from the newest {view.comes_back}"
 
 
 def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
     inside = [m for m in hurt if m.alive and m.op is not None]
     evidence = [
-        Evidence("its agent is no longer heard from", "the connection to it")
+        Evidence("its agent is no longer reachable", "connection to the agent")
         if end.lost
         else Evidence(describe_exit(end), "wait status")
     ]
@@ -87,9 +89,11 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     steps = max((m.step for m in hurt), default=0)
     if steps:
-        evidence.append(Evidence(f"the most advanced worker had done {steps} runs", "black box"))
+        evidence.append(
+            Evidence(f"the most advanced worker had completed {steps} runs", "black box")
+        )
     return Claim(
-        summary=f"{task_name(one)} {_gone(one, end)}; {name_members(hurt)} cannot go on without it",
+        summary=f"{task_name(one)} {_gone(one, end)}; {name_members(hurt)} cannot continue without it",
         who=(one.who,),
         evidence=tuple(evidence),
         fix=_fix(view, one, end),
@@ -99,10 +103,10 @@ def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
 
 
 def _gone(one: Member, end: Exit) -> str:
-    """A host that is not heard of may still hold the variables."""
+    """Return how it was lost. A host that is not reachable may still hold the variables."""
     if end.lost:
-        return f"has gone with its host: {one.who.host} is no longer heard from"
-    return f"{describe_exit(end)}, and its variables are gone"
+        return f"was lost with host {one.who.host}, which is no longer reachable"
+    return f"{describe_exit(end)} and its variables are lost"
 
 
 _RUN = Op("Session.run", 41, 95.0)
@@ -118,34 +122,31 @@ RULE = Rule(
                 ps_member("worker", 1, op=_RUN),
                 ps_member("ps", 0, exit=Exit(at=95.0, signal=9)),
             ),
-            "ps 0 was killed by SIGKILL, and its variables are gone; "
-            "worker 0, worker 1 cannot go on without it",
+            "ps 0 was killed by SIGKILL and its variables are lost; worker 0, worker 1 cannot continue "
+            "without it",
         ),
         "its branch returned": (
             sample_job(
                 ps_member("worker", 0, op=_RUN), ps_member("ps", 0, exit=Exit(at=95.0, code=0))
             ),
-            "ps 0 ended with exit code 0, and its variables are gone; "
-            "worker 0 cannot go on without it",
+            "ps 0 exited with code 0 and its variables are lost; worker 0 cannot continue without it",
         ),
-        "its host has gone": (
+        "its host is lost": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("ps", 0, exit=Exit(at=95.0, lost=True)),
                 comes_back="checkpoint",
             ),
-            "ps 0 has gone with its host: a is no longer heard from; "
-            "worker 0 cannot go on without it",
+            "ps 0 was lost with host a, which is no longer reachable; worker 0 cannot continue without it",
         ),
-        "it comes again": (
+        "it is being restarted": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("ps", 0, exit=Exit(at=98.5, signal=9), phase_since=90.0),
                 ps_member("ps", 0, number=3, phase=Phase.IMPORTING, phase_since=99.0),
                 comes_back="snapshot",
             ),
-            "ps 0 was killed by SIGKILL, and its variables are gone; "
-            "worker 0 cannot go on without it",
+            "ps 0 was killed by SIGKILL and its variables are lost; worker 0 cannot continue without it",
         ),
     },
     silent_on={

@@ -1,19 +1,19 @@
-"""Workers wait for the chief to initialise the variables, and it does not.
+"""Workers wait for the chief to initialize the variables, but it does not.
 
 ## Why it matters
-In TensorFlow 1 a single task initialises: `chief 0`, or `worker 0` if the cluster has no chief. The others
-look whether it has, sleep 30 s (`recovery_wait_secs`), and look again, forever and without a message. The
-servers are up and serve nothing.
+In TensorFlow 1 a single task initializes the variables: `chief 0`, or `worker 0` if the cluster has no chief.
+The others check whether it has done so, sleep 30 s (`recovery_wait_secs`), and check again, forever and
+without a message. The servers are up but idle.
 
-What waits for what: these workers for the chief, and for nothing else. How long: until it has initialised,
-and up to 30 s more, because they look only that often. That last wait alone is normal and is not reported.
+These workers wait only for the chief, until it has initialized the variables, and up to 30 s more, because
+they check only that often. That last wait alone is normal and is not reported.
 
 ## What to do
-Get the chief going: the place where it is in its code is given. If it starts from a large checkpoint, or
-loads data first, let it make its session before that.
+Look at the line where the chief is, which the finding names. If it starts from a large checkpoint, or loads
+data first, let it create its session before that.
 
-To look more often than every 30 s, make the session with `SessionManager(recovery_wait_secs=1)`, or wait in
-the script until `tf.report_uninitialized_variables()` is empty, as examples/tf1_ps_digits.py does.
+To check more often than every 30 s, create the session with `SessionManager(recovery_wait_secs=1)`, or wait
+in the script until `tf.report_uninitialized_variables()` is empty, as examples/tf1_ps_digits.py does.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from allaboard.facts import Severity as S
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 PATIENCE = 10.0
-"""Seconds that workers wait before it is said; an initialisation takes less than one. Fewer
-(`STOOD`), where the chief is seen to stand at one place."""
+"""Seconds that workers must wait before it is reported, since an initialization takes less than one;
+MIN_STUCK_S if the chief does not move."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -51,7 +51,7 @@ def check(view: JobView) -> Iterator[Claim]:
     task_name = chief_task(view)
     one = find_task(view, *task_name)
     if one is not None and one.exit is not None and one.exit.ours:
-        return  # allaboard ended it, for a reason that is told
+        return  # allaboard ended it, for a reason that is reported
     patience = MIN_STUCK_S if one is not None and is_stuck_idle(view, one) else PATIENCE
     if view.now - since < patience or _at_it(one) or _was_at_it(one):
         return
@@ -59,8 +59,8 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _at_it(one: Member | None) -> bool:
-    """Whether the chief has begun: it trains, it computes, or it makes its session now (and waits for a
-    server perhaps, which has a rule of its own)."""
+    """Return True if the chief has begun: it trains, it computes, or it is creating its session (where it may
+    wait for a server, which has a rule of its own)."""
     if one is None or not one.alive or one.stopped:
         return False
     return (
@@ -71,8 +71,8 @@ def _at_it(one: Member | None) -> bool:
 
 
 def _was_at_it(one: Member | None) -> bool:
-    """Whether the chief has trained and ended well: the variables are on the servers, and the others see
-    it when they look again."""
+    """Return True if the chief has trained and exited with code 0: the variables are on the servers, and the
+    others notice at their next check."""
     return one is not None and one.step > 0 and one.exit is not None and one.exit.code == 0
 
 
@@ -94,7 +94,8 @@ def _claim(
     if place is not None and place.text:
         evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
     return Claim(
-        summary=f"{name_members(waiting)} {wait_verb(waiting)} for {called} to initialise the variables: {describe_activity(one)}",
+        summary=f"{name_members(waiting)} {wait_verb(waiting)} for {called} to initialize the variables: "
+        f"{describe_activity(one)}",
         who=(one.who,) if one is not None else (),
         evidence=tuple(evidence),
         fix=f"start {called}"
@@ -115,36 +116,36 @@ RULE = Rule(
     check=check,
     needs=("op",),
     fires_on={
-        "the chief never came": (
+        "the chief has not started": (
             sample_job(
                 ps_member("chief", 0, number=3, **_EARLY),
                 ps_member("worker", 0, op=_WAIT, step=0),
                 ps_member("ps", 0),
             ),
-            "worker 0 waits for chief 0 to initialise the variables: it is alive, in its own code",
+            "worker 0 waits for chief 0 to initialize the variables: it is alive, in its own code",
         ),
-        "the chief stands at one place": (
+        "the chief does not move": (
             sample_job(
                 ps_member("chief", 0, number=3, stack=sample_stack(USER), **_EARLY),
                 ps_member("worker", 0, op=_SOON, step=0),
                 ps_member("ps", 0),
             ),
-            "worker 0 waits for chief 0 to initialise the variables: it is at train.py:41 in train",
+            "worker 0 waits for chief 0 to initialize the variables: it is at train.py:41 in train",
         ),
-        "worker 0 is the chief, and died": (
+        "worker 0 is the chief, and was killed": (
             sample_job(
                 ps_member("worker", 0, exit=Exit(at=70.0, signal=9), step=0),
                 ps_member("worker", 1, op=_WAIT, step=0),
                 ps_member("ps", 0),
             ),
-            "worker 1 waits for worker 0 to initialise the variables: it was killed by SIGKILL",
+            "worker 1 waits for worker 0 to initialize the variables: it was killed by SIGKILL",
         ),
     },
     silent_on={
-        "the chief trains, and the worker looks every 30 s": sample_job(
+        "the chief trains, and the worker checks every 30 s": sample_job(
             ps_member("worker", 0), ps_member("worker", 1, op=_WAIT, step=0), ps_member("ps", 0)
         ),
-        "the chief trained and is done, and the worker looks every 30 s": sample_job(
+        "the chief trained and is done, and the worker checks every 30 s": sample_job(
             ps_member("worker", 0, exit=Exit(at=85.0, code=0)),
             ps_member("worker", 1, op=_WAIT, step=0),
             ps_member("ps", 0),
@@ -159,7 +160,7 @@ RULE = Rule(
             ps_member("worker", 1, op=_SOON, step=0),
             ps_member("ps", 0),
         ),
-        "the chief loads something": sample_job(
+        "the chief loads data": sample_job(
             ps_member("chief", 0, number=3, stack=sample_stack(USER), traffic=3e5, **_EARLY),
             ps_member("worker", 0, op=_SOON, step=0),
             ps_member("ps", 0),

@@ -1,13 +1,13 @@
-"""A session or a strategy cannot start: a task that it needs is not there.
+"""A session or strategy cannot start because a task that it needs is not running.
 
 ## Why it matters
-The chief opens its session on every server at once. While one is not there, TensorFlow 1 repeats
-`CreateSession still waiting for response from worker: /job:ps/replica:0/task:1` every ten seconds (a line
-of level INFO, hidden by `TF_CPP_MIN_LOG_LEVEL`), and TensorFlow 2's chief says nothing. Without
-`device_filters`, TensorFlow 1 waits for the other workers too.
+The chief opens its session on every server at once. While one is missing, TensorFlow 1 repeats `CreateSession
+still waiting for response from worker: /job:ps/replica:0/task:1` every ten seconds (a line of level INFO,
+hidden by `TF_CPP_MIN_LOG_LEVEL`), and TensorFlow 2's chief prints nothing. Without `device_filters`,
+TensorFlow 1 waits for the other workers too.
 
-What waits for what: the chief for the named task, and every other worker for the chief. How long: forever.
-Nothing that the waiting processes do can change it.
+The chief waits forever for the named task, and every other worker for the chief. Nothing that the waiting
+processes do can change it.
 
 ## What to do
 Start the missing task, or fix what ended it. If the missing task is a worker, give each session
@@ -31,10 +31,10 @@ from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, O
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 PATIENCE = 10.0
-"""Seconds in the start of a session before it is said; a healthy one takes less than one.
-Fewer (`STOOD`), where the missing task is seen to stand at one place."""
+"""Seconds in the creation of a session before it is reported, since a healthy one takes less than one;
+MIN_STUCK_S if the missing task does not move."""
 BUSY = 0.5
-"""Cores; who computes restores or initialises, and does not wait."""
+"""Cores: a process that computes restores or initializes, and does not wait."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -58,13 +58,13 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _newest(view: JobView, listed: str) -> Member | None:
-    """The newest process of the task that a cluster lists under this name."""
+    """Return the newest process of the task with this name in the cluster, or None."""
     job_name, _, index = listed.partition(":")
     return find_task(view, job_name, int(index))
 
 
 def _absent(view: JobView, listed: str) -> bool:
-    """Whether nobody serves as the task that the cluster lists under this name."""
+    """Return True if no process serves as this task of the cluster."""
     there = _newest(view, listed)
     return there is None or not there.alive or there.phase < Phase.JOINED
 
@@ -75,7 +75,7 @@ def _stands(view: JobView, listed: str) -> bool:
 
 
 def _coming(view: JobView, listed: str, session: Op) -> bool:
-    """Whether this task was started again while the session was waiting: it is on its way."""
+    """Return True if this task was restarted while the session was waiting: it is about to serve."""
     there = _newest(view, listed)
     if there is None or not there.alive or there.started_at < session.since:
         return False
@@ -83,7 +83,7 @@ def _coming(view: JobView, listed: str, session: Op) -> bool:
 
 
 RETURNS = 60.0
-"""Seconds in which a task that was started again has imported TensorFlow, on a busy machine too."""
+"""Seconds in which a restarted task has imported TensorFlow, even on a busy machine."""
 
 
 def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim:
@@ -91,12 +91,12 @@ def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim
     assert one.declared is not None
     said = "; ".join(f"{called}: {describe_activity(there)}" for called, there in tasks[:4])
     return Claim(
-        summary=f"{task_name(one)} cannot start its session: {tasks[0][0]} is not there"
-        + (f", nor {', '.join(c for c, _ in tasks[1:])}" if tasks[1:] else ""),
+        summary=f"{task_name(one)} cannot create its session: {', '.join(c for c, _ in tasks)} "
+        + ("are not serving" if tasks[1:] else "is not serving"),
         who=tuple(there.who for _, there in tasks if there is not None),
         evidence=(
             Evidence(
-                f"{task_name(one)} has been making its session for {view.now - since:.0f} s, idle",
+                f"{task_name(one)} has been creating its session for {view.now - since:.0f} s, idle",
                 "black box",
             ),
             Evidence(said, "processes"),
@@ -122,27 +122,27 @@ RULE = Rule(
                 ps_member("ps", 0, exit=Exit(at=60.0, code=1), phase=Phase.IMPORTED),
                 ps_member("worker", 1, step=0),
             ),
-            "worker 0 cannot start its session: ps 0 is not there",
+            "worker 0 cannot create its session: ps 0 is not serving",
         ),
-        "a server stands before it serves": (
+        "a server does not move before it serves": (
             sample_job(
                 ps_member("worker", 0, op=_SOON, step=0),
                 ps_member(
                     "ps", 0, phase=Phase.IMPORTED, os_state_since=99.0, stack=sample_stack(USER)
                 ),
             ),
-            "worker 0 cannot start its session: ps 0 is not there",
+            "worker 0 cannot create its session: ps 0 is not serving",
         ),
         "a server sleeps before it serves": (
             sample_job(
                 ps_member("worker", 0, op=_SOON, step=0),
                 ps_member("ps", 0, phase=Phase.IMPORTED, os_state_since=96.5),
             ),
-            "worker 0 cannot start its session: ps 0 is not there",
+            "worker 0 cannot create its session: ps 0 is not serving",
         ),
     },
     silent_on={
-        "all are there": sample_job(
+        "all are running": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0),
             ps_member("worker", 1, step=0),
             ps_member("ps", 0),
@@ -151,7 +151,7 @@ RULE = Rule(
             ps_member("worker", 0, op=_MAKES, step=0, cpu=1.0),
             ps_member("ps", 0, exit=Exit(at=60.0, code=1)),
         ),
-        "it comes again": sample_job(
+        "it is being restarted": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0),
             ps_member("worker", 1, step=0),
             ps_member("ps", 0, started_at=85.0, phase=Phase.IMPORTING),

@@ -1,18 +1,17 @@
-"""A synchronous job trains with fewer workers than its optimizer counts on.
+"""A synchronous job trains with fewer workers than its optimizer expects.
 
 ## Why it matters
-SyncReplicasOptimizer averages a fixed number of gradients for each update. If a worker is missing, the
-others deliver its share, one gradient after the other: the job goes on at a fraction of its speed, and
-nobody says so. If more are missing than the others may replace, the job stands still.
+SyncReplicasOptimizer averages a fixed number of gradients for each update. If a worker is missing, the others
+deliver its share, one gradient after the other: the job continues at a fraction of its speed, without a
+message. If more workers are missing than the others may replace, the job stalls.
 
-What waits for what: every worker, inside `Session.run`, for a token that the chief puts into a queue when
-enough gradients have come; so they wait for each other. How long: in every step, for as long as the worker
-is missing. This is a worker that halts in `sess.run` because of another worker; in an asynchronous job that
-never happens.
+Every worker waits inside `Session.run` for a token that the chief puts into a queue when enough gradients
+have arrived; so the workers wait for each other, in every step, for as long as one is missing. In an
+asynchronous job, a worker never waits in `sess.run` because of another worker.
 
 ## What to do
-Bring the missing worker back, or start the job with the number of workers that you have. With
-`replicas_to_aggregate` smaller than `total_num_replicas`, updates go on without the slowest workers.
+Restart the missing worker, or start the job with the number of workers that you have. With
+`replicas_to_aggregate` smaller than `total_num_replicas`, updates continue without the slowest workers.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ from allaboard.facts import (
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
 PATIENCE = 10.0
-"""Seconds that the others train without it before it is said (fewer, `STOOD`, where it is seen to stand at
-one place), ..."""
+"""Seconds that the others must train without it before it is reported (MIN_STUCK_S if it does not move),
+..."""
 RECOVERY = 45.0
-"""... where it waits for the chief to initialise: TensorFlow looks whether it has every 30 s."""
+"""... and this many (s) if it waits for the chief to initialize: TensorFlow checks that every 30 s."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -59,23 +58,23 @@ def check(view: JobView) -> Iterator[Claim]:
     if not train or len(train) >= total:
         return
     absent = [m for m in view.members if _never_trained(m) or _left(m)]
-    # Nobody may have made a step yet: one who waits for the first has begun, and that is no step.
+    # No member may have made a step yet: one that waits in its first step has begun.
     since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
     patience = MIN_STUCK_S if all(is_stuck_idle(view, m) for m in absent) else PATIENCE
     patience = RECOVERY if any(map(_awaits_chief, absent)) else patience
     if any(m.alive and view.now - m.moved_at < min(patience, PATIENCE) for m in absent):
-        return  # it has done something new just now, as one does whose wait for the chief is over
+        return  # it has just done something new, for example since its wait for the chief is over
     if absent and view.now - since >= patience:
         yield _claim(view, train, absent, total, since)
 
 
 def _trains(one: Member) -> bool:
-    """Whether it is in its loop: one that closes its session misses nobody."""
+    """Return True if it is in its training loop; one that closes its session waits for no other."""
     return one.phase is Phase.TRAINING and (one.op is None or one.op.name != COORDINATOR_JOIN_OP)
 
 
 def _total(one: Member) -> int:
-    """The count behind "2 of 3": gradients for an update, of workers in all."""
+    """Return the total number of workers: the 3 of "2 of 3", where 2 gradients make an update."""
     last = one.notes["synchronous"].rpartition(" ")[2]
     return int(last) if last.isdigit() else 0
 
@@ -85,8 +84,8 @@ def _never_trained(one: Member) -> bool:
 
 
 def _since(one: Member) -> float | None:
-    """Since when it trains, or does not: who trains, since its first step; who was started again, since the
-    process before it ended; who has ended, since then. None for who never came."""
+    """Return since when it trains or does not train: the first step, the exit of the previous process of a
+    restarted task, or its own exit. None if the task has never run."""
     if one.exit is not None:
         return one.exit.at
     return one.phase_since if one.step else one.after
@@ -106,7 +105,8 @@ def _claim(
 ) -> Claim:
     first = absent[0]
     return Claim(
-        summary=f"{len(train)} of {total} workers train a synchronous job; "
+        summary=f"only {len(train)} of {total} workers {'train' if len(train) > 1 else 'trains'} in the "
+            "synchronous job; "
         f"{task_name(first)} does not: {describe_activity(first)}",
         who=tuple(m.who for m in absent),
         evidence=(
@@ -117,7 +117,7 @@ def _claim(
         ),
         fix=command_on_host(view, first, f"py-spy dump --pid {first.who.pid}")
         if first.alive
-        else f"read {first.log}; start {task_name(first)} again",
+        else f"read {first.log}; restart {task_name(first)}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,
@@ -134,46 +134,46 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one never came": (
+        "one has not started": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
                 ps_member("worker", 1, **_COMING),
                 ps_member("ps", 0),
             ),
-            "1 of 2 workers train a synchronous job; worker 1 does not: "
-            "it is alive, in its own code",
+            "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is alive, in its "
+            "own code",
         ),
-        "one stands at one place, since they began": (
+        "one does not move since the others began": (
             sample_job(
                 ps_member("worker", 0, phase_since=95.0, **_SYNC),
                 ps_member("worker", 1, stack=sample_stack(USER), moved_at=95.0, **_COMING),
                 ps_member("ps", 0),
             ),
-            "1 of 2 workers train a synchronous job; worker 1 does not: it is at "
-            "train.py:41 in train",
+            "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is at train.py:41 "
+            "in train",
         ),
-        "one fell, and has not come back": (
+        "one failed, and has not come back": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
                 ps_member("worker", 1, after=85.0, **_COMING),
                 ps_member("ps", 0),
             ),
-            "1 of 2 workers train a synchronous job; worker 1 does not: "
-            "it is alive, in its own code",
+            "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is alive, in its "
+            "own code",
         ),
-        "it waits for the chief, for longer than it sleeps between two looks": (
+        "it waits for the chief for longer than the interval of its checks": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
                 ps_member("worker", 1, **_AWAITS),
                 ps_member("ps", 0),
                 now=120.0,
             ),
-            "1 of 2 workers train a synchronous job; worker 1 does not: "
-            "it is alive, in its own code",
+            "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is alive, in its "
+            "own code",
         ),
     },
     silent_on={
-        "it sleeps until it looks again whether the chief has initialised": sample_job(
+        "it sleeps until its next check whether the chief has initialized": sample_job(
             ps_member("worker", 0, **_SYNC),
             ps_member("worker", 1, **_AWAITS),
             ps_member("ps", 0),
@@ -190,12 +190,12 @@ RULE = Rule(
         "asynchronous": sample_job(
             ps_member("worker", 0), ps_member("worker", 1, **_COMING), ps_member("ps", 0)
         ),
-        "nobody has made a step": sample_job(
+        "no member has made a step": sample_job(
             ps_member("worker", 0, step=0, **_SYNC),
             ps_member("worker", 1, **_COMING),
             ps_member("ps", 0),
         ),
-        "it comes a little later": sample_job(
+        "it starts a little later": sample_job(
             ps_member("worker", 0, phase_since=95.0, **_SYNC),
             ps_member("worker", 1, **_COMING),
             ps_member("ps", 0),
@@ -205,7 +205,7 @@ RULE = Rule(
             ps_member("worker", 1, stack=sample_stack(USER), io=3e6, moved_at=95.0, **_COMING),
             ps_member("ps", 0),
         ),
-        "it fell a moment ago, and comes back": sample_job(
+        "it failed a moment ago, and is coming back": sample_job(
             ps_member("worker", 0, **_SYNC),
             ps_member("worker", 1, after=94.0, **_COMING),
             ps_member("ps", 0),

@@ -1,18 +1,18 @@
-"""A parameter server uses all the CPU that it may, and the workers wait for it.
+"""A parameter server uses all its CPU, and the workers wait for it.
 
-A server also counts as saturated if its control group withholds CPU from it for half of the time or more:
-the kernel loses part of a small quota, so the server uses less than all of it.
+A server also counts as saturated if its control group throttles it for half of the time or more: the kernel
+loses part of a small quota, so the server uses less than all of it.
 
 ## Why it matters
-In every step, every worker reads the variables from the servers and sends gradients back. If a server
-cannot keep up, more workers make no more steps: each only stands longer in `Session.run`.
+In every step, every worker reads the variables from the servers and sends gradients back. If a server cannot
+keep up, more workers do not make more steps: each only waits longer in `Session.run`.
 
-What waits for what: the workers, for their turn at this server. How long: most of each step, as the shares
-below say. No other worker is the cause.
+The workers wait for their turn at this server, during most of each step, as the shares in the finding show.
+No other worker is the cause.
 
 ## What to do
-Use more servers (`--ps 2`), and cut large variables into parts (`partitioner=` of `get_variable`,
-`variable_partitioner=` of ParameterServerStrategy). What also helps: more cores for the server; larger
+Use more servers (`--ps 2`), and partition large variables (`partitioner=` of `get_variable`,
+`variable_partitioner=` of ParameterServerStrategy). These also help: more cores for the server; larger
 batches, so that there are fewer exchanges for the same data; sparse gradients for embeddings.
 """
 
@@ -42,11 +42,11 @@ from allaboard.facts.samples import SERVING, ps_member, sample_job
 SPAN = 8.0
 """Seconds that must have been measured."""
 FULL = 0.85
-"""Share of the cores that it may use from which a server counts as saturated."""
+"""Share of its cores that a server must use to count as saturated."""
 WAITS = 0.5
-"""Share of a worker's time spent waiting for servers from which it counts as held up by them, ..."""
+"""Share of a worker's time spent waiting for servers from which it counts as delayed by them, ..."""
 MUCH = 0.75
-"""... and in a few seconds (`SOON`)."""
+"""... and the same over only a few seconds (SOON)."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -55,7 +55,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _saturated(view: JobView, span: float, waits: float) -> Iterator[Claim]:
-    """Servers that hold somebody up in this share of the time."""
+    """Report saturated servers for which a worker waits for this share of the time."""
     shares_of = [(m, break_down_time(view, m)) for m in view.alive]
     held_up = [(m, s) for m, s in shares_of if s is not None and _waits(m, s, span, waits)]
     for one in view.alive:
@@ -70,9 +70,7 @@ def _saturated(view: JobView, span: float, waits: float) -> Iterator[Claim]:
 
 
 def _waits(one: Member, shares: TimeBreakdown, span: float, waits: float) -> bool:
-    working = (
-        one.step > 0 or shares.own_code == 0.0
-    )  # TensorFlow 2's workers count no steps of their own
+    working = one.step > 0 or shares.own_code == 0.0  # TensorFlow 2's workers do not count steps
     return working and shares.span >= span and shares.waiting_for_servers >= waits
 
 
@@ -82,7 +80,8 @@ def _claim(
     allowed = one.load.allowed
     cores = "1 core" if allowed == 1 else f"{allowed:g} cores"
     shares = "; ".join(
-        f"{task_name(m)} waits for servers {s.waiting_for_servers:.0%} of the time, computes {s.computing:.0%}"
+        f"{task_name(m)} waits for servers {s.waiting_for_servers:.0%} of the time, computes "
+        f"{s.computing:.0%}"
         for m, s in mine[:4]
     )
     held_up = [m for m, _ in mine]
@@ -93,17 +92,15 @@ def _claim(
         ),
         Evidence(shares, "black box, /proc"),
     ]
-    if (
-        withheld is not None
-    ):  # small slices of a quota are lost, so that less than all of it is used
+    if withheld is not None:  # parts of a small quota are lost, so less than all of it is used
         said = f"{withheld.rate:.1f} s of throttling a second over {withheld.span:.0f} s"
         evidence.append(Evidence(said, withheld.origin))
     return Claim(
-        summary=f"{task_name(one)} is saturated: it uses {one.load.cpu:.2f} of the {cores} that it may, "
+        summary=f"{task_name(one)} is saturated: it uses {one.load.cpu:.2f} of its {cores}, "
         f"and {name_members(held_up)} {wait_verb(held_up)} for it",
         who=(one.who,),
         evidence=tuple(evidence),
-        fix=f"allaboard run --ps {_servers(view) + 1} ... and cut large variables into parts "
+        fix=f"allaboard run --ps {_servers(view) + 1} ... and partition large variables "
         "(partitioner=); or give it more cores",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
@@ -119,7 +116,7 @@ def _load(cpu: float, inside: float = 0.0, allowed: float = 8) -> Load:
 
 
 def _quota(rate: float, span: float = 10.0) -> JobView:
-    """Two workers that wait for a server whose control group leaves it 0.05 of a core."""
+    """Return a view of two workers that wait for a server whose control group leaves it 0.05 of a core."""
     server = ps_member("ps", 0, load=_load(0.04, allowed=0.05))
     use = Use(
         host=server.who.host, pid=server.who.pid, name="throttled", value=9.0, limit=0.05, rate=rate,
@@ -129,7 +126,7 @@ def _quota(rate: float, span: float = 10.0) -> JobView:
 
 
 def _since(inside: float, cpu: float) -> JobView:
-    """In the last four seconds it is like this, and before that all was well."""
+    """Return a view whose last four seconds are like this, and before that the server kept up."""
     before, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, inside=inside)
     now = Load(span=3.8, cpu=cpu, allowed=1)
     server = ps_member("ps", 0, load=_load(0.3, allowed=1), recent_load=now)
@@ -149,23 +146,19 @@ RULE = Rule(
     fires_on={
         "one core, all of it": (
             sample_job(*_WAITING, ps_member("ps", 0, load=_load(0.97, allowed=1))),
-            "ps 0 is saturated: it uses 0.97 of the 1 core that it may, "
-            "and worker 0, worker 1 wait for it",
+            "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0, worker 1 wait for it",
         ),
-        "one core, all of it, since four seconds": (
+        "one core, all of it, for four seconds": (
             _since(inside=0.95, cpu=0.97),
-            "ps 0 is saturated: it uses 0.97 of the 1 core that it may, "
-            "and worker 0, worker 1 wait for it",
+            "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0, worker 1 wait for it",
         ),
         "a container's quota": (
             sample_job(*_WAITING, ps_member("ps", 0, load=_load(0.2, allowed=0.2))),
-            "ps 0 is saturated: it uses 0.20 of the 0.2 cores that it may, "
-            "and worker 0, worker 1 wait for it",
+            "ps 0 is saturated: it uses 0.20 of its 0.2 cores, and worker 0, worker 1 wait for it",
         ),
         "a quota of which the kernel loses a part": (
             _quota(0.9),
-            "ps 0 is saturated: it uses 0.04 of the 0.05 cores that it may, "
-            "and worker 0, worker 1 wait for it",
+            "ps 0 is saturated: it uses 0.04 of its 0.05 cores, and worker 0, worker 1 wait for it",
         ),
         "TensorFlow 2's workers": (
             sample_job(
@@ -173,7 +166,7 @@ RULE = Rule(
                 ps_member("worker", 0, op=SERVING, step=0, load=_load(0.2, 1.0)),
                 ps_member("ps", 0, load=_load(0.97, allowed=1)),
             ),
-            "ps 0 is saturated: it uses 0.97 of the 1 core that it may, and worker 0 waits for it",
+            "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0 waits for it",
         ),
     },
     silent_on={
@@ -183,7 +176,7 @@ RULE = Rule(
         "asynchronous workers in turn with an idle server": sample_job(
             *_WAITING, ps_member("ps", 0, load=_load(0.3))
         ),
-        "a quota that is seldom used up": _quota(0.1),
+        "a quota that is rarely used up": _quota(0.1),
         "for four seconds, and its workers wait half of them": _since(inside=0.7, cpu=0.97),
         "for four seconds, with room": _since(inside=0.95, cpu=0.7),
         "measured too briefly": sample_job(

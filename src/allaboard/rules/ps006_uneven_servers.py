@@ -1,20 +1,20 @@
-"""Nearly all bytes of the variables are on one of several parameter servers.
+"""Nearly all bytes of the variables are placed on one of several parameter servers.
 
 ## Why it matters
-`replica_device_setter` and ParameterServerStrategy deal out variables in turn, by count and not by size.
-One embedding table or one dense layer puts its whole traffic on one server while the others idle. Adding
+`replica_device_setter` and ParameterServerStrategy place variables round-robin, by count and not by size. One
+embedding table or one dense layer puts its whole traffic on one server while the others are idle. Adding
 servers then changes nothing.
 
-This is reported only if the bytes are really exchanged. A large table of which each step touches a few rows
+This is reported only if the bytes are actually exchanged. A large table of which each step uses a few rows
 (an embedding with sparse gradients) costs its server only memory, and is not reported.
 
-What waits for what: every worker, in every step, for the server with the most bytes. How long: as long as
-those bytes take; the other servers' answers came long before.
+Every worker waits in every step for the server with the most bytes, for as long as their transfer takes; the
+other servers have answered long before.
 
 ## What to do
-Cut the large variable into parts: `partitioner=tf.fixed_size_partitioner(P)` in `get_variable`, or
+Partition the large variable: `partitioner=tf.fixed_size_partitioner(P)` in `get_variable`, or
 `variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(...)` in TensorFlow 2. Or
-deal out by size: `ps_strategy=tf.contrib.training.GreedyLoadBalancingStrategy` (TensorFlow 1's own).
+place variables by size: `ps_strategy=tf.contrib.training.GreedyLoadBalancingStrategy` (TensorFlow 1's own).
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity,
 from allaboard.facts.samples import SERVING, ps_member, sample_job
 
 LARGE = 1 << 20
-"""Bytes in all below which the placement does not matter."""
+"""Total bytes of the variables below which their placement does not matter."""
 SHARE = 0.8
-"""Share of the bytes on one server from which it is said, where even would be a half or less."""
+"""Share of the bytes on one server from which it is reported; an even placement would give it half or
+less."""
 DENSE = 0.3
-"""Share of its bytes that a step exchanges with it; a dense variable is read whole, and its gradient sent."""
+"""Share of its bytes that a step exchanges with it: a dense variable is read as a whole, and its gradient
+sent."""
 STEPS = 5
 """Steps over which that is measured."""
 
@@ -57,7 +59,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _a_step(view: JobView, server: str) -> float:
-    """Bytes that are exchanged with this server for each step; 0 while that is not measured."""
+    """Return the bytes exchanged with this server per step; 0 until that is measured."""
     steps = sum(m.step for m in training_members(view))
     pairs = [p for m in view.members if m.who.job not in SERVER_JOBS for p in m.pairs]
     moved = sum(p.received_all + p.sent_all for p in pairs if p.task == server)
@@ -89,7 +91,8 @@ def _count(variables: int) -> str:
 
 
 def _placed(*sizes: int, moved: float = 1.5) -> dict[str, Any]:
-    """What is placed on each server, and as many times as much exchanged with it in each of 40 steps."""
+    """Return what is placed on each server, and ``moved`` times as much exchanged with it in each of 40
+    steps."""
     return {
         "notes": {f"placed on ps:{i}": f"2 variables, {s} bytes" for i, s in enumerate(sizes)},
         "pairs": tuple(
@@ -124,10 +127,10 @@ RULE = Rule(
             ps_member("worker", 0, op=SERVING),
             *_TWO,
         ),
-        "one server holds all by right": sample_job(
+        "a single server holds all": sample_job(
             ps_member("worker", 0, **_placed(40_000_000)), ps_member("ps", 0)
         ),
-        "a table of which each step touches a few rows": sample_job(
+        "a table of which each step uses a few rows": sample_job(
             ps_member("worker", 0, **_placed(40_000_000, 2560, moved=0.01)), *_TWO
         ),
         "nothing is exchanged yet": sample_job(

@@ -1,21 +1,22 @@
-"""Workers wait for the network to a parameter server: the link between two hosts is slow.
+"""Workers wait for a slow network link to a parameter server.
 
 ## Why it matters
-Every step carries the variables one way and the gradients the other. If a link is narrow or far, both ends
-idle while the bytes are on their way, and neither more CPU for the servers nor faster workers changes that.
-One slow link to one of several servers holds up every step, since a step needs them all.
+Every step transfers the variables in one direction and the gradients in the other. If a link has a low
+bandwidth or a high latency, both ends are idle during the transfer, and neither more CPU for the servers nor
+faster workers changes that. One slow link to one of several servers delays every step, since a step needs
+them all.
 
-What waits for what: the named workers, inside `Session.run`, for bytes on their way to or from the named
-server. How long: the share of the time that is given. There are two kinds: on a narrow link the round trip
-is far longer while the link is full than at its best; on a far one it is always long.
+The named workers wait inside `Session.run` for transfers to or from the named server, for the share of the
+time that the finding gives. There are two kinds: with a low bandwidth, the round trip is far longer while the
+link is full than at its best; with a high latency, it is always long.
 
 ## What to do
-Look at the link on the host with `ss -ti` and `ip -s link`: what else uses it, and is it the interface that
-you meant?
+Look at the link on the host with `ss -ti` and `ip -s link`: see what else uses it, and whether it is the
+intended interface.
 
-- Narrow: put the large variables on servers with a better link, or cut them into parts over all servers.
+- Low bandwidth: place the large variables on servers with a better link, or partition them over all servers.
   Use larger batches, so that there are fewer exchanges for the same data, and sparse gradients.
-- Far: bring the hosts closer together, and do more in each step.
+- High latency: move the hosts closer together, and do more work in each step.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from allaboard.facts import (
 from allaboard.facts.samples import ps_member, sample_job
 
 MODERN = 125e6
-"""Bytes per second, a gigabit: who exchanges more than that has no slow way, unless others are faster."""
+"""Bytes per second (a gigabit link): a faster exchange is no slow link, unless others are faster still."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -55,7 +56,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if not held or (
         not free and not any(w.least_rtt >= FAR_SERVER_RTT_S or w.speed < MODERN for w in held)
     ):
-        return  # a fast network that is made use of
+        return  # a fast network that is fully used
     workers = list({w.worker.called: w.worker for w in held}.values())
     servers = list({w.server.called: w.server for w in held}.values())
     yield _claim(held, free, workers, servers, _blamed(workers, servers, free))
@@ -64,8 +65,8 @@ def check(view: JobView) -> Iterator[Claim]:
 def _blamed(
     workers: list[Member], servers: list[Member], free: tuple[ServerLink, ...]
 ) -> list[Member]:
-    """Whose link it is: the workers' where others reach the same servers easily, the one server's where they
-    reach other servers easily; else both ends."""
+    """Return the members whose link is slow: the workers if others reach the same servers easily, the one
+    server if the workers reach other servers easily, else both ends."""
     if all(any(w.server.called == s.called for w in free) for s in servers):
         return workers
     roomy = {w.worker.called for w in free}
@@ -92,16 +93,16 @@ def _claim(
     return Claim(
         summary=f"{name_members(workers)} {wait_verb(workers)} for the network to {name_members(servers)}: "
         + (
-            f"each round trip takes {worst.least_rtt * 1000:.0f} ms at its best"
+            f"a round trip takes at least {worst.least_rtt * 1000:.0f} ms"
             if far
-            else f"it is full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s"
+            else f"the link is full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s"
         ),
         who=tuple(m.who for m in blamed),
         evidence=tuple(evidence),
-        fix="bring the hosts together, or do more in each step (larger batches)"
+        fix="move the hosts closer together, or do more work in each step (larger batches)"
         if far
-        else f"on {blamed[0].who.host}: ip -s link; ss -ti; larger batches, or the large variables on "
-        "servers with a better link",
+        else f"on {blamed[0].who.host}: ip -s link; ss -ti   # then use larger batches, or place the "
+        "large variables on servers with a better link",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
@@ -109,7 +110,7 @@ def _claim(
 
 def _told(way: ServerLink) -> str:
     return (
-        f"{task_name(way.worker)} and {task_name(way.server)}: {way.rate / 1e6:.2g} MB/s, under way "
+        f"{task_name(way.worker)} and {task_name(way.server)}: {way.rate / 1e6:.2g} MB/s, data in flight "
         f"{way.busy:.0%} of the time, round trip {way.rtt * 1000:.2g} ms, at best "
         f"{way.least_rtt * 1000:.2g} ms"
     )
@@ -160,27 +161,27 @@ RULE = Rule(
     fires_on={
         "one server of two": (
             sample_job(_worker(0, 0.1, 0.95), _worker(1, 0.1, 0.9), *_BOTH),
-            "worker 0, worker 1 wait for the network to ps 1: it is full 95% of the time at 0.8 MB/s",
+            "worker 0, worker 1 wait for the network to ps 1: the link is full 95% of the time at 0.8 MB/s",
         ),
         "one worker's link": (
             sample_job(_worker(0, 0.1, 0.1), _worker(1, 0.8, 0.9), *_BOTH),
-            "worker 1 waits for the network to ps 0, ps 1: it is full 90% of the time at 0.8 MB/s",
+            "worker 1 waits for the network to ps 0, ps 1: the link is full 90% of the time at 0.8 MB/s",
         ),
-        "one worker's link, of which only the way to the large variables is full": (
+        "one worker's link, full only towards the large variables": (
             sample_job(_worker(0, 0.1, 0.1), _worker(1, 0.1, 0.9), *_BOTH),
-            "worker 1 waits for the network to ps 1: it is full 90% of the time at 0.8 MB/s",
+            "worker 1 waits for the network to ps 1: the link is full 90% of the time at 0.8 MB/s",
         ),
-        "a narrow way, as the kernel sees it too": (
+        "a low bandwidth, as the kernel measures it too": (
             sample_job(_worker(0, 0.66, rate=8.3e5, delivers=1e6), _server(0)),
-            "worker 0 waits for the network to ps 0: it is full 66% of the time at 0.83 MB/s",
+            "worker 0 waits for the network to ps 0: the link is full 66% of the time at 0.83 MB/s",
         ),
-        "far from each other": (
+        "a high latency": (
             sample_job(_worker(0, 0.9, least=0.05), _server(0)),
-            "worker 0 waits for the network to ps 0: each round trip takes 50 ms at its best",
+            "worker 0 waits for the network to ps 0: a round trip takes at least 50 ms",
         ),
     },
     silent_on={
-        "a way that takes far more, on hosts whose processes are slow to answer": sample_job(
+        "a link with room, on hosts whose processes are slow to answer": sample_job(
             _worker(0, 0.65, rate=5e6, delivers=4e9),
             _worker(1, 0.62, rate=5e6, delivers=1e8),
             *_BOTH,
@@ -189,12 +190,12 @@ RULE = Rule(
         "a link that has just been broken": sample_job(
             _worker(0, 0.9, unanswered=(Silence("send", "10.0.0.2:29500"),)), _server(0)
         ),
-        "asynchronous, and room on every way": sample_job(
+        "asynchronous, and room on every link": sample_job(
             _worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH
         ),
         "the server computes all the time": sample_job(_worker(0, 0.9), _server(0, cpu=0.95)),
         "the worker is busy with its own code": sample_job(_worker(0, 0.9, inside=0.2), _server(0)),
-        "a fast network that is made use of": sample_job(
+        "a fast network that is fully used": sample_job(
             _worker(0, 0.8, rate=3e8), _worker(1, 0.8, rate=3e8), _server(0)
         ),
         "all on one host": sample_job(_worker(0, 0.9), _NEAR),

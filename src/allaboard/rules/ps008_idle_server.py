@@ -1,14 +1,13 @@
-"""A parameter server holds no variable: there are more servers than variables.
+"""A parameter server holds no variables: there are more servers than variables.
 
 ## Why it matters
-Variables are dealt out whole, in turn. A server beyond their number holds nothing and serves nobody, yet it
-takes a process and its memory, and the chief waits for it at every start like for any other.
+Variables are placed whole, round-robin. A server beyond their number holds nothing and serves no one, but it
+needs a process and memory, and the chief waits for it at every start like for any other.
 
-What waits for what: nobody waits for this server during training. But the other servers get no relief from
-it either.
+No member waits for this server during training, but it does not relieve the other servers either.
 
 ## What to do
-Start fewer servers, or cut the large variables into parts, so that there is something for each server:
+Start fewer servers, or partition the large variables, so that every server holds some:
 `partitioner=tf.fixed_size_partitioner(P)` in `get_variable`, `variable_partitioner=` of
 ParameterServerStrategy.
 """
@@ -25,7 +24,7 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severit
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job
 
 STEPS = 5
-"""Steps after which every variable that training uses has been made."""
+"""Steps after which all variables that training uses have been created."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -35,10 +34,10 @@ def check(view: JobView) -> Iterator[Claim]:
     servers = [m for m in view.alive if m.who.job in SERVER_JOBS and _known_of(view, m)]
     idle = [m for m in servers if f"{m.who.job}:{m.who.index}" not in placed]
     if not idle or len(idle) == len(servers):
-        return  # all of them: the variables are made where this does not see it
+        return  # all of them: the variables are created where the probe does not see it
     count = sum(held.variables for task_, held in placed.items() if task_.startswith("ps:"))
     yield Claim(
-        summary=f"{name_members(idle)} {'hold' if len(idle) > 1 else 'holds'} no variable: there "
+        summary=f"{name_members(idle)} {'hold' if len(idle) > 1 else 'holds'} no variables: there "
         f"{'is' if count == 1 else 'are'} {count} variable{'s' * (count != 1)} for {len(servers)} servers",
         who=tuple(m.who for m in idle),
         evidence=(
@@ -50,18 +49,18 @@ def check(view: JobView) -> Iterator[Claim]:
             ),
         ),
         fix=(
-            f"take {name_members(idle)} out of the cluster"
+            f"remove {name_members(idle)} from the cluster"
             if view.joined
             else f"allaboard run --ps {len(servers) - len(idle)} ..."
         )
-        + "; or cut large variables into parts (partitioner=)",
+        + "; or partition large variables (partitioner=)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
     )
 
 
 def _known_of(view: JobView, server: Member) -> bool:
-    """Whether those who train were told of it; where they were not, that is another matter (JOIN006)."""
+    """Return True if the training members have the server in their cluster; otherwise JOIN006 reports it."""
     told = server.declared
     others = (m.declared for m in training_members(view))
     return told is None or all(t is None or t.world_size >= told.world_size for t in others)
@@ -81,16 +80,18 @@ RULE = Rule(
     fires_on={
         "one variable for two": (
             sample_job(ps_member("worker", 0, **_placed("ps:0")), *_TWO),
-            "ps 1 holds no variable: there is 1 variable for 2 servers",
+            "ps 1 holds no variables: there is 1 variable for 2 servers",
         ),
     },
     silent_on={
-        "one that those who train were not told of": sample_job(
+        "a server that the training members do not know": sample_job(
             ps_member("worker", 0, declared=_ONE, **_placed("ps:0")), *_TWO
         ),
         "one for each": sample_job(ps_member("worker", 0, **_placed("ps:0", "ps:1")), *_TWO),
-        "they are being made": sample_job(ps_member("worker", 0, step=0, **_placed("ps:0")), *_TWO),
-        "made where nobody looks": sample_job(ps_member("worker", 0), *_TWO),
+        "they are being created": sample_job(
+            ps_member("worker", 0, step=0, **_placed("ps:0")), *_TWO
+        ),
+        "created where the probe does not look": sample_job(ps_member("worker", 0), *_TWO),
         "all on the workers": sample_job(ps_member("worker", 0, **_placed("worker:0")), *_TWO),
     },
     since="0.1",

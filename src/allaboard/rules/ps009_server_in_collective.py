@@ -1,16 +1,16 @@
-"""A collective strategy is made in a cluster that lists parameter servers.
+"""A collective strategy is created in a cluster that lists parameter servers.
 
 ## Why it matters
-MultiWorkerMirroredStrategy knows only chief and workers. It connects to every task of the cluster all the
-same, and no parameter server comes: the workers hang silently when the strategy starts, and a `ps` that
+MultiWorkerMirroredStrategy knows only chief and workers. It nevertheless connects to every task of the
+cluster, and no parameter server joins: the workers hang silently when the strategy starts, and a `ps` that
 runs the same script fails with `There is no id for task_type 'ps'`.
 
-What waits for what: the workers, while the strategy starts, for the listed servers. How long: forever.
+The workers wait forever for the listed servers while the strategy starts.
 
 ## What to do
-Take `ps` out of the cluster in TF_CONFIG on every task, and do not start it. Or train with
-`tf.distribute.ParameterServerStrategy`, which uses it. Many job templates for TensorFlow list `ps` only
-because the first one did.
+Remove `ps` from the cluster in TF_CONFIG of every task, and do not start it. Or train with
+`tf.distribute.ParameterServerStrategy`, which uses it. Many job templates for TensorFlow list `ps` without
+need.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
 SETTLE = 1.0
-"""Seconds in which the other workers come to the same place, and are told together."""
+"""Seconds in which the other workers reach the same place, so that they are reported together."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -40,8 +40,9 @@ def check(view: JobView) -> Iterator[Claim]:
     listed = {t: a for t, a in told.cluster.items() if t.startswith("ps:")}
     servers = ", ".join(t.replace(":", " ") for t in listed)
     yield Claim(
-        summary=f"{name_members(inside)} {'make' if len(inside) > 1 else 'makes'} a {COLLECTIVE_STRATEGY} in a "
-        f"cluster that lists {servers}, which never joins it",
+        summary=f"{name_members(inside)} {'create' if len(inside) > 1 else 'creates'} a "
+        f"{COLLECTIVE_STRATEGY}, but the "
+        f"cluster lists {servers}, which never joins it",
         who=tuple(m.who for m in inside),
         evidence=(
             Evidence(", ".join(f"{t} = {a}" for t, a in listed.items()), told.origin),
@@ -50,7 +51,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 for m in inside[:2]
             ),
         ),
-        fix=f'take "ps" out of the cluster in {told.origin} of every task, or train with '
+        fix=f'remove "ps" from the cluster in {told.origin} of every task, or train with '
         "ParameterServerStrategy",
         certainty=Certainty.LIKELY,
     )
@@ -73,16 +74,16 @@ RULE = Rule(
             sample_job(
                 *(sample_member(i, **_told("worker:0", "worker:1", "ps:0")) for i in range(2))
             ),
-            "worker 0, worker 1 make a MultiWorkerMirroredStrategy in a cluster that lists ps 0, "
-            "which never joins it",
+            "worker 0, worker 1 create a MultiWorkerMirroredStrategy, but the cluster lists ps 0, which "
+            "never joins it",
         ),
     },
     silent_on={
-        "workers alone": sample_job(sample_member(0, **_told("worker:0", "worker:1"))),
+        "only workers": sample_job(sample_member(0, **_told("worker:0", "worker:1"))),
         "an evaluator beside them": sample_job(
             sample_member(0, **_told("worker:0", "evaluator:0"))
         ),
-        "servers by right": sample_job(
+        "servers that belong to the job": sample_job(
             ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0)
         ),
         "it trains, however that came about": sample_job(

@@ -1,11 +1,12 @@
-"""A script for parameter servers runs in a cluster that has none.
+"""A script for parameter servers runs in a cluster without parameter servers.
 
 ## Why it matters
 If the cluster lists no `ps`, `replica_device_setter` places nothing: each TensorFlow 1 worker keeps the
-variables to itself. Worker 0 then trains alone and ends well; the others wait for a chief that initialises
-only its own copy. Nothing is printed. TensorFlow 2 refuses: `There must be at least one ps.`
+variables to itself. Worker 0 then trains alone and exits with code 0; the others wait for a chief that
+initializes only its own copy. Nothing is printed. TensorFlow 2 refuses to start: `There must be at least one
+ps.`
 
-What waits for what: the other workers for worker 0, in vain, forever.
+The other workers wait forever for worker 0.
 
 ## What to do
 Start servers too: `allaboard run --ps 1 -n 2 SCRIPT` (with `--chief` for ParameterServerStrategy). Or list
@@ -22,9 +23,9 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, 
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
 NOTE = "replica_device_setter"
-"""The note of the probe where it found no ps to place variables on."""
+"""Note of the probe if replica_device_setter found no ps on which to place variables."""
 REFUSED = "There must be at least one ps"
-"""ParameterServerStrategyV2._verify_args_and_config of TensorFlow 2.21."""
+"""Raised by ParameterServerStrategyV2._verify_args_and_config of TensorFlow 2.21."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -33,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
     if alone:
         yield _claim(alone, NOTE, "every worker keeps the variables to itself")
     elif refused:
-        yield _claim(refused, "ParameterServerStrategy", "it refuses to start")
+        yield _claim(refused, "ParameterServerStrategy", "the strategy refuses to start")
 
 
 def _placed_nothing(one: Member) -> bool:
@@ -45,7 +46,7 @@ def _placed_nothing(one: Member) -> bool:
 
 def _claim(who: list[Member], what: str, so: str) -> Claim:
     told = who[0].declared
-    cluster = ", ".join(told.cluster) if told is not None else "none of a ps"
+    cluster = ", ".join(told.cluster) if told is not None else "no ps"
     return Claim(
         summary=f"{name_members(who)} {'use' if len(who) > 1 else 'uses'} {what} in a cluster without "
         f"parameter servers: {so}",
@@ -82,8 +83,8 @@ RULE = Rule(
         ),
         "TensorFlow 2 refuses": (
             sample_job(sample_member(0, declared=None, phase=Phase.IMPORTED, raised=_RAISED)),
-            "worker 0 uses ParameterServerStrategy in a cluster without parameter servers: "
-            "it refuses to start",
+            "worker 0 uses ParameterServerStrategy in a cluster without parameter servers: the strategy "
+            "refuses to start",
         ),
     },
     silent_on={

@@ -1,19 +1,18 @@
-"""A synchronous job waits for one worker, step after step.
+"""A synchronous job waits for one worker in every step.
 
 ## Why it matters
 SyncReplicasOptimizer makes an update when it has the gradients of all workers (or of
-`replicas_to_aggregate`). A worker that comes late to every step, because of slow data, fewer cores or other
-work on its host, sets the pace of all: the others stand in `Session.run` and wait for its gradient.
+`replicas_to_aggregate`). A worker that is late in every step, because of slow data, fewer cores or other work
+on its host, sets the pace of all: the others wait in `Session.run` for its gradient.
 
-What waits for what: the other workers for the named one. How long: the share of each step that is given.
-This is a worker that halts in `sess.run` because of another worker. It ends when the cause of that worker's
-lateness is gone, or with a smaller `replicas_to_aggregate`. In an asynchronous job there is no such wait,
-and no such finding.
+The other workers wait for the named one, for the share of each step that the finding gives, until the cause
+of its delay is gone, or `replicas_to_aggregate` is smaller. In an asynchronous job, a worker never waits in
+`sess.run` because of another worker, and there is no such finding.
 
 ## What to do
 Look at where the named worker spends its time (`py-spy record --duration 20 --pid PID -o late.svg`).
 
-- In its own code: most often its input (files on a slow disk, one thread for decoding).
+- In its own code: usually its input (files on a slow disk, one thread for decoding).
 - Computing: it has fewer cores than the others, or another program runs beside it.
 - Waiting for servers: its link (PS007).
 """
@@ -52,23 +51,23 @@ from allaboard.facts.samples import ps_member, sample_job
 SPAN = 8.0
 """Seconds that must have been measured."""
 WAIT = 0.5
-"""Share of their time that the others wait for workers, in the median, ..."""
+"""Median share of their time that the other workers must wait for workers, ..."""
 MUCH = 0.75
-"""... and in a few seconds (`SOON`)."""
+"""... and the same over only a few seconds (SOON), ..."""
 NONE = 0.15
-"""... and that the late one may wait for them itself."""
+"""... and the share that the late worker may wait for them at most."""
 MANY, LEAST = 8, 2.0
-"""Median steps, and seconds, that no step of the job lasts in which somebody is late to every step."""
+"""Median steps, and seconds, that a step may last; a longer one means that the worker has left its steps."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    # Where no step is made any more, nobody is late to it.
+    # Without further steps, no worker is late.
     if has_parameter_servers(view) and not view.stalled:
         yield from list(_late(view, SPAN, WAIT)) or _late(recent_view(view), SOON, MUCH)
 
 
 def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
-    """Who makes the others wait for this share of the time."""
+    """Report workers for which the others wait for this share of the time."""
     known = [
         (m, s)
         for m in training_members(view)
@@ -94,12 +93,12 @@ def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
 
 
 def _in_one_step(view: JobView, one: Member) -> bool:
-    """Whether it is away from its steps for once: in an evaluation, a checkpoint, or for ever."""
+    """Return True if it has left its steps for once: for an evaluation, a checkpoint, or forever."""
     return one.pace.step > 0.0 and view.now - one.step_at > max(LEAST, MANY * one.pace.step)
 
 
 def _trains(one: Member) -> bool:
-    """Whether it may yet make a step: what was measured of one that shuts down was of its training."""
+    """Return True if it may still make a step; what was measured of one that shuts down was its training."""
     return one.alive and one.phase is not Phase.LEAVING
 
 
@@ -116,12 +115,13 @@ def _claim(
     )
     return Claim(
         summary=f"{name_members([m for m, _ in others])} {'wait' if len(others) > 1 else 'waits'} for "
-        f"{task_name(one)} in every step: it spends {spends[0]:.0%} of its time {spends[1]}",
+        f"{task_name(one)} in every step; {task_name(one)} spends {spends[0]:.0%} of its time {spends[1]}",
         who=(one.who,),
         evidence=(
             Evidence(
                 f"{task_name(one)}: {shares.own_code:.0%} own code, {shares.computing:.0%} computing, "
-                f"{shares.waiting_for_servers:.0%} waiting for servers, {shares.waiting_for_workers:.0%} for workers",
+                f"{shares.waiting_for_servers:.0%} waiting for servers, {shares.waiting_for_workers:.0%} "
+                "for workers",
                 "black box, /proc",
             ),
             Evidence(waits, "black box, /proc"),
@@ -157,15 +157,15 @@ RULE = Rule(
     fires_on={
         "slow data": (
             sample_job(_worker(0, 0.95), _worker(1, 0.06), _PS),
-            "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
+            "worker 0 waits for worker 1 in every step; worker 1 spends 94% of its time in its own code",
         ),
-        "slow data, since four seconds": (
+        "slow data, for four seconds": (
             sample_job(_worker(0, 0.5, recent=0.95), _worker(1, 0.4, recent=0.06), _PS),
-            "worker 0 waits for worker 1 in every step: it spends 94% of its time in its own code",
+            "worker 0 waits for worker 1 in every step; worker 1 spends 94% of its time in its own code",
         ),
         "fewer cores": (
             sample_job(_worker(0, 0.95), _worker(1, 0.99, cpu=0.98), _worker(2, 0.95), _PS),
-            "worker 0, worker 2 wait for worker 1 in every step: it spends 98% of its time computing",
+            "worker 0, worker 2 wait for worker 1 in every step; worker 1 spends 98% of its time computing",
         ),
     },
     silent_on={
@@ -174,17 +174,15 @@ RULE = Rule(
             _worker(0, 0.5, recent=0.7), _worker(1, 0.4, recent=0.06), _PS
         ),
         "all wait a little for each other": sample_job(_worker(0, 0.5), _worker(1, 0.45), _PS),
-        "it has left its loop, and shuts down": sample_job(
+        "it has left its loop and shuts down": sample_job(
             _worker(0, 0.95), msgspec.structs.replace(_worker(1, 0.06), phase=Phase.LEAVING), _PS
         ),
-        "it is away for once": sample_job(
+        "it is away from its steps once": sample_job(
             _worker(0, 0.95),
             msgspec.structs.replace(_worker(1, 0.06), pace=Pace(steps=30, step=0.2)),
             _PS,
         ),
-        "no step is made any more": sample_job(
-            _worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0
-        ),
+        "no further steps": sample_job(_worker(0, 0.95), _worker(1, 0.06), _PS, progress_at=90.0),
         "all read slowly": sample_job(_worker(0, 0.1), _worker(1, 0.1), _PS),
         "the server is what they wait for": sample_job(
             _worker(0, 0.95),

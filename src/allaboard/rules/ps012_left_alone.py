@@ -1,24 +1,24 @@
-"""A worker of an asynchronous job ended well, long before the others.
+"""A worker of an asynchronous job finished long before the others.
 
 ## Why it matters
-Nobody waits for it, so nothing fails. The others go on with less help than you intended, and see the data
-in other proportions. The usual cause is a shard that was used up, or steps that each worker counts for
+No member waits for it, so nothing fails. The others continue with less help than intended, and see the data
+in different proportions. Usual causes are a shard that is used up, or steps that each worker counts for
 itself.
 
-This is reported only if another worker has done more runs than this one had, and the global step has risen
-since. So a worker that is only slower, or began later, and has as much to do is not reported; nor is a
-chief that evaluates or exports after the training.
+This is reported only if another worker has completed more runs than this one, and the global step has
+increased since. So a worker that is only slower, or started later, and has as much to do is not reported; nor
+is a chief that evaluates or exports after the training.
 
-A worker of TensorFlow 2's ParameterServerStrategy has no end of its own: it runs what the chief gives it.
-If one ended with exit code 0, it has left its `server.join()` or never reached it, and the chief silently
-gives its share to the others.
+A worker of TensorFlow 2's ParameterServerStrategy does not end by itself: it runs what the chief schedules.
+If one exited with code 0, it has left `server.join()` or never reached it, and the chief silently gives its
+share to the others.
 
-What waits for what: nobody. What is lost: this worker's share of the work, for as long as the others take.
+No member waits. What is lost is this worker's share of the work, for as long as the others take.
 
 ## What to do
-Give every worker the same amount of data (`Dataset.repeat`, shards of one size), or end all of them by the
-global step: `tf.train.StopAtStepHook(last_step=...)`. In TensorFlow 2, let the branch for workers end in
-`server.join()`.
+Give every worker the same amount of data (`Dataset.repeat`, shards of one size), or let all of them stop at
+the same global step: `tf.train.StopAtStepHook(last_step=...)`. In TensorFlow 2, let the branch for workers
+end in `server.join()`.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ from allaboard.facts import (
 from allaboard.facts.samples import ps_member, sample_job
 
 PATIENCE = 15.0
-"""Seconds that the others train on before it is said,"""
+"""Seconds that the others must train on before it is reported, ..."""
 SHARE = 0.5
 """... and the share of the time for which it trained itself."""
 SERVED = 5.0
-"""Seconds in which TensorFlow 2's chief goes on without a worker, before that is said."""
+"""Seconds in which TensorFlow 2's chief must continue without a worker before that is reported."""
 MORE = 0.2
-"""Of its runs, the share that another must have done beyond it, and the share of updates since its end."""
+"""Share of its runs that another member must have completed in addition, and share of updates since its
+exit."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -71,19 +72,19 @@ def check(view: JobView) -> Iterator[Claim]:
         if end is None or not _well(one) or one.step == 0:
             continue
         alone = view.now - end.at
-        # Between its last step and its end it may have done something else; that is not training.
+        # Between its last step and its exit it may have done something other than training.
         moving = [m for m in rest if m.step_at > end.at + PATIENCE / 2 and _has_more(m, one)]
         if alone >= max(PATIENCE, SHARE * one.run.span) and moving:
             yield _claim(one, moving, alone)
 
 
 def _well(one: Member) -> bool:
-    """Whether it ended by itself with exit code 0."""
+    """Return True if it exited by itself with code 0."""
     return one.exit is not None and one.exit.code == 0 and not one.exit.ours and one.raised is None
 
 
 def _served(view: JobView) -> Iterator[Claim]:
-    """Workers to which TensorFlow 2's chief handed its functions, and which are there no more."""
+    """Report workers to which TensorFlow 2's chief scheduled functions, and which have exited."""
     chiefs = [m for m in view.alive if m.declared is not None and m.declared.call == TF2_CHIEF_CALL]
     there = {m.who.name for m in view.alive}
     for one in view.members:
@@ -93,23 +94,24 @@ def _served(view: JobView) -> Iterator[Claim]:
         goes_on = [m for m in chiefs if m.step_at > end + SERVED / 2 and view.now - end >= SERVED]
         if goes_on:
             yield Claim(
-                summary=f"{task_name(one)} ended with exit code 0 and no longer serves; {name_members(goes_on)} goes on "
+                summary=f"{task_name(one)} exited with code 0 and no longer serves; "
+                f"{name_members(goes_on)} continues "
                 "without it",
                 who=(one.who,),
                 evidence=(
                     Evidence("exit code 0", "wait status"),
                     *(Evidence(e.last_line, one.log) for e in (one.exit,) if e and e.last_line),
                 ),
-                fix="let its branch for worker end in server.join(), and see what ended it before",
+                fix="let its branch for worker end in server.join(), and find out why it exited",
                 severity=Severity.WARNING,
                 since=end,
             )
 
 
 def _has_more(other: Member, one: Member) -> bool:
-    """Whether it trains on (the variables are changed, not only read), and had more to do than this one."""
+    """Return True if ``other`` still trains (the variables change) and had more to do than ``one``."""
     if one.numbered is None or other.numbered is None:
-        return False  # whether it trains or evaluates cannot be told
+        return False  # whether it trains or evaluates is unknown
     trained = other.numbered.last - one.numbered.last
     return trained >= MORE * one.step and other.step >= (1 + MORE) * one.step
 
@@ -117,11 +119,13 @@ def _has_more(other: Member, one: Member) -> bool:
 def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
     runs = ", ".join(f"{task_name(m)}: {m.step} runs" for m in (one, *rest[:3]))
     return Claim(
-        summary=f"{task_name(one)} ended well after {one.step} runs; {name_members(rest)} trained on without it "
-        f"for {alone:.0f} s by now",
+        summary=f"{task_name(one)} finished after {one.step} runs; {name_members(rest)} "
+        f"{'have' if len(rest) > 1 else 'has'} been training without it "
+        f"for {alone:.0f} s",
         who=(one.who,),
         evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
-        fix="give every worker the same amount of data (Dataset.repeat), or end all by the global step: "
+        fix="give every worker the same amount of data (Dataset.repeat), or stop all at the same global "
+        "step: "
         "tf.train.StopAtStepHook(last_step=...)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
@@ -157,36 +161,40 @@ RULE = Rule(
     fires_on={
         "its shard is used up": (
             sample_job(_ON, _left(80.0), _PS),
-            "worker 1 ended well after 40 runs; worker 0 trained on without it for 20 s by now",
+            "worker 1 finished after 40 runs; worker 0 has been training without it for 20 s",
         ),
-        "a worker of TensorFlow 2 serves no more": (
+        "a worker of TensorFlow 2 no longer serves": (
             sample_job(_chief(99.5), _GONE, ps_member("worker", 0), _PS),
-            "worker 1 ended with exit code 0 and no longer serves; chief 0 goes on without it",
+            "worker 1 exited with code 0 and no longer serves; chief 0 continues without it",
         ),
     },
     silent_on={
-        "the chief does nothing since": sample_job(_chief(79.0), _GONE, _PS),
-        "all of TensorFlow 2 have just ended": sample_job(_chief(99.9), _left(99.0), _PS),
-        "the chief has ended too": sample_job(_chief(99.0, exit=Exit(at=99.1, code=0)), _GONE, _PS),
+        "the chief has done nothing since": sample_job(_chief(79.0), _GONE, _PS),
+        "all of TensorFlow 2 have just exited": sample_job(_chief(99.9), _left(99.0), _PS),
+        "the chief has exited too": sample_job(
+            _chief(99.0, exit=Exit(at=99.1, code=0)), _GONE, _PS
+        ),
         "a worker of TensorFlow 2 was started again": sample_job(
             _chief(99.5), _GONE, ps_member("worker", 1), _PS
         ),
         "just now": sample_job(_ON, _left(95.0), _PS),
-        "after hours, the others about to end too": sample_job(_ON, _left(80.0, span=9000.0), _PS),
-        "the other one has done its last step too": sample_job(
+        "after hours, and the others are about to finish too": sample_job(
+            _ON, _left(80.0, span=9000.0), _PS
+        ),
+        "the other one has completed its last step too": sample_job(
             _other(70, 110, at=80.1), _left(80.0), _PS
         ),
         "the chief evaluates, with the same session, when the training is over": sample_job(
             _other(900, 82), _left(80.0), _PS
         ),
-        "the other one began later, and has as much to do": sample_job(
+        "the other one started later, and has as much to do": sample_job(
             _other(36, 116), _left(80.0), _PS
         ),
-        "who trains and who evaluates cannot be told": sample_job(
+        "which one trains and which evaluates is unknown": sample_job(
             ps_member("worker", 0, step=900, step_at=99.5), _left(80.0), _PS
         ),
         "it failed": sample_job(_ON, _left(80.0, code=1), _PS),
-        "slower by far, and at it": sample_job(
+        "far slower, but still training": sample_job(
             _ON, ps_member("worker", 1, step=3, step_at=99.0), _PS
         ),
     },

@@ -1,11 +1,11 @@
-"""A worker's session does not see a server on which variables are placed.
+"""A worker's session cannot see a server on which variables are placed.
 
 ## Why it matters
-`device_filters` tells a session which tasks it may see, so that it need not wait for the others. If the
-list leaves out a parameter server, TensorFlow fails with `Cannot assign a device for operation ...` and
-some hundred lines of the graph, none of which names the filter.
+`device_filters` limits the tasks that a session sees, so that it need not wait for the others. If the list
+excludes a parameter server, TensorFlow fails with `Cannot assign a device for operation ...` and about a
+hundred lines of the graph, none of which names the filter.
 
-What waits for what: nothing. The server is there, and this worker was told not to look at it.
+No member waits. The server is running, but this worker is configured to ignore it.
 
 ## What to do
 List all servers by their job, and the worker itself: `device_filters=["/job:ps", "/job:worker/task:N"]`.
@@ -52,11 +52,11 @@ def _sees(filters: list[str], task_: str) -> bool:
 def _claim(view: JobView, one: Member, filters: list[str], hidden: list[str]) -> Claim:
     there = [m for m in view.alive if f"{m.who.job}:{m.who.index}" in hidden]
     servers = ", ".join(t.replace(":", " ") for t in hidden)
-    alive = f"{name_members(there)} {'are' if len(there) > 1 else 'is'} there" if there else ""
+    alive = f"{name_members(there)} {'are' if len(there) > 1 else 'is'} running" if there else ""
     assert one.raised is not None
     return Claim(
-        summary=f"{task_name(one)} does not see {servers}: its session's device_filters leave "
-        f"{'it' if len(hidden) == 1 else 'them'} out",
+        summary=f"{task_name(one)} cannot see {servers}: the device_filters of its session "
+        f"exclude {'it' if len(hidden) == 1 else 'them'}",
         who=(one.who,),
         evidence=(
             Evidence(" ".join(filters), "device_filters of its ConfigProto"),
@@ -85,13 +85,13 @@ RULE = Rule(
     check=check,
     needs=("raised",),
     fires_on={
-        "another server alone": (
+        "only another server": (
             sample_job(_worker("/job:ps/task:1 /job:worker/task:1"), ps_member("ps", 0)),
-            "worker 1 does not see ps 0: its session's device_filters leave it out",
+            "worker 1 cannot see ps 0: the device_filters of its session exclude it",
         ),
-        "itself alone": (
+        "only itself": (
             sample_job(_worker("/job:worker/task:1"), ps_member("ps", 0)),
-            "worker 1 does not see ps 0: its session's device_filters leave it out",
+            "worker 1 cannot see ps 0: the device_filters of its session exclude it",
         ),
     },
     silent_on={

@@ -1,23 +1,22 @@
-"""The training went back to an earlier step when a task was started again.
+"""Training went back to an earlier step when a task was restarted.
 
-This is seen in the framework's own number of steps (TensorFlow 1's global step, as the hooks of
-MonitoredTrainingSession read it in every run). A task that reads a smaller number than before reads
-variables that were restored, or made anew. How many steps were lost is known to within one for each worker.
-If nothing reads that number, as in TensorFlow 2, this is not reported.
+allaboard sees this in the framework's own step count (TensorFlow 1's global step, which the hooks of
+MonitoredTrainingSession read in every run). A task that reads a smaller number than before reads variables
+that were restored or created again. The number of lost steps is known to within one for each worker. If
+nothing reads that number, as in TensorFlow 2, this is not reported.
 
 ## Why it matters
-A server that comes back comes back empty, and a chief that comes back restores all servers. Either way,
-everything learned since the newest checkpoint is lost. If there is no checkpoint, everything is lost, and
-the training silently begins again at step 0: it ends well, only later. While the chief is away nobody
-saves, and what the others do meanwhile is lost when it returns.
+A restarted server is empty, and a restarted chief restores all servers. Either way, everything learned since
+the newest checkpoint is lost. If there is no checkpoint, everything is lost, and training silently begins
+again at step 0: it completes, only later. While the chief is away no checkpoint is saved, and the work of the
+others is lost when it returns.
 
-What waits for what: nobody, any more. What is lost: that many updates of the variables, and the time they
-took.
+No member waits any longer. What is lost are that many updates of the variables, and the time they took.
 
 ## What to do
-Save more often (`save_checkpoint_steps=`, `save_checkpoint_secs=` of MonitoredTrainingSession). The most
-you can lose is what lies between two checkpoints, plus what is done while the chief is away. Without
-`checkpoint_dir=` nothing is saved at all.
+Save more often (`save_checkpoint_steps=`, `save_checkpoint_secs=` of MonitoredTrainingSession). The most you
+can lose is the work between two checkpoints, plus the work while the chief is away. Without `checkpoint_dir=`
+nothing is saved at all.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from allaboard.facts import (
 from allaboard.facts.samples import ps_member, sample_job
 
 HEARD = 1.0
-"""Seconds in which all who train are heard of: one of them may have gone on first, from further back."""
+"""Seconds in which all training members report: one of them may have continued first, from further back."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -57,7 +56,7 @@ def _claim(back: Setback, anew: bool) -> Claim:
     names = ", ".join(f"{w.job} {w.index}" for w in back.who)
     where = "to its beginning" if anew else f"to step {back.low}"
     return Claim(
-        summary=f"{back.lost} steps are lost with {names}: the training went back from step "
+        summary=f"{back.lost} steps were lost with {names}: training went back from step "
         f"{back.high} {where}",
         who=back.who,
         evidence=(
@@ -66,7 +65,7 @@ def _claim(back: Setback, anew: bool) -> Claim:
             ),
             Evidence(back.how, "wait status"),
         ),
-        fix="give MonitoredTrainingSession a checkpoint_dir=, or training begins anew with every return"
+        fix="give MonitoredTrainingSession a checkpoint_dir=, or training starts over at every restart"
         if anew
         else "save more often: save_checkpoint_steps= of MonitoredTrainingSession",
         severity=Severity.WARNING if anew else Severity.INFO,
@@ -91,20 +90,20 @@ RULE = Rule(
     fires_on={
         "a checkpoint is older": (
             _back(460, 401, _PS),
-            "59 steps are lost with ps 0: the training went back from step 460 to step 401",
+            "59 steps were lost with ps 0: training went back from step 460 to step 401",
         ),
         "a worker that trains alone, at once": (
             msgspec.structs.replace(_back(460, 401, _PS), members=(_TASKS[0], _TASKS[2]), now=99.1),
-            "59 steps are lost with ps 0: the training went back from step 460 to step 401",
+            "59 steps were lost with ps 0: training went back from step 460 to step 401",
         ),
         "there is no checkpoint": (
             _back(460, 1, _PS),
-            "459 steps are lost with ps 0: the training went back from step 460 to its beginning",
+            "459 steps were lost with ps 0: training went back from step 460 to its beginning",
         ),
     },
     silent_on={
-        "nobody was lost: the program restores by itself": _back(460, 401),
-        "just now: others may have begun further back": msgspec.structs.replace(
+        "no task was lost: the program restores by itself": _back(460, 401),
+        "just now: others may have continued from further back": msgspec.structs.replace(
             _back(460, 401, _PS), now=99.5
         ),
         "nothing was lost": _back(460, 460, _PS),

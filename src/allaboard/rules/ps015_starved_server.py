@@ -1,20 +1,20 @@
-"""Other programs take the cores that a parameter server needs, and the workers wait for it.
+"""Other programs use the cores that a parameter server needs, and the workers wait for it.
 
-This is reported if the server's threads stood in the kernel's run queue most of the time, the cores that it
-may use were busy, much of that was not this job's doing, and no quota of the server's own explains it (that
-would be PS005: saturated by its own limit).
+This is reported if the server's threads were in the kernel's run queue most of the time, the cores that it
+may use were busy, much of that load was not caused by this job, and no quota of the server explains it (that
+is PS005: saturated by its own limit).
 
 ## Why it matters
-A server that gets no core answers late, and every step of every worker asks it. Its own figures look
-harmless: it uses little CPU, because it is given little.
+A server that gets no core answers late, and every step of every worker needs it. Its own figures look
+harmless: it uses little CPU, because it gets little.
 
-What waits for what: the workers, inside `Session.run`, for their turn at the server; the server, for a core
-that another program has. How long: the shares below.
+The workers wait inside `Session.run` for their turn at the server, and the server waits for a core that
+another program uses. The finding gives the shares of the time.
 
 ## What to do
-See which program it is: `ps -eo pid,user,pcpu,args --sort=-pcpu | head` on that host. Start the server on a
-host where nobody else computes, or reserve cores for it (`taskset`, `--cpus-per-task` in Slurm, a CPU
-request in Kubernetes).
+Find out which program it is: `ps -eo pid,user,pcpu,args --sort=-pcpu | head` on that host. Run the server on
+a host without other load, or reserve cores for it (`taskset`, `--cpus-per-task` in Slurm, a CPU request in
+Kubernetes).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from allaboard.facts.samples import ps_member, sample_job
 SPAN = 8.0
 """Seconds that must have been measured."""
 QUEUED = 0.7
-"""Threads of the server that wait for a core, on the average."""
+"""Average number of the server's threads that wait for a core."""
 FULL = 0.9
-"""Share of the cores that it may use which must be busy, ..."""
+"""Share of its cores that must be busy, ..."""
 OTHERS = 0.25
-"""... and the share of them that is not this job's doing."""
+"""... and the share of them that this job does not use."""
 WAITS = 0.6
-"""Share of a worker's time spent waiting for servers from which it counts as held up by them."""
+"""Share of a worker's time spent waiting for servers from which it counts as delayed by them."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -67,8 +67,8 @@ def _waits(view: JobView, one: Member) -> bool:
 
 
 def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
-    """How long it stands in the run queue, how its cores are used, and the cores that others have of them;
-    None where it is not that."""
+    """Return how long it is in the run queue, how its cores are used, and the cores that other programs use
+    of them; None if it is not starved."""
     if one.who.job not in SERVER_JOBS or find_throttling(view, one) is not None:
         return None
     uses = {(u.name, u.pid): u for u in view.uses if u.host == one.who.host}
@@ -76,7 +76,7 @@ def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
     if queued is None or taken is None or min(queued.span, taken.span) < SPAN:
         return None
     if one.load.allowed < taken.limit:
-        return None  # a quota of its own: its threads are queued for that, too
+        return None  # a quota of its own also makes its threads wait
     below = uses.get(("cores of the job", 0))
     others = taken.rate - _ours(view, one, taken.limit, below.rate if below is not None else 0.0)
     full = taken.rate >= FULL * taken.limit and others >= OTHERS * taken.limit
@@ -84,18 +84,18 @@ def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
 
 
 def _ours(view: JobView, one: Member, cores: float, job_: float) -> float:
-    """What this job itself takes of the cores that the server may use: a member that may run on more of them
-    counts for its part, and children that are no members (of ``job_``, the whole job) in full."""
+    """Return the cores that this job uses of those that the server may use: a member that may run on more of
+    them counts in proportion, and children that are no members (part of ``job_``, the whole job) in full."""
     members = [m for m in view.alive if m.who.host == one.who.host]
     there = sum(m.load.cpu * min(1.0, cores / max(m.load.allowed, cores)) for m in members)
     return there + max(0.0, job_ - sum(m.load.cpu for m in members))
 
 
 def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: float) -> Claim:
-    cores = "the 1 core" if taken.limit == 1 else f"the {taken.limit:g} cores"
+    cores = "1 core" if taken.limit == 1 else f"{taken.limit:g} cores"
     return Claim(
-        summary=f"{task_name(one)} waits for a core: other programs on {one.who.host} use about "
-        f"{others:.1f} of {cores} that it may use, and {name_members(held_up)} {wait_verb(held_up)} for it",
+        summary=f"{task_name(one)} waits for a core: other programs on host {one.who.host} use about "
+        f"{others:.1f} of its {cores}, and {name_members(held_up)} {wait_verb(held_up)} for it",
         who=(one.who,),
         evidence=(
             Evidence(
@@ -105,8 +105,8 @@ def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: 
             ),
             Evidence(f"{taken.rate:.2f} of {taken.limit:g} cores are busy", taken.origin),
         ),
-        fix=f"ps -eo pid,user,pcpu,args --sort=-pcpu | head   # on {one.who.host}; keep cores for the "
-        "server, or move it",
+        fix=f"ps -eo pid,user,pcpu,args --sort=-pcpu | head   # on {one.who.host}; reserve cores for "
+        "the server, or move it",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
@@ -146,15 +146,15 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "somebody compiles beside it": (
+        "a compiler runs beside it": (
             _job(),
-            "ps 0 waits for a core: other programs on a use about 1.6 of the 2 cores that it may use, "
-            "and worker 0, worker 1 wait for it",
+            "ps 0 waits for a core: other programs on host a use about 1.6 of its 2 cores, and worker 0, "
+            "worker 1 wait for it",
         ),
-        "its one core is somebody else's, and the workers compute on the other": (
+        "another program uses its one core, and the workers compute on the other": (
             _job(ours=0.9, taken=0.98, allowed=1, cores=1.0, busy=0.35),
-            "ps 0 waits for a core: other programs on a use about 0.4 of the 1 core that it may use, "
-            "and worker 0, worker 1 wait for it",
+            "ps 0 waits for a core: other programs on host a use about 0.4 of its 1 core, and worker 0, "
+            "worker 1 wait for it",
         ),
     },
     silent_on={

@@ -1,16 +1,16 @@
-"""All tasks that train wait, and no worker or server does anything.
+"""All training tasks wait, and no worker or server does anything.
 
 ## Why it matters
-In an asynchronous job nobody waits for anybody, so nobody is missed. If the workers' input does not answer
-(a file on a mount that hangs, a pipe, a queue that nobody fills), the chief stays in `join`, or a worker in
-`Session.run`, forever and without a message.
+In an asynchronous job no member waits for another, so none is missed. If the workers' input does not arrive
+(a file on a mount that hangs, a pipe, a queue that no thread fills), the chief stays in `join`, or a worker
+in `Session.run`, forever and without a message.
 
-What waits for what: TensorFlow 2's chief for the functions that its workers run; a TensorFlow 1 worker for
-its own `Session.run`. How long: until somebody ends the job.
+TensorFlow 2's chief waits for the functions that its workers run; a TensorFlow 1 worker waits in its own
+`Session.run`. Both wait until the job is ended.
 
 ## What to do
-Look at what the workers wait for: `py-spy dump --native --pid PID` shows the threads of TensorFlow that
-read (`read`, `openat`) below Python. If the input is a `py_function` or a generator, its place is given.
+Look at what the workers wait for: `py-spy dump --native --pid PID` shows the threads of TensorFlow that read
+(`read`, `openat`) below Python. If the input is a `py_function` or a generator, the finding gives its line.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from allaboard.facts import (
 from allaboard.facts.samples import SERVING, USER, ps_member, sample_stack, stalled_job
 
 PATIENCE = 45.0
-"""Seconds: a service that is slow to answer leaves no trace here either, and TensorFlow sleeps for 30 s
-between two looks whether its chief has initialised."""
+"""Seconds without progress: a slow service leaves no trace either, and TensorFlow sleeps for 30 s between two
+checks whether its chief has initialized."""
 RESTS = 0.02
-"""Cores that an idle process of TensorFlow may use for its heartbeats, and for our looks."""
+"""Cores that an idle process of TensorFlow may use for its heartbeats and our sampling."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -70,7 +70,7 @@ def check(view: JobView) -> Iterator[Claim]:
     train = [m for m in training_members(view) if m.alive]
     if not train or has_lost_server(view) or any(_failed(m) for m in view.members):
         return
-    # A synchronous worker that misses one who has left is told by PS004.
+    # PS004 reports a synchronous worker that waits for one that has exited.
     if any("synchronous" in m.notes for m in train) and len(train) < len(training_members(view)):
         return
     around = [m for m in view.alive if m.who.job not in AUXILIARY_JOBS and not m.launcher]
@@ -83,7 +83,7 @@ def _failed(one: Member) -> bool:
 
 
 def _waits(view: JobView, one: Member) -> bool:
-    """Whether it waits in an operation whose end is not a matter of time, nor of another rule."""
+    """Return True if it waits in an operation that does not end by itself and that no other rule reports."""
     if one.phase < Phase.JOINED or one.phase is Phase.LEAVING or not member_waits_for_peers(one):
         return False
     inside = one.op.name if one.op is not None else ""
@@ -94,7 +94,7 @@ def _waits(view: JobView, one: Member) -> bool:
 
 
 def _rests(one: Member) -> bool:
-    """Whether several looks found it idle: no CPU, and nothing read, written, sent or received."""
+    """Return True if several samples found it idle: no CPU, and nothing read, written, sent or received."""
     looked = one.stack is not None and one.stack.samples >= MIN_STILL_SAMPLES
     return (
         looked
@@ -113,8 +113,9 @@ def _claim(view: JobView, train: list[Member]) -> Claim:
     at_fault = (feeders or workers or train)[0]
     ended = [m for m in training_members(view) if m.exit is not None]
     return Claim(
-        summary=f"nothing moves: {name_members(train)} {wait_verb(train)} in {_where(first)}{_fed(feeders)}, and "
-        "neither workers nor servers compute, read or send anything",
+        summary=f"no progress: {name_members(train)} {wait_verb(train)} in "
+        f"{_where(first)}{_fed(feeders)}, and "
+        "no worker or server computes, reads or sends anything",
         who=tuple(m.who for m in train),
         evidence=(
             *(Evidence(f"{task_name(m)}: in {_where(m)}", "black box, stacks") for m in train[:3]),
@@ -127,7 +128,7 @@ def _claim(view: JobView, train: list[Member]) -> Claim:
                 for m in ended[:2]
                 if m.exit is not None
             ),
-            Evidence(f"nothing new for {idle:.0f} s", "black box"),
+            Evidence(f"no progress for {idle:.0f} s", "black box"),
         ),
         fix=command_on_host(view, at_fault, f"py-spy dump --native --pid {at_fault.who.pid}")
         + f"   # what {task_name(at_fault)} waits for",
@@ -144,7 +145,7 @@ def _where(one: Member) -> str:
 
 
 def _fed(feeders: list[Member]) -> str:
-    """Where the user's own Python is that makes the input, where there is such a thing."""
+    """Return the line of the user's Python code that produces the input, if there is one, else ""."""
     for one in feeders:
         place = next((f for f in one.stack.fed_by if f.is_user), None) if one.stack else None
         if place is not None:
@@ -174,21 +175,20 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
-        "the input of a worker of TensorFlow 2 does not answer": (
+        "the input of a TensorFlow 2 worker does not arrive": (
             stalled_job(_CHIEF, _WORKER, _PS, **_LONG),
-            "nothing moves: chief 0 waits in ClusterCoordinator.join at train.py:41 in train, and "
-            "neither workers nor servers compute, read or send anything",
+            "no progress: chief 0 waits in ClusterCoordinator.join at train.py:41 in train, and no worker "
+            "or server computes, reads or sends anything",
         ),
-        "a queue of TensorFlow 1 that nobody fills": (
+        "a queue of TensorFlow 1 that no thread fills": (
             stalled_job(_FED, _DONE, _PS, **_LONG),
-            "nothing moves: worker 0 waits in Session.run at train.py:41 in train, the input of "
-            "worker 0 is at train.py:19 in read, and neither workers nor servers compute, read or "
-            "send anything",
+            "no progress: worker 0 waits in Session.run at train.py:41 in train, the input of worker 0 is "
+            "at train.py:19 in read, and no worker or server computes, reads or sends anything",
         ),
     },
     silent_on={
         "not for long": stalled_job(_CHIEF, _WORKER, _PS, progress_at=70.0),
-        "nobody has looked at the worker": stalled_job(
+        "the worker was not sampled": stalled_job(
             _CHIEF, ps_member("worker", 0, op=SERVING), _PS, **_LONG
         ),
         "a worker compiles": stalled_job(
@@ -206,7 +206,7 @@ RULE = Rule(
         "the chief does something else": stalled_job(
             ps_member("chief", 0, stack=sample_stack(USER), number=3), _WORKER, _PS, **_LONG
         ),
-        "the server is gone": stalled_job(
+        "the server is lost": stalled_job(
             _CHIEF, _WORKER, ps_member("ps", 0, exit=Exit(at=50.0, signal=9)), **_LONG
         ),
         "it closes its session": stalled_job(
@@ -215,9 +215,9 @@ RULE = Rule(
             _PS,
             **_LONG,
         ),
-        "all have ended": stalled_job(_DONE, _PS, **_LONG),
+        "all have exited": stalled_job(_DONE, _PS, **_LONG),
         "a job without servers": stalled_job(_READER, **_LONG),
-        "a synchronous worker misses one who has left": stalled_job(
+        "a synchronous worker waits for one that has exited": stalled_job(
             msgspec.structs.replace(_READER, notes={"synchronous": "2 of 2"}), _DONE, _PS, **_LONG
         ),
     },

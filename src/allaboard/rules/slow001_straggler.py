@@ -1,30 +1,30 @@
-"""One worker is slow, and all others wait for it in most steps.
+"""One worker is slow (a straggler), and all others wait for it in most steps.
 
-In a synchronous job every step lasts as long as that of the slowest worker. The one that waits least in
-collectives is the one for whom the others wait. The finding names where it loses the time, if one part of
+In a synchronous job every step lasts as long as that of the slowest worker. The worker that waits least in
+collectives is the one for which the others wait. The finding names where it loses the time, if one part of
 its step explains four fifths of it: loading data, or its own code between data and collectives. Medians of
 steps are compared, so a first step that compiles, and an occasional checkpoint or evaluation, do not count.
-Where the others wait for half of every step, it is said after some four seconds (and sixteen steps); where
-they wait for a quarter or more, after ten. The finding speaks of the seconds that it names. Where ranks took
+If the others wait for half of every step, it is reported after about four seconds (and sixteen steps); if
+they wait for a quarter or more, after ten. The finding refers to the seconds that it names. If ranks took
 turns in being slow within the last 20 s, none is named.
 
-TensorFlow and JAX compute in threads of their own, and the CPU time of all threads counts as work, that of
-threads which prepare data too. There a rank is named only if most of what it is behind is seen outside of
-the framework's calls, or as waiting for data.
+TensorFlow and JAX compute in threads of their own, and the CPU time of all threads counts as work, including
+threads that prepare data. There a rank is named only if most of its delay is outside of the framework's
+calls, or is waiting for data.
 
 ## Why it matters
-The job runs at the pace of one worker; the others' devices stand idle for the share that is given.
+The job runs at the pace of one worker; the others' devices are idle for the share that the finding gives.
 
 ## What to do
 - If it loses the time in data: look at its disk or mount, its shard (larger files, more decoding),
   `num_workers`.
-- If it loses it in its own code: look at what this rank alone does in every step (logging, metrics, a debug
-  option), a busy or throttled core, a slower device. `py-spy record -d 10 -o slow.svg --pid PID` shows it.
+- If it loses the time in its own code: look at what only this rank does in every step (logging, metrics, a
+  debug option), a busy or throttled core, a slower device. `py-spy record -d 10 -o slow.svg --pid PID` shows
+  it.
 
-Compare its host with another one's: `allaboard run` reports threads, throttling and memory where it sees
-them.
+Compare its host with another one: `allaboard run` reports too many threads, throttling and memory.
 
-What is not seen: waiting on a GPU, where collectives return at once. It is seen on gloo, and wherever the
+Waiting on a GPU is not visible, because collectives return at once. It is visible with gloo, and wherever the
 script waits for the collective.
 """
 
@@ -63,8 +63,9 @@ def _claim(view: JobView, found: Lag) -> Claim:
     seen = f"{found.slow[0].pace.seen:.0f} s"
     took = f"{_ms(found.slow_took)} a step{where}, the others {_ms(found.others_took)}"
     return Claim(
-        summary=f"{name_members(found.slow)} {conjugate_verb('hold', found.slow)} up most steps of the last {seen}: "
-        f"the others wait {_ms(found.seconds)} of {_ms(found.step)} for {them}; "
+        summary=f"{name_members(found.slow)} {conjugate_verb('slow', found.slow)} down most steps of the "
+        f"last {seen}: "
+        f"the others wait {_ms(found.seconds)} of each {_ms(found.step)} step for {them}; "
         f"{they} {conjugate_verb('take', found.slow)} {took}",
         who=tuple(m.who for m in found.slow),
         evidence=(
@@ -77,8 +78,9 @@ def _claim(view: JobView, found: Lag) -> Claim:
                 f"black box, medians of {found.slow[0].pace.steps} steps over {seen}",
             ),
             Evidence(
-                f"apart from waiting for others {they} {conjugate_verb('take', found.slow)} {found.factor:.1f} "
-                "times as long as they do",
+                f"apart from waiting for others, {they} {conjugate_verb('take', found.slow)} "
+                f"{found.factor:.1f} "
+                "times as long as the others",
                 "black box",
             ),
             Evidence(
@@ -98,9 +100,7 @@ def _claim(view: JobView, found: Lag) -> Claim:
 def _fix(view: JobView, found: Lag) -> str:
     slow = found.slow[0]
     if found.part is StepPart.INPUT:
-        return (
-            "see what its data costs: its disk or mount, its shard, num_workers of its DataLoader"
-        )
+        return "check what slows down its data: its disk or mount, its shard, num_workers of its DataLoader"
     record = f"py-spy record -d 10 -o slow.svg --pid {slow.who.pid}"
     return f"see what it does in a step: {command_on_host(view, slow, record)}"
 
@@ -126,14 +126,14 @@ def _stepping(
 
 
 def _changed(rank: int, sync: float) -> Member:
-    """Until four seconds ago, all waited for each other alike."""
+    """Return a member as if, until four seconds ago, all had waited for each other equally."""
     one = _stepping(rank, sync)
     return msgspec.structs.replace(one, pace=_stepping(rank, 0.04).pace)
 
 
 def _in_turn(rank: int, sync: float, before: float | None = None) -> Member:
-    """In some of the last 20 s the others waited for it, in others it waited for them; ``before``: what it
-    waited in most of them."""
+    """Return a member for which the others waited in some of the last 20 s, and which waited for them in
+    others; ``before``: its usual wait until then."""
     one = _stepping(rank, sync)
     pace = msgspec.structs.replace(
         one.pace, sync=sync if before is None else before, low=0.03, high=0.09
@@ -143,7 +143,7 @@ def _in_turn(rank: int, sync: float, before: float | None = None) -> Member:
 
 
 def _pooled(rank: int, sync: float, inside: float, data: float = 0.001) -> Member:
-    """It was inside of TensorFlow's functions for so much of its time."""
+    """Return a member that was inside TensorFlow's functions for this share of its time."""
     load = Load(span=10.0, cpu=2.0, allowed=8, inside=inside)
     one = _stepping(rank, sync, data=data)
     return msgspec.structs.replace(one, framework="tensorflow", load=load)
@@ -156,33 +156,36 @@ RULE = Rule(
     fires_on={
         "slow code": (
             sample_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
-            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
-            "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
+            "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
+            "for it; it takes 89 ms a step in its own code outside data loading and collectives, the "
+            "others 29 ms",
         ),
         "slow for four seconds": (
             sample_job(_changed(0, 0.07), _changed(1, 0.01), _changed(2, 0.07)),
-            "worker 1 holds up most steps of the last 6 s: the others wait 60 ms of 100 ms for it; "
-            "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
+            "worker 1 slows down most steps of the last 6 s: the others wait 60 ms of each 100 ms step "
+            "for it; it takes 89 ms a step in its own code outside data loading and collectives, the "
+            "others 29 ms",
         ),
         "slow data": (
             sample_job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.061), _stepping(2, 0.07)),
-            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
-            "it takes 61 ms a step in loading data, the others 1 ms",
+            "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
+            "for it; it takes 61 ms a step in loading data, the others 1 ms",
         ),
         "TensorFlow: it works outside of the function that the others wait in": (
             sample_job(_pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.3), _pooled(2, 0.07, 0.9)),
-            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
-            "it takes 89 ms a step in its own code outside data loading and collectives, the others 29 ms",
+            "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
+            "for it; it takes 89 ms a step in its own code outside data loading and collectives, the "
+            "others 29 ms",
         ),
         "TensorFlow: it waits for data": (
             sample_job(*(_pooled(r, 0.07, 0.3) for r in (0, 2)), _pooled(1, 0.01, 0.3, data=0.061)),
-            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
-            "it takes 61 ms a step in loading data, the others 1 ms",
+            "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
+            "for it; it takes 61 ms a step in loading data, the others 1 ms",
         ),
         "no one part explains it": (
             sample_job(_stepping(0, 0.07), _stepping(1, 0.01, data=0.031), _stepping(2, 0.07)),
-            "worker 1 holds up most steps of the last 15 s: the others wait 60 ms of 100 ms for it; "
-            "it takes 90 ms a step, the others 30 ms",
+            "worker 1 slows down most steps of the last 15 s: the others wait 60 ms of each 100 ms step "
+            "for it; it takes 90 ms a step, the others 30 ms",
         ),
     },
     silent_on={
@@ -190,13 +193,13 @@ RULE = Rule(
         "more slow than not": sample_job(
             _stepping(0, 0.01), _stepping(1, 0.01), _stepping(2, 0.07)
         ),
-        "not seen for long": sample_job(
+        "not observed for long enough": sample_job(
             _stepping(0, 0.07), _stepping(1, 0.01, span=2.0), _stepping(2, 0.07)
         ),
         "a third of each step, for four seconds": sample_job(
             _changed(0, 0.07), _changed(1, 0.035), _changed(2, 0.07)
         ),
-        "the others have run out of data, and shadow its steps": sample_job(
+        "the others have run out of data and shadow its steps": sample_job(
             _stepping(0, 0.07, note=SHADOWS_NOTE),
             _stepping(1, 0.01),
             _stepping(2, 0.07, note=SHADOWS_NOTE),
@@ -214,7 +217,7 @@ RULE = Rule(
         "steps of a few ms": sample_job(
             _stepping(0, 0.003, step=0.005), _stepping(1, 0.001, step=0.005), launched=2
         ),
-        "it stands still": stalled_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
+        "it is stalled": stalled_job(_stepping(0, 0.07), _stepping(1, 0.01), _stepping(2, 0.07)),
     },
     since="0.1",
     passes=True,

@@ -1,16 +1,17 @@
 """All workers spend most of every step waiting for data.
 
-This is not one slow worker: the input pipeline does not keep up anywhere. Medians of steps are compared, so
-the first batch and the change of an epoch do not count: over some four seconds where seven tenths of a step
-are waiting, over ten where it is three fifths.
+This is not one slow worker: the input pipeline does not keep up on any of them. Medians of steps are
+compared, so the first batch and the change of an epoch do not count: over about four seconds if waiting takes
+70 % of a step, over ten if it takes 60 %.
 
 ## Why it matters
-The devices stand idle for the share that is given; a faster model or more workers would change nothing.
+The devices are idle for the share that the finding gives; a faster model or more workers would change
+nothing.
 
 ## What to do
-Set `num_workers` of the DataLoader above 0, so that data is prepared while the step runs. What also helps:
-decoding and augmentation done once beforehand; larger files instead of many small ones; a local copy
-instead of a mount; `persistent_workers=True` if passes are short.
+Set `num_workers` of the DataLoader above 0, so that data is prepared while the step runs. These also help:
+decoding and augmentation done once beforehand; larger files instead of many small ones; a local copy instead
+of a mount; `persistent_workers=True` if epochs are short.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, S
 from allaboard.facts.samples import sample_job, sample_member
 
 SHARE = 0.6
-"""Of a step, so much must be waiting for data on every member, ..."""
+"""Share of a step that every member must wait for data, ..."""
 MOST = 0.7
-"""... this much in steps of the last seconds alone, ..."""
+"""... the share in the steps of the last seconds alone, ..."""
 LEAST = 0.01
-"""... and so many seconds."""
+"""... and the least time (s) of a step."""
 FIXES = {
-    "torch": "raise num_workers of the DataLoader, with persistent_workers=True; prepare data beforehand",
+    "torch": "increase num_workers of the DataLoader, with persistent_workers=True; preprocess data "
+    "beforehand",
     "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE), .prefetch(tf.data.AUTOTUNE); "
-    "prepare data beforehand",
+    "preprocess data beforehand",
 }
 
 
@@ -48,10 +50,10 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 def _waiting(view: JobView) -> tuple[Member, ...]:
-    """The members, where all of them wait for data; () where not."""
+    """Return the members if all of them wait for data, else ()."""
     if _wait(stepping_members(view), SHARE):
         return stepping_members(view)
-    # Of thousands of members, the last seconds are only taken out where there is something to see.
+    # Extracting the last seconds of thousands of members is expensive: do it only if all of them may wait.
     if all(m.recent_pace.input >= LEAST for m in view.alive) and _wait(
         recently_stepping_members(view), MOST
     ):
@@ -64,7 +66,8 @@ def _wait(members: tuple[Member, ...], share: float) -> bool:
 
 
 def _all_known(view: JobView) -> bool:
-    """Whether this is the whole job: a host that has lost the deciding one sees its own part."""
+    """Return True if this view covers the whole job: a host that has lost the leader sees only its own
+    part."""
     told = [m.declared.world_size for m in view.members if m.declared is not None]
     return not view.joined or len(view.members) >= max(told, default=0)
 
@@ -72,9 +75,9 @@ def _all_known(view: JobView) -> bool:
 def _claim(members: tuple[Member, ...]) -> Claim:
     share = median(m.pace.input / m.pace.step for m in members)
     step = median(m.pace.step for m in members)
-    every = "every member waits" if len(members) > 1 else "it waits"
+    every = "every member spends" if len(members) > 1 else "it spends"
     return Claim(
-        summary=f"the job is input-bound: {every} for data in {share:.0%} of its time",
+        summary=f"the job is input-bound: {every} {share:.0%} of its time waiting for data",
         who=tuple(m.who for m in members[:4]),
         evidence=(
             Evidence(
@@ -95,7 +98,7 @@ def _stepping(rank: int, data: float, step: float = 0.1, sync: float = 0.01) -> 
 
 
 def _changed(rank: int, data: float) -> Member:
-    """Until four seconds ago, data was there in time."""
+    """Return a member whose data was on time until four seconds ago."""
     return sample_member(
         rank,
         pace=Pace(steps=300, step=0.05, input=0.001, sync=0.01, span=20.0),
@@ -110,15 +113,15 @@ RULE = Rule(
     fires_on={
         "all wait": (
             sample_job(*(_stepping(r, 0.08) for r in range(3))),
-            "the job is input-bound: every member waits for data in 80% of its time",
+            "the job is input-bound: every member spends 80% of its time waiting for data",
         ),
         "for four seconds, most of each step": (
             sample_job(*(_changed(r, 0.085) for r in range(3))),
-            "the job is input-bound: every member waits for data in 85% of its time",
+            "the job is input-bound: every member spends 85% of its time waiting for data",
         ),
         "a job of one": (
             sample_job(_stepping(0, 0.07), launched=1),
-            "the job is input-bound: it waits for data in 70% of its time",
+            "the job is input-bound: it spends 70% of its time waiting for data",
         ),
     },
     silent_on={

@@ -1,15 +1,15 @@
-"""The cgroup of the workers holds them back: they have used up their share of CPU.
+"""The workers are throttled: they use up the CPU quota of their cgroup.
 
-The kernel counts the time in which a cgroup's processes wanted to run and were not allowed to (`cpu.stat`).
-A tenth of the time or more is reported after ten seconds, and half of it after four, with the quota.
+The kernel counts the time in which a cgroup's processes could run but were not allowed to (`cpu.stat`). A
+tenth of the time or more is reported after ten seconds, and half of it after four, with the quota.
 
 ## Why it matters
-The workers see all of the host's cores and start as many threads; then all of them stand still for the rest
-of each period. Every rank waits for the one that is held back.
+The workers see all of the host's cores and start as many threads; then all of them are suspended for the rest
+of each period. Every rank waits for the one that is throttled.
 
 ## What to do
 Raise the limit (`resources.limits.cpu` in Kubernetes, `--cpus` of a container, `--cpus-per-task` in Slurm),
-or use fewer threads (`OMP_NUM_THREADS`, `num_workers`) so that they fit into it.
+or use fewer threads (`OMP_NUM_THREADS`, `num_workers`) so that they fit into the limit.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ SHARE = 0.1
 def check(view: JobView) -> Iterator[Claim]:
     for use, whose in find_pressed_hosts(view, "throttled", SHARE):
         if all(m.who.job in SERVER_JOBS for m in whose):
-            continue  # where it holds anybody up, the rule of saturated servers tells who
+            continue  # PS005 reports a throttled server for which workers wait
         quota = f" ({use.limit:g} cores)" if use.limit else ""
         yield host_load_claim(
             whose,
-            f"the cgroup of the workers on {use.host} holds them back: their CPU quota{quota} is used up, "
+            f"the workers on host {use.host} are throttled: they use up the CPU quota of their "
+            f"cgroup{quota}, "
             f"{use.rate:.1f} s of throttling a second",
             Evidence(f"{use.rate:.2f} s a second over {use.span:.0f} s", use.origin),
             "raise the CPU limit (resources.limits.cpu, --cpus, --cpus-per-task) or use fewer threads",
@@ -49,19 +50,19 @@ RULE = Rule(
     fires_on={
         "half a second a second": (
             example_busy_host("throttled", 0.5, limit=1.5),
-            "the cgroup of the workers on a holds them back: their CPU quota (1.5 cores) is used up, "
+            "the workers on host a are throttled: they use up the CPU quota of their cgroup (1.5 cores), "
             "0.5 s of throttling a second",
         ),
         "most of the time, since four seconds": (
             example_busy_host("throttled", 0.05, limit=0.2, recent=0.8),
-            "the cgroup of the workers on a holds them back: their CPU quota (0.2 cores) is used up, "
+            "the workers on host a are throttled: they use up the CPU quota of their cgroup (0.2 cores), "
             "0.8 s of throttling a second",
         ),
     },
     silent_on={
-        "now and then": example_busy_host("throttled", 0.02),
+        "occasionally": example_busy_host("throttled", 0.02),
         "for four seconds, a little": example_busy_host("throttled", 0.05, recent=0.3),
-        "only just seen": example_busy_host("throttled", 0.5, span=3.0),
+        "observed only briefly": example_busy_host("throttled", 0.5, span=3.0),
     },
     since="0.1",
     passes=True,

@@ -1,11 +1,11 @@
-"""The hypervisor gives this virtual machine's CPU time to others.
+"""The hypervisor gives CPU time of this virtual machine to others.
 
 The kernel counts the time in which a virtual CPU was ready and did not run (steal, /proc/stat). A tenth of
 all cores' time or more is reported after ten seconds, half of it after four.
 
 ## Why it matters
-The job is slow for a reason that nothing inside the machine shows, and the other hosts wait for this one in
-every step.
+The job is slow for a reason that is hardly visible inside the machine, and the other hosts wait for this one
+in every step.
 
 ## What to do
 Ask for a machine that is not shared (dedicated cores, another instance type), or move the job. `vmstat 1`
@@ -49,7 +49,7 @@ RULE = Rule(
     },
     silent_on={
         "a little": example_busy_host("steal", 0.03),
-        "only just seen": example_busy_host("steal", 0.5, span=3.0),
+        "observed only briefly": example_busy_host("steal", 0.5, span=3.0),
     },
     since="0.1",
     passes=True,

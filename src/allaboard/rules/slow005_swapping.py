@@ -1,14 +1,14 @@
 """The host swaps: memory is written to disk and read back while the job trains.
 
-The kernel counts pages that go out and come in (/proc/vmstat). More than 4 MB a second over ten seconds is
-reported, and 20 MB a second over four.
+The kernel counts the pages that are swapped out and in (/proc/vmstat). More than 4 MB a second over ten
+seconds is reported, and 20 MB a second over four.
 
 ## Why it matters
-A page from disk costs a thousand times what it costs from memory. The whole job waits for the host where
-that happens, and it looks like a slow worker.
+Reading a page from disk takes a thousand times as long as reading it from memory. The whole job waits for
+that host, which looks like a slow worker.
 
 ## What to do
-See who uses the memory: `ps -eo pid,rss,args --sort -rss | head`. Use fewer DataLoader workers or smaller
+See what uses the memory: `ps -eo pid,rss,args --sort -rss | head`. Use fewer DataLoader workers or smaller
 batches on that host, and `pin_memory=False`.
 """
 
@@ -25,7 +25,7 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 RATE = 4e6
-"""Bytes a second."""
+"""Bytes per second from which it is reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -34,7 +34,7 @@ def check(view: JobView) -> Iterator[Claim]:
             whose,
             f"host {use.host} swaps: {use.rate / 1e6:.0f} MB a second between memory and disk",
             Evidence(f"{use.rate / 1e6:.1f} MB a second over {use.span:.0f} s", use.origin),
-            "ps -eo pid,rss,args --sort -rss | head   # who uses the memory",
+            "ps -eo pid,rss,args --sort -rss | head   # shows what uses the memory",
         )
 
 
@@ -50,7 +50,7 @@ RULE = Rule(
     },
     silent_on={
         "a little": example_busy_host("swapped", 1e5),
-        "only just seen": example_busy_host("swapped", 3e7, span=3.0),
+        "observed only briefly": example_busy_host("swapped", 3e7, span=3.0),
     },
     since="0.1",
     passes=True,

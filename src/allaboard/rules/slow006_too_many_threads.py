@@ -1,19 +1,19 @@
-"""Workers of a host have more threads than they have cores, and often wait for a core.
+"""The workers of a host have more threads than cores, and often wait for a core.
 
-This is reported if the threads of the ranks that share cores (as PyTorch was told, `torch.get_num_threads()`)
-are together more than those cores, some rank has more than one, and the ranks' main threads stood in the
-kernel's run queue for three tenths of the time or more. Ranks share cores where those that they may run on
-overlap: ranks that were bound to cores of their own (`taskset`, Slurm's `--cpus-per-task`) are looked at by
-themselves. The quotas of their control groups count too.
+This is reported if the ranks that share cores have together more threads (`torch.get_num_threads()`) than
+cores, at least one rank has more than one thread, and the ranks' main threads were in the kernel's run queue
+for three tenths of the time or more. Ranks share cores if their allowed cores overlap: ranks that are bound
+to separate cores (`taskset`, Slurm's `--cpus-per-task`) are checked separately. The quotas of their control
+groups count too.
 
 ## Why it matters
 Threads of one matrix product that cannot run at the same time wait for each other: each rank is slower than
 it would be with one thread.
 
 ## What to do
-Set `OMP_NUM_THREADS` to cores / ranks that share them. Unless you set it, it is 1 (torchrun and
-`allaboard run -n` set it to 1). The same goes for `torch.set_num_threads()` in the script. Count DataLoader
-workers too.
+Set `OMP_NUM_THREADS` to the number of cores divided by the number of ranks that share them. torchrun and
+`allaboard run -n` set it to 1 unless you set it. The same applies to `torch.set_num_threads()` in the script.
+Count DataLoader workers too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 class _Set(NamedTuple):
-    """Members of a host that share so many cores, and the threads of each."""
+    """Members of a host that share this many cores, and the number of threads of each."""
 
     host: str
     members: list[Member]
@@ -66,7 +66,7 @@ class _Set(NamedTuple):
 
 
 def _sets(view: JobView) -> Iterator[_Set]:
-    """Of those members whose cores are known."""
+    """Yield the groups of members that share cores, for members whose cores are known."""
     shared = {(u.host, u.pid): u for u in view.uses if u.name == "shared cores"}
     found: dict[tuple[str, float], list[tuple[Member, Use]]] = defaultdict(list)
     for one in view.alive:
@@ -79,7 +79,7 @@ def _sets(view: JobView) -> Iterator[_Set]:
 
 
 def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
-    """Of all sets of a host in which there are too many."""
+    """Report all groups of a host that have too many threads."""
     host = sets[0].host
     members = [m for one in sets for m in one.members]
     threads = [n for one in sets for n in one.threads]
@@ -104,7 +104,7 @@ def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
 
 
 def _threaded(*threads: int, cores: int = 4, queued: float = 0.5, apart: bool = False) -> JobView:
-    """Workers that share so many cores, or have so many each."""
+    """Return a view of workers that share this many cores, or have so many each (``apart``)."""
     view = example_busy_host("queued", queued)
     one = view.uses[0]
     waits = [msgspec.structs.replace(one, pid=100 + r) for r in range(len(threads))]
@@ -137,11 +137,11 @@ RULE = Rule(
     },
     silent_on={
         "they fit": _threaded(4, 4, 4, cores=16),
-        "they fit, each on cores of its own": _threaded(4, 4, 4, apart=True),
+        "they fit, each on its own cores": _threaded(4, 4, 4, apart=True),
         "one each": _threaded(1, 1, 1, cores=2),
         "they sleep most of the time": _threaded(4, 4, 4, queued=0.05),
-        "not known": _threaded(0, 0, 0),
-        "cores not known": msgspec.structs.replace(
+        "threads unknown": _threaded(0, 0, 0),
+        "cores unknown": msgspec.structs.replace(
             _threaded(4, 4, 4), uses=_threaded(4, 4, 4).uses[:3]
         ),
     },

@@ -1,19 +1,19 @@
 """A link between hosts became slow while the job trains, and every step waits for it.
 
-For each connection between workers of different hosts, the kernel counts how long something that was sent
-is not acknowledged yet, and its round trip. If all workers wait for others in more than half of their
-steps, they wait for the link on which something is always under way and whose packets queue, provided that
-other links have room. That takes three hosts or more: between two there is nothing to compare with. The
-trials before the start (NET008) cannot see what comes later.
+For each connection between workers of different hosts, the kernel counts how long sent data is not yet
+acknowledged, and the round trip. If all workers wait for others in more than half of their steps, they wait
+for the link that always has data in flight and whose packets queue, provided that other links have room. This
+takes three hosts or more: with two there is nothing to compare. The link trials before the start (NET008)
+cannot see what happens later.
 
 ## Why it matters
-Every all-reduce is as slow as its slowest link. No rank looks guilty: all of them wait.
+Every all-reduce is as slow as its slowest link. No rank stands out: all of them wait.
 
 ## What to do
-On the host that is named, run `ethtool IF` (speed, duplex), `ip -s link` (errors, drops) and `ss -ti`
-(round trips, retransmissions). See what else uses the link (a copy of data, a checkpoint to a network
-disk), and whether the cloud's machine type has a limit. Until that is solved, leave the host out, or send
-less (larger batches, gradient accumulation).
+On the host that is named, run `ethtool IF` (speed, duplex), `ip -s link` (errors, drops) and `ss -ti` (round
+trips, retransmissions). See what else uses the link (a copy of data, a checkpoint to a network disk), and
+whether the cloud's machine type has a limit. Until that is solved, run without that host, or send less
+(larger batches, gradient accumulation).
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ def _claim(view: JobView, found: SlowLinks) -> Claim:
     best = min(found.free, key=lambda w: w.busy)
     named = (found.host,) if found.host else (worst.source, worst.target)
     where = (
-        f"the links of {found.host}"
+        f"the links of {found.host} are"
         if found.host
-        else f"the link from {worst.source} to {worst.target}"
+        else f"the link from {worst.source} to {worst.target} is"
     )
     return Claim(
-        summary=f"{where}: full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s; every member "
-        f"waits for others in {found.wait_share:.0%} of its steps and more",
+        summary=f"{where} full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s; every member "
+        f"waits for others in at least {found.wait_share:.0%} of its steps",
         who=members_on_hosts(view, *named),
         evidence=(
             *(Evidence(_told(w), f"TCP_INFO on {w.source}") for w in found.slow[:3]),
             Evidence(_told(best), f"TCP_INFO on {best.source}"),
         ),
-        fix=f"on {named[0]}: ethtool IF; ip -s link; ss -ti   # speed, errors, who else sends",
+        fix=f"on {named[0]}: ethtool IF; ip -s link; ss -ti   # speed, errors, other traffic",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
@@ -60,13 +60,14 @@ def _claim(view: JobView, found: SlowLinks) -> Claim:
 
 def _told(way: HostLink) -> str:
     return (
-        f"{way.source} to {way.target}: {way.rate / 1e6:.2g} MB/s, under way {way.busy:.0%} of the time, round "
+        f"{way.source} to {way.target}: {way.rate / 1e6:.2g} MB/s, data in flight {way.busy:.0%} of the "
+        "time, round "
         f"trip {way.rtt * 1e3:.2g} ms, {way.least_rtt * 1e3:.2g} at best"
     )
 
 
 def _view(full: tuple[tuple[int, int], ...], sync: float = 0.17, busy: float = 0.95) -> JobView:
-    """Four hosts in a ring; the ways in ``full`` are."""
+    """Return a view of four hosts in a ring; the links in ``full`` are full."""
     view = example_four_hosts()
     members = []
     for i, member in enumerate(view.members):
@@ -96,19 +97,19 @@ RULE = Rule(
     fires_on={
         "a host's port": (
             _view(((1, 2), (2, 3))),
-            "the links of h2: full 95% of the time at 0.9 MB/s; every member waits for others in 85% of "
-            "its steps and more",
+            "the links of h2 are full 95% of the time at 0.9 MB/s; every member waits for others in at "
+            "least 85% of its steps",
         ),
         "one link": (
             _view(((1, 2),)),
-            "the link from h1 to h2: full 95% of the time at 0.9 MB/s; every member waits for others in "
-            "85% of its steps and more",
+            "the link from h1 to h2 is full 95% of the time at 0.9 MB/s; every member waits for others in "
+            "at least 85% of its steps",
         ),
     },
     silent_on={
         "all is well": _view(()),
-        "all are as full": _view(((0, 1), (1, 2), (2, 3), (3, 0))),
-        "nobody waits": _view(((1, 2),), sync=0.01),
+        "all are equally full": _view(((0, 1), (1, 2), (2, 3), (3, 0))),
+        "no member waits": _view(((1, 2),), sync=0.01),
         "half full": _view(((1, 2),), busy=0.4),
     },
     since="0.1",

@@ -210,7 +210,7 @@ DRILLS = {
         on=(0,),
         environment=lambda host, told: {**told, "ALLABOARD_SECRET": "of the job"} if host else told,
         within=8.0,
-        says=r"h1 \(rank 1\), which knows a secret of the job, and the host where all meet was given none",
+        says=r"h1 \(rank 1\), which has a job secret, but the leader was given none",
         allowed=("JOIN001", "NET015"),
     ),
     "net-mtu": HostDrill(

@@ -1,4 +1,4 @@
-"""The caller's side of the handshake, and of a link that is only tried."""
+"""The caller's side of the handshake, and of the test of a link."""
 
 from __future__ import annotations
 
@@ -19,53 +19,59 @@ from allaboard.cluster.transport.wire import (
     Challenge,
     GarbledMessageError,
     Hello,
+    LinkTestResults,
     Refused,
-    Tried,
     Welcome,
 )
 from allaboard.errors import AllaboardError
 from allaboard.facts import Answer, Link
 
 BLOCK_BYTES = 65536
-"""Bytes of the large message: more than any MTU, and more than a socket's first window."""
+"""Bytes of the large message: more than any MTU, and more than the first TCP window."""
 MIN_BLOCKS, FAST_BLOCK_S = 5, 0.003
-"""How many are sent at the most, and the seconds that need no second look: a host that was not
-scheduled for a moment is not a slow link."""
+"""Blocks that are sent unless one was as fast as `FAST_BLOCK_S`: a host that was not scheduled for a moment
+is no slow link, so the fastest block counts."""
 SLOW_BLOCK_S, SLOW_TRIAL_S, MAX_BLOCKS = 0.02, 1.0, 60
-"""Where the best took longer than this (s), more are sent for so long (s), and so many at the most: a busy
-host is at its best sooner or later, a slow line is not."""
+"""If the fastest block took longer than `SLOW_BLOCK_S`, more are sent for `SLOW_TRIAL_S` seconds, but at most
+`MAX_BLOCKS`: a busy host is fast sooner or later, a slow line never."""
 MAX_REFUSED_ATTEMPTS, REFUSED_RETRY_S = 20, 0.05
-"""How often a refused attempt is made again, and after how many seconds."""
+"""Retries of a refused connection, and seconds between them."""
 LINK_FIGURES = struct.Struct("<2f")
-"""Of a link that works: seconds of the round trip, bytes a second."""
+"""Packed figures of a link that works: seconds of the round trip, bytes per second."""
 FAREWELL_TIMEOUT_S = 1.0
-"""Seconds for each part of saying why one does not stay."""
+"""Seconds for each part of the message why a caller leaves."""
 TRIAL_TIMEOUT_S = 3.0
-"""Seconds for each part of a link's trial, ..."""
+"""Seconds for each part of a link's trial but the connection."""
 TRIAL_CONNECT_TIMEOUT_S = 2.0
-"""... and for its connection: two SYNs go out meanwhile, and two more in the second trial."""
+"""Seconds for the connection of a trial: two SYNs go out meanwhile, and two more in the second trial."""
 RETRIAL_PAUSE_S, MAX_FIRST_TRIAL_S = 1.0, 4.0
-"""Seconds between two trials where the first one failed at once, and those that the first one may have taken
-for a second to be worth its time: all wait for it."""
+"""Seconds between two trials if the first one failed at once, and the longest first trial after which there
+is a second one: all hosts wait for the result."""
 
 
 class Identity(NamedTuple):
-    """Who this host is at the meeting place: launcher's job id, secret, host name, rank of its first
-    member, the ``address:port`` on which other hosts can try it, what tells this agent from any
-    other when it comes again, and the round that its workers are in."""
+    """How this host introduces itself to the leader."""
 
     job: str
+    """The launcher's id of the job; "" if there is none."""
     secret: bytes
+    """The job's secret; b"" if there is none. Never sent."""
     host: str
+    """Name of this host."""
     rank: int
+    """Rank of its first member; -1 if it is not known."""
     probe_address: str
+    """``host:port`` on which other hosts can test the link to this one."""
     session: str = ""
+    """Tells this agent from every other one when it reconnects."""
     tls: TlsFiles | None = None
+    """Certificates of this host; None for plain TCP."""
     round: int = 0
+    """Round of the job that its workers are in."""
 
 
 class HandshakeRefusedError(AllaboardError):
-    """The listener would not take us in; ``kind`` and the words say why."""
+    """The handshake was refused, by the listener or by us; ``kind`` and the message say why."""
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(why)
@@ -78,10 +84,13 @@ async def shake_hands(
     only_link: bool = False,
     first_frames: Callable[[], bytes] = bytes,
 ) -> Welcome:
-    """The handshake on a stream that `dial` opened; raises HandshakeRefusedError, or OSError where it broke
-    off. ``told`` makes the frames that go with our name, before the listener has shown that it knows the
-    secret: who listens on the way reads them all the same, and with TLS its certificate has been seen
-    before."""
+    """Do the handshake on a stream that `connect_and_greet` opened; return the leader's Welcome.
+
+    ``first_frames`` returns frames to send with Hello, before the listener has proven that it knows the
+    secret. That gives nothing away: without TLS anybody on the path can read them anyway, and with TLS its
+    certificate was checked before. Raises HandshakeRefusedError if either side refuses, OSError if the stream
+    breaks.
+    """
     assert result.reader is not None and result.writer is not None
     try:
         async with asyncio.timeout(10.0):
@@ -95,7 +104,7 @@ async def shake_hands(
                 why = f"speaks {challenge.version}, this host {wire.PROTOCOL_VERSION}"
                 raise HandshakeRefusedError("version", why)
             if identity.secret and not challenge.sealed:
-                why = "knows a secret of the job, and the host where all meet was given none"
+                why = "has a job secret, but the leader was given none"
                 _say_why(result.writer, identity, "no-secret", why)
                 raise HandshakeRefusedError(
                     "no-secret", "the listener does not know the job's secret"
@@ -106,7 +115,8 @@ async def shake_hands(
     except ssl.SSLError as error:
         if not alert_text(error.reason):
             raise ConnectionError(f"TLS broke off: {error.reason or error}") from None
-        # In TLS 1.3 our side is done before theirs has looked at our certificate.
+        # In TLS 1.3 the client's handshake is done before the server has checked its certificate: the alert
+        # comes with the first read.
         await _say_why_over_new_stream(
             result,
             identity,
@@ -120,7 +130,7 @@ async def shake_hands(
     if isinstance(message, Refused):
         raise HandshakeRefusedError(message.kind, message.why)
     if not isinstance(message, Welcome):
-        raise ConnectionError(f"{type(message).__name__} where Welcome was due")
+        raise ConnectionError(f"received {type(message).__name__} instead of Welcome")
     expected_proof = wire.make_proof(
         identity.secret, "listener", hello.nonce, challenge.nonce, identity.host
     )
@@ -130,7 +140,7 @@ async def shake_hands(
 
 
 async def is_same_roll_call(address: str, identity: Identity) -> bool:
-    """Whether the roll call of this very job answers at ``host:port``, and takes us for one of it."""
+    """Return True if the roll call of this very job answers at ``host:port`` and admits us."""
     result = await connect_and_greet(address)
     if result.answer is not Answer.ABOARD or result.writer is None:
         return False
@@ -172,7 +182,7 @@ async def _start_tls(result: ConnectResult, identity: Identity) -> None:
 
 
 async def _say_why_over_new_stream(result: ConnectResult, identity: Identity, why: str) -> None:
-    """`_leave` where TLS has not come about: the stream can say nothing any more, so over another one."""
+    """Tell the listener why we leave after TLS has failed: that stream is unusable, so over a new one."""
     farewell = await connect_and_greet(
         result.numeric_address, FAREWELL_TIMEOUT_S, FAREWELL_TIMEOUT_S
     )
@@ -183,7 +193,7 @@ async def _say_why_over_new_stream(result: ConnectResult, identity: Identity, wh
 
 
 def _say_why(writer: asyncio.StreamWriter, identity: Identity, kind: str, why: str) -> None:
-    """Tells the listener whom it loses, and why: else it only waits for somebody who never comes."""
+    """Tell the listener who leaves and why; otherwise it would wait for a host that never connects."""
     writer.write(
         wire.encode_frame(Refused(kind=kind, why=why, host=identity.host, rank=identity.rank))
     )
@@ -213,7 +223,7 @@ def _make_hello(identity: Identity, challenge: str, only_link: bool) -> Hello:
 
 
 async def try_link(identity: Identity, target: str, address: str) -> Link:
-    """Tries it; what failed is tried once more, since a moment's trouble is no broken link."""
+    """Test one link; test it once more if that fails, since a momentary failure is no broken link."""
     started_at = time.monotonic()
     first_trial = await _try_once(identity, target, address)
     seconds = time.monotonic() - started_at
@@ -225,8 +235,11 @@ async def try_link(identity: Identity, target: str, address: str) -> Link:
 
 
 def combine_trials(first_trial: Link, second_trial: Link) -> Link:
-    """What two trials of one link say together: that it works, where one of them says so. Where nothing
-    connects, the kernel's words may change (no answer, then no route) and mean the same."""
+    """Return the result of two trials: the link works if one of them worked.
+
+    Two failures to connect count as alike even if the kernel names different reasons (no answer, then no
+    route).
+    """
     if second_trial.works:
         return second_trial
     failed_alike = (first_trial.answer is Answer.CUT) == (second_trial.answer is Answer.CUT)
@@ -234,7 +247,7 @@ def combine_trials(first_trial: Link, second_trial: Link) -> Link:
 
 
 async def _try_once(identity: Identity, target: str, address: str) -> Link:
-    """Connects, sends a few bytes and then a block, and says how far it got and how long it took."""
+    """Connect, send a few bytes and then large blocks; return how far that got and how long it took."""
     result = await connect_and_greet(
         address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
     )
@@ -243,7 +256,7 @@ async def _try_once(identity: Identity, target: str, address: str) -> Link:
             break
         await asyncio.sleep(
             REFUSED_RETRY_S
-        )  # its agent has told of its arrival, and opens its door now
+        )  # its agent has reported its address and is just opening the port
         result = await connect_and_greet(
             address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
         )
@@ -298,11 +311,11 @@ async def _try_once(identity: Identity, target: str, address: str) -> Link:
         result.writer.close()
 
 
-async def try_links(identity: Identity, targets: tuple[tuple[str, str], ...]) -> Tried:
-    """All of them at once."""
+async def try_links(identity: Identity, targets: tuple[tuple[str, str], ...]) -> LinkTestResults:
+    """Test all links at once; ``targets`` are names and addresses."""
     links = await asyncio.gather(*(try_link(identity, *t) for t in targets))
     figures = [(k.seconds, k.rate) if k.works else (0.0, 0.0) for k in links]
-    return Tried(
+    return LinkTestResults(
         links=tuple(k for k in links if not k.works),
         worked=b"".join(LINK_FIGURES.pack(*f) for f in figures),
     )

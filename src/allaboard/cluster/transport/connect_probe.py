@@ -1,4 +1,4 @@
-"""One attempt to reach a meeting place, and what exactly it met."""
+"""Makes one attempt to connect to an address, and finds out which program answers there."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from allaboard.facts.address import join
 from allaboard.probe.leader_port import met_itself
 
 CONNECT_TIMEOUT_S = 3.0
-"""Seconds until a connection that nobody answers counts as silence; three SYNs go out meanwhile."""
+"""Seconds after which an unanswered connection counts as silent; three SYNs go out meanwhile."""
 GREETING_TIMEOUT_S = 2.0
-"""Seconds that whoever accepted has to say something."""
+"""Seconds that a program that accepted the connection has to answer our greeting."""
 _UNREACHABLE_ERRNOS = (
     errno.EHOSTUNREACH,
     errno.ENETUNREACH,
@@ -29,23 +29,27 @@ _IPV6_ERRNOS = {
     errno.EADDRNOTAVAIL: "this host has no address of IPv6 from which to go there",
     errno.EINVAL: "an address of IPv6 that begins with fe80 wants its interface, as in fe80::1%eth0",
 }
-"""The same of IPv6, ipv6(7)."""
+"""Errors of IPv6 that also mean that there is no route, with what to tell; ipv6(7)."""
 
 
 class ConnectResult(NamedTuple):
-    """How an attempt ended; with a stream where the roll call answered. ``address`` is the numeric
-    one, ``said`` the system's words; ``tls``: it goes on in TLS."""
+    """How an attempt to connect ended."""
 
     answer: Answer
     detail: str = ""
+    """The system's own words, or the first bytes of a program that is not ours."""
     numeric_address: str = ""
+    """``address:port`` that was tried; "" if the name was not found."""
     reader: asyncio.StreamReader | None = None
+    """Stream to the roll call; None if something else answered."""
     writer: asyncio.StreamWriter | None = None
+    """See ``reader``."""
     uses_tls: bool = False
+    """The roll call continues in TLS."""
 
 
 SAFE_SEGMENT_BYTES = 536
-"""Bytes of a segment that passes any path, RFC 879."""
+"""Bytes of a TCP segment that passes every path; RFC 879."""
 
 
 async def connect_and_greet(
@@ -54,8 +58,11 @@ async def connect_and_greet(
     greeting_timeout_s: float = GREETING_TIMEOUT_S,
     small_segments: bool = True,
 ) -> ConnectResult:
-    """Connects to ``host:port`` and greets. Never raises but CancelledError. ``small``: the stream
-    keeps to segments that pass where large packets are lost."""
+    """Connect to ``host:port`` and send the greeting; return what happened. Raises nothing but
+    CancelledError.
+
+    ``small_segments``: limit the segments to a size that passes paths on which large packets are lost.
+    """
     try:
         host, port = Address.from_endpoint(address).endpoint
         loop = asyncio.get_running_loop()
@@ -69,7 +76,7 @@ async def connect_and_greet(
         numeric = join(str(sockaddr[0]), int(sockaddr[1]))
         try:
             sock = socket.socket(family, kind, protocol)
-        except OSError as error:  # a kernel without this family
+        except OSError as error:  # a kernel without this address family
             best = _more_telling(
                 best, ConnectResult(Answer.UNREACHABLE, error.strerror or str(error), numeric)
             )
@@ -92,12 +99,12 @@ _ANSWERS_BY_WEIGHT = (
     Answer.CLOSED,
     Answer.REFUSED,
 )
-"""Answers, the ones that tell more behind the others: a name may have addresses of a family that this host
-has no way for, and what the other address answers is what counts."""
+"""Answers in rising order of weight. A name may have addresses of a family for which this host has no route;
+then the answer at its other address counts."""
 
 
 def _more_telling(earlier: ConnectResult, later: ConnectResult) -> ConnectResult:
-    """Which of two addresses of a name told more."""
+    """Return the result that tells more, of two addresses of one name."""
     if not earlier.numeric_address:
         return later
     return max(earlier, later, key=lambda met: _ANSWERS_BY_WEIGHT.index(met.answer))
@@ -127,7 +134,7 @@ async def _connect(
 
 
 def _error_text(error: OSError) -> str:
-    """The system's words; asyncio puts its own in their place, which say nothing."""
+    """Return the system's words for an error; asyncio replaces them by its own, which say nothing."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
@@ -138,7 +145,7 @@ async def _greet(sock: socket.socket, numeric: str, timeout_s: float) -> Connect
         writer.write(wire.GREETING)
         received = await _read_first_bytes(reader, timeout_s)
         if received == b"":
-            writer.write(b"\r\n\r\n")  # a web server answers an empty line, a mute one nothing
+            writer.write(b"\r\n\r\n")  # makes a web server answer; a mute program stays mute
             received = await _read_first_bytes(reader, timeout_s / 2)
         answer = Answer.CLOSED if received is None else protocol_sniffer.sniff_listener(received)
     except OSError as error:
@@ -152,7 +159,7 @@ async def _greet(sock: socket.socket, numeric: str, timeout_s: float) -> Connect
 
 
 async def _read_first_bytes(reader: asyncio.StreamReader, timeout_s: float) -> bytes | None:
-    """The first bytes of the other side: b"" for silence, None when it hung up."""
+    """Return the first bytes of the other side: b"" for silence, None if it closed the connection."""
     received = b""
     try:
         async with asyncio.timeout(timeout_s):
@@ -172,8 +179,11 @@ async def _read_first_bytes(reader: asyncio.StreamReader, timeout_s: float) -> b
 
 
 async def count_store_clients(address: str) -> int:
-    """How many clients have joined the TCPStore at ``host:port`` (its key ``init/``, which every
-    client counts up by one); -1 where it does not say."""
+    """Return how many clients have joined the TCPStore at ``host:port``; -1 if it does not answer.
+
+    Every client increments its key ``init/`` by one when it connects
+    (torch/csrc/distributed/c10d/TCPStore.cpp).
+    """
     key = b"init/"
     query = wire.GREETING + struct.pack("<BQ", 3, len(key)) + key  # 3: GET
     writer = None

@@ -1,4 +1,4 @@
-"""Thousands of sockets behind one that the loop sees: what has come to all of them costs one look."""
+"""Polls thousands of sockets through one epoll descriptor that the asyncio loop sees as a single reader."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ import select
 from typing import Protocol
 
 MAX_EVENTS_PER_POLL = 512
-"""Sockets that are heard before the loop does anything else."""
+"""Sockets that are served before the loop does anything else."""
 HOLD_S = 0.1
-"""Seconds for which a word is held."""
+"""Seconds after which output that was held back is sent."""
 
 
 class PolledSocket(Protocol):
-    """A connected socket, by its two events."""
+    """What the poller calls on a connected socket."""
 
     def on_readable(self) -> None:
-        """There is something to read, or the other side has gone."""
+        """Handle data to read, or the end of the stream."""
 
     def on_writable(self) -> None:
-        """It takes more of what is to be sent."""
+        """Send more: the socket has room again."""
 
     def send_held(self) -> None:
-        """What is held for it goes out now."""
+        """Send what was held back."""
 
 
 class EpollPoller:
-    """An epoll(7) of our own inside the loop's: the loop itself makes a handle for each socket, and one
-    more each time that something comes."""
+    """An epoll(7) of our own inside the loop's.
+
+    The loop itself would allocate a handle for each socket, and another one for each event; with thousands of
+    hosts that costs more than handling the messages.
+    """
 
     def __init__(self) -> None:
         self._poll: select.epoll | None = None
@@ -35,7 +38,7 @@ class EpollPoller:
         self._holding: dict[PolledSocket, None] = {}
 
     def hold_output(self, sock: PolledSocket) -> None:
-        """`Heard.go_on` is called after `HELD`."""
+        """Call `PolledSocket.send_held` after `HOLD_S`."""
         if not self._holding:
             asyncio.get_running_loop().call_later(HOLD_S, self._send_held)
         self._holding[sock] = None
@@ -46,7 +49,7 @@ class EpollPoller:
             sock.send_held()
 
     def add_socket(self, fd: int, sock: PolledSocket) -> None:
-        """Tells ``one`` what happens on this socket, until `leave`."""
+        """Call ``sock`` when something happens on this descriptor, until `remove_socket`."""
         if self._poll is None:
             self._poll = select.epoll()
             asyncio.get_running_loop().add_reader(self._poll.fileno(), self._poll_sockets)
@@ -54,17 +57,17 @@ class EpollPoller:
         self._sockets[fd] = sock
 
     def watch_writable(self, fd: int, also_reads: bool = True) -> None:
-        """... also when it can be written; ``reads`` False: nothing else any more."""
+        """Watch for room to write, too; with ``also_reads`` False for nothing else."""
         if self._poll is not None:
             self._poll.modify(fd, select.EPOLLOUT | (select.EPOLLIN if also_reads else 0))
 
     def unwatch_writable(self, fd: int) -> None:
-        """All that was to be written is."""
+        """Watch for data to read only: everything was written."""
         if self._poll is not None:
             self._poll.modify(fd, select.EPOLLIN)
 
     def remove_socket(self, fd: int) -> None:
-        """It is about to be closed."""
+        """Forget a descriptor that is about to be closed."""
         if self._poll is None or self._sockets.pop(fd, None) is None:
             return
         self._poll.unregister(fd)
@@ -76,7 +79,7 @@ class EpollPoller:
     def _poll_sockets(self) -> None:
         assert self._poll is not None
         for fd, event_mask in self._poll.poll(0, MAX_EVENTS_PER_POLL):
-            sock = self._sockets.get(fd)  # another one's turn may have ended it
+            sock = self._sockets.get(fd)  # an earlier socket of this batch may have closed it
             if sock is None:
                 continue
             try:
@@ -84,6 +87,6 @@ class EpollPoller:
                     sock.on_writable()
                 if event_mask & ~select.EPOLLOUT and self._sockets.get(fd) is sock:
                     sock.on_readable()
-            except Exception as error:  # a fault of ours in one must not keep the others waiting
-                context = {"message": "a fault while a socket was heard", "exception": error}
+            except Exception as error:  # an error with one socket must not keep the others waiting
+                context = {"message": "internal error while serving a socket", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)

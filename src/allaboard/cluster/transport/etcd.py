@@ -1,9 +1,10 @@
-"""The seat as a key of etcd, created by a transaction, under a lease that its holder renews.
+"""Keeps the leader's record in etcd: a key that a transaction creates under an etcd lease, which the holder
+renews.
 
-`etcd3gw` speaks etcd's JSON gateway; it comes with ``pip install 'allaboard[etcd]'`` and is imported
-only here. User and certificates are those of etcdctl: ETCDCTL_USER, ETCDCTL_PASSWORD, ETCDCTL_CACERT,
-ETCDCTL_CERT, ETCDCTL_KEY; where those say nothing, the certificates are the job's own (--tls-cert). Proxy
-variables are not followed: etcd is a host of the job's own network.
+`etcd3gw` speaks etcd's JSON gateway; it comes with ``pip install 'allaboard[etcd]'`` and is imported only
+here. User and certificates are those of etcdctl: ETCDCTL_USER, ETCDCTL_PASSWORD, ETCDCTL_CACERT,
+ETCDCTL_CERT, ETCDCTL_KEY. Without these the certificates are the job's own (--tls-cert). Proxy variables are
+ignored: etcd is in the job's own network.
 """
 
 from __future__ import annotations
@@ -28,31 +29,34 @@ T = TypeVar("T")
 ENDPOINT_TIMEOUT_S = 2.0
 """Seconds that one endpoint gets to answer."""
 NEXT_ENDPOINT_AFTER_S = 0.5
-"""Seconds after which the next endpoint is asked beside one that has not answered: as many as there
-are that say nothing must not cost the lease."""
+"""Seconds after which the next endpoint is asked in parallel: several silent endpoints must not cost the
+lease."""
 KEY_ROOT = "allaboard"
 TLS_HINT = "; where it speaks TLS, write etcds://"
-"""What may be behind it that it hangs up on a plain request."""
+"""Likely reason why an endpoint closes the connection on a plain request."""
 TOKEN_HEADER = "Authorization"
 STALE_TOKEN_ERRORS = ("invalid auth token", "revision of auth store is old")
-"""What etcd says of a token that it does not take any more; etcd/api/v3rpc/rpctypes/error.go."""
+"""Words of etcd about a token that it does not accept any more; etcd/api/v3rpc/rpctypes/error.go."""
 
 
 class MissingEtcdClientError(AllaboardError):
-    """The client library is not installed."""
+    """The etcd client library is not installed; the message says how to install it."""
 
 
 class EtcdTlsFiles(NamedTuple):
-    """What TLS to etcd goes by: the authority that signed etcd's certificate ("": those of the system), and
-    our own certificate with its key, "" where we show none."""
+    """Files for TLS to etcd."""
 
     ca: str
+    """Authority that signed etcd's certificate; "" for those of the system."""
     cert: str
+    """Our own certificate; "" to show none."""
     key: str
+    """Key of ``cert``."""
 
 
 def choose_tls_files(tls: TlsFiles | None, environment: Mapping[str, str]) -> EtcdTlsFiles:
-    """etcdctl's variables first, each side by itself, then those of the job (``tls``)."""
+    """Return the files to use: those of etcdctl's variables, else those of the job (``tls``), for each side
+    alone."""
     job_files = (
         EtcdTlsFiles(str(tls.ca), str(tls.cert), str(tls.key))
         if tls is not None
@@ -66,13 +70,13 @@ def choose_tls_files(tls: TlsFiles | None, environment: Mapping[str, str]) -> Et
 def make_clients(
     url: EtcdUrl, environment: Mapping[str, str] = os.environ, tls: TlsFiles | None = None
 ) -> list[Any]:
-    """One for each endpoint; no connection is made yet. Raises Missing."""
+    """Return one client per endpoint; no connection is made yet. Raises MissingEtcdClientError."""
     try:
         import requests
         from etcd3gw.client import Etcd3Client
     except ImportError as error:
         raise MissingEtcdClientError(
-            f"{url.text} wants etcd's client ({error}): pip install 'allaboard[etcd]'"
+            f"{url.text} needs the etcd client ({error}): pip install 'allaboard[etcd]'"
         ) from None
     clients = []
     for host, port in url.endpoints:
@@ -91,7 +95,10 @@ def make_clients(
 
 
 class EtcdLeaseStore:
-    """``job`` is the launcher's id of this job: other jobs have other keys."""
+    """The lease store in etcd.
+
+    ``job`` is the launcher's id of this job: other jobs use other keys.
+    """
 
     def __init__(
         self,
@@ -127,7 +134,7 @@ class EtcdLeaseStore:
         try:
             self._ask_in_turn(self._release)
         except LeaseStoreError:
-            pass  # the lease ends by itself
+            pass  # etcd ends the lease by itself
 
     def _read_leader(self, client: Any) -> LeaderRecord | None:
         values = client.get(self.key)
@@ -154,14 +161,18 @@ class EtcdLeaseStore:
             if holder is None or holder.session != record.session:
                 lease.revoke()
                 return False
-            client.put(self.key, value, lease)  # ours: the answer to an earlier attempt was lost
+            client.put(
+                self.key, value, lease
+            )  # the key is ours: the answer to an earlier attempt was lost
         self._lease = lease
         return True
 
     def _renew(self, client: Any) -> bool:
         if self._lease is None:
             return False
-        lease = copy(self._lease)  # another endpoint may be asked at the same time
+        lease = copy(
+            self._lease
+        )  # another endpoint may be asked at the same time, in another thread
         lease.client = client
         return int(lease.refresh()) > 0
 
@@ -172,7 +183,7 @@ class EtcdLeaseStore:
             self._lease = None
 
     async def _ask_any(self, request: Callable[[Any], T]) -> T:
-        """Of whichever endpoint answers first; for what may be asked of several at once."""
+        """Return the first answer of any endpoint; for requests that may safely reach several endpoints."""
         loop = asyncio.get_running_loop()
         remaining = deque(self._clients)
         pending: set[asyncio.Future[T]] = set()
@@ -199,7 +210,7 @@ class EtcdLeaseStore:
         raise last_error
 
     def _ask_in_turn(self, request: Callable[[Any], T]) -> T:
-        """Of the first endpoint that can be reached."""
+        """Return the answer of the first endpoint that can be reached; for requests that must happen once."""
         last_error = LeaseStoreError("unreachable", "no endpoint", self._url.text)
         for client in tuple(self._clients):
             try:
@@ -211,20 +222,24 @@ class EtcdLeaseStore:
         raise last_error
 
     def _ask_endpoint(self, client: Any, request: Callable[[Any], T]) -> T:
-        """Of this endpoint, which is asked first from then on. Raises LeaseStoreError alone."""
+        """Return the answer of this endpoint and ask it first from then on. Raises nothing but
+        LeaseStoreError."""
         try:
             answer = self._as_user(client, request)
         except LeaseStoreError:
             raise
-        except Exception as error:  # the library lets those of requests and json through, too
+        except Exception as error:  # the library passes errors of requests and json on, too
             client.session.headers.pop(TOKEN_HEADER, None)
             raise self._make_error(client, error) from None
         self._clients = [client, *(c for c in self._clients if c is not client)]
         return answer
 
     def _as_user(self, client: Any, request: Callable[[Any], T]) -> T:
-        """With a token of etcd's, where there is a user. One that etcd does not know any more (it was started
-        again, some time has gone, users were changed) says nothing against the user: a new one is got."""
+        """Send the request with an authentication token, if there is a user.
+
+        etcd forgets tokens (restart, expiry, changed users); that says nothing against the user, so a new one
+        is requested.
+        """
         if not self._user[0]:
             return request(client)
         if TOKEN_HEADER in client.session.headers:
@@ -248,18 +263,19 @@ class EtcdLeaseStore:
         kind, why = explain_error(error)
         endpoint = f"{client.host}:{client.port}"
         if kind == "unreachable" and "remote end closed" in why:
-            why += "; it may want a certificate of ours" if self._url.secure else TLS_HINT
+            why += "; it may require a client certificate" if self._url.secure else TLS_HINT
         return LeaseStoreError(kind, f"{endpoint}: {why}", self._url.text)
 
 
 def _ignore_result(answer: asyncio.Future[T]) -> None:
-    """Its trouble is no news where another one has answered."""
+    """Fetch the exception of an answer that nobody needs any more; asyncio would complain about it
+    otherwise."""
     if not answer.cancelled():
         answer.exception()
 
 
 def explain_error(error: Exception) -> tuple[str, str]:
-    """What an exception of the client library means: kind and words."""
+    """Return what an exception of the client library means: kind and message."""
     detail = str(getattr(error, "detail_text", "") or "")
     try:
         payload = json.loads(detail)["error"]
@@ -271,7 +287,7 @@ def explain_error(error: Exception) -> tuple[str, str]:
     if "authentication failed" in lower_text or "invalid auth token" in lower_text:
         return "auth", "it does not know this user or password (ETCDCTL_USER)"
     if "user name is empty" in lower_text:
-        return "auth", "it wants a user: set ETCDCTL_USER=name:password"
+        return "auth", "it requires a user: set ETCDCTL_USER=name:password"
     if "permission denied" in lower_text:
         return (
             "auth",
@@ -301,7 +317,7 @@ def _error_text(error: Exception) -> str:
 
 
 def _root_cause(text: str) -> str:
-    """The system's own words, out of the words of several libraries around them."""
+    """Return the system's own words, out of the messages of several libraries around them."""
     for phrase in (
         "Connection refused",
         "No route to host",

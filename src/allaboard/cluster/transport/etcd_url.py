@@ -1,4 +1,4 @@
-"""The address of a meeting in etcd, as a user writes it."""
+"""Parses the address of an etcd cluster, as a user writes it after --coordinator."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from urllib.parse import urlsplit
 
 ETCD_SCHEMES = ("etcd", "etcds")
 DEFAULT_ETCD_PORT = 2379
-"""etcd's own for clients; https://etcd.io/docs/v3.5/op-guide/configuration."""
+"""etcd's default port for clients; https://etcd.io/docs/v3.5/op-guide/configuration."""
 COORDINATOR_EXAMPLE = "--coordinator etcd://node9:2379/my-job"
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]*")
 
 
 class EtcdUrl(NamedTuple):
-    """``endpoints`` are host and port, tried in this order; ``secure``: over TLS; ``prefix`` what the keys
-    begin with after ``/allaboard``, "" where none is given."""
+    """A parsed etcd:// or etcds:// address."""
 
     endpoints: tuple[tuple[str, int], ...]
+    """Hosts and ports, tried in this order."""
     prefix: str
+    """Prefix of the keys after ``/allaboard``; "" if none is given."""
     secure: bool
+    """Use TLS (etcds://)."""
 
     @property
     def text(self) -> str:
+        """The address in its normal form."""
         hosts = ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self.endpoints)
         path = f"/{self.prefix}" if self.prefix else ""
         return f"{ETCD_SCHEMES[self.secure]}://{hosts}{path}"
 
 
 def is_etcd_url(address: str) -> bool:
-    """Whether this address of a meeting means etcd."""
+    """Return True if this address names an etcd cluster."""
     return address.partition("://")[0] in ETCD_SCHEMES
 
 
 def parse_etcd_url(address: str) -> EtcdUrl:
-    """``etcd://HOST[:PORT][,HOST…][/PREFIX]``. Raises ValueError with what is wrong with it."""
+    """Parse ``etcd://HOST[:PORT][,HOST…][/PREFIX]``. Raises ValueError that says what is wrong."""
     scheme, _, remainder = address.partition("://")
     hosts, _, path = remainder.partition("/")
     if "@" in hosts:

@@ -1,4 +1,9 @@
-"""One who came to the door: from the first byte to a member, a link that is tried, or a stranger."""
+"""Handles one inbound connection: from its first byte to a member, a link that is tested, or a stranger.
+
+The caller speaks first (GREETING), since PyTorch's TCPStore is silent until its client speaks, and our
+greeting must look harmless to it. Each step is a small state: `_handle_next` consumes what it can of the
+received bytes.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +22,23 @@ from allaboard.cluster.transport.wire import Challenge, Hello, Message, Refused,
 from allaboard.facts import Knock
 
 ClockQuestion = tuple[float, float]
+"""When a caller was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
 MAX_STRANGER_TEXT_CHARS = 200
-"""Characters of a reason, or of a name, that somebody unknown gives."""
+"""Characters of a reason, or of a name, that are taken from a stranger."""
 CLOCK_WINDOW_S = 30.0
-"""Seconds; the least distance of two clocks is that of this window and of the one before."""
+"""Seconds of a window; the least distance of two clocks is that of the current window and of the one
+before."""
 MAX_TRIAL_BLOCKS = 64
-"""Blocks that a link's trial may send."""
+"""Blocks that the test of a link may send: nobody may keep us busy for ever."""
 
 
 class MemberConnection:
-    """A member's stream. ``offset`` is what to add to its clock to get ours (s), an upper bound that
-    improves with every message of the last minute: what is older says nothing of a host that was suspended
-    meanwhile, whose clock stood."""
+    """The stream of an admitted agent.
+
+    ``clock_offset`` (s) is added to its monotonic clock to get ours. It is an upper bound, too large by the
+    transit time, that improves with every message. Only messages of the last minute count: the monotonic
+    clock of a host that was suspended stood still meanwhile.
+    """
 
     __slots__ = (
         "_window_minimum",
@@ -52,7 +62,7 @@ class MemberConnection:
         self.stream = stream
         self.hello = msgspec.structs.replace(
             hello, nonce="", proof=""
-        )  # it is kept for as long as we are
+        )  # kept as long as the connection: nonce and proof are needed no more
         self.number = number
         self._window_started_at = time.monotonic()
         self.clock_offset = self._window_minimum = self._window_started_at - hello.mono
@@ -62,16 +72,17 @@ class MemberConnection:
         self.peer_address = peer_address
 
     def send_message(self, word: Message) -> None:
-        """Never waits; a member that does not read is cut off once too much is outstanding."""
+        """Send a message without waiting; a member that does not read is cut off once too much is unsent."""
         self.send_frame(wire.encode_frame(word))
 
     def send_frame(self, frame: bytes) -> None:
-        """The same with what was made for several."""
+        """Send a frame that was encoded once for several members."""
         self.stream.write(frame)
         if self.stream.unsent_bytes > 4 * wire.MAX_MEMBER_FRAME_BYTES:
             self.stream.abort()
 
     def update_offset(self, mono: float) -> None:
+        """Take note of the sender's monotonic clock (s) in a message that has just arrived."""
         now = time.monotonic()
         offset = now - mono
         if now - self._window_started_at < CLOCK_WINDOW_S:
@@ -85,17 +96,20 @@ class MemberConnection:
             )
 
     def close(self) -> None:
+        """Close the stream once everything is sent."""
         self.stream.close()
 
 
 def _least_wall_offset(their_wall: float, asked_at: float, now: float) -> float:
-    """How far a wall clock is ahead of ours at the least (s): it was read between our question and
-    now, which may be long after, on a busy host."""
+    """Return by how much a wall clock differs from ours at least (s; negative: it is behind).
+
+    It was read at some time between our question and now, which may be long after on a busy host.
+    """
     return max(their_wall - now, 0.0) or min(their_wall - asked_at, 0.0)
 
 
 class CallerHost(Protocol):
-    """What a caller asks of the door where it stands."""
+    """What a connection needs of the listener that accepted it."""
 
     job: str
     secret: bytes
@@ -111,7 +125,10 @@ class CallerHost(Protocol):
 
 
 class InboundCaller:
-    """``since`` is when it came (CLOCK_MONOTONIC); it hears nothing until it has greeted as we do."""
+    """An accepted connection until it is a member; nothing is sent to it before it has sent our greeting.
+
+    ``arrived_at`` is in seconds (CLOCK_MONOTONIC).
+    """
 
     __slots__ = (
         "_blocks_left",
@@ -140,15 +157,16 @@ class InboundCaller:
 
     @property
     def clock_question(self) -> ClockQuestion:
-        """When it was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
+        """When it was asked for its clock."""
         return self._clock_question
 
     @property
     def has_greeted(self) -> bool:
+        """True once it has sent our greeting."""
         return bool(self._own_nonce)
 
     def turn_away(self) -> None:
-        """Nobody waits for it any longer."""
+        """Close the connection, since it has had its time, and report it as a stranger."""
         self._turn_away_as(
             protocol_sniffer.sniff_caller(self._received) if not self._own_nonce else "other"
         )
@@ -183,7 +201,8 @@ class InboundCaller:
         self._drop_caller()
 
     def _take_farewell(self) -> Refused | None:
-        """Who it is and why it does not begin with TLS, if it says so in plain words."""
+        """Return the plain-text message in which a caller says why it does not begin TLS; None if there is
+        none."""
         try:
             message, _ = wire.take_message(self.stream.plaintext, wire.MAX_STRANGER_FRAME_BYTES)
         except wire.GarbledMessageError:
@@ -198,7 +217,8 @@ class InboundCaller:
             self._host.receive_message(member, None)
 
     def _turn_away_as(self, kind: str, detail: str = "", host: str = "", rank: int = -1) -> None:
-        # Held open until the port is free, a framework's client would wait; closed, it comes again.
+        # Close at once: a framework's client would wait on an open connection, while a closed one makes it
+        # retry.
         self._host.forget_caller(self)
         self.stream.close()
         self._report_stranger(kind, detail or protocol_sniffer.CALLER_NAMES[kind], host, rank)
@@ -216,7 +236,7 @@ class InboundCaller:
             kind = protocol_sniffer.sniff_caller(greeting)
             is_complete = len(greeting) == len(wire.GREETING)
             if is_complete or (kind != "other" and not wire.GREETING.startswith(greeting)):
-                self._turn_away_as(kind)  # known already: a framework's client must not wait
+                self._turn_away_as(kind)  # already recognised: a framework's client must not wait
             return False
         self._received = self._received[len(wire.GREETING) :]
         self._own_nonce = wire.make_nonce()
@@ -234,7 +254,7 @@ class InboundCaller:
         return True
 
     def _next_message(self, max_bytes: int) -> Message | None:
-        """The next message, None while it is not all here; raises GarbledMessageError."""
+        """Return the next message, None while it is incomplete. Raises GarbledMessageError."""
         message, self._received = wire.take_message(self._received, max_bytes)
         return message
 
@@ -246,7 +266,7 @@ class InboundCaller:
             self._turn_away_as(hello.kind, hello.why, hello.host, hello.rank)
             return False
         if not isinstance(hello, Hello):
-            raise wire.GarbledMessageError(f"{type(hello).__name__} where Hello was due")
+            raise wire.GarbledMessageError(f"received {type(hello).__name__} instead of Hello")
         refusal = self._find_refusal(hello)
         if refusal is not None:
             self.stream.write(wire.encode_frame(refusal))
@@ -298,7 +318,7 @@ class InboundCaller:
         return True
 
     def _echo_bytes(self) -> bool:
-        """A link is tried: a few bytes come and go, then blocks, each answered by four bytes."""
+        """Echo the first 32 bytes of a link's test; blocks follow, each answered by its length."""
         if len(self._received) < 32:
             return False
         self.stream.write(self._received[:32])

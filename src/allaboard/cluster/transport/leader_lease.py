@@ -1,4 +1,5 @@
-"""Which host all meet at, where that is not fixed: one seat, held for a time, taken by whoever is first."""
+"""The lease of the leader where any host may lead: kept in a shared store, acquired by the first, renewed by
+it."""
 
 from __future__ import annotations
 
@@ -10,20 +11,28 @@ from allaboard.errors import AllaboardError
 
 
 class LeaderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads: where its agent listens (``address``), what tells this agent from any other
-    (``session``), its host, the rank of its worker (-1: not known) and that worker's ``pid``."""
+    """The value that is stored under the lease: who leads. Its field names are the JSON keys in the store."""
 
     address: str
+    """``host:port`` where its agent listens."""
     session: str
+    """Tells this agent from every other one."""
     host: str
+    """Name of its host."""
     job: str
+    """The launcher's id of the job; "" if there is none."""
     rank: int = -1
+    """Rank of its worker; -1 if it is not known."""
     pid: int = 0
+    """Pid of its worker."""
 
 
 class LeaseStoreError(AllaboardError, OSError):
-    """The place where the seat is kept cannot be used. ``kind``: "unreachable" may pass, all else will not
-    by itself; ``place`` is its address."""
+    """The lease store cannot be used.
+
+    ``kind``: "unreachable" may pass, everything else will not by itself. ``place`` is the address of the
+    store.
+    """
 
     def __init__(self, kind: str, why: str, place: str) -> None:
         super().__init__(why)
@@ -32,24 +41,24 @@ class LeaseStoreError(AllaboardError, OSError):
 
 
 class LeaseStore(Protocol):
-    """Where the seat is kept. All but `leave` raise LeaseStoreError."""
+    """Where the lease is kept. All methods but `release_lease` raise LeaseStoreError."""
 
     async def read_leader(self) -> LeaderRecord | None:
-        """Who has it; None where nobody does."""
+        """Return the record of the holder; None if the lease is free."""
         ...
 
     async def acquire_lease(self, seat: LeaderRecord) -> bool:
-        """Takes it where nobody has it, and has it for `LEASE` from then on."""
+        """Acquire the lease for `LEASE_S` seconds if it is free; return True on success."""
         ...
 
     async def renew_lease(self) -> bool:
-        """Has it for `LEASE` from now on; False where it has been lost."""
+        """Extend the lease to `LEASE_S` seconds from now; return False if it was lost."""
         ...
 
     def release_lease(self) -> None:
-        """Gives it up, soon; waits for nothing."""
+        """Give the lease up soon, without waiting for it."""
         ...
 
 
 LEASE_S = 5.0
-"""Seconds that a seat is held after its holder was last heard of."""
+"""Seconds for which the lease is valid after its last renewal."""

@@ -1,4 +1,4 @@
-"""The meeting place's door: tells members from strangers, and never lets one hold up another."""
+"""The listening port of an agent: tells members from strangers, and never lets one caller hold up another."""
 
 from __future__ import annotations
 
@@ -20,22 +20,29 @@ from allaboard.hosts import open_file_limit
 __all__ = ["Listener", "MemberConnection"]
 
 GREETING_TIMEOUT_S = 5.0
-"""Seconds that a caller has to say who it is."""
+"""Seconds that a caller has to send our greeting."""
 HANDSHAKE_TIMEOUT_S = 10.0
-"""... and to finish saying it."""
+"""Seconds that a caller has for the whole handshake after its greeting."""
 RESERVED_FILES = 200
-"""Open files that are left for all else than callers."""
+"""Open files that are reserved for everything else than callers."""
 BACKLOG = 4096
+"""Connections that the kernel queues until they are accepted."""
 MIN_ACCEPTS_PER_TURN = 256
-"""Callers that are taken in before those who are in are heard again; each time that there were more, twice as
-many the next time. Where the kernel's queue (BACKLOG) is full, who comes has to try again after a second."""
+"""Callers that are accepted before those already accepted are served again; doubled each time that there were
+more. If the kernel's queue (`BACKLOG`) overflows, a caller's SYN is dropped and sent again only after a
+second."""
 SWEEP_INTERVAL_S = 0.5
+"""Seconds between two searches for callers that have had their time."""
 
 
 class Listener:
-    """Listens on one port of all addresses. ``aboard`` is told every member, ``said`` what it says
-    (None once it has gone), ``knocked`` every caller that is none. Who is in another round than ``round_`` is
-    refused."""
+    """Listens on one port of all addresses.
+
+    ``on_member`` is called with every admitted member, ``on_message`` with each of its messages (None once it
+    is gone), ``on_stranger`` with every caller that is no member. Agents of another round than ``round_`` are
+    refused. ``redirect_reason``: why all members are turned away here, since the leader is elsewhere; "" if
+    it is here.
+    """
 
     def __init__(
         self,
@@ -46,14 +53,14 @@ class Listener:
         on_stranger: Callable[[Knock], None],
         tls: TlsFiles | None = None,
         round_: int = 0,
+        redirect_reason: str = "",
     ) -> None:
         self.tls = tls.make_context(server=True) if tls is not None else None
         self.round = round_
         self.job = job
         self.secret = secret
         self.poller = EpollPoller()
-        self.redirect_reason = ""
-        """Where all meet is not here: what whoever means to meet here is told."""
+        self.redirect_reason = redirect_reason
         self._on_member = on_member
         self.receive_message = on_message
         self.report_stranger = on_stranger
@@ -65,15 +72,17 @@ class Listener:
         self.max_waiting_callers = max(
             64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4
         )
-        """Callers at the door at once who are not aboard; the one who is there for longest goes for a
-        new one."""
+        """Largest number of callers in their handshake; the one that waits longest makes room for a new
+        one."""
         self._accepts_per_turn = MIN_ACCEPTS_PER_TURN
         self._last_number = 0
         self._numbers: dict[str, int] = {}
         self.port = 0
+        """The open port; 0 before."""
 
     async def open_port(self, port: int, host: str | None = None) -> None:
-        """Raises OSError where the port is taken or the address is not this host's."""
+        """Listen on this port, 0 for any free one. Raises OSError if it is taken or the address is not this
+        host's."""
         if port == 0 and host is None:
             await self._open_any()
             return
@@ -92,7 +101,8 @@ class Listener:
         self._start_accepting()
 
     async def _open_any(self) -> None:
-        """Any free port, the same for every address; where another program has it for IPv6 alone, IPv4's."""
+        """Listen on any free port, the same for IPv4 and IPv6; for IPv4 alone if another program has it for
+        IPv6."""
         self._listen(socket.AF_INET, socket.SOCK_STREAM, 0, ("0.0.0.0", 0))
         port = self._sockets[0].getsockname()[1] if self._sockets else 0
         with contextlib.suppress(OSError):
@@ -114,11 +124,11 @@ class Listener:
         try:
             sock = socket.socket(family, kind, protocol)
         except OSError:
-            return  # a host without this family
+            return  # a host without this address family
         self._sockets.append(sock)
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Whom it accepts inherits these, tcp(7).
+        # Accepted sockets inherit these options, tcp(7): that saves three system calls per caller.
         set_keepalive(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
@@ -133,7 +143,7 @@ class Listener:
         sock.listen(BACKLOG)
 
     def close_port(self) -> None:
-        """Closes the port at once; streams that were accepted stay open."""
+        """Close the port at once; accepted streams stay open."""
         loop = asyncio.get_running_loop()
         for sock in self._sockets:
             loop.remove_reader(sock.fileno())
@@ -141,7 +151,7 @@ class Listener:
         self._sockets.clear()
 
     def close(self) -> None:
-        """Closes the port and every stream."""
+        """Close the port and every stream."""
         self.close_port()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
@@ -151,7 +161,7 @@ class Listener:
         self._members.clear()
 
     def admit_member(self, caller: InboundCaller, hello: Hello) -> MemberConnection:
-        """A caller is a member now. An agent whose stream broke has its number again."""
+        """Make a caller a member. An agent that reconnects gets its number again."""
         number = self._numbers.get(hello.session)
         if number is None:
             self._last_number += 1
@@ -166,11 +176,11 @@ class Listener:
         return member
 
     def reserve_number(self, session: str, number: int) -> None:
-        """The agent of this session has this number, should it come."""
+        """Reserve a number for the agent of this session, should it connect."""
         self._numbers[session] = number
 
     def forget_caller(self, caller: InboundCaller) -> None:
-        """A caller does not stand at the door any more."""
+        """Forget a caller that became a member or was closed."""
         self._waiting.pop(caller, None)
         self._members.discard(caller)
 
@@ -185,7 +195,7 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 self._accepts_per_turn = MIN_ACCEPTS_PER_TURN
                 return
-            except OSError:  # no open file left: those at the door go
+            except OSError:  # no open file left (EMFILE): all waiting callers make room
                 self._make_room(len(self._waiting))
                 return
             self._make_room(self.max_waiting_callers)
@@ -203,16 +213,18 @@ class Listener:
             self._sweep_due = time.monotonic() + SWEEP_INTERVAL_S
 
     def _sweep(self) -> None:
-        """Turns those away who have had their time, the oldest first."""
+        """Turn callers away that have had their time, the oldest first."""
         self._sweep_timer = None
         now = time.monotonic()
         late_s = now - self._sweep_due
-        if late_s > SWEEP_INTERVAL_S:  # we were busy, and heard nobody
+        if (
+            late_s > SWEEP_INTERVAL_S
+        ):  # the loop was busy and served nobody: that is not the callers' fault
             for caller in self._waiting:
                 caller.arrived_at += late_s
         for caller in [c for c in self._waiting if now - c.arrived_at >= GREETING_TIMEOUT_S]:
             had_greeted = caller.has_greeted
-            caller.stream.on_readable()  # it may have spoken long ago, and we were busy
+            caller.stream.on_readable()  # its bytes may have been waiting while the loop was busy
             if caller not in self._waiting:
                 continue
             if caller.has_greeted and not had_greeted:

@@ -1,4 +1,4 @@
-"""What kind of program said these first bytes. Pure."""
+"""Recognises programs by the first bytes that they send. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METHODS = (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"CONN", b"PAT
 
 
 def sniff_caller(data: bytes) -> str:
-    """Who calls at the meeting place: "ours", or one of facts.KNOCKS."""
+    """Return which kind of program connected to us: "ours", or one of facts.KNOCKS."""
     if data == GREETING:
         return "ours"
     if not data:
@@ -33,7 +33,7 @@ def sniff_caller(data: bytes) -> str:
 
 
 def sniff_listener(data: bytes) -> Answer:
-    """Who answered our greeting."""
+    """Return which kind of program answered our greeting."""
     if data.startswith((BANNER, BANNER_TLS)):
         return Answer.ABOARD
     if data == STORE_PING_NONCE:
@@ -59,14 +59,15 @@ CALLER_NAMES = {
     "no-tls": "a worker without a certificate of this job",
     "version": "another version of allaboard",
 }
-"""Callers, in words."""
+"""Kinds of callers, in words for people."""
 
 DISTRUST_KINDS = ("no-secret", "no-tls", "version")
-"""Why a worker itself turns away from the roll call."""
+"""Kinds of refusals that come from the worker itself."""
 
 
 def describe_missing_tls(reason: str) -> str:
-    """Who came and spoke no TLS with us, by the reason of the SSLError; "" where it only hung up."""
+    """Return who connected without TLS, for people; ``reason`` is that of the SSLError, "" if it only hung
+    up."""
     if their_alert := alert_text(reason):
         return f"a worker that does not take this host's certificate ({their_alert})"
     return f"{CALLER_NAMES['no-tls']} ({reason or 'it hangs up where TLS begins'})"
@@ -80,4 +81,4 @@ LISTENER_NAMES = {
     Answer.OTHER: "another program",
     Answer.CLOSED: "a program that hangs up",
 }
-"""Listeners, in words."""
+"""Kinds of listeners, in words for people."""

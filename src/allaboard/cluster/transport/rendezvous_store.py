@@ -1,7 +1,7 @@
-"""Where the way to the meeting is posted, when the place itself is no free port.
+"""Stores where the leader posts its address if the rendezvous itself is no free port.
 
-A file:// rendezvous has a folder that all share; under torchrun the launcher's own store already holds
-the port. The host that leads posts its address there, and the others read it.
+A file:// rendezvous has a folder that all hosts share; under torchrun the launcher's own store already holds
+the port. The leader posts its address there, and the other hosts read it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,26 @@ from allaboard.cluster.transport.connect_probe import GREETING_TIMEOUT_S
 from allaboard.facts import Address
 
 SET_QUERY, GET_QUERY, CHECK_QUERY = 1, 3, 5
-"""Queries of TCPStore's protocol; torch/csrc/distributed/c10d/TCPStoreBackend.hpp."""
+"""Query numbers of TCPStore's protocol; torch/csrc/distributed/c10d/TCPStoreBackend.hpp."""
 
 
 class AddressStore(Protocol):
-    """A place that all members can read. Both raise OSError where it cannot be used."""
+    """A place that all hosts can read. Both methods raise OSError if it cannot be used."""
 
-    async def post_address(self, address: str) -> None: ...
+    async def post_address(self, address: str) -> None:
+        """Publish the leader's ``host:port``."""
+        ...
 
     async def find_address(self) -> str:
-        """The address that was posted; empty where none is."""
+        """Return the address that was posted; "" if there is none."""
         ...
 
 
 class FileAddressStore:
-    """A file beside that of the file:// rendezvous. What an earlier run left is not read: ``since`` is
-    the wall time (s) from which on a post counts."""
+    """A file beside that of the file:// rendezvous.
+
+    ``since`` is the wall time (s) from which a post counts: older ones are left by an earlier run.
+    """
 
     def __init__(self, path: str, job: str, since: float) -> None:
         self.file = Path(path + ".allaboard")
@@ -42,6 +46,7 @@ class FileAddressStore:
         self.since = since
 
     async def post_address(self, address: str) -> None:
+        # Renamed into place: a reader must never see half a file.
         temporary = self.file.with_name(f"{self.file.name}.{os.getpid()}")
         temporary.write_text(json.dumps({"address": address, "job": self.job, "at": time.time()}))
         temporary.replace(self.file)
@@ -60,7 +65,7 @@ class FileAddressStore:
 
 
 class TcpAddressStore:
-    """A key in the TCPStore that the launcher keeps, under a prefix of our own."""
+    """A key in the TCPStore of the launcher, under a prefix of our own."""
 
     def __init__(self, address: str, job: str) -> None:
         self.address = address
@@ -74,14 +79,14 @@ class TcpAddressStore:
         presence = await self._send_query(
             CHECK_QUERY, struct.pack("<Q", 1) + _length_prefixed(self.key), 1
         )
-        if presence != b"\0":  # 0: it is there
+        if presence != b"\0":  # 0: the key exists
             return ""
         return (await self._send_query(GET_QUERY, _length_prefixed(self.key), -1)).decode(
             "utf-8", "replace"
         )
 
     async def own_address(self) -> str:
-        """The address by which this host reaches the store, hence by which it is reached."""
+        """Return the address by which this host reaches the store, and is therefore reached."""
         _, writer = await self._open()
         own_address = str(writer.get_extra_info("sockname")[0])
         writer.close()
@@ -93,7 +98,7 @@ class TcpAddressStore:
             return await asyncio.open_connection(host, port)
 
     async def _send_query(self, query: int, payload: bytes, length: int) -> bytes:
-        """One query; ``length`` bytes of answer, -1 for a sized one."""
+        """Send one query; return ``length`` bytes of answer, or a length-prefixed answer for -1."""
         reader, writer = await self._open()
         try:
             async with asyncio.timeout(GREETING_TIMEOUT_S):

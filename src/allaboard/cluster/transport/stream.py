@@ -1,4 +1,5 @@
-"""A connected socket with callbacks, for thousands of them: no task and no buffer of its own each."""
+"""A connected socket with callbacks. There may be thousands, so each has no task and no read buffer of its
+own."""
 
 from __future__ import annotations
 
@@ -10,15 +11,19 @@ from allaboard.cluster.transport.epoll_poller import EpollPoller
 from allaboard.cluster.transport.tcp_keepalive import set_keepalive, silence_seconds
 
 READ_BYTES = 1 << 16
+"""Bytes that are read at once."""
 MAX_DISCARDED_READS = 64
-"""Times so many bytes that are thrown away of what came last."""
+"""Reads of unread bytes that are discarded before the socket is closed."""
 MAX_PLAINTEXT_BYTES = 1 << 10
-"""Bytes that are kept of who does not speak TLS: more than a `Refused` has."""
+"""Bytes that are kept of a caller that does not speak TLS: more than a `Refused` message has."""
 
 
 class Stream:
-    """``heard`` is called with what comes, ``ended`` once when the other side has gone or the stream
-    was cut off; not after `close`."""
+    """One connected socket.
+
+    ``on_data`` is called with what arrives, ``on_end`` once when the other side has closed or the stream was
+    cut off; not after `close`.
+    """
 
     __slots__ = (
         "_closing",
@@ -53,58 +58,63 @@ class Stream:
 
     @property
     def is_open(self) -> bool:
+        """True until `close` or the end of the stream."""
         return self._sock is not None and not self._closing
 
     def tolerate_silence(self) -> None:
-        """The roll call is over: the other host may be silent for long."""
+        """Let the other host be silent for long from now on: the roll call is over."""
         if self._sock is not None:
             set_keepalive(self._sock, on=False)
 
     def seconds_silent(self) -> float:
-        """Seconds for which the other host has answered nothing of what it was asked."""
+        """Return for how many seconds the other host's kernel has not answered ours."""
         return silence_seconds(self._sock) if self._sock is not None else 0.0
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes that the other side has not taken yet."""
+        """Number of bytes that the other side has not taken yet."""
         return len(self._unsent)
 
     def start_tls(self, context: ssl.SSLContext, early_bytes: bytes) -> None:
-        """What follows is TLS, with us as its server; ``come`` has come of it already. Where it does not
-        come about, the stream ends, and `trouble` says why."""
+        """Continue in TLS, with us as its server; ``early_bytes`` of it have arrived already.
+
+        If the TLS handshake fails the stream ends, and `tls_error` says why.
+        """
         self._tls = TlsServer(context)
         if early_bytes:
             self._take_encrypted(early_bytes)
 
     @property
     def tls_error(self) -> str:
-        """Why TLS did not come about; "" where it did, or is under way."""
+        """Reason why TLS failed; "" if it did not."""
         return self._tls.error if self._tls is not None else ""
 
     @property
     def is_tls_pending(self) -> bool:
-        """Whether TLS was to begin, and has not."""
+        """True while the TLS handshake is not complete."""
         return self._tls is not None and not self._tls.is_handshake_done
 
     @property
     def plaintext(self) -> bytes:
-        """What was said in place of TLS, its beginning at least; b"" where TLS has come about."""
+        """The first bytes that came instead of TLS; b"" once the TLS handshake is complete."""
         return self._tls.first_bytes if self._tls is not None else b""
 
     def write(self, data: bytes) -> None:
-        """Never waits."""
+        """Send data without waiting; what the socket does not take is kept until it has room."""
         if self._held:
             data, self._held = self._held + data, b""
         self._send(data if self._tls is None else self._tls.encrypt(data))
 
     def write_soon(self, data: bytes) -> None:
-        """The same for what nobody waits for: it goes with what is written next, or a moment later. Where
-        thousands come at once it is the sends that cost."""
+        """Send data for which nobody waits: with the next write, or a moment later.
+
+        When thousands connect at once, the system calls for sending cost the most.
+        """
         self._held += data
         self._poller.hold_output(self)
 
     def send_held(self) -> None:
-        """What was held is sent."""
+        """Send what was held back."""
         if self._held:
             self.write(b"")
 
@@ -120,7 +130,7 @@ class Stream:
             self._poller.watch_writable(self._fd)
 
     def close(self) -> None:
-        """Once everything that was written is sent."""
+        """Close the stream once everything that was written is sent."""
         self.send_held()
         self._closing = True
         if self._sock is not None and self._unsent:
@@ -129,16 +139,16 @@ class Stream:
             self._close_socket()
 
     def abort(self) -> None:
-        """Cuts the other side off."""
+        """Cut the other side off at once; what is unsent is lost."""
         self._unsent = b""
         self._end_stream()
 
     def on_readable(self) -> None:
-        """Something came, or the other side has gone."""
+        """Read what arrived, or notice that the other side has closed."""
         if self._sock is None:
             return
         if self._closing:
-            self.on_writable()  # gone, perhaps, before it took the last of it
+            self.on_writable()  # the other side may have closed before it took the rest
             return
         try:
             data = self._sock.recv(READ_BYTES)
@@ -197,18 +207,21 @@ class Stream:
             self._sock = None
 
     def _discard_unread(self, sock: socket.socket) -> None:
-        """A stream that is closed with words unread is reset (RFC 2525, 2.17), and the other side loses what
-        we said last."""
+        """Discard unread bytes before closing.
+
+        A socket that is closed with unread bytes sends a reset (RFC 2525, 2.17), and the other side loses our
+        last message.
+        """
         try:
             for _ in range(MAX_DISCARDED_READS):
                 if not sock.recv(READ_BYTES):
                     return
         except OSError:
-            pass  # nothing more has come, or the other side has gone
+            pass  # nothing more to read, or the other side has closed
 
 
 class TlsServer:
-    """TLS between memory and memory."""
+    """The server's side of TLS between memory buffers, without a socket."""
 
     __slots__ = (
         "_incoming",
@@ -227,10 +240,10 @@ class TlsServer:
         self._unencrypted = b""
         self.error = ""
         self.first_bytes = b""
-        """What came first, until the handshake is over."""
+        """The first bytes that arrived, until the handshake is complete."""
 
     def decrypt(self, data: bytes) -> bytes:
-        """What was said, of what came."""
+        """Return the plain text of what arrived; b"" while the handshake lasts or after an error."""
         self._incoming.write(data)
         if not self.is_handshake_done and len(self.first_bytes) < MAX_PLAINTEXT_BYTES:
             self.first_bytes += data[:MAX_PLAINTEXT_BYTES]
@@ -251,7 +264,7 @@ class TlsServer:
         return plain
 
     def encrypt(self, data: bytes) -> bytes:
-        """What is to be sent for it; nothing before the handshake is over."""
+        """Return the bytes to send for ``data``; before the handshake is complete they are kept."""
         if not self.is_handshake_done:
             self._unencrypted += data
         else:
@@ -259,4 +272,5 @@ class TlsServer:
         return self.take_output()
 
     def take_output(self) -> bytes:
+        """Return the bytes that TLS has to send."""
         return self._outgoing.read()

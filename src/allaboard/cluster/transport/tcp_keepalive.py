@@ -1,8 +1,8 @@
-"""Streams whose other host has gone without a word (a cable drawn, a machine reset): the kernel finds out.
+"""TCP keep-alive: lets the kernel detect a host that was lost silently (an unplugged cable, a reset machine).
 
-While the roll is called it ends such a stream. Later the frameworks' own connections survive a network that
-pauses for half a minute, and nobody can call anew since the port is the framework's then: so the stream
-stays, the kernel goes on asking, and `silent` tells for how long nothing was answered.
+During the roll call the kernel ends such a stream soon. Later the frameworks' own connections survive a
+network pause of half a minute, and nobody can reconnect since the port is the framework's by then: so the
+stream stays, the kernel goes on probing, and `silence_seconds` returns for how long nothing was answered.
 """
 
 from __future__ import annotations
@@ -11,25 +11,26 @@ import socket
 import struct
 
 PROBE_AFTER_S, PROBE_INTERVAL_S, MAX_PROBES = 4, 2, 3
-"""Seconds of silence until the kernel asks, seconds between two questions, and how many may stay
-unanswered; tcp(7). The kernel of the other host answers, so that a busy or stopped agent is not lost."""
+"""Seconds of silence until the first probe, seconds between two probes, and how many may stay unanswered;
+tcp(7). The kernel of the other host answers them, so a busy or stopped agent does not count as lost."""
 HOST_LOST_AFTER_S = PROBE_AFTER_S + PROBE_INTERVAL_S * MAX_PROBES
-"""Seconds after which a host that does not answer at all has gone."""
+"""Seconds after which a host that does not answer at all counts as lost."""
 PATIENT_PROBE_INTERVAL_S, PATIENT_MAX_PROBES = 7, 127
-"""The same of a stream that is to outlast a pause, of a quarter of an hour as for unacknowledged data; no
-more than 127 can be asked for."""
+"""Probes of a patient stream, which outlasts a pause of a quarter of an hour like unacknowledged data does.
+The kernel accepts no more than 127 probes."""
 HOST_AWAY_AFTER_S = 30.0
-"""Seconds without any answer after which a host counts as away while it trains."""
+"""Seconds without any answer after which a host counts as away during training."""
 MIN_UNANSWERED_PROBES = 3
-"""Questions, or attempts to send, that stayed unanswered meanwhile: where the silence is our own (this
-machine was suspended), there are none."""
+"""Probes or retransmits that must be unanswered for a silence to count: if this machine itself was suspended
+there are none."""
 _INFO = struct.Struct("=2xBB48xII")
-"""Of struct tcp_info, linux/tcp.h: retransmits, probes; milliseconds since data and since an acknowledgement
-came."""
+"""Fields of struct tcp_info, linux/tcp.h: retransmits, probes, milliseconds since the last data and since the
+last acknowledgement arrived."""
 
 
 def set_keepalive(sock: socket.socket, on: bool = True) -> None:
-    """``on``: from now on; else patient. A socket that cannot is left alone."""
+    """Detect a lost host within `HOST_LOST_AFTER_S` (``on``), or be patient. Errors of the socket are
+    ignored."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)
@@ -41,7 +42,7 @@ def set_keepalive(sock: socket.socket, on: bool = True) -> None:
         sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_KEEPCNT, MAX_PROBES if on else PATIENT_MAX_PROBES
         )
-        # Of what was sent and is not acknowledged, milliseconds; 0: the usual quarter of an hour.
+        # Milliseconds for which sent data may stay unacknowledged; 0 means the default, a quarter of an hour.
         sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, HOST_LOST_AFTER_S * 1000 if on else 0
         )
@@ -50,8 +51,10 @@ def set_keepalive(sock: socket.socket, on: bool = True) -> None:
 
 
 def silence_seconds(sock: socket.socket) -> float:
-    """Seconds for which the kernel of the other host has not answered ours, though it was asked; 0.0 where
-    it was not, or where it cannot be known."""
+    """Return for how many seconds the other host's kernel has not answered ours.
+
+    0.0 if it was not asked, or if that cannot be known.
+    """
     try:
         return silence_from_tcp_info(
             sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
@@ -61,7 +64,7 @@ def silence_seconds(sock: socket.socket) -> float:
 
 
 def silence_from_tcp_info(info: bytes) -> float:
-    """The same from a struct tcp_info."""
+    """Return the seconds of unanswered silence according to a struct tcp_info."""
     if len(info) < _INFO.size:
         return 0.0
     retransmits, probes, data, acknowledged = _INFO.unpack(info[: _INFO.size])

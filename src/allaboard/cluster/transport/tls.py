@@ -1,8 +1,8 @@
-"""TLS for the meeting, where the user has certificates: each side shows one, each checks the other's.
+"""TLS between agents, if the user has certificates: each side shows one and checks the other's.
 
-What is checked is that the job's own authority signed it (``ca``), not the name in it: hosts of a job meet at
-addresses that launchers hand out. The plain greeting stays, since it is what tells the roll call from
-other programs; TLS begins right after the banner.
+The check is that the job's own authority (``ca``) signed it, not the name in it: hosts of a job meet at
+addresses that launchers hand out. The greeting stays in plain text, since it tells the roll call from other
+programs; TLS begins right after the banner.
 """
 
 from __future__ import annotations
@@ -12,20 +12,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 TLS_HANDSHAKE_TIMEOUT_S = 5.0
-"""Seconds for the handshake of TLS."""
+"""Seconds for the TLS handshake."""
 HANDSHAKE_TURNS = 3
-"""Turns of each side in a whole handshake; RFC 8446, 2."""
+"""Turns of each side in a complete handshake; RFC 8446, section 2."""
 
 
 class TlsFiles(NamedTuple):
-    """The files: our certificate, its key, and the authority that signed those of all hosts (PEM)."""
+    """The PEM files of this host."""
 
     cert: Path
+    """Our certificate."""
     key: Path
+    """Key of our certificate."""
     ca: Path
+    """Authority that signed the certificates of all hosts of the job."""
 
     def make_context(self, server: bool) -> ssl.SSLContext:
-        """Raises OSError (ssl.SSLError is one) where a file is missing or is not what it should be."""
+        """Return an SSL context for one side. Raises OSError (ssl.SSLError is one) for a missing or wrong
+        file."""
         side = ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT
         context = ssl.SSLContext(side)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -37,9 +41,11 @@ class TlsFiles(NamedTuple):
 
 
 def certificate_fault(files: TlsFiles) -> str:
-    """Why every other host of the job will refuse this one's certificate, where its own authority and clock
-    say so already: a handshake with itself, in memory, in both roles. "" where nothing is wrong. Raises
-    OSError as `Tls.context` does."""
+    """Return why every other host of the job will refuse this one's certificate; "" if nothing is wrong.
+
+    Found by a handshake with ourselves in memory, in both roles, by our own authority and clock. Raises
+    OSError as `TlsFiles.make_context` does.
+    """
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = files.make_context(server=False).wrap_bio(to_client, to_server)
     server = files.make_context(server=True).wrap_bio(to_server, to_client, server_side=True)
@@ -56,17 +62,20 @@ def certificate_fault(files: TlsFiles) -> str:
 
 
 def is_key_mismatch(error: OSError) -> bool:
-    """Whether `Tls.context` failed since certificate and key are not of each other."""
+    """Return True if `TlsFiles.make_context` failed because certificate and key do not belong together."""
     return getattr(error, "reason", "") == "KEY_VALUES_MISMATCH"
 
 
 def _no_passphrase() -> str:
-    """No passphrase is asked for: an agent has nobody to ask. The key is then told to be unusable."""
+    """Give an empty passphrase: an agent has nobody to ask, so an encrypted key fails instead of blocking."""
     return ""
 
 
 def alert_text(reason: str | None) -> str:
-    """What the other side holds against our certificate, by the reason of an SSLError: its alert (RFC 8446,
-    6.2) in small letters, e.g. "certificate expired"; "" where that is none."""
+    """Return the other side's objection to our certificate, from the reason of an SSLError.
+
+    That is its TLS alert (RFC 8446, section 6.2) in lower case, e.g. "certificate expired"; "" if it is no
+    alert.
+    """
     _, separator, alert = (reason or "").partition("ALERT_")
     return alert.lower().replace("_", " ") if separator else ""

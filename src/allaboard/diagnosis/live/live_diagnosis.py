@@ -17,8 +17,8 @@ from allaboard.analysis.stacks.stack_crowds import (
 )
 from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
-from allaboard.check.collect import Gathered, config_of, configuration_sources
-from allaboard.check.environment import environment
+from allaboard.check.collect import Gathered, configuration_sources, resolve_material
+from allaboard.check.environment import environment_material
 from allaboard.check.run_rules import judge
 from allaboard.diagnosis.live.exited_processes import describe_departed, members_by_elimination
 from allaboard.diagnosis.live.process_inspection import SAMPLE_COUNT, SAMPLE_INTERVAL_S
@@ -163,7 +163,7 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
         who = process.member.who
         name = f"pid {who.pid}" + (f" of {who.host}" if len({p.member.who.host for p in ranks}) > 1
                                    else "")  # fmt: skip
-        configs.append(config_of(name, environment(process.variables), sources))
+        configs.append(resolve_material(name, environment_material(process.variables), sources))
     subjects = [(c.subject, c.spec) for c in configs if c.parts]
     pasted = [Pasted(specs=tuple(subjects))] if len(subjects) > 1 else []
     findings = judge(Gathered(configs=configs, pasted=pasted), ("CFG", "ENV"))

@@ -1,6 +1,6 @@
-"""The agent of a process that somebody else started: ``python -m allaboard.dropin.attach TOLD``.
+"""The agent of a process that somebody else started: ``python -m allaboard.dropin.attach SETTINGS``.
 
-``probe.attach`` starts it, with what it is to know as JSON. It removes their common folder at its end.
+``probe.attach`` starts it, with its settings as JSON. It removes their common folder at its end.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from allaboard.options.option_values import check_coordinator, read_secret, read
 from allaboard.options.usage_error import UsageError
 
 REPORT_AFTER_S = 60.0
-"""Seconds after which it is told that somebody is absent, where the bound is longer."""
+"""When absent members are reported, if the time limit is longer than that."""
 INIT_MARGIN_S = 5.0
-"""Seconds more than its timeout that the framework's own call gets: its own message comes first."""
+"""How much longer than its timeout the framework's own call may take: its own message comes first."""
 
 
 def main(arguments: list[str]) -> int:
-    """Watches until the process ends or lets go; the code means nothing to anybody."""
+    """Watch the process until it ends or lets go, and return the exit code, which nobody reads."""
     settings = json.loads(arguments[0])
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     boxes = Path(settings["boxes"])
@@ -64,7 +64,8 @@ def main(arguments: list[str]) -> int:
 
 
 def joined_job(rank: int, address: str) -> Described:
-    """What the call was told wins over what the environment says."""
+    """Return the job that the process joins. What its call was given wins over what the environment
+    says."""
     environment_job = described(os.environ)
     is_launcher_store = (
         environment_job is not None and environment_job.kept and address == _master_endpoint()

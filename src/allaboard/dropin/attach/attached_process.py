@@ -1,7 +1,7 @@
 """A process that runs already, taken for a worker: nothing is started, and little may be ended.
 
-What the reaper is to workers of our own, a thread is here: it tells that the process is there and when
-it has gone, over the same kind of socket. A signal is passed on only while the process is inside the
+A thread does what the reaper does for allaboard's own workers: it reports that the process is there and
+when it has ended, over the same kind of socket. A signal is passed on only while the process is inside the
 framework's own init, which nothing else can interrupt.
 """
 
@@ -29,9 +29,13 @@ JOINING_PHASE = 5
 
 
 def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> Launch:
-    """``watch``: until the process ends; else until our standard input is closed, too.
+    """Return the launch of which this process is the one worker.
 
-    Raises ProcessLookupError where the process has gone already.
+    With ``watch`` the thread stays until the process ends; else also only until our standard input is
+    closed.
+
+    Raises:
+        ProcessLookupError: the process has ended already.
     """
     process = pidfd.open_process(pid)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -47,13 +51,15 @@ def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch
 
 
 def _ended_pipe() -> int:
-    """A pipe that has ended: the output of the process goes where it always went."""
+    """Return a pipe that has ended: the output of the process goes where it always went."""
     read, write = os.pipe()
     os.close(write)
     return read
 
 
 class _Keeper:
+    """The thread that stands in for the reaper."""
+
     def __init__(
         self, agent: socket.socket, process: int, pid: int, box: Path, watch: bool
     ) -> None:
@@ -78,7 +84,7 @@ class _Keeper:
             self._execute(json.loads(data))
 
     def _end_status(self) -> dict[str, int | None]:
-        """How it ended, as far as that says something of it."""
+        """Return the exit code or the signal, as far as the exit status is known."""
         status = exit_watcher.exit_status_of(self.pid, self.process)
         code, number = known_exit_status(status) if status is not None else (None, None)
         return {"code": code, "signal": number}

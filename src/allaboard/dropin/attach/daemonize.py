@@ -1,7 +1,7 @@
-"""The same agent, but nobody's child: ``python -m allaboard.dropin.attach.daemonize TOLD``.
+"""The same agent, but as nobody's child: ``python -m allaboard.dropin.attach.daemonize SETTINGS``.
 
-Started this way it stays as long as the process it watches. As a child of that process it would be met by
-whoever waits there for every child (``os.wait()`` until ChildProcessError), and could not end before.
+Started this way it stays as long as the process it watches. A program that waits for every child
+(``os.wait()`` until ChildProcessError) would find it as its child, and could not end before it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 
 
 def main() -> int:
-    """The first process ends at once, before anything is imported that takes time."""
+    """Fork, end the first process at once, before anything slow is imported, and be the agent in the
+    second."""
     if os.fork():
         os._exit(0)
     from allaboard.dropin.attach.__main__ import main as agent
