@@ -160,7 +160,7 @@ def judged(name: str, text: str) -> None:
     parsed: Parsed = parse_source(Source(name, text))
     configs = [resolve_material(s, m, SOURCES) for s, m in parsed.materials]
     manifests = [parsed.manifests] if parsed.manifests is not None else []
-    findings = run_rules(Gathered(configs, manifests, parsed.scripts))
+    findings = run_rules(Gathered(configs, manifests, parsed.python_scripts))
     for finding in findings:
         assert "itself failed" not in finding.summary and "own reader" not in finding.summary
     for config in configs:

@@ -44,14 +44,14 @@ class Gathered(msgspec.Struct):
         """Each of them, for the rules that read its type."""
         yield from self.configs
         yield from self.manifests
-        yield from self.scripts
+        yield from self.python_scripts
         yield from self.job_views
 
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to judge."""
         silent = all(not c.parts and not c.problems for c in self.configs)
-        return silent and not self.scripts and not self.manifests
+        return silent and not self.python_scripts and not self.manifests
 
 
 def configuration_sources() -> dict[str, ConfigurationSource]:
@@ -119,11 +119,11 @@ def from_files(
             gathered.skipped[path] = reason
             continue
         nodes = _start_problems(path, parsed, known_sources)
-        gathered.pasted += nodes
+        gathered.job_views += nodes
         commands |= {subject: m.commands for subject, m in parsed.materials}
         configs = map(_with_rendezvous_file, _configs(path, parsed, known_sources))
         gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in configs]
-        gathered.scripts += parsed.scripts
+        gathered.python_scripts += parsed.python_scripts
         if parsed.members:
             concurrent.append([resolve_material(s, m, known_sources) for s, m in parsed.members])
         if parsed.manifests is not None:
@@ -139,10 +139,10 @@ def from_files(
         # Files that lie in one folder may be of several jobs; those that the user named are of one.
         named = [c for c in gathered.configs if c.subject not in walked]
         views = [(c, started_scripts(commands.get(c.subject, ()))) for c in named]
-        gathered.pasted += of_one_job(views)
+        gathered.job_views += of_one_job(views)
     for members in concurrent:
         gathered.configs += members
-        gathered.pasted += group_members(members)
+        gathered.job_views += group_members(members)
     return gathered
 
 
@@ -151,7 +151,10 @@ def _start_problems(
 ) -> list[Pasted]:
     """The nodes that a shell script starts at one time; what it, or one inside of the file, starts in turn,
     or at one port, and must not, becomes the file's problems."""
-    scripts = [*((parsed.script,) if parsed.script is not None else ()), *parsed.inner]
+    scripts = [
+        *((parsed.shell_script,) if parsed.shell_script is not None else ()),
+        *parsed.inner_scripts,
+    ]
     if not scripts:
         return []
     from allaboard.check.concurrent_members import process_material
@@ -167,12 +170,12 @@ def _start_problems(
             *sequential_starts(script, parsed.text, path, view),
             *port_conflicts(script, view),
         ]
-    if parsed.script is None:
-        parsed.problems += _step_problems(path, parsed.inner, known_sources)
-    if parsed.script is None:
+    if parsed.shell_script is None:
+        parsed.problems += _step_problems(path, parsed.inner_scripts, known_sources)
+    if parsed.shell_script is None:
         return []
-    parsed.problems += repeated_numbers(parsed.script, path, view)
-    return list(local_jobs(parsed.script, path, view))
+    parsed.problems += repeated_numbers(parsed.shell_script, path, view)
+    return list(local_jobs(parsed.shell_script, path, view))
 
 
 def _step_problems(

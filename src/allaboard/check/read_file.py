@@ -89,7 +89,12 @@ def _decode(name: str, data: bytes) -> Source:
         if first_crlf >= 0
         else None
     )
-    return Source(name, text.replace("\r\n", "\n"), crlf=crlf, mark=data[:3] == BOM_UTF8)
+    return Source(
+        name,
+        text.replace("\r\n", "\n"),
+        windows_line_end=crlf,
+        has_byte_order_mark=data[:3] == BOM_UTF8,
+    )
 
 
 def _unreadable(name: str, problem_text: str, observed: str, line: int, column: int) -> Problem:

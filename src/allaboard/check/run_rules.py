@@ -29,7 +29,7 @@ def judge(
         if not any(code.startswith(prefix) for code in _codes()):
             raise ValueError(f"no rule's code begins with {prefix!r}; `allaboard rules` lists all")
     found: dict[tuple[object, ...], Finding] = {}
-    for facts in gathered.facts():
+    for facts in gathered.all_facts():
         for entry, claim in run_rules(facts, entries):
             finding = _printable(make_finding(entry, claim))
             where = str(claim.where) if claim.where is not None else ""
@@ -64,9 +64,9 @@ def _visible(value: object) -> object:
 def _families(gathered: Gathered) -> tuple[str, ...]:
     """Only the families that have something to read: the others are not even imported."""
     families = ["cfg"]
-    if any(isinstance(f, Pasted) for f in gathered.facts()):
+    if any(isinstance(f, Pasted) for f in gathered.all_facts()):
         families.append("env")
-    if any(isinstance(f, ScriptFacts) for f in gathered.facts()):
+    if any(isinstance(f, ScriptFacts) for f in gathered.all_facts()):
         families.append("code")
     return tuple(families)
 

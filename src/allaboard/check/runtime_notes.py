@@ -12,10 +12,10 @@ from allaboard.facts import Finding, Severity
 def script_notes(path: str) -> list[Finding]:
     """The CODE family's findings on a script; none where it cannot be read."""
     try:
-        scripts = from_files([path]).scripts
+        scripts = from_files([path]).python_scripts
     except OSError:
         return []
-    return run_rules(Gathered(scripts=scripts), select=("CODE", "CFG04"))
+    return run_rules(Gathered(python_scripts=scripts), select=("CODE", "CFG04"))
 
 
 def environment_errors(variables: Mapping[str, str]) -> list[Finding]:

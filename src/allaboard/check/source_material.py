@@ -146,7 +146,7 @@ def _parse_json(source: Source, parsed: Parsed) -> None:
             return
         _parse_manifest(source, parsed)
         return
-    if source.mark and {"cluster", "task"} & tree.items.keys():
+    if source.has_byte_order_mark and {"cluster", "task"} & tree.items.keys():
         parsed.problems.append(_byte_order_mark_problem(source.name))
     material = Material(kind="json", file=source.name, tree=tree, text=source.text)
     parsed.materials.append((source.name, material))
@@ -206,7 +206,7 @@ def _add_inner_scripts(scripts: Iterable[Script], source: Source, parsed: Parsed
     parsed.text = source.text
     lines = source.text.split("\n")
     for script in itertools.islice(scripts, _MAX_INNER_SCRIPTS):
-        parsed.inner.append(script)
+        parsed.inner_scripts.append(script)
         # What a variable brought, or an escape, is not torn where it stands.
         script.torn = [t for t in script.torn if _is_torn_in_file(lines, t[1])]
         parsed.problems += torn_commands(script, source.name)
@@ -230,14 +230,18 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.formats.shell.sbatch_directives import of_component
     from allaboard.formats.shell.script import read_shell, with_inner
 
-    if source.crlf:
+    if source.windows_line_end:
         parsed.problems.append(
             Problem(
                 kind="unreadable",
                 said="has Windows line ends: in a shell every value would end in a carriage return",
                 observed="\\r\\n",
                 correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
-                origin=Origin(file=source.name, line=source.crlf[0], column=source.crlf[1]),
+                origin=Origin(
+                    file=source.name,
+                    line=source.windows_line_end[0],
+                    column=source.windows_line_end[1],
+                ),
             )
         )
     script = read_shell(blank_templates(source.text), source.name)
@@ -257,7 +261,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
     parsed.materials.append((source.name, material))
     if "{%" not in source.text:  # of a template's branches some are left out
         parsed.members += concurrent_members(script, source.name)
-        parsed.script = script
+        parsed.shell_script = script
         _add_inner_scripts(inside(script.commands, source.name), source, parsed)
 
 
@@ -289,7 +293,7 @@ def _parse_python(source: Source, parsed: Parsed) -> None:
         text=source.text,
     )
     parsed.materials.append((source.name, material))
-    parsed.scripts.append(ScriptFacts(source=source.text, file=source.name))
+    parsed.python_scripts.append(ScriptFacts(source=source.text, file=source.name))
 
 
 def _parse_plain(source: Source, parsed: Parsed) -> None:

@@ -109,11 +109,11 @@ def _gathered(paths: Sequence[str], every: bool) -> Gathered:
     if not paths:
         return from_environment(os.environ)
     if not any(map(os.path.isdir, paths)):
-        return from_files(paths, every=every)
+        return from_files(paths, for_every_task=every)
     from allaboard.check.folder_walk import expand_folders
 
     files, walked = expand_folders(paths)
-    return from_files(files, every=every, walked=walked)
+    return from_files(files, for_every_task=every, walked=walked)
 
 
 def _note_skipped(reasons: Mapping[str, str], verbose: bool) -> None:
@@ -153,7 +153,7 @@ def _rendered(options: Any, findings: list[Finding], gathered: Gathered) -> str:
     return check_report.as_text(
         findings,
         subjects,
-        nothing=gathered.nothing,
+        nothing=gathered.is_empty,
         fixes=options.fix_suggestions,
         verbose=options.verbose,
         colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ,

@@ -2,10 +2,10 @@
 
 ## Why it matters
 A collective returns only when *every* rank of its group has entered it. Under `if rank == 0` the others
-never enter it: rank 0 waits in it until the timeout, and the ranks that went on stop at their next collective,
-which pairs with this one. Asking an FSDP model for its whole `state_dict` is such a call: every rank
-contributes its shard. So are `get_model_state_dict` with `full_state_dict=True` (FSDP2), and accelerate's
-`save_state` and `save_model` of a model in shards.
+never enter it: rank 0 waits in it until the timeout, and the ranks that went on stop at their next
+collective, which pairs with this one. Asking an FSDP model for its whole `state_dict` is such a call: every
+rank contributes its shard. So are `get_model_state_dict` with `full_state_dict=True` (FSDP2), and
+accelerate's `save_state` and `save_model` of a model in shards.
 
 ## What to do
 Move the collective out of the branch; leave inside only what that rank does alone.
@@ -88,15 +88,16 @@ def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
         evidence.append(script.evidence_for(guarded_call.condition))
     description = short
     if guarded_call.inner is not guarded_call.call:
-        description = f"{short} in line {guarded_call.inner.lineno} (by {script.call_name(guarded_call.call.func)}())"
-        description = description.replace("(by ?.", "(by ")
+        caller = script.call_name(guarded_call.call.func).removeprefix("?.")
+        description = f"{short} in line {guarded_call.inner.lineno} (by {caller}())"
         evidence.insert(1, script.evidence_for(guarded_call.inner))
     return Claim(
         summary=f"{description} is {'called' if called_by_all else 'entered'} only where "
         f"{script.reached_where(guarded_call.call, guarded_call.condition)}: "
         + ("all ranks must call it" if called_by_all else "it waits for all ranks"),
         evidence=tuple(evidence),
-        fix=f"{_statement_text(script, guarded_call.call)}   # {_where_to_move(script, guarded_call.call, guarded_call.condition)}",
+        fix=f"{_statement_text(script, guarded_call.call)}   "
+        f"# {_where_to_move(script, guarded_call.call, guarded_call.condition)}",
         certainty=Certainty.LIKELY,
         where=script.place_of(guarded_call.call),
     )

@@ -76,8 +76,8 @@ def _claim(uneven_pass: UnevenPass) -> Claim:
         who=tuple(m.who for m in uneven_pass.fewer),
         evidence=(
             Evidence(
-                f"rank {', '.join(str(m.who.rank) for m in uneven_pass.fewer)} {uneven_pass.least_batches} and no more; "
-                f"until now {counts}",
+                f"rank {', '.join(str(m.who.rank) for m in uneven_pass.fewer)} {uneven_pass.least_batches} "
+                f"and no more; until now {counts}",
                 f"DataLoader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
             ),
         ),

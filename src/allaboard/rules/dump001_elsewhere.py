@@ -66,8 +66,8 @@ def _summarize(outlier_groups: Outliers, dumps: Dumps) -> str:
     parts = [
         f"{describe_processes(waiting, dumps.unnamed)} {'wait' if len(waiting) > 1 else 'waits'} "
         f"{_describe_wait(outlier_groups.waiting[0])}",
-        f"{describe_processes(first_group.ranks, dumps.unnamed)} {'are' if len(first_group.ranks) > 1 else 'is'} "
-        f"{where}: {_describe_place(first_group)}",
+        f"{describe_processes(first_group.ranks, dumps.unnamed)} "
+        f"{'are' if len(first_group.ranks) > 1 else 'is'} {where}: {_describe_place(first_group)}",
         *(
             f"{describe_processes(g.ranks, dumps.unnamed)}: {_describe_place(g)}"
             for g in other_groups[: MAX_SHOWN_PLACES - 1]

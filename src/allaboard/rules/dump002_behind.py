@@ -37,9 +37,8 @@ def check(recording: Recording) -> Iterator[Claim]:
             progress = (
                 "entered none of this group"
                 if last_entry is None
-                else (
-                    f"last entered number {last_entry.number}, {describe_recorded(last_entry)}{recorded_location(last_entry)}"
-                )
+                else f"last entered number {last_entry.number}, "
+                f"{describe_recorded(last_entry)}{recorded_location(last_entry)}"
             )
             evidence.append(Evidence(f"rank {rank} {progress}", "Flight Recorder"))
         plural = "ranks" if len(gap.ranks) > 1 else "rank"

@@ -20,12 +20,15 @@ from allaboard.analysis.configuration.environment_drift import (
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Severity, Stage
 
-HOST_SPECIFIC_ENDINGS = ("_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
-       "_LOG_LEVEL", "_VERBOSITY", "_DEBUG", "_DEBUG_SUBSYS", "_LOGS")  # fmt: skip
+HOST_SPECIFIC_ENDINGS = (
+    "_SOCKET_IFNAME", "_IB_HCA", "_HOSTID", "_PATH", "_FILE", "_DIR", "_HOME", "_CACHE",
+    "_LOG_LEVEL", "_VERBOSITY", "_DEBUG", "_DEBUG_SUBSYS", "_LOGS",
+)  # fmt: skip
 """Endings of variables that may rightly differ between hosts: a host's own devices and paths, and how much it
 logs. Under mpirun and ssh the first host has those of a login."""
-HARMLESS_NAMES = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK",
-         "KMP_INIT_AT_FORK")  # fmt: skip
+HARMLESS_NAMES = (
+    "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
+)  # fmt: skip
 """Variables whose values make no difference to other ranks; scikit-learn sets the last two for itself and what
 it starts."""
 THREAD_PREFIXES = ("OMP_", "MKL_", "KMP_")

@@ -37,9 +37,10 @@ def check(view: JobView) -> Iterator[Claim]:
                 for m in roll.held
                 if m.declared and _setting_of(m.declared, setting) != usual_value
             ]
+            differing_value = _setting_of(declarations[differing[0].who.rank], setting)
             names = ", ".join(f"rank {m.who.rank} ({m.who.host})" for m in differing[:4])
             yield Claim(
-                summary=f"{names} {conjugate_verb('use', differing)} the {setting} {_setting_of(declarations[differing[0].who.rank], setting)}, "
+                summary=f"{names} {conjugate_verb('use', differing)} the {setting} {differing_value}, "
                 f"the others {usual_value}",
                 who=tuple(m.who for m in differing),
                 evidence=tuple(

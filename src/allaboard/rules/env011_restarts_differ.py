@@ -54,8 +54,8 @@ RULE = Rule(
             example_side_by_side(
                 RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, STOP_OPTION, _RESTART_OPTIONS
             ),
-            f"the hosts' restart options differ: h2 (rank 2) has {STOP_OPTION}, the others {_RESTART_OPTIONS}; nothing is "
-            "restarted",
+            f"the hosts' restart options differ: h2 (rank 2) has {STOP_OPTION}, the others "
+            f"{_RESTART_OPTIONS}; nothing is restarted",
         ),
         "other numbers": (
             example_side_by_side(

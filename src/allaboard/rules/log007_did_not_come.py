@@ -37,8 +37,8 @@ def _claim(late: LateRanks) -> Claim:
     waiting_clause = f"rank {format_ranks(late.waiting)} waited"
     if late.was_called:
         summary = (
-            f"{plural} {format_ranks(late.ranks)} did not get through {late_report.op}, collective {late_report.number} of group "
-            f"{late_report.group}; rank {format_ranks(late.waiting)} did"
+            f"{plural} {format_ranks(late.ranks)} did not get through {late_report.op}, "
+            f"collective {late_report.number} of group {late_report.group}; rank {format_ranks(late.waiting)} did"
         )
         fix = (
             f"look at the GPU, the links and the host of rank {format_ranks(late.ranks)}: nvidia-smi; "
@@ -46,8 +46,8 @@ def _claim(late: LateRanks) -> Claim:
         )
     else:
         summary = (
-            f"{plural} {format_ranks(late.ranks)} never called {waiting_report.op}, collective {waiting_report.number} of group "
-            f"{waiting_report.group}, in which {waiting_clause}"
+            f"{plural} {format_ranks(late.ranks)} never called {waiting_report.op}, "
+            f"collective {waiting_report.number} of group {waiting_report.group}, in which {waiting_clause}"
         )
         fix = f"look at rank {format_ranks(late.ranks)}: its log, or py-spy dump --pid PID while it hangs"
     evidence = [

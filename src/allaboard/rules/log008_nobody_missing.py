@@ -48,8 +48,9 @@ def _claim(complete: AllWaiting) -> Claim:
     doubt = "that there is no further rank whose log is not here, or that two groups' calls are not crossed"
     evidence.append(Evidence(doubt, "what this does not prove"))
     return Claim(
-        summary=f"rank {format_ranks(complete.ranks)} all waited in {report.op}, collective {report.number} of group "
-        f"{report.group}: none of them is missing: the GPU, link or network that carries it failed",
+        summary=f"ranks {format_ranks(complete.ranks)} all waited in {report.op}, "
+        f"collective {report.number} of group {report.group}, and none of them is missing: "
+        "the GPU, link or network that carries it failed",
         evidence=tuple(evidence),
         fix="run once with NCCL_DEBUG=INFO; dmesg -T | grep -i xid on each host; NCCL_P2P_DISABLE=1 or "
         "NCCL_IB_DISABLE=1 as a trial shows which link",
@@ -68,7 +69,7 @@ RULE = Rule(
                 overdue_collective(1, 133, 134),
                 overdue_collective(2, 133, 135),
             ),
-            "rank 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg): none of them is "
+            "ranks 0-2 all waited in ALLREDUCE, collective 133 of group 0(default_pg), and none of them is "
             "missing: the GPU, link or network that carries it failed",
         ),
     },

@@ -39,35 +39,38 @@ from allaboard.facts.samples import ended_member, ps_member, sample_job, waiting
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in view.members:
-        end = one.exit
-        if one.who.job not in SERVER_JOBS or end is None or end.ours or end.oom:
+    for server in view.members:
+        end = server.exit
+        if server.who.job not in SERVER_JOBS or end is None or end.ours or end.oom:
             continue
-        other = find_task(view, one.who.job, one.who.index)
-        served = other is not None and other is not one and other.phase >= Phase.JOINED
-        if one.phase <= Phase.ARRIVED or _raised(one) or served:
+        newest = find_task(view, server.who.job, server.who.index)
+        was_replaced = newest is not None and newest is not server and newest.phase >= Phase.JOINED
+        if server.phase <= Phase.ARRIVED or _has_own_exception(server) or was_replaced:
             continue  # it never served, its exception says more, or another serves in its place
-        hurt = [
+        dependents = [
             m
             for m in training_members(view)
             if m.alive or (m.exit is not None and m.exit.code != 0)
         ]
-        if hurt and (view.ended or view.now - ended_at(one) >= SAME_CAUSE_WINDOW_S):
-            yield _claim(view, one, end, hurt)
+        if dependents and (view.ended or view.now - ended_at(server) >= SAME_CAUSE_WINDOW_S):
+            yield _claim(view, server, end, dependents)
 
 
-def _raised(one: Member) -> bool:
-    return one.raised is not None and one.raised.type not in ("SystemExit", "KeyboardInterrupt")
+def _has_own_exception(server: Member) -> bool:
+    return server.raised is not None and server.raised.type not in (
+        "SystemExit",
+        "KeyboardInterrupt",
+    )
 
 
-def _fix(view: JobView, one: Member, end: Exit) -> str:
+def _fix(view: JobView, server: Member, end: Exit) -> str:
     if end.lost:
-        host = shlex.quote(one.who.host)
+        host = shlex.quote(server.who.host)
         return f"ping -c 3 {host}   # repair or replace it, then restart the job from its newest checkpoint"
     if end.signal is None and end.code == 0:
         return "let its branch for ps end in server.join()"
     if not view.comes_back:
-        return f"read {one.log}, then restart the job from its newest checkpoint"
+        return f"read {server.log}, then restart the job from its newest checkpoint"
     if any(m.declared is not None and m.declared.call == TF2_CHIEF_CALL for m in view.members):
         return (
             "nothing: all tasks are restarted, and the chief continues from its newest checkpoint"
@@ -75,37 +78,37 @@ def _fix(view: JobView, one: Member, end: Exit) -> str:
     return f"nothing: it is restarted, and the workers continue from the newest {view.comes_back}"
 
 
-def _claim(view: JobView, one: Member, end: Exit, hurt: list[Member]) -> Claim:
-    inside = [m for m in hurt if m.alive and m.op is not None]
+def _claim(view: JobView, server: Member, end: Exit, dependents: list[Member]) -> Claim:
+    blocked = [m for m in dependents if m.alive and m.op is not None]
     evidence = [
         Evidence("its agent is no longer reachable", "connection to the agent")
         if end.lost
         else Evidence(describe_exit(end), "wait status")
     ]
-    if inside:
-        where = ", ".join(sorted({m.op.name for m in inside if m.op is not None}))
-        evidence.append(Evidence(f"{name_members(inside)} in {where}", "black box"))
+    if blocked:
+        calls = ", ".join(sorted({m.op.name for m in blocked if m.op is not None}))
+        evidence.append(Evidence(f"{name_members(blocked)} in {calls}", "black box"))
     if end.last_line and end.signal is None:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
-    steps = max((m.step for m in hurt), default=0)
+    steps = max((m.step for m in dependents), default=0)
     if steps:
         evidence.append(
             Evidence(f"the most advanced worker had completed {steps} runs", "black box")
         )
     return Claim(
-        summary=f"{task_name(one)} {_gone(one, end)}; {name_members(hurt)} cannot continue without it",
-        who=(one.who,),
+        summary=f"{task_name(server)} {_describe_loss(server, end)}; {name_members(dependents)} cannot continue without it",
+        who=(server.who,),
         evidence=tuple(evidence),
-        fix=_fix(view, one, end),
+        fix=_fix(view, server, end),
         certainty=Certainty.LIKELY if end.lost else Certainty.CERTAIN,
         since=end.at,
     )
 
 
-def _gone(one: Member, end: Exit) -> str:
+def _describe_loss(server: Member, end: Exit) -> str:
     """Return how it was lost. A host that is not reachable may still hold the variables."""
     if end.lost:
-        return f"was lost with host {one.who.host}, which is no longer reachable"
+        return f"was lost with host {server.who.host}, which is no longer reachable"
     return f"{describe_exit(end)} and its variables are lost"
 
 

@@ -36,7 +36,7 @@ from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, O
 from allaboard.facts import Severity as S
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
-PATIENCE = 10.0
+MIN_WAIT_S = 10.0
 """Seconds that workers must wait before it is reported, since an initialization takes less than one;
 MIN_STUCK_S if the chief does not move."""
 
@@ -49,59 +49,60 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     since = min(m.op.since for m in waiting if m.op is not None)
     task_name = chief_task(view)
-    one = find_task(view, *task_name)
-    if one is not None and one.exit is not None and one.exit.ours:
+    chief = find_task(view, *task_name)
+    if chief is not None and chief.exit is not None and chief.exit.ours:
         return  # allaboard ended it, for a reason that is reported
-    patience = MIN_STUCK_S if one is not None and is_stuck_idle(view, one) else PATIENCE
-    if view.now - since < patience or _at_it(one) or _was_at_it(one):
+    min_wait = MIN_STUCK_S if chief is not None and is_stuck_idle(view, chief) else MIN_WAIT_S
+    if view.now - since < min_wait or _has_begun(chief) or _has_finished(chief):
         return
-    yield _claim(view, waiting, since, task_name, one)
+    yield _claim(view, waiting, since, task_name, chief)
 
 
-def _at_it(one: Member | None) -> bool:
+def _has_begun(chief: Member | None) -> bool:
     """Return True if the chief has begun: it trains, it computes, or it is creating its session (where it may
     wait for a server, which has a rule of its own)."""
-    if one is None or not one.alive or one.stopped:
+    if chief is None or not chief.alive or chief.stopped:
         return False
     return (
-        one.step > 0
-        or one.cpu > 0.5
-        or (one.op is not None and one.op.name in SESSION_CREATION_OPS)
+        chief.step > 0
+        or chief.cpu > 0.5
+        or (chief.op is not None and chief.op.name in SESSION_CREATION_OPS)
     )
 
 
-def _was_at_it(one: Member | None) -> bool:
+def _has_finished(chief: Member | None) -> bool:
     """Return True if the chief has trained and exited with code 0: the variables are on the servers, and the
     others notice at their next check."""
-    return one is not None and one.step > 0 and one.exit is not None and one.exit.code == 0
+    return chief is not None and chief.step > 0 and chief.exit is not None and chief.exit.code == 0
 
 
 def _claim(
     view: JobView, waiting: list[Member], since: float, task_name: tuple[str, int],
-    one: Member | None,
+    chief: Member | None,
 ) -> Claim:  # fmt: skip
-    called = f"{task_name[0]} {task_name[1]}"
-    gone = one is None or not one.alive
+    chief_name = f"{task_name[0]} {task_name[1]}"
+    is_dead = chief is None or not chief.alive
     evidence = [
         Evidence(
             f"{name_members(waiting)} in wait_for_session for {view.now - since:.0f} s", "black box"
         ),
         Evidence(
-            f"{called}: {describe_activity(one)}", "process" if one is not None else "cluster"
+            f"{chief_name}: {describe_activity(chief)}",
+            "process" if chief is not None else "cluster",
         ),
     ]
-    place = one.stack.user if one is not None and one.stack is not None else None
-    if place is not None and place.text:
-        evidence.append(Evidence(place.text, f"{place.file}:{place.line}"))
+    user_frame = chief.stack.user if chief is not None and chief.stack is not None else None
+    if user_frame is not None and user_frame.text:
+        evidence.append(Evidence(user_frame.text, f"{user_frame.file}:{user_frame.line}"))
     return Claim(
-        summary=f"{name_members(waiting)} {wait_verb(waiting)} for {called} to initialize the variables: "
-        f"{describe_activity(one)}",
-        who=(one.who,) if one is not None else (),
+        summary=f"{name_members(waiting)} {wait_verb(waiting)} for {chief_name} to initialize the variables: "
+        f"{describe_activity(chief)}",
+        who=(chief.who,) if chief is not None else (),
         evidence=tuple(evidence),
-        fix=f"start {called}"
-        if gone or one is None
-        else command_on_host(view, one, f"py-spy dump --pid {one.who.pid}"),
-        severity=S.ERROR if gone else S.WARNING,
+        fix=f"start {chief_name}"
+        if is_dead or chief is None
+        else command_on_host(view, chief, f"py-spy dump --pid {chief.who.pid}"),
+        severity=S.ERROR if is_dead else S.WARNING,
         certainty=Certainty.LIKELY,
         since=since,
     )

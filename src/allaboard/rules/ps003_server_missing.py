@@ -30,10 +30,10 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Exit, JobView, Member, Op, Phase, Stage
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
-PATIENCE = 10.0
+MIN_WAIT_S = 10.0
 """Seconds in the creation of a session before it is reported, since a healthy one takes less than one;
 MIN_STUCK_S if the missing task does not move."""
-BUSY = 0.5
+BUSY_CORES = 0.5
 """Cores: a process that computes restores or initializes, and does not wait."""
 
 
@@ -44,13 +44,13 @@ def check(view: JobView) -> Iterator[Claim]:
             one.op is None
             or one.op.name not in SESSION_CREATION_OPS
             or told is None
-            or one.cpu > BUSY
+            or one.cpu > BUSY_CORES
         ):
             continue
         if view.now - one.op.since < MIN_STUCK_S:
             continue
         absent = [t for t in told.cluster if _absent(view, t) and not _coming(view, t, one.op)]
-        if view.now - one.op.since < PATIENCE:
+        if view.now - one.op.since < MIN_WAIT_S:
             absent = [t for t in absent if _stands(view, t)]
         servers = [t for t in absent if t.startswith("ps:")]
         if absent:

@@ -166,7 +166,7 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
         configs.append(resolve_material(name, environment_material(process.variables), sources))
     subjects = [(c.subject, c.spec) for c in configs if c.parts]
     pasted = [Pasted(specs=tuple(subjects))] if len(subjects) > 1 else []
-    findings = judge(Gathered(configs=configs, pasted=pasted), ("CFG", "ENV"))
+    findings = judge(Gathered(configs=configs, job_views=pasted), ("CFG", "ENV"))
     return [f for f in findings if f.severity is Severity.ERROR]
 
 
