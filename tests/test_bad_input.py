@@ -13,7 +13,7 @@ import pytest
 from allaboard.check.collect import configuration_sources, from_files, resolve_material
 from allaboard.check.environment import environment_material
 from allaboard.check.read_file import MAX_FILE_NBYTES, read_source
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.check.source_material import MAX_CHARS_BY_KIND
 from allaboard.facts import Finding
 
@@ -22,7 +22,7 @@ def found(tmp_path: Path, name: str, content: str | bytes) -> list[Finding]:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     began = time.process_time()
-    findings = run_rules(from_files([str(path)]))
+    findings = judge_configuration(from_files([str(path)]))
     assert time.process_time() - began < 10
     assert not any("this rule itself failed" in f.summary for f in findings)
     assert not any("own reader" in f.summary for f in findings)
@@ -88,7 +88,7 @@ def test_a_huge_file_is_not_taken_in(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(200 * 2**20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    (finding,) = run_rules(from_files([str(path)]))
+    (finding,) = judge_configuration(from_files([str(path)]))
     assert finding.rule == "CFG001" and "larger than 16 MB" in finding.summary
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 3 * MAX_FILE_NBYTES / 1024
 
@@ -161,7 +161,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
 
     fifo = tmp_path / "fifo.json"
     os.mkfifo(fifo)
-    (finding,) = run_rules(from_files([str(fifo)]))
+    (finding,) = judge_configuration(from_files([str(fifo)]))
     assert "is no regular file" in finding.summary
     with pytest.raises(OSError, match="is a folder"):
         read_source(str(tmp_path))
@@ -208,6 +208,6 @@ def test_variables_of_any_content(variables: dict[str, str]) -> None:
     config = resolve_material(
         "environment", environment_material(variables), configuration_sources()
     )
-    findings = run_rules(Gathered([config]))
+    findings = judge_configuration(Gathered([config]))
     assert not any("own reader" in f.summary for f in findings), [f.summary for f in findings]
     assert not any("itself failed" in f.summary for f in findings), [f.summary for f in findings]

@@ -10,7 +10,7 @@ import pytest
 
 from allaboard.check.collect import Gathered, configuration_sources, from_files, resolve_material
 from allaboard.check.environment import environment_material
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.facts import Finding, LocalHost
 from environments import read_environment
 
@@ -34,10 +34,10 @@ def judged(path: Path) -> list[Finding]:
             "environment", environment_material(variables), configuration_sources()
         )
         host = DEBIAN if "DEBIAN" in variables else HOST
-        return run_rules(Gathered([msgspec.structs.replace(config, host=host)]))
+        return judge_configuration(Gathered([msgspec.structs.replace(config, host=host)]))
     if path.is_dir():
-        return run_rules(from_files([str(p) for p in sorted(path.iterdir())]))
-    return run_rules(from_files([str(path)]))
+        return judge_configuration(from_files([str(p) for p in sorted(path.iterdir())]))
+    return judge_configuration(from_files([str(path)]))
 
 
 ALL = list(cases())

@@ -14,7 +14,7 @@ from allaboard.check.collect import Gathered, configuration_sources, resolve_mat
 from allaboard.check.environment import environment_material
 from allaboard.check.file_types import kind_of
 from allaboard.check.read_file import Source
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.check.source_material import Parsed, parse_source
 from allaboard.configuration.spec import tasks
 from allaboard.facts import ClusterSpec, Machine, Origin, Value
@@ -160,7 +160,7 @@ def judged(name: str, text: str) -> None:
     parsed: Parsed = parse_source(Source(name, text))
     configs = [resolve_material(s, m, SOURCES) for s, m in parsed.materials]
     manifests = [parsed.manifests] if parsed.manifests is not None else []
-    findings = run_rules(Gathered(configs, manifests, parsed.python_scripts))
+    findings = judge_configuration(Gathered(configs, manifests, parsed.python_scripts))
     for finding in findings:
         assert "itself failed" not in finding.summary and "own reader" not in finding.summary
     for config in configs:
@@ -173,7 +173,7 @@ def judged(name: str, text: str) -> None:
 
 def seen(variables: dict[str, str]) -> None:
     config = resolve_material("environment", environment_material(variables), SOURCES)
-    for finding in run_rules(Gathered([config])):
+    for finding in judge_configuration(Gathered([config])):
         assert "itself failed" not in finding.summary and "own reader" not in finding.summary
 
 

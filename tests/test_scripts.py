@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.check.collect import from_files
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.check.runtime_notes import script_notes
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -21,12 +21,12 @@ BAD = [
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
 def test_nothing_is_said_of_a_good_one(path: Path) -> None:
-    assert [f"{f.where}: {f.summary}" for f in run_rules(from_files([str(path)]))] == []
+    assert [f"{f.where}: {f.summary}" for f in judge_configuration(from_files([str(path)]))] == []
 
 
 @pytest.mark.parametrize(("path", "expected"), BAD, ids=[p.stem for p, _ in BAD])
 def test_a_bad_one_is_told_at_its_line(path: Path, expected: list[str]) -> None:
-    findings = run_rules(from_files([str(path)]))
+    findings = judge_configuration(from_files([str(path)]))
     assert [f"{f.rule}:{f.where.line}" for f in findings if f.where] == expected
     assert all(f.certainty == "likely" for f in findings)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.launch.port_reservation import reserve
+from allaboard.launch.port_reservation import reserve_ports
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 CLUSTER = {"MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "2"}
@@ -28,7 +28,7 @@ def run(
     command = [*RUN, "--run-dir", str(tmp_path / "run"), *options, *words]
     environment = {**os.environ, **(CLUSTER if cluster else {})}
     if cluster:
-        (held,) = reserve(1)
+        (held,) = reserve_ports(1)
         environment["MASTER_PORT"] = str(held.getsockname()[1])
         held.close()
     done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)

@@ -245,7 +245,7 @@ def test_why_a_snapshot_was_not_restored_is_told() -> None:
 
 
 def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
-    world = World(max_restarts=9)
+    world = World(most=9)
     for time in range(2):
         world.kill(2)
         world.raised[1] = (
@@ -269,7 +269,7 @@ def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
 
 
 def test_the_last_restart_is_the_last() -> None:
-    world = World(max_restarts=1)
+    world = World(most=1)
     world.kill(2)
     world.launch(2)
     (end,) = of(world.kill(2), EndJob)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allaboard.check.collect import from_files
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.facts import Origin, Part
 from allaboard.formats.shell.script import read_shell, with_inner
 from allaboard.formats.source_map import align_text
@@ -115,7 +115,7 @@ def test_the_place_is_that_of_the_text(case: str, tmp_path: Path) -> None:
     name, text, wanted = CASES[case]
     path = tmp_path / name
     path.write_text(text)
-    findings = run_rules(from_files([str(path)]), select=("CFG006", "CFG024"))
+    findings = judge_configuration(from_files([str(path)]), select=("CFG006", "CFG024"))
     assert findings, "no finding"
     for finding in findings:
         assert finding.where is not None

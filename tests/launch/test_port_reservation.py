@@ -9,7 +9,12 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from allaboard.launch.port_reservation import FIRST, NoFreePortError, ephemeral_start, reserve
+from allaboard.launch.port_reservation import (
+    FIRST_PORT,
+    NoFreePortError,
+    ephemeral_start,
+    reserve_ports,
+)
 
 
 @pytest.fixture
@@ -19,7 +24,7 @@ def held() -> Iterator[ExitStack]:
 
 
 def numbers(held: ExitStack, count: int, **span: int) -> list[int]:
-    sockets = reserve(count, **span)
+    sockets = reserve_ports(count, **span)
     for one in sockets:
         held.enter_context(closing(one))
     return [s.getsockname()[1] for s in sockets]
@@ -37,7 +42,7 @@ def server(family: socket.AddressFamily, address: str, port: int) -> socket.sock
 def test_they_are_below_what_the_kernel_hands_out(held: ExitStack) -> None:
     ports = numbers(held, 8)
     assert len(set(ports)) == 8
-    assert all(FIRST <= p < ephemeral_start() for p in ports)
+    assert all(FIRST_PORT <= p < ephemeral_start() for p in ports)
 
 
 def test_nobody_gets_a_port_twice(held: ExitStack) -> None:
@@ -82,7 +87,7 @@ def test_a_port_in_use_is_passed_by(held: ExitStack) -> None:
 def test_a_range_that_is_full_is_named(held: ExitStack) -> None:
     first, last = small_range(held)
     with pytest.raises(NoFreePortError) as refused:
-        reserve(3, first=first, last=last)
+        reserve_ports(3, first=first, last=last)
     assert re.fullmatch(
         rf"only 2 free ports between {first} and {last - 1}, 3 are needed; "
         "see who holds them with: ss -ltnp",
@@ -92,7 +97,7 @@ def test_a_range_that_is_full_is_named(held: ExitStack) -> None:
 
 
 def test_nothing_is_asked_for() -> None:
-    assert reserve(0) == []
+    assert reserve_ports(0) == []
 
 
 def small_range(held: ExitStack) -> tuple[int, int]:
@@ -101,7 +106,7 @@ def small_range(held: ExitStack) -> tuple[int, int]:
         with ExitStack() as mine:
             (first,) = numbers(mine, 1)
         try:
-            numbers_of_both = reserve(2, first=first, last=first + 2)
+            numbers_of_both = reserve_ports(2, first=first, last=first + 2)
         except NoFreePortError:
             continue
         for one in numbers_of_both:

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launch.parameter_servers.ps_cluster import InvalidRolesError, served, tasks, without
+from allaboard.launch.parameter_servers.ps_cluster import (
+    InvalidRolesError,
+    cluster_tasks,
+    missing_servers_note,
+    served_tasks,
+)
 from allaboard.launch.parameter_servers.script_scan import Reading, read
 
 TF1 = Reading(known=True, serves=True, needs_servers=("replica_device_setter", 7))
@@ -17,13 +22,13 @@ DDP = Reading(known=True, collective=("DistributedDataParallel", 30))
 
 
 def test_those_that_train_come_first_and_the_evaluator_last() -> None:
-    assert tasks("2", "2", 1, 1, TF2, "t.py") == (
+    assert cluster_tasks("2", "2", 1, 1, TF2, "t.py") == (
         ("chief", 0), ("worker", 0), ("worker", 1), ("ps", 0), ("ps", 1), ("evaluator", 0),
     )  # fmt: skip
 
 
 def test_without_n_there_is_one_worker() -> None:
-    assert tasks("1", None, 0, 0, TF1, "t.py") == (("worker", 0), ("ps", 0))
+    assert cluster_tasks("1", None, 0, 0, TF1, "t.py") == (("worker", 0), ("ps", 0))
 
 
 @pytest.mark.parametrize(
@@ -45,17 +50,17 @@ def test_what_is_no_cluster_is_refused(
     ps: str, n: str, chief: int, evaluator: int, reading: Reading, said: str
 ) -> None:
     with pytest.raises(InvalidRolesError) as refused:
-        tasks(ps, n, chief, evaluator, reading, "t.py")
+        cluster_tasks(ps, n, chief, evaluator, reading, "t.py")
     assert said in str(refused.value)
 
 
 def test_a_script_without_a_server_is_served() -> None:
     found = (("chief", 0), ("worker", 0), ("ps", 0))
-    assert served(found, "auto", TF2) == {1, 2}
-    assert served(found, "auto", PLAIN) == {2}
-    assert served(found, "script", TF2) == frozenset()
-    assert served(found, "auto", TF1) == frozenset()
-    assert served(found, "auto", Reading()) == frozenset()  # a module: nothing is known of it
+    assert served_tasks(found, "auto", TF2) == {1, 2}
+    assert served_tasks(found, "auto", PLAIN) == {2}
+    assert served_tasks(found, "script", TF2) == frozenset()
+    assert served_tasks(found, "auto", TF1) == frozenset()
+    assert served_tasks(found, "auto", Reading()) == frozenset()  # a module: nothing is known of it
 
 
 def test_a_script_is_read_and_not_run(tmp_path: Path) -> None:
@@ -98,5 +103,5 @@ def test_the_examples_are_read_for_what_they_are(name: str, serves: bool, chief:
     ids=["TF1", "TF2", "it may be either", "no servers", "not read"],
 )
 def test_workers_alone_for_a_script_that_builds_on_servers(reading: Reading, said: str) -> None:
-    told = without("2", reading, "t.py")
+    told = missing_servers_note("2", reading, "t.py")
     assert told.endswith(said) if said else told == ""

@@ -19,7 +19,7 @@ import msgspec
 from allaboard.blackbox.reader import OpenBox
 from allaboard.drills.run_drill import JOBS, Rehearsal
 from allaboard.facts import Finding, Phase, Stage, Who
-from allaboard.launch.script_interpreter import python
+from allaboard.launch.script_interpreter import script_interpreter
 from allaboard.plugins import tables_by_name
 from multihost_drills import families
 from multihost_drills.contract import MEETING_PORT, HostDrill
@@ -225,7 +225,7 @@ class _Stage:
             words += ["--fault", drill.faults[index], "--guilty", str(index)]
         plain = index in drill.plain
         if plain:
-            words = [python(), *words]
+            words = [script_interpreter(), *words]
         else:
             ours = [sys.executable, "-m", "allaboard", "run", "--run-dir", str(run)]
             options = drill.other_options.get(index, drill.options)

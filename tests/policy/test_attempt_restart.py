@@ -69,12 +69,12 @@ def test_the_default_starts_nothing_again() -> None:
             ended(outcome=Outcome.INTERRUPTED, cause=None),
             "a job that the user ends is not restarted",
         ),
-        (ended(outcome=Outcome.ROLL_CALL_FAILED, cause=None), "nobody died"),
+        (ended(outcome=Outcome.ROLL_CALL_FAILED, cause=None), "no process died"),
         (
             ended(final=True, reason="ps 0 raised ValueError, as the time before"),
             "as the time before",
         ),
-        (ended(outcome=Outcome.USAGE, cause=None), "would meet the same"),
+        (ended(outcome=Outcome.USAGE, cause=None), "would fail in the same way"),
     ],
 )
 def test_what_is_never_started_again(last: RoundEnd, why: str) -> None:

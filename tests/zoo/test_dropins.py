@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import allaboard
-from allaboard.launch.port_reservation import reserve
+from allaboard.launch.port_reservation import reserve_ports
 from bedded import need
 from multihost_drills.contract import MEETING_PORT
 from multihost_drills.run_host_drill import CLUSTER
@@ -72,7 +72,7 @@ def start(
     ports: list[int] | None = None,
     command: tuple[str, ...] = (),
 ) -> list[Said]:
-    held = [] if ports else reserve(size)
+    held = [] if ports else reserve_ports(size)
     ports = ports or [s.getsockname()[1] for s in held]
     for each in held:
         each.close()
@@ -140,7 +140,7 @@ def test_a_silent_listener_on_the_port() -> None:
 
 
 def test_tcp_in_the_arguments_wins_over_the_environment() -> None:
-    (held,) = reserve(1)
+    (held,) = reserve_ports(1)
     place = f"tcp://127.0.0.1:{held.getsockname()[1]}"
     held.close()
     argument = {"timeout": 60, "init_method": place}
@@ -232,7 +232,7 @@ def test_across_hosts_dropped_data_ports_raise_on_every_rank() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("all_there", [True, False])
 def test_the_chief_of_parameter_servers(all_there: bool) -> None:
-    held = reserve(3)
+    held = reserve_ports(3)
     ports = [s.getsockname()[1] for s in held]
     for each in held:
         each.close()

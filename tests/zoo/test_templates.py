@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.launch.port_reservation import reserve
+from allaboard.launch.port_reservation import reserve_ports
 from bedded import need
 from testbed import Bed, slurm
 
@@ -37,7 +37,7 @@ def marked(line: str) -> object:
 
 
 def free_port() -> int:
-    (held,) = reserve(1)
+    (held,) = reserve_ports(1)
     with held:
         return int(held.getsockname()[1])
 

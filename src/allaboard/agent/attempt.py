@@ -26,7 +26,7 @@ from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.progress_line import progress_line
 from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
 from allaboard.hosts import proc
-from allaboard.launch.local_workers import Launch, folder
+from allaboard.launch.local_workers import Launch, working_folder
 from allaboard.policy.restart.attempt_summary import summarize_round
 from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound, EndJob, ShowNote
 from allaboard.protocol.events import AgentInterrupted, AgentOverslept, CoordinatorChanged, Event
@@ -83,7 +83,7 @@ class Attempt:
         self.wake = asyncio.Event()
         self.process_watcher = ProcessWatcher(
             launch.boxes,
-            (plan.run_dir, Path(folder())),
+            (plan.run_dir, Path(working_folder())),
             wrapped=options.wrapped,
             was_oom_killed=lambda worker: self.workers.was_oom_killed(worker),
             beside=options.joined.beside if options.joined is not None else "",

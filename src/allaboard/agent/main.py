@@ -15,7 +15,7 @@ from allaboard.agent.options import Options
 from allaboard.agent.snapshot_export import export_snapshot
 from allaboard.agent.terminal import Terminal
 from allaboard.facts import Outcome, Report
-from allaboard.launch.local_workers import Launch, WorkerStartError, again
+from allaboard.launch.local_workers import Launch, WorkerStartError, relaunch_workers
 from allaboard.launch.signals import die_of
 from allaboard.policy.restart.restart_policy import RESTART_NOT_ALLOWED, NoRestart
 from allaboard.report.run_summary import summary_lines
@@ -98,7 +98,7 @@ class Agent:
             course.cut_short(Outcome.INTERRUPTED, "interrupted", attempt.interrupt_signal)
             return False
         try:
-            self.launch = again(self.launch, ended.number + 1)
+            self.launch = relaunch_workers(self.launch, ended.number + 1)
         except WorkerStartError as error:
             course.cut_short(Outcome.FAILED, str(error))
             return False

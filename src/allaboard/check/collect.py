@@ -35,7 +35,7 @@ class Gathered(msgspec.Struct):
     configs: list[ConfigFacts] = []
     manifests: list[ManifestFacts] = []
     """Documents that are applied together: those of all files that the user named, or of one folder."""
-    started_scripts: list[ScriptFacts] = []
+    python_scripts: list[ScriptFacts] = []
     job_views: list[Pasted] = []
     skipped: dict[str, str] = {}
     """Files of a folder that could not be judged, and why."""

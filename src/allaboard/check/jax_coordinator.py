@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.environment import environment_material
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.facts import Material, Origin, Value
 from allaboard.rules.engine.catalogue import load_rule
@@ -26,7 +26,7 @@ def check_coordinator_address(argument: str | None, variable: str) -> None:
         material = Material(kind="python", calls=((CALL, {ARGUMENT: value}),))
     else:
         material = environment_material({VARIABLE: variable})
-    findings = run_rules(
+    findings = judge_configuration(
         Gathered([resolve_material("environment", material, configuration_sources())]),
         select=(load_rule(ADDRESS_RULE).code,),
     )

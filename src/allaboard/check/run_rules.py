@@ -12,7 +12,7 @@ from allaboard.rules.engine.evaluate import make_finding, run_rules
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
-def judge(
+def judge_configuration(
     gathered: Gathered, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
 ) -> list[Finding]:
     """The findings, by file and place, each once; ``select`` and ``ignore`` are code prefixes.

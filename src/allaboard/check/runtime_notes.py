@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from allaboard.check.collect import Gathered, from_environment, from_files
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.facts import Finding, Severity
 
 
@@ -15,10 +15,10 @@ def script_notes(path: str) -> list[Finding]:
         scripts = from_files([path]).python_scripts
     except OSError:
         return []
-    return run_rules(Gathered(python_scripts=scripts), select=("CODE", "CFG04"))
+    return judge_configuration(Gathered(python_scripts=scripts), select=("CODE", "CFG04"))
 
 
 def environment_errors(variables: Mapping[str, str]) -> list[Finding]:
     """The errors that `allaboard check` finds in this environment, on this host."""
-    findings = run_rules(from_environment(variables), select=("CFG",))
+    findings = judge_configuration(from_environment(variables), select=("CFG",))
     return [f for f in findings if f.severity is Severity.ERROR]

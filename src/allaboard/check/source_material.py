@@ -57,7 +57,7 @@ class Parsed:
     shell script does in which order, ``inner`` the shell scripts that stand inside of the file."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
-    concurrent_members: list[tuple[str, Material]] = field(default_factory=list)
+    members: list[tuple[str, Material]] = field(default_factory=list)
     manifests: ManifestFacts | None = None
     python_scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)

@@ -13,7 +13,7 @@ from typing import Any
 
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.environment import environment_material
-from allaboard.check.run_rules import run_rules
+from allaboard.check.run_rules import judge_configuration
 from allaboard.errors import AllaboardError
 from allaboard.facts import ClusterSpec, Finding
 
@@ -52,7 +52,7 @@ def check_cluster(
     config = resolve_material(
         "environment", environment_material(environment), configuration_sources()
     )
-    errors = [f for f in run_rules(Gathered([config])) if f.severity == "error"]
+    errors = [f for f in judge_configuration(Gathered([config])) if f.severity == "error"]
     if errors:
         raise ConfigurationError(errors)
     return config.spec

@@ -81,11 +81,11 @@ def main(arguments: Sequence[str]) -> int:
         from allaboard.options.command_parser import build_parser
 
         options = build_parser("check", add_arguments).parse_arguments(arguments)
-    from allaboard.check.run_rules import run_rules, unloaded_rules
+    from allaboard.check.run_rules import judge_configuration, unloaded_rules
 
     try:
         gathered = _gathered(options.paths, options.all_tasks)
-        findings = run_rules(gathered, _codes(options.select), _codes(options.ignore))
+        findings = judge_configuration(gathered, _codes(options.select), _codes(options.ignore))
         for name in unloaded_rules(gathered):
             print_error(f"allaboard check: not loaded, so not judged by: {name}")
     except OSError as error:

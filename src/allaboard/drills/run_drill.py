@@ -18,7 +18,7 @@ from allaboard.blackbox.reader import OpenBox
 from allaboard.contracts import USUAL, Drill
 from allaboard.drills import cpu_limit, families
 from allaboard.facts import Finding, Stage
-from allaboard.launch.script_interpreter import python
+from allaboard.launch.script_interpreter import script_interpreter
 from allaboard.plugins import tables_by_name
 
 JOBS = Path(__file__).parent / "jobs"
@@ -132,7 +132,7 @@ class _Stage:
     def _command(self) -> list[str]:
         drill = self.drill
         script = [str(JOBS / drill.script)]
-        command = [python() if word == "{python}" else word for word in drill.command]
+        command = [script_interpreter() if word == "{python}" else word for word in drill.command]
         words = ["--", *command, *script] if command else script
         if drill.inside:
             words += ["--fault", drill.fault or self.name, "--guilty", str(drill.guilty)]

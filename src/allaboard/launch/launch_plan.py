@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(kw_only=True)
-class Plan:
+class LaunchPlan:
     """What to start: ``size`` workers of ``command``; ``given`` when the user asked for -n.
 
     ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
@@ -21,14 +21,14 @@ class Plan:
 
     command: list[str]
     size: int
-    given: bool
+    is_size_given: bool
     gate: str
     run_dir: Path
     job: str
-    extra: Mapping[str, str] = field(default_factory=dict)
+    user_variables: Mapping[str, str] = field(default_factory=dict)
     tasks: tuple[tuple[str, int], ...] = ()
     served: frozenset[int] = frozenset()
     round: int = 0
     standby: bool = False
-    returns: bool = False
-    snapshot: float = 0.0
+    tasks_may_return: bool = False
+    snapshot_interval_s: float = 0.0

@@ -21,15 +21,15 @@ from pathlib import Path
 from allaboard.errors import AllaboardError
 from allaboard.hosts import open_file_limit, pidfd
 from allaboard.launch import serving
-from allaboard.launch.launch_plan import Plan
+from allaboard.launch.launch_plan import LaunchPlan
 from allaboard.launch.open_file_limit import raise_limit
 from allaboard.launch.port_reservation import NoFreePortError
-from allaboard.launch.worker_environments import environments_of
+from allaboard.launch.worker_environments import worker_environments
 from allaboard.probe import blackbox_folder
 
-LAST = 5.0
+REAPER_EXIT_TIMEOUT_S = 5.0
 """Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
-FULL = 30.0
+SPAWN_SEND_TIMEOUT_S = 30.0
 """Seconds that the reaper gets to take what it is asked for."""
 _TOO_FEW = (
     "no more than {most} files may be open here (ulimit -Hn), too few for {size} workers; raise that "
@@ -54,54 +54,54 @@ class Worker:
 class Launch:
     """What was started, and what to let go of; ``keeper`` is the reaper's pid, 0 where there is none."""
 
-    plan: Plan
+    plan: LaunchPlan
     reaper: socket.socket
     boxes: Path
     workers: list[Worker]
     ports: list[socket.socket]
-    at: float
+    started_at: float
     environments: list[dict[str, str]] = field(default_factory=list)
-    keeper: int = 0
+    reaper_pid: int = 0
 
     def release_ports(self) -> None:
         while self.ports:
             self.ports.pop().close()
 
-    def name(self, index: int) -> str:
+    def worker_name(self, index: int) -> str:
         """As a person knows it: ``ps 0``, ``worker 2``."""
         job, number = self.plan.tasks[index] if self.plan.tasks else ("worker", index)
         return f"{job} {number}"
 
-    def respawn(self, index: int) -> Worker:
+    def respawn_worker(self, index: int) -> Worker:
         """Asks for this worker once more, with the addresses that it had. Raises WorkerStartError."""
         try:
             worker = _spawn(self.plan, self.reaper, index, self.environments[index])
         except OSError as error:
-            raise WorkerStartError(_why(error, self.plan)) from None
+            raise WorkerStartError(_start_failure(error, self.plan)) from None
         self.workers[index] = worker
         return worker
 
-    def aside(self, number: int, command: list[str], environment: dict[str, str]) -> Worker:
+    def spawn_helper(self, number: int, command: list[str], environment: dict[str, str]) -> Worker:
         """Asks for a process that is no worker; ``number`` is below 0 and its name in the answer."""
-        return _ask(self.reaper, number, command, environment)
+        return _ask_reaper(self.reaper, number, command, environment)
 
-    def words(self, index: int) -> list[str]:
+    def interpreter_arguments(self, index: int) -> list[str]:
         """What the interpreter of this worker is given: a script and its arguments, or -m and more."""
-        return (_serving(self.plan) if index in self.plan.served else self.plan.command)[1:]
+        return (_server_command(self.plan) if index in self.plan.served else self.plan.command)[1:]
 
-    def clean(self) -> None:
+    def remove_boxes(self) -> None:
         """Removes the black boxes."""
         shutil.rmtree(self.boxes, ignore_errors=True)
 
-    def leave(self) -> None:
+    def close_and_wait(self) -> None:
         """Returns when the reaper has gone, and with it what it still had to end, or after `LAST` s: who
         waits for this command to end may count on it that nothing of the job is left."""
         self.reaper.close()
-        if not self.keeper:
+        if not self.reaper_pid:
             return
         with contextlib.suppress(OSError):  # it was killed, and is reaped already
-            process = pidfd.open_process(self.keeper)
-            select.select([process], [], [], LAST)
+            process = pidfd.open_process(self.reaper_pid)
+            select.select([process], [], [], REAPER_EXIT_TIMEOUT_S)
             os.close(process)
 
 
@@ -110,37 +110,37 @@ def new_job_id() -> str:
     return time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
 
 
-def launch(plan: Plan) -> Launch:
+def launch_workers(plan: LaunchPlan) -> Launch:
     """Starts every worker; their ``spawned`` messages are on their way when it returns.
 
     Raises WorkerStartError where there are no ports, no place for the black boxes, or too few files may be open.
     """
     from allaboard.launch import reaper
 
-    at = time.monotonic()
+    started_at = time.monotonic()
     reaper.open_standard_streams()
-    boxes = _boxes(plan.job, plan.size)
+    boxes = _make_box_folder(plan.job, plan.size)
     try:
-        environments, held = environments_of(plan, boxes)
+        environments, reserved_ports = worker_environments(plan, boxes)
     except NoFreePortError as error:
         shutil.rmtree(boxes, ignore_errors=True)
         raise WorkerStartError(str(error)) from None
     try:
-        end, keeper = reaper.start(str(boxes), held)
+        end, reaper_pid = reaper.fork_reaper(str(boxes), reserved_ports)
     except OSError as error:
         shutil.rmtree(boxes, ignore_errors=True)
-        raise WorkerStartError(_why(error, plan)) from None
+        raise WorkerStartError(_start_failure(error, plan)) from None
     raise_limit()  # after the fork: ours alone, a pair of pipes and more for each worker
     try:
-        started = _started(plan, end, boxes, environments, held, at)
+        running = _spawn_all(plan, end, boxes, environments, reserved_ports, started_at)
     except OSError as error:
         end.close()  # what has been started ends with it
-        raise WorkerStartError(_why(error, plan)) from None
-    started.keeper = keeper
-    return started
+        raise WorkerStartError(_start_failure(error, plan)) from None
+    running.keeper = reaper_pid
+    return running
 
 
-def _why(error: OSError, plan: Plan) -> str:
+def _start_failure(error: OSError, plan: LaunchPlan) -> str:
     """What keeps workers from being started, and what to do."""
     if error.errno == errno.EMFILE:
         return _TOO_FEW.format(most=open_file_limit.current_soft_limit(), size=plan.size)
@@ -151,61 +151,65 @@ def _why(error: OSError, plan: Plan) -> str:
     return str(error)
 
 
-def again(before: Launch, round_: int) -> Launch:
+def relaunch_workers(previous: Launch, round_: int) -> Launch:
     """Starts every worker once more, with new ports, after all of the round before have ended.
 
     Raises WorkerStartError where there are no ports, or a worker cannot be asked for.
     """
-    at = time.monotonic()
-    before.release_ports()
-    plan = replace(before.plan, round=round_)
+    started_at = time.monotonic()
+    previous.release_ports()
+    plan = replace(previous.plan, round=round_)
     try:
-        for box in before.boxes.iterdir() if before.boxes.is_dir() else ():
+        for box in previous.boxes.iterdir() if previous.boxes.is_dir() else ():
             box.unlink(missing_ok=True)
-        before.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
-        environments, held = environments_of(plan, before.boxes)
-        started = _started(plan, before.reaper, before.boxes, environments, held, at)
+        previous.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
+        environments, reserved_ports = worker_environments(plan, previous.boxes)
+        running = _spawn_all(
+            plan, previous.reaper, previous.boxes, environments, reserved_ports, started_at
+        )
     except NoFreePortError as error:
         raise WorkerStartError(str(error)) from None
     except OSError as error:
-        raise WorkerStartError(_why(error, plan)) from None
-    started.keeper = before.keeper
-    return started
+        raise WorkerStartError(_start_failure(error, plan)) from None
+    running.keeper = previous.keeper
+    return running
 
 
-def _started(
-    plan: Plan,
+def _spawn_all(
+    plan: LaunchPlan,
     end: socket.socket,
     boxes: Path,
     environments: list[dict[str, str]],
-    held: list[socket.socket],
-    at: float,
+    reserved_ports: list[socket.socket],
+    started_at: float,
 ) -> Launch:
     workers = [_spawn(plan, end, index, e) for index, e in enumerate(environments)]
-    started = Launch(
+    running = Launch(
         plan=plan,
         reaper=end,
         boxes=boxes,
         workers=workers,
-        ports=held,
-        at=at,
+        ports=reserved_ports,
+        at=started_at,
         environments=environments,
     )
     if not plan.gate:
-        started.release_ports()  # who only observes holds no port
-    return started
+        running.release_ports()  # who only observes holds no port
+    return running
 
 
-def _spawn(plan: Plan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
+def _spawn(plan: LaunchPlan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
     """Asks the reaper for one worker."""
-    command = _serving(plan) if index in plan.served else plan.command
-    return _ask(end, index, command, environment)
+    command = _server_command(plan) if index in plan.served else plan.command
+    return _ask_reaper(end, index, command, environment)
 
 
-def _ask(end: socket.socket, index: int, command: list[str], environment: dict[str, str]) -> Worker:
+def _ask_reaper(
+    end: socket.socket, index: int, command: list[str], environment: dict[str, str]
+) -> Worker:
     from allaboard.launch import reaper
 
-    at = folder()
+    working = working_folder()
     out, out_end = os.pipe()
     err, err_end = os.pipe()
     environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
@@ -213,32 +217,32 @@ def _ask(end: socket.socket, index: int, command: list[str], environment: dict[s
         "do": "spawn",
         "worker": index,
         "command": command,
-        "folder": at,
+        "folder": working,
         "environment": environment,
     }
-    before = end.gettimeout()
-    end.settimeout(FULL)  # the reaper forks more slowly than many can be asked for
+    timeout_before = end.gettimeout()
+    end.settimeout(SPAWN_SEND_TIMEOUT_S)  # the reaper forks more slowly than many can be asked for
     try:
-        reaper.ask(end, message, [out_end, err_end])
+        reaper.send_spawn(end, message, [out_end, err_end])
     except OSError:
         os.close(out)
         os.close(err)
         raise
     finally:
-        end.settimeout(before)
+        end.settimeout(timeout_before)
         os.close(out_end)
         os.close(err_end)
     return Worker(index=index, out=out, err=err)
 
 
 @cache
-def folder() -> str:
+def working_folder() -> str:
     """The working folder of the workers, as it was at first: whoever is started again later finds the path,
     if not this folder itself. Raises FileNotFoundError where it is gone already."""
     return str(Path.cwd())
 
 
-def _boxes(job: str, members: int) -> Path:
+def _make_box_folder(job: str, members: int) -> Path:
     """A folder in memory for the black boxes; in the temporary folder where /dev/shm has no room."""
     for base in blackbox_folder.bases(members):
         folder = Path(base) / f"allaboard-{os.getuid()}-{job}"
@@ -250,6 +254,6 @@ def _boxes(job: str, members: int) -> Path:
     )
 
 
-def _serving(plan: Plan) -> list[str]:
+def _server_command(plan: LaunchPlan) -> list[str]:
     """The server loop in the script's own Python."""
     return [plan.command[0], str(Path(serving.__file__).with_name("tensorflow_server.py"))]

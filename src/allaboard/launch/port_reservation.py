@@ -8,7 +8,7 @@ from pathlib import Path
 
 from allaboard.errors import AllaboardError
 
-FIRST = 15000
+FIRST_PORT = 15000
 """Above what servers usually have for themselves."""
 
 
@@ -25,7 +25,9 @@ def ephemeral_start() -> int:
     return int(text.split()[0])
 
 
-def reserve(count: int, first: int = FIRST, last: int | None = None) -> list[socket.socket]:
+def reserve_ports(
+    count: int, first_port: int = FIRST_PORT, end_port: int | None = None
+) -> list[socket.socket]:
     """Binds ``count`` free ports of [first, last) on all addresses and returns their sockets.
 
     They are bound without listening and with SO_REUSEADDR: a framework, which sets it too, can bind
@@ -33,24 +35,24 @@ def reserve(count: int, first: int = FIRST, last: int | None = None) -> list[soc
 
     Raises NoFreePortError where the range does not hold so many.
     """
-    if last is None:
-        last = ephemeral_start()
-        if last - first < count:
-            first = 1024
-    order = list(range(first, last))
+    if end_port is None:
+        end_port = ephemeral_start()
+        if end_port - first_port < count:
+            first_port = 1024
+    order = list(range(first_port, end_port))
     begin = random.randrange(len(order)) if order else 0
-    held: list[socket.socket] = []
+    reserved: list[socket.socket] = []
     for port in order[begin:] + order[:begin]:
-        if len(held) == count:
-            return held
+        if len(reserved) == count:
+            return reserved
         if (taken := _bind(port)) is not None:
-            held.append(taken)
-    if len(held) == count:
-        return held
-    for taken in held:
+            reserved.append(taken)
+    if len(reserved) == count:
+        return reserved
+    for taken in reserved:
         taken.close()
     raise NoFreePortError(
-        f"only {len(held)} free ports between {first} and {last - 1}, {count} are needed; "
+        f"only {len(reserved)} free ports between {first_port} and {end_port - 1}, {count} are needed; "
         "see who holds them with: ss -ltnp"
     )
 

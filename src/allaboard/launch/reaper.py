@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MESSAGE_BYTES = 1 << 20
-DATAGRAM = 1 << 16
+MAX_DATAGRAM_BYTES = 1 << 16
 """Bytes from which a message goes by a file: a socket takes only so many at once (net.core.wmem_max)."""
 _RESET = (
     signal.SIGINT,
@@ -38,13 +38,15 @@ _RESET = (
     signal.SIGPIPE,  # Python ignores these two, and what is ignored stays so across exec
     signal.SIGXFSZ,
 )
-UNDYING = 10.0
+UNKILLABLE_WAIT_S = 10.0
 """Seconds after SIGKILL in which a process that still lives is waited for."""
 LAST_GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL when the agent is gone and cannot say."""
 
 
-def start(remove: str, held: Iterable[socket.socket] = ()) -> tuple[socket.socket, int]:
+def fork_reaper(
+    remove: str, reserved_ports: Iterable[socket.socket] = ()
+) -> tuple[socket.socket, int]:
     """Forks the reaper; returns the agent's end of the socket and the reaper's pid.
 
     ``remove`` is the folder that it removes if the agent ends without saying so; ``held`` are the agent's
@@ -65,18 +67,18 @@ def start(remove: str, held: Iterable[socket.socket] = ()) -> tuple[socket.socke
         raise
     if pid == 0:
         ours.close()
-        for one in held:
-            one.close()
-        _run(theirs, remove)
+        for reserved in reserved_ports:
+            reserved.close()
+        _run_reaper(theirs, remove)
     theirs.close()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     return ours, pid
 
 
-def ask(reaper: socket.socket, message: dict[str, Any], fds: list[int]) -> None:
+def send_spawn(reaper: socket.socket, message: dict[str, Any], fds: list[int]) -> None:
     """Sends a ``spawn`` with its two descriptors. Raises OSError."""
     data = json.dumps(message).encode()
-    if len(data) <= DATAGRAM:
+    if len(data) <= MAX_DATAGRAM_BYTES:
         socket.send_fds(reaper, [data], fds)
         return
     import tempfile  # few commands are so long
@@ -98,7 +100,7 @@ def open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
 
 
-def _run(agent: socket.socket, remove: str) -> NoReturn:
+def _run_reaper(agent: socket.socket, remove: str) -> NoReturn:
     """The reaper's whole life."""
     code = 1
     try:
@@ -162,8 +164,8 @@ class _Reaper:
         elif message["do"] == "end":
             self.spare = bool(message.get("spare"))
             self._end_all(float(message["grace"]))
-            left = _first_of_each_session(_below(os.getpid()))
-            self._tell({"ended": True, "left": left} if left else {"ended": True})
+            survivors = _first_of_each_session(_pids_below(os.getpid()))
+            self._tell({"ended": True, "left": survivors} if survivors else {"ended": True})
 
     def _tell(self, message: dict[str, Any]) -> None:
         try:
@@ -173,31 +175,31 @@ class _Reaper:
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
         """fork and exec by hand: the child needs its own pid in its environment."""
-        at = time.monotonic()
+        asked_at = time.monotonic()
         try:
-            failed, report, pid = _forked()
+            failed, report, pid = _fork_with_pipe()
         except OSError as full:  # too many processes, or files: those that run go on
             for fd in fds:
                 os.close(fd)
             why = f"{message['command'][0]}: {full.strerror}"
-            self._tell({"failed": message["worker"], "why": why, "at": at})
+            self._tell({"failed": message["worker"], "why": why, "at": asked_at})
             return
         if pid == 0:
-            _exec(message, fds, report)
+            _exec_worker(message, fds, report)
         os.close(report)
         for fd in fds:
-            self.streams.add(_file(fd))
+            self.streams.add(_file_identity(fd))
             os.close(fd)
         with os.fdopen(failed, "rb") as file:
             error = file.read()
         if error:
             os.waitpid(pid, 0)
-            self._tell({"failed": message["worker"], "why": error.decode(), "at": at})
+            self._tell({"failed": message["worker"], "why": error.decode(), "at": asked_at})
             return
         self.spawned[pid] = message["worker"]
         self.sessions.add(pid)
         self.spare = False
-        self._tell({"spawned": message["worker"], "pid": pid, "at": at})
+        self._tell({"spawned": message["worker"], "pid": pid, "at": asked_at})
 
     def _reap(self) -> None:
         while True:
@@ -237,7 +239,7 @@ class _Reaper:
         while self._to_end() if self.spare else _has_children():
             self._drain()
             self._reap()
-            if time.monotonic() >= deadline + UNDYING:
+            if time.monotonic() >= deadline + UNKILLABLE_WAIT_S:
                 break  # in a driver (state D), or not ours to kill (sudo): nobody waits for those for ever
             if time.monotonic() >= deadline:
                 for pid in self._to_end():
@@ -249,22 +251,22 @@ class _Reaper:
     def _to_end(self) -> list[int]:
         """Everything below; after a good end without what has a session of its own (setsid(2)) and none of
         the workers' streams: that was meant to live on, as it does under any other launcher."""
-        below = _below(os.getpid())
+        below = _pids_below(os.getpid())
         return [pid for pid in below if self._ours(pid)] if self.spare else below
 
     def _ours(self, pid: int) -> bool:
         try:
-            if _state(pid) in b"ZX":
+            if _process_state(pid) in b"ZX":
                 return False  # one whose parent lives on and does not ask for it would be waited for for ever
             if os.getsid(pid) in self.sessions:
                 return True
             files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
-            return any(_file(f"/proc/{pid}/fd/{name}") in self.streams for name in files)
+            return any(_file_identity(f"/proc/{pid}/fd/{name}") in self.streams for name in files)
         except OSError:  # gone meanwhile
             return False
 
 
-def _forked() -> tuple[int, int, int]:
+def _fork_with_pipe() -> tuple[int, int, int]:
     """A pipe that the child's exec closes, and the child's pid: 0 in the child. Raises OSError."""
     failed, report = os.pipe2(os.O_CLOEXEC)
     try:
@@ -275,22 +277,22 @@ def _forked() -> tuple[int, int, int]:
         raise
 
 
-def _state(pid: int) -> bytes:
+def _process_state(pid: int) -> bytes:
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
         return file.read().rpartition(b")")[2].split()[0]
 
 
-def _file(which: int | str) -> tuple[int, int]:
+def _file_identity(path_or_fd: int | str) -> tuple[int, int]:
     try:
-        found = os.stat(which)  # noqa: PTH116
+        file_stat = os.stat(path_or_fd)  # noqa: PTH116
     except OSError:
         return 0, 0
-    return found.st_dev, found.st_ino
+    return file_stat.st_dev, file_stat.st_ino
 
 
-def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
+def _exec_worker(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
     """In the child: its session, its output, its environment; then the program."""
-    what = ""
+    current_target = ""
     try:
         os.setsid()
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -304,18 +306,18 @@ def _exec(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
         environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
         if message["worker"] < 0:  # no worker: it has no part in the job, as a worker's child
             del environment["ALLABOARD_PID"]
-        what = message["folder"]
-        os.chdir(what)
-        what = message["command"][0]
-        os.execvpe(what, message["command"], environment)
+        current_target = message["folder"]
+        os.chdir(current_target)
+        current_target = message["command"][0]
+        os.execvpe(current_target, message["command"], environment)
     except BaseException as error:
         # What was asked for: the error names the last folder of PATH that was tried.
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        os.write(report, f"{what}: {said}".encode(errors="replace")[:4000])
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        os.write(report, f"{current_target}: {reason}".encode(errors="replace")[:4000])
         os._exit(127)
 
 
-def _below(root: int) -> list[int]:
+def _pids_below(root: int) -> list[int]:
     """Every process below ``root``, by the parents that /proc shows."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost the import
@@ -326,23 +328,23 @@ def _below(root: int) -> list[int]:
             except OSError:
                 continue
             parents.setdefault(parent, []).append(int(name))
-    found, queue = [], list(parents.get(root, ()))
+    pids, queue = [], list(parents.get(root, ()))
     while queue:
         pid = queue.pop()
-        found.append(pid)
+        pids.append(pid)
         queue += parents.pop(pid, ())  # popped: a pid reused between two reads closes no circle
-    return found
+    return pids
 
 
 def _first_of_each_session(pids: list[int]) -> list[int]:
-    found: dict[int, int] = {}
+    first_pids: dict[int, int] = {}
     for pid in pids:
         try:
-            if _state(pid) not in b"ZX":
-                found.setdefault(os.getsid(pid), pid)
+            if _process_state(pid) not in b"ZX":
+                first_pids.setdefault(os.getsid(pid), pid)
         except OSError:
             continue  # gone meanwhile
-    return list(found.values())
+    return list(first_pids.values())
 
 
 def _remove(folder: str) -> None:

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 
-def python() -> str:
+def script_interpreter() -> str:
     """The interpreter for a script: the activated environment's; else ours, when a framework is
     installed beside allaboard; else the one of PATH."""
-    found = shutil.which("python") or shutil.which("python3")
+    in_path = shutil.which("python") or shutil.which("python3")
     if os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"):
-        return found or sys.executable
-    ours = any(_installed(name) for name in ("torch", "tensorflow", "jax"))
-    return sys.executable if ours or found is None else found
+        return in_path or sys.executable
+    has_framework_here = any(_installed(name) for name in ("torch", "tensorflow", "jax"))
+    return sys.executable if has_framework_here or in_path is None else in_path
 
 
 def _installed(name: str) -> bool:

@@ -11,17 +11,17 @@ _PIDFD_SEND_SIGNAL = 424
 """Number of pidfd_send_signal(2): the same on every machine (asm-generic/unistd.h)."""
 
 
-def stop(pid: int) -> None:
+def stop_process(pid: int) -> None:
     """Stops it where it is, as Ctrl-Z and debuggers do."""
     os.kill(pid, signal.SIGSTOP)
 
 
-def go_on(pid: int) -> None:
+def continue_process(pid: int) -> None:
     """Lets a stopped process go on."""
     os.kill(pid, signal.SIGCONT)
 
 
-def kill(pid: int) -> None:
+def kill_process(pid: int) -> None:
     """Ends it at once; it cannot defend itself."""
     os.kill(pid, signal.SIGKILL)
 
@@ -42,7 +42,7 @@ def die_of(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def send_through(process: int, number: int) -> None:
+def send_through_pidfd(process: int, number: int) -> None:
     """Sends a signal to the process of this descriptor, and to no later one of its pid. Raises OSError."""
     if hasattr(signal, "pidfd_send_signal"):
         signal.pidfd_send_signal(process, number)

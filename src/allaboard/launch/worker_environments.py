@@ -9,34 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from allaboard.hosts.gpu_devices import gpu_share_of_worker
-from allaboard.launch.launch_plan import Plan
-from allaboard.launch.port_reservation import reserve
+from allaboard.launch.launch_plan import LaunchPlan
+from allaboard.launch.port_reservation import reserve_ports
 from allaboard.probe import adapters
 
-RECOVERY_WAIT = "1"
+RECOVERY_WAIT_S = "1"
 """Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
 PROBE = Path(adapters.__file__).parents[1]
 
 
-def environments_of(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list[socket.socket]]:
+def worker_environments(
+    plan: LaunchPlan, boxes: Path
+) -> tuple[list[dict[str, str]], list[socket.socket]]:
     """What each worker's environment gets beyond ours, and the ports that are held for them."""
-    held: list[socket.socket] = []
+    reserved: list[socket.socket] = []
     environments: list[dict[str, str]] = [{} for _ in range(plan.size)]
     if plan.tasks:
-        mine, environments = _with_roles(plan)
-        held += mine
+        own_ports, environments = _with_roles(plan)
+        reserved += own_ports
     elif plan.given:
-        for framework in frameworks():
-            mine = reserve(framework.ports(plan.size))
-            held += mine
-            numbers = [s.getsockname()[1] for s in mine]
+        for framework in framework_adapters():
+            own_ports = reserve_ports(framework.ports(plan.size))
+            reserved += own_ports
+            numbers = [s.getsockname()[1] for s in own_ports]
             for index, environment in enumerate(environments):
                 environment.update(framework.environment(index, plan.size, numbers))
                 devices = gpu_share_of_worker(os.environ, index, plan.size)
                 if devices is not None:
-                    had = os.environ.get("CUDA_VISIBLE_DEVICES")
-                    told = devices if had is None else f"{devices}|{had}"
-                    environment["ALLABOARD_DEVICES"] = told
+                    visible_before = os.environ.get("CUDA_VISIBLE_DEVICES")
+                    devices_text = (
+                        devices if visible_before is None else f"{devices}|{visible_before}"
+                    )
+                    environment["ALLABOARD_DEVICES"] = devices_text
     if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
         for environment in environments:
             environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
@@ -45,7 +49,7 @@ def environments_of(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list
             environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
     if plan.returns:
         for environment in environments:
-            environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT
+            environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT_S
             if plan.snapshot:
                 environment["ALLABOARD_SNAPSHOT"] = f"{plan.snapshot:g}"
     path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
@@ -61,25 +65,25 @@ def environments_of(plan: Plan, boxes: Path) -> tuple[list[dict[str, str]], list
             ALLABOARD_ROUND=str(plan.round),
             PYTHONPATH=path,
         )
-    return environments, held
+    return environments, reserved
 
 
-def _with_roles(plan: Plan) -> tuple[list[socket.socket], list[dict[str, str]]]:
+def _with_roles(plan: LaunchPlan) -> tuple[list[socket.socket], list[dict[str, str]]]:
     """A job with parameter servers: only a framework that has such roles is told of them."""
-    held: list[socket.socket] = []
+    reserved: list[socket.socket] = []
     environments: list[dict[str, str]] = [{} for _ in plan.tasks]
-    for framework in frameworks():
-        tell = getattr(framework, "environment_of_task", None)
-        if tell is not None:
-            mine = reserve(plan.size)
-            held += mine
-            numbers = [s.getsockname()[1] for s in mine]
+    for framework in framework_adapters():
+        environment_of_task = getattr(framework, "environment_of_task", None)
+        if environment_of_task is not None:
+            own_ports = reserve_ports(plan.size)
+            reserved += own_ports
+            numbers = [s.getsockname()[1] for s in own_ports]
             for number, environment in enumerate(environments):
-                environment.update(tell(plan.tasks, number, numbers))
-    return held, environments
+                environment.update(environment_of_task(plan.tasks, number, numbers))
+    return reserved, environments
 
 
-def frameworks() -> list[Any]:
+def framework_adapters() -> list[Any]:
     """The adapters of the probe, each with what its framework's members read of their environment."""
     names = sorted(p.stem for p in (PROBE / "adapters").glob("*.py") if not p.stem.startswith("_"))
     return [importlib.import_module(f"{adapters.__name__}.{name}") for name in names]

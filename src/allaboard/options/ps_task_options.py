@@ -28,7 +28,11 @@ def choose_ps_tasks(
         if options.n is not None and not is_command and options.module is None:
             _note_missing_servers(str(options.n), command_line)
         return (), frozenset()
-    from allaboard.launch.parameter_servers.ps_cluster import InvalidRolesError, served, tasks
+    from allaboard.launch.parameter_servers.ps_cluster import (
+        InvalidRolesError,
+        cluster_tasks,
+        served_tasks,
+    )
     from allaboard.launch.parameter_servers.script_scan import read
 
     if is_command:
@@ -45,10 +49,12 @@ def choose_ps_tasks(
     )
     reading = read(Path(command_line[0]) if command_line and options.module is None else None)
     try:
-        ps_tasks = tasks(options.ps, workers, options.chief, options.evaluator, reading, script)
+        ps_tasks = cluster_tasks(
+            options.ps, workers, options.chief, options.evaluator, reading, script
+        )
     except InvalidRolesError as error:
         raise_usage_error(str(error))
-    return ps_tasks, served(ps_tasks, options.ps_server, reading)
+    return ps_tasks, served_tasks(ps_tasks, options.ps_server, reading)
 
 
 def choose_served_task(
@@ -62,21 +68,27 @@ def choose_served_task(
     job = task_type.text if task_type is not None else ""
     if job not in ("ps", "worker") or not command_line or options.module is not None:
         return frozenset()
-    from allaboard.launch.parameter_servers.ps_cluster import served
+    from allaboard.launch.parameter_servers.ps_cluster import served_tasks
     from allaboard.launch.parameter_servers.script_scan import read
 
     reading = read(Path(command_line[0]))
-    return served(((job, 0),), options.ps_server, reading) if reading.needs_servers else frozenset()
+    return (
+        served_tasks(((job, 0),), options.ps_server, reading)
+        if reading.needs_servers
+        else frozenset()
+    )
 
 
 def _note_missing_servers(worker_count: str, command_line: list[str]) -> None:
     """Print a note if the script builds on parameter servers and none is started. It is no error: a script
     may choose by an option of its own what it builds on."""
-    from allaboard.launch.parameter_servers.ps_cluster import without
+    from allaboard.launch.parameter_servers.ps_cluster import missing_servers_note
     from allaboard.launch.parameter_servers.script_scan import read
 
     note = (
-        without(worker_count, read(Path(command_line[0])), command_line[0]) if command_line else ""
+        missing_servers_note(worker_count, read(Path(command_line[0])), command_line[0])
+        if command_line
+        else ""
     )
     if note:
         sys.stderr.write(f"allaboard: {note}\n")

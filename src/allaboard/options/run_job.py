@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from allaboard.agent.options import Options
     from allaboard.cluster.transport.tls import TlsFiles
     from allaboard.configuration.launcher_context import Described
-    from allaboard.launch.launch_plan import Plan
+    from allaboard.launch.launch_plan import LaunchPlan
     from allaboard.policy.restart.restart_policy import RestartPolicy
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -40,7 +40,7 @@ def run_job(options: argparse.Namespace, command_line: list[str], is_command: bo
     Raises:
         UsageError: the options contradict each other, or the workers cannot be started.
     """
-    from allaboard.launch.local_workers import WorkerStartError, launch
+    from allaboard.launch.local_workers import WorkerStartError, launch_workers
 
     working_folder()
     joined = None if options.ps is not None else _joined(options)
@@ -51,7 +51,7 @@ def run_job(options: argparse.Namespace, command_line: list[str], is_command: bo
     policy = choose_restart_policy(options, joined, bool(meeting.secret or meeting.tls))
     plan = _plan_job(options, command_line, is_command, joined is not None, policy)
     try:
-        started = launch(plan)
+        started = launch_workers(plan)
     except WorkerStartError as error:
         raise_usage_error(str(error))
     # The workers are starting; only now is loaded what it takes to watch them.
@@ -73,9 +73,9 @@ def _plan_job(
     is_command: bool,
     is_joined: bool,
     policy: RestartPolicy,
-) -> Plan:
+) -> LaunchPlan:
     """Return what will be started. Everything that is wrong with it is reported before anything starts."""
-    from allaboard.launch.launch_plan import Plan
+    from allaboard.launch.launch_plan import LaunchPlan
     from allaboard.launch.local_workers import new_job_id
 
     tasks, served = choose_ps_tasks(options, command_line, is_command)
@@ -92,7 +92,7 @@ def _plan_job(
         served = choose_served_task(environment, options, command_line)
     recovery = choose_recovery(options, policy, command_line, environment)
     job_id = new_job_id()
-    return Plan(
+    return LaunchPlan(
         command=worker_command(command_line, options.module, is_command),
         size=workers,
         given=options.n is not None or bool(tasks),

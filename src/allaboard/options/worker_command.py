@@ -18,7 +18,7 @@ def worker_command(command_line: list[str], module: str | None, is_command: bool
     Raises:
         UsageError: there is no such script or command, or it is not Python.
     """
-    from allaboard.launch.script_interpreter import python
+    from allaboard.launch.script_interpreter import script_interpreter
 
     if is_command:
         if not command_line:
@@ -29,7 +29,7 @@ def worker_command(command_line: list[str], module: str | None, is_command: bool
             )
         return command_line
     if module is not None:
-        return [python(), "-m", module, *command_line]
+        return [script_interpreter(), "-m", module, *command_line]
     if not command_line:
         raise_usage_error("no script; try: allaboard run -n 4 train.py")
     script = Path(command_line[0])
@@ -45,7 +45,7 @@ def worker_command(command_line: list[str], module: str | None, is_command: bool
             f"{script} is not a Python script; to run any program: "
             f"allaboard run -- {' '.join(command_line[:3])}"
         )
-    return [python(), *command_line]
+    return [script_interpreter(), *command_line]
 
 
 def _program_hint(command_line: list[str]) -> str:

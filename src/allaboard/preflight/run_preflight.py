@@ -21,9 +21,9 @@ def run_preflight(options: argparse.Namespace) -> int:
     """
     from allaboard.cluster.transport.etcd_url import is_etcd_url
     from allaboard.configuration.launcher_context import described
-    from allaboard.launch.launch_plan import Plan
-    from allaboard.launch.local_workers import WorkerStartError, launch, new_job_id
-    from allaboard.launch.script_interpreter import python
+    from allaboard.launch.launch_plan import LaunchPlan
+    from allaboard.launch.local_workers import WorkerStartError, launch_workers, new_job_id
+    from allaboard.launch.script_interpreter import script_interpreter
     from allaboard.preflight import remote_lifetime, stand_in
     from allaboard.preflight.task import stand_in_settings, task_variables
     from allaboard.preflight.task_selection import choose_mode, select_task
@@ -48,8 +48,8 @@ def run_preflight(options: argparse.Namespace) -> int:
     # Where the launcher's own store has the port, the way to the meeting is posted in it.
     address = "" if joined.kept else joined.address or task.meeting_address
     joined = joined._replace(rank=task.rank, address=address)
-    plan = Plan(
-        command=[python(), str(Path(stand_in.__file__))],
+    plan = LaunchPlan(
+        command=[script_interpreter(), str(Path(stand_in.__file__))],
         size=1,
         given=False,
         gate="cluster",
@@ -58,7 +58,7 @@ def run_preflight(options: argparse.Namespace) -> int:
         extra=variables,
     )
     try:
-        started = launch(plan)
+        started = launch_workers(plan)
     except WorkerStartError as error:
         raise UsageError(str(error)) from None
     if options.leashed:

@@ -1,4 +1,4 @@
-"""What the state machine answers. Times are seconds; a process is called as in `keys`."""
+"""What the job state answers. Times are seconds; a process is identified as in `process_keys`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from allaboard.facts import Finding, Outcome, RoundReport, TaskReturn
 
 
 class OpenGate(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """Open the gate of this member for this round; ``beside`` where that is no begin of the job."""
+    """Open the gate for this member."""
 
     pid: int
     round: int
     beside: bool = False
+    """True if this is not the start of the job, as for the RPC members of a second roll call."""
 
 
 class SampleStacks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Take the stacks of these processes, and who waits for file locks."""
+    """Sample the stacks of these processes, and who waits for file locks."""
 
     pids: tuple[int, ...]
 
 
 class TraceCalls(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Tell the last calls of these processes in this group of this round."""
+    """Read the last calls of these processes in one group."""
 
     pids: tuple[int, ...]
     group: str
@@ -30,64 +31,72 @@ class TraceCalls(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class AnnounceFinding(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A finding, made now."""
+    """Announce a finding that was made, or resolved, now."""
 
     finding: Finding
 
 
 class ShowNote(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One line about the course of things, for people; ``waits``: only of whom all still wait for."""
+    """Show people one line about the course of the job."""
 
     text: str
     waits: bool = False
+    """True if the line only says whom all still wait for."""
 
 
 class EndJob(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """End the job: why, and the code that allaboard will exit with; ``final``: nothing of it is started
-    again, whatever the policy says."""
+    """End the job."""
 
     outcome: Outcome
+    """What the exit code of allaboard will say."""
     reason: str
+    """Why, for people."""
     final: bool = False
+    """True if no part of the job is restarted, whatever the policy says."""
 
 
 class ReportInterruption(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The agent of this host was asked for the end by this signal; ``who`` its members, by name. All are
-    told: who falls from now on may fall because of it."""
+    """Tell all hosts that the agent of one was asked to end the job: members that fall from now on may fall
+    because of it."""
 
     host: str
     signal: int
     who: str = ""
+    """The members of that host, by name; "" if none is known."""
 
 
 class KillForReplacement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Put an end to this process at once, to replace it; ``text`` says why, for people."""
+    """Kill this process at once, in order to replace it."""
 
     pid: int
     text: str
+    """Why, for people."""
 
 
 class RestartWorker(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Start this worker, which has ended, once more after ``delay`` s, as what it was."""
+    """Start this worker, which has exited, once more as what it was."""
 
     worker: int
     reason: str
     delay: float = 0.0
+    """Time to wait before the start (s)."""
 
 
 class ConcludeRound(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The round is over on all hosts: how it went, what is done now, and which tasks came back alone in
-    it, as the one host has decided it that decides for all."""
+    """Take note that the round has ended on all hosts, as the deciding host reports it."""
 
     report: RoundReport
+    """How it went, and what follows."""
     returns: tuple[TaskReturn, ...] = ()
+    """The tasks that were restarted alone in it."""
 
 
 class ProbeLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """Let this agent try these hosts, by name and address, at once."""
+    """Let this agent probe the links to these hosts at once."""
 
     agent: int
     targets: tuple[tuple[str, str], ...]
+    """Name and address of each host."""
 
 
 Command = (

@@ -1,4 +1,5 @@
-"""What the state machine is told. Times are CLOCK_MONOTONIC seconds; a process is called as in `keys`."""
+"""What the job state is told. Times are CLOCK_MONOTONIC seconds; a process is identified as in
+`process_keys`."""
 
 from __future__ import annotations
 
@@ -29,197 +30,231 @@ class WorkerLaunched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A worker process was started."""
 
     worker: int
+    """Number of the worker on its host."""
     pid: int
     at: float
+    """When (s)."""
 
 
 class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """One look at a process: ``state`` and ``cpu`` (s, total) of the kernel, and its box if it has
-    one; ``sleeps`` how often it went to sleep so far, where that state is D or it is in its own code before
-    init, else 0; ``allowed`` the cores it may use; ``unanswered`` its connections that nobody answers;
-    ``unreadable`` why its black box cannot be read.
-    ``rank`` is what its environment says, -1 where it says nothing; ``beside`` its task where that is none of
-    the cluster ("evaluator:0"). ``candidate`` marks a child without a box that may be an awaited
-    member. ``started``: by the agent itself, as one of its workers;
-    ``wraps``: as somebody else's launcher."""
+    """The state of a process and its black box were read."""
 
     pid: int
     worker: int
     at: float
+    """When (s)."""
     state: str
+    """State of the kernel, as in proc(5): "S", "R", "D", "T", "X", ..."""
     cpu: float
+    """CPU time of the process so far (s)."""
     sleeps: int = 0
+    """How often it went to sleep so far, if its state is D or it is in its own code before init; else 0."""
     box: BoxReading | None = None
+    """Its black box; None if it has none."""
     candidate: bool = False
+    """True for a child without a black box that may be a member that is waited for."""
     rank: int = -1
+    """Rank in its environment; -1 if it has none there."""
     host: str = ""
     started: bool = False
+    """True if the agent itself started it, as one of its workers."""
     wraps: bool = False
+    """True if it is somebody else's launcher."""
     allowed: float = 0.0
+    """Cores that it may use; 0 if they are not known."""
     unanswered: tuple[Silence, ...] = ()
+    """Its connections on which nobody answers."""
     unreadable: str = ""
+    """Why its black box cannot be read; "" if it can."""
     beside: str = ""
+    """Its task if that is none of the cluster ("evaluator:0")."""
 
 
 class ProcessExited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A process ended: a worker with its status, another member as far as that is known (else ``code`` and
-    ``signal`` None)."""
+    """A process exited. The status of a worker is known; of another member only what could be seen."""
 
     pid: int
     at: float
+    """When (s)."""
     code: int | None = None
+    """Exit code; None if it is not known, or a signal killed the process."""
     signal: int | None = None
+    """Signal that killed it; None if it is not known, or none did."""
     oom: bool = False
+    """True if the kernel killed it for lack of memory."""
     last_line: str = ""
+    """Last line that it wrote to stderr."""
 
 
 class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One look at a stack; ``cpu`` (s), ``io`` and ``traffic`` through its TCP sockets (bytes) are totals of
-    the process and all below it;
-    ``children`` its own child processes (pid and command) where it waits for one, ``stopped`` those of all
-    below it that are stopped (SIGSTOP); ``others`` where the
-    program's other threads are while it waits for what one of them does; ``blocked`` the
-    system call from which no signal wakes it, and its file; ``grip`` the thread that lets no other run;
-    ``fed_by`` the thread in which the framework runs the user's Python for its input; ``asks`` where it
-    stands at a lock and another thread waits for the answer of another process; ``recorded`` its last
-    collectives by PyTorch's own recorder, where it was asked for them now."""
+    """The stack of a process was sampled."""
 
     pid: int
     at: float
+    """When (s)."""
     frames: tuple[Frame, ...]
+    """Frames of the main thread, innermost first."""
     by: str
+    """What sampled them ("py-spy", "faulthandler")."""
     cpu: float = 0.0
+    """CPU time of the process and all below it so far (s)."""
     io: int = 0
+    """Bytes read and written by them so far."""
     traffic: int = 0
+    """Bytes through their TCP sockets so far."""
     children: tuple[tuple[int, str], ...] = ()
+    """Its child processes (pid, command) if it waits for one."""
     stopped: tuple[int, ...] = ()
+    """Processes below it that are stopped (SIGSTOP)."""
     threads: tuple[Holds, ...] = ()
     others: tuple[Frame, ...] = ()
+    """Where the program's other threads are, if it waits for what one of them does."""
     blocked: str = ""
+    """System call from which no signal wakes it, with its file; "" if it is in none."""
     grip: Grip | None = None
+    """The thread that keeps the interpreter lock from all others; None if there is none."""
     fed_by: tuple[Frame, ...] = ()
+    """The thread in which the framework runs the user's Python code for its input."""
     asks: bool = False
+    """True if it stands at a lock and another thread waits for the answer of another process."""
     recorded: tuple[Recorded, ...] = ()
+    """Its last collectives by PyTorch's flight recorder, if that was read now."""
 
 
 class TrafficSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One look at the connections of a process, those with other tasks of its job."""
+    """The connections of a process with other tasks of its job were read."""
 
     pid: int
     at: float
+    """When (s)."""
     flows: tuple[Flows, ...]
 
 
 class LockWaitsSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Who of an agent's members waits for file locks on its host now."""
+    """The waits for file locks on an agent's host were read."""
 
     waits: tuple[LockWait, ...]
     agent: int = 0
 
 
 class CallsTraced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The last calls of one member in one group, as they were asked for."""
+    """The last calls of one member in one group were read, as asked for."""
 
     pid: int
     traced: Traced
 
 
 class ResourcesMeasured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What the processes of one host, and that host, use of what is limited."""
+    """The use of limited resources by a host and its processes was measured."""
 
     at: float
+    """When (s)."""
     readings: tuple[Reading, ...]
     host: str = ""
 
 
 class AgentInterrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The user, or a batch system, asked this agent (0: our own) for the end by this signal."""
+    """The user, or a batch system, asked an agent to end the job."""
 
     signal: int
     at: float
+    """When (s)."""
     agent: int = 0
+    """The agent; 0 is our own."""
     host: str = ""
 
 
 class AgentOverslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The agent itself was not scheduled for this long (s): all windows start again."""
+    """The agent itself was not scheduled for a while: all measuring windows begin anew."""
 
     seconds: float
 
 
 class MemberFactsReported(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """What a member runs with: versions, script, variables, limits of its host, by name."""
+    """A member's agent reported what it runs with."""
 
     pid: int
     facts: dict[str, str]
+    """Versions, script, variables and limits of its host, by name."""
 
 
 class AgentConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """An agent came to the meeting place; its host can be tried at ``data``; its wall clock is
-    ``ahead`` of ours (s). ``rank`` is that of its first member, -1 where it is not known yet."""
+    """An agent came to the rendezvous address."""
 
     agent: int
     host: str
     data: str
+    """Address where the links to its host can be probed."""
     rank: int
+    """Rank of its first member; -1 if it is not known yet."""
     ahead: float = 0.0
+    """How far its wall clock is ahead of ours (s)."""
 
 
 class AgentDisconnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """An agent's stream has ended."""
+    """The stream of an agent has ended."""
 
     agent: int
     at: float
+    """When (s)."""
 
 
 class RendezvousProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """How our attempts to reach the meeting place stand."""
+    """This agent tried to reach the rendezvous address."""
 
     call: Call
+    """How its attempts stand."""
 
 
 class LinksProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """What an agent met when it tried the others: ``links`` that failed, and of those that work, nearly all
-    and many, no more than ``worked``: for each target, in the order in which they were asked for, the round
-    trip (s) and the rate (bytes/s), little-endian floats of four bytes; 0 and 0 where it does not."""
+    """An agent probed the links to the hosts that it was asked for."""
 
     agent: int
     links: tuple[Link, ...] = ()
+    """The links that failed."""
     worked: bytes = b""
+    """For each target, in the order of the request, the round trip (s) and the rate (bytes/s) as
+    little-endian floats of four bytes; 0 and 0 if the link failed. There are many links, and nearly all of
+    them work."""
 
 
 class StrangerConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Somebody came who is not of this roll call. ``member``: a plain client of this job's own
-    framework, that is, a host without allaboard."""
+    """A caller that is not of this roll call came to the rendezvous address."""
 
     knock: Knock
     member: bool = False
+    """True for a plain client of this job's own framework, that is, a host without allaboard."""
 
 
 class SnapshotTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A snapshot of the servers' variables was taken: its ``number``, the global ``step`` in it (0 where the
-    job has none), its ``bytes``, and the ``seconds`` that it took."""
+    """A snapshot of the parameter servers' variables was taken."""
 
     at: float
+    """When (s)."""
     number: int
     step: int
+    """The global step in it; 0 if the job has none."""
     bytes: int
     variables: int
+    """Number of variables in it."""
     seconds: float
+    """How long it took (s)."""
 
 
 class PortChecked(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The port where this host is to listen is taken; None: it is free now."""
+    """The port on which this host is to listen was tried."""
 
     holder: Holder | None
+    """Who holds it; None if it is free now."""
 
 
 class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Whether this host is the one where all meet. ``place``: where the user said that all are to; "" where
-    the job's own address says so."""
+    """This agent leads from now on, or does not."""
 
     leads: bool
+    """True if the agents meet here."""
     place: str = ""
+    """Address that the user gave for the meeting; "" if the job's own address is used."""
 
 
 class CoordinatorChanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):

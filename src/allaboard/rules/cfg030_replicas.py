@@ -79,8 +79,8 @@ def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
         slots = slots_value or Value("1", workload.origin)
         flag, total = process_flag.origin.flag, slots_per_worker * workers
         yield Claim(
-            summary=f"{flag} {count} asks for {count} processes, but MPIJob {workload.name} has {total} slots: "
-            f"{workers} workers of {slots_per_worker}",
+            summary=f"{flag} {count} asks for {count} processes, but MPIJob {workload.name} has {total} "
+            f"slots: {workers} workers of {slots_per_worker}",
             evidence=(process_flag.evidence, slots.evidence),
             fix=f"{flag} {total}   # or Worker replicas: {-(-count // slots_per_worker)}",
             certainty=Certainty.LIKELY,

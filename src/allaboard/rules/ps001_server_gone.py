@@ -96,7 +96,8 @@ def _claim(view: JobView, server: Member, end: Exit, dependents: list[Member]) -
             Evidence(f"the most advanced worker had completed {steps} runs", "black box")
         )
     return Claim(
-        summary=f"{task_name(server)} {_describe_loss(server, end)}; {name_members(dependents)} cannot continue without it",
+        summary=f"{task_name(server)} {_describe_loss(server, end)}; {name_members(dependents)} cannot "
+        "continue without it",
         who=(server.who,),
         evidence=tuple(evidence),
         fix=_fix(view, server, end),

@@ -38,71 +38,75 @@ BUSY_CORES = 0.5
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in view.alive:
-        told = one.declared
+    for waiting_member in view.alive:
+        declaration = waiting_member.declared
         if (
-            one.op is None
-            or one.op.name not in SESSION_CREATION_OPS
-            or told is None
-            or one.cpu > BUSY_CORES
+            waiting_member.op is None
+            or waiting_member.op.name not in SESSION_CREATION_OPS
+            or declaration is None
+            or waiting_member.cpu > BUSY_CORES
         ):
             continue
-        if view.now - one.op.since < MIN_STUCK_S:
+        if view.now - waiting_member.op.since < MIN_STUCK_S:
             continue
-        absent = [t for t in told.cluster if _absent(view, t) and not _coming(view, t, one.op)]
-        if view.now - one.op.since < MIN_WAIT_S:
-            absent = [t for t in absent if _stands(view, t)]
+        absent = [
+            t
+            for t in declaration.cluster
+            if _is_absent(view, t) and not _is_restarting(view, t, waiting_member.op)
+        ]
+        if view.now - waiting_member.op.since < MIN_WAIT_S:
+            absent = [t for t in absent if _is_stuck(view, t)]
         servers = [t for t in absent if t.startswith("ps:")]
         if absent:
-            yield _claim(view, one, servers or absent, one.op.since)
+            yield _claim(view, waiting_member, servers or absent, waiting_member.op.since)
 
 
-def _newest(view: JobView, listed: str) -> Member | None:
+def _find_newest(view: JobView, listed: str) -> Member | None:
     """Return the newest process of the task with this name in the cluster, or None."""
     job_name, _, index = listed.partition(":")
     return find_task(view, job_name, int(index))
 
 
-def _absent(view: JobView, listed: str) -> bool:
+def _is_absent(view: JobView, listed: str) -> bool:
     """Return True if no process serves as this task of the cluster."""
-    there = _newest(view, listed)
-    return there is None or not there.alive or there.phase < Phase.JOINED
+    newest = _find_newest(view, listed)
+    return newest is None or not newest.alive or newest.phase < Phase.JOINED
 
 
-def _stands(view: JobView, listed: str) -> bool:
-    there = _newest(view, listed)
-    return there is not None and is_stuck_idle(view, there)
+def _is_stuck(view: JobView, listed: str) -> bool:
+    newest = _find_newest(view, listed)
+    return newest is not None and is_stuck_idle(view, newest)
 
 
-def _coming(view: JobView, listed: str, session: Op) -> bool:
+def _is_restarting(view: JobView, listed: str, session: Op) -> bool:
     """Return True if this task was restarted while the session was waiting: it is about to serve."""
-    there = _newest(view, listed)
-    if there is None or not there.alive or there.started_at < session.since:
+    newest = _find_newest(view, listed)
+    if newest is None or not newest.alive or newest.started_at < session.since:
         return False
-    return view.now - there.started_at < RETURNS
+    return view.now - newest.started_at < RESTART_S
 
 
-RETURNS = 60.0
+RESTART_S = 60.0
 """Seconds in which a restarted task has imported TensorFlow, even on a busy machine."""
 
 
-def _claim(view: JobView, one: Member, absent: list[str], since: float) -> Claim:
-    tasks = [(t.replace(":", " "), _newest(view, t)) for t in absent]
-    assert one.declared is not None
-    said = "; ".join(f"{called}: {describe_activity(there)}" for called, there in tasks[:4])
+def _claim(view: JobView, member: Member, absent: list[str], since: float) -> Claim:
+    tasks = [(t.replace(":", " "), _find_newest(view, t)) for t in absent]
+    assert member.declared is not None
+    activities = "; ".join(f"{called}: {describe_activity(newest)}" for called, newest in tasks[:4])
     return Claim(
-        summary=f"{task_name(one)} cannot create its session: {', '.join(c for c, _ in tasks)} "
+        summary=f"{task_name(member)} cannot create its session: {', '.join(c for c, _ in tasks)} "
         + ("are not serving" if tasks[1:] else "is not serving"),
-        who=tuple(there.who for _, there in tasks if there is not None),
+        who=tuple(newest.who for _, newest in tasks if newest is not None),
         evidence=(
             Evidence(
-                f"{task_name(one)} has been creating its session for {view.now - since:.0f} s, idle",
+                f"{task_name(member)} has been creating its session for {view.now - since:.0f} s, idle",
                 "black box",
             ),
-            Evidence(said, "processes"),
-            Evidence(one.declared.cluster[absent[0]], f"{absent[0]} in its cluster"),
+            Evidence(activities, "processes"),
+            Evidence(member.declared.cluster[absent[0]], f"{absent[0]} in its cluster"),
         ),
-        fix=f"start {tasks[0][0]} at {one.declared.cluster[absent[0]]}",
+        fix=f"start {tasks[0][0]} at {member.declared.cluster[absent[0]]}",
         certainty=Certainty.LIKELY,
         since=since,
     )

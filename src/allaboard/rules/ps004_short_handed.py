@@ -43,81 +43,87 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import USER, ps_member, sample_job, sample_stack
 
-PATIENCE = 10.0
+MIN_ABSENCE_S = 10.0
 """Seconds that the others must train without it before it is reported (MIN_STUCK_S if it does not move),
 ..."""
-RECOVERY = 45.0
+MIN_CHIEF_WAIT_S = 45.0
 """... and this many (s) if it waits for the chief to initialize: TensorFlow checks that every 30 s."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     if not has_parameter_servers(view):
         return
-    train = [m for m in view.alive if _trains(m) and "synchronous" in m.notes]
-    total = max((_total(m) for m in train), default=0)
-    if not train or len(train) >= total:
+    training = [m for m in view.alive if _is_training(m) and "synchronous" in m.notes]
+    total = max((_total_workers(m) for m in training), default=0)
+    if not training or len(training) >= total:
         return
-    absent = [m for m in view.members if _never_trained(m) or _left(m)]
+    absent = [m for m in view.members if _never_trained(m) or _has_exited(m)]
     # No member may have made a step yet: one that waits in its first step has begun.
-    since = max((at for m in (*train, *absent) if (at := _since(m)) is not None), default=view.now)
-    patience = MIN_STUCK_S if all(is_stuck_idle(view, m) for m in absent) else PATIENCE
-    patience = RECOVERY if any(map(_awaits_chief, absent)) else patience
-    if any(m.alive and view.now - m.moved_at < min(patience, PATIENCE) for m in absent):
+    since = max(
+        (began_at for m in (*training, *absent) if (began_at := _state_since(m)) is not None),
+        default=view.now,
+    )
+    min_absence = MIN_STUCK_S if all(is_stuck_idle(view, m) for m in absent) else MIN_ABSENCE_S
+    min_absence = MIN_CHIEF_WAIT_S if any(map(_awaits_chief, absent)) else min_absence
+    if any(m.alive and view.now - m.moved_at < min(min_absence, MIN_ABSENCE_S) for m in absent):
         return  # it has just done something new, for example since its wait for the chief is over
-    if absent and view.now - since >= patience:
-        yield _claim(view, train, absent, total, since)
+    if absent and view.now - since >= min_absence:
+        yield _claim(view, training, absent, total, since)
 
 
-def _trains(one: Member) -> bool:
+def _is_training(member: Member) -> bool:
     """Return True if it is in its training loop; one that closes its session waits for no other."""
-    return one.phase is Phase.TRAINING and (one.op is None or one.op.name != COORDINATOR_JOIN_OP)
+    return member.phase is Phase.TRAINING and (
+        member.op is None or member.op.name != COORDINATOR_JOIN_OP
+    )
 
 
-def _total(one: Member) -> int:
+def _total_workers(member: Member) -> int:
     """Return the total number of workers: the 3 of "2 of 3", where 2 gradients make an update."""
-    last = one.notes["synchronous"].rpartition(" ")[2]
-    return int(last) if last.isdigit() else 0
+    last_word = member.notes["synchronous"].rpartition(" ")[2]
+    return int(last_word) if last_word.isdigit() else 0
 
 
-def _never_trained(one: Member) -> bool:
-    return not only_serves(one) and one.who.job != "evaluator" and one.step == 0
+def _never_trained(member: Member) -> bool:
+    return not only_serves(member) and member.who.job != "evaluator" and member.step == 0
 
 
-def _since(one: Member) -> float | None:
+def _state_since(member: Member) -> float | None:
     """Return since when it trains or does not train: the first step, the exit of the previous process of a
     restarted task, or its own exit. None if the task has never run."""
-    if one.exit is not None:
-        return one.exit.at
-    return one.phase_since if one.step else one.after
+    if member.exit is not None:
+        return member.exit.at
+    return member.phase_since if member.step else member.after
 
 
-def _awaits_chief(one: Member) -> bool:
-    return one.alive and one.op is not None and one.op.name == AWAIT_CHIEF_OP
+def _awaits_chief(member: Member) -> bool:
+    return member.alive and member.op is not None and member.op.name == AWAIT_CHIEF_OP
 
 
-def _left(one: Member) -> bool:
-    end = one.exit
-    return end is not None and not end.ours and not only_serves(one)
+def _has_exited(member: Member) -> bool:
+    end = member.exit
+    return end is not None and not end.ours and not only_serves(member)
 
 
 def _claim(
-    view: JobView, train: list[Member], absent: list[Member], total: int, since: float
+    view: JobView, training: list[Member], absent: list[Member], total: int, since: float
 ) -> Claim:
-    first = absent[0]
+    first_absent = absent[0]
     return Claim(
-        summary=f"only {len(train)} of {total} workers {'train' if len(train) > 1 else 'trains'} in the "
+        summary=f"only {len(training)} of {total} workers {'train' if len(training) > 1 else 'trains'} "
+            "in the "
             "synchronous job; "
-        f"{task_name(first)} does not: {describe_activity(first)}",
+        f"{task_name(first_absent)} does not: {describe_activity(first_absent)}",
         who=tuple(m.who for m in absent),
         evidence=(
-            Evidence(f"{train[0].notes['synchronous']} gradients make an update",
+            Evidence(f"{training[0].notes['synchronous']} gradients make an update",
                      "SyncReplicasOptimizer"),
             Evidence(f"for {view.now - since:.0f} s", "black box"),
-            Evidence(", ".join(f"{task_name(m)}: {m.step} runs" for m in (*train, *absent)), "black box"),
+            Evidence(", ".join(f"{task_name(m)}: {m.step} runs" for m in (*training, *absent)), "black box"),
         ),
-        fix=command_on_host(view, first, f"py-spy dump --pid {first.who.pid}")
-        if first.alive
-        else f"read {first.log}; restart {task_name(first)}",
+        fix=command_on_host(view, first_absent, f"py-spy dump --pid {first_absent.who.pid}")
+        if first_absent.alive
+        else f"read {first_absent.log}; restart {task_name(first_absent)}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,

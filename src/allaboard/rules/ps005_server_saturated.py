@@ -39,83 +39,92 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import SERVING, ps_member, sample_job
 
-SPAN = 8.0
+MIN_SPAN_S = 8.0
 """Seconds that must have been measured."""
-FULL = 0.85
+MIN_CPU_SHARE = 0.85
 """Share of its cores that a server must use to count as saturated."""
-WAITS = 0.5
+MIN_WAIT_SHARE = 0.5
 """Share of a worker's time spent waiting for servers from which it counts as delayed by them, ..."""
-MUCH = 0.75
+MIN_RECENT_WAIT_SHARE = 0.75
 """... and the same over only a few seconds (SOON)."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     if has_parameter_servers(view):
-        yield from list(_saturated(view, SPAN, WAITS)) or _saturated(recent_view(view), SOON, MUCH)
+        yield from list(_saturated(view, MIN_SPAN_S, MIN_WAIT_SHARE)) or _saturated(
+            recent_view(view), SOON, MIN_RECENT_WAIT_SHARE
+        )
 
 
 def _saturated(view: JobView, span: float, waits: float) -> Iterator[Claim]:
     """Report saturated servers for which a worker waits for this share of the time."""
     shares_of = [(m, break_down_time(view, m)) for m in view.alive]
-    held_up = [(m, s) for m, s in shares_of if s is not None and _waits(m, s, span, waits)]
-    for one in view.alive:
-        if one.who.job not in SERVER_JOBS or one.load.span < span:
+    held_up = [
+        (m, s) for m, s in shares_of if s is not None and _waits_for_servers(m, s, span, waits)
+    ]
+    for server in view.alive:
+        if server.who.job not in SERVER_JOBS or server.load.span < span:
             continue
-        withheld = find_throttling(view, one)
-        if cpu_share(one.load) < FULL and withheld is None:
+        withheld = find_throttling(view, server)
+        if cpu_share(server.load) < MIN_CPU_SHARE and withheld is None:
             continue
-        mine = [(m, s) for m, s in held_up if s.busiest_server == f"{one.who.job}:{one.who.index}"]
-        if mine:
-            yield _claim(view, one, mine, withheld)
+        waiting_workers = [
+            (m, s) for m, s in held_up if s.busiest_server == f"{server.who.job}:{server.who.index}"
+        ]
+        if waiting_workers:
+            yield _claim(view, server, waiting_workers, withheld)
 
 
-def _waits(one: Member, shares: TimeBreakdown, span: float, waits: float) -> bool:
-    working = one.step > 0 or shares.own_code == 0.0  # TensorFlow 2's workers do not count steps
+def _waits_for_servers(member: Member, shares: TimeBreakdown, span: float, waits: float) -> bool:
+    working = member.step > 0 or shares.own_code == 0.0  # TensorFlow 2's workers do not count steps
     return working and shares.span >= span and shares.waiting_for_servers >= waits
 
 
 def _claim(
-    view: JobView, one: Member, mine: list[tuple[Member, TimeBreakdown]], withheld: Use | None
+    view: JobView,
+    server: Member,
+    waiting_workers: list[tuple[Member, TimeBreakdown]],
+    withheld: Use | None,
 ) -> Claim:
-    allowed = one.load.allowed
+    allowed = server.load.allowed
     cores = "1 core" if allowed == 1 else f"{allowed:g} cores"
     shares = "; ".join(
         f"{task_name(m)} waits for servers {s.waiting_for_servers:.0%} of the time, computes "
         f"{s.computing:.0%}"
-        for m, s in mine[:4]
+        for m, s in waiting_workers[:4]
     )
-    held_up = [m for m, _ in mine]
+    held_up = [m for m, _ in waiting_workers]
     evidence = [
         Evidence(
-            f"{one.load.cpu:.2f} cores over {one.load.span:.0f} s",
+            f"{server.load.cpu:.2f} cores over {server.load.span:.0f} s",
             "/proc stat, affinity, control groups",
         ),
         Evidence(shares, "black box, /proc"),
     ]
     if withheld is not None:  # parts of a small quota are lost, so less than all of it is used
-        said = f"{withheld.rate:.1f} s of throttling a second over {withheld.span:.0f} s"
-        evidence.append(Evidence(said, withheld.origin))
+        throttling = f"{withheld.rate:.1f} s of throttling a second over {withheld.span:.0f} s"
+        evidence.append(Evidence(throttling, withheld.origin))
     return Claim(
-        summary=f"{task_name(one)} is saturated: it uses {one.load.cpu:.2f} of its {cores}, "
+        summary=f"{task_name(server)} is saturated: it uses {server.load.cpu:.2f} of its {cores}, "
         f"and {name_members(held_up)} {wait_verb(held_up)} for it",
-        who=(one.who,),
+        who=(server.who,),
         evidence=tuple(evidence),
-        fix=f"allaboard run --ps {_servers(view) + 1} ... and partition large variables "
+        fix=f"allaboard run --ps {_count_servers(view) + 1} ... and partition large variables "
         "(partitioner=); or give it more cores",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
 
 
-def _servers(view: JobView) -> int:
+def _count_servers(view: JobView) -> int:
     return len({m.who.index for m in view.members if m.who.job in SERVER_JOBS})
 
 
-def _load(cpu: float, inside: float = 0.0, allowed: float = 8) -> Load:
-    return Load(span=10.0, cpu=cpu, allowed=allowed, inside=inside)
+def _load(cpu: float, waiting: float = 0.0, allowed: float = 8) -> Load:
+    return Load(span=10.0, cpu=cpu, allowed=allowed, inside=waiting)
 
 
-def _quota(rate: float, span: float = 10.0) -> JobView:
+def _throttled_view(rate: float, span: float = 10.0) -> JobView:
     """Return a view of two workers that wait for a server whose control group leaves it 0.05 of a core."""
     server = ps_member("ps", 0, load=_load(0.04, allowed=0.05))
     use = Use(
@@ -125,13 +134,13 @@ def _quota(rate: float, span: float = 10.0) -> JobView:
     return sample_job(*_WAITING, server, uses=(use,))
 
 
-def _since(inside: float, cpu: float) -> JobView:
+def _recent_view_of(waiting: float, cpu: float) -> JobView:
     """Return a view whose last four seconds are like this, and before that the server kept up."""
-    before, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, inside=inside)
+    earlier, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, inside=waiting)
     now = Load(span=3.8, cpu=cpu, allowed=1)
     server = ps_member("ps", 0, load=_load(0.3, allowed=1), recent_load=now)
     return sample_job(
-        *(ps_member("worker", i, load=before, recent_load=recent) for i in range(2)), server
+        *(ps_member("worker", i, load=earlier, recent_load=recent) for i in range(2)), server
     )
 
 
@@ -149,7 +158,7 @@ RULE = Rule(
             "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0, worker 1 wait for it",
         ),
         "one core, all of it, for four seconds": (
-            _since(inside=0.95, cpu=0.97),
+            _recent_view_of(waiting=0.95, cpu=0.97),
             "ps 0 is saturated: it uses 0.97 of its 1 core, and worker 0, worker 1 wait for it",
         ),
         "a container's quota": (
@@ -157,7 +166,7 @@ RULE = Rule(
             "ps 0 is saturated: it uses 0.20 of its 0.2 cores, and worker 0, worker 1 wait for it",
         ),
         "a quota of which the kernel loses a part": (
-            _quota(0.9),
+            _throttled_view(0.9),
             "ps 0 is saturated: it uses 0.04 of its 0.05 cores, and worker 0, worker 1 wait for it",
         ),
         "TensorFlow 2's workers": (
@@ -176,9 +185,11 @@ RULE = Rule(
         "asynchronous workers in turn with an idle server": sample_job(
             *_WAITING, ps_member("ps", 0, load=_load(0.3))
         ),
-        "a quota that is rarely used up": _quota(0.1),
-        "for four seconds, and its workers wait half of them": _since(inside=0.7, cpu=0.97),
-        "for four seconds, with room": _since(inside=0.95, cpu=0.7),
+        "a quota that is rarely used up": _throttled_view(0.1),
+        "for four seconds, and its workers wait half of them": _recent_view_of(
+            waiting=0.7, cpu=0.97
+        ),
+        "for four seconds, with room": _recent_view_of(waiting=0.95, cpu=0.7),
         "measured too briefly": sample_job(
             *_WAITING, ps_member("ps", 0, load=Load(span=1.0, cpu=8.0, allowed=8))
         ),

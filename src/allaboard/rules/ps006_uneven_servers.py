@@ -33,15 +33,15 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
 from allaboard.facts.samples import SERVING, ps_member, sample_job
 
-LARGE = 1 << 20
+MIN_TOTAL_BYTES = 1 << 20
 """Total bytes of the variables below which their placement does not matter."""
-SHARE = 0.8
+MIN_SHARE = 0.8
 """Share of the bytes on one server from which it is reported; an even placement would give it half or
 less."""
-DENSE = 0.3
+MIN_EXCHANGED_SHARE = 0.3
 """Share of its bytes that a step exchanges with it: a dense variable is read as a whole, and its gradient
 sent."""
-STEPS = 5
+MIN_STEPS = 5
 """Steps over which that is measured."""
 
 
@@ -49,35 +49,42 @@ def check(view: JobView) -> Iterator[Claim]:
     if not has_parameter_servers(view):
         return
     servers = {m.who.index for m in view.members if m.who.job in SERVER_JOBS}
-    placed = {task: held for task, held in find_placement(view).items() if task.startswith("ps:")}
-    total = sum(held.bytes for held in placed.values())
-    if len(servers) < 2 or total < LARGE:
+    placed = {
+        task: placement
+        for task, placement in find_placement(view).items()
+        if task.startswith("ps:")
+    }
+    total = sum(placement.bytes for placement in placed.values())
+    if len(servers) < 2 or total < MIN_TOTAL_BYTES:
         return
-    most = max(placed, key=lambda task: placed[task].bytes)
-    if placed[most].bytes >= SHARE * total and _a_step(view, most) >= DENSE * placed[most].bytes:
-        yield _claim(view, most, placed, total, len(servers))
+    fullest = max(placed, key=lambda task: placed[task].bytes)
+    if (
+        placed[fullest].bytes >= MIN_SHARE * total
+        and _bytes_per_step(view, fullest) >= MIN_EXCHANGED_SHARE * placed[fullest].bytes
+    ):
+        yield _claim(view, fullest, placed, total, len(servers))
 
 
-def _a_step(view: JobView, server: str) -> float:
+def _bytes_per_step(view: JobView, server: str) -> float:
     """Return the bytes exchanged with this server per step; 0 until that is measured."""
     steps = sum(m.step for m in training_members(view))
     pairs = [p for m in view.members if m.who.job not in SERVER_JOBS for p in m.pairs]
     moved = sum(p.received_all + p.sent_all for p in pairs if p.task == server)
-    return moved / steps if steps >= STEPS else 0.0
+    return moved / steps if steps >= MIN_STEPS else 0.0
 
 
 def _claim(
-    view: JobView, most: str, placed: dict[str, PlacedVariables], total: int, servers: int
+    view: JobView, fullest: str, placed: dict[str, PlacedVariables], total: int, servers: int
 ) -> Claim:
-    who = find_task(view, "ps", int(most.partition(":")[2]))
+    server = find_task(view, "ps", int(fullest.partition(":")[2]))
     listed = ", ".join(
-        f"{task.replace(':', ' ')}: {_count(held.variables)}, {held.bytes:,} bytes"
-        for task, held in sorted(placed.items())
+        f"{task.replace(':', ' ')}: {_describe_count(placement.variables)}, {placement.bytes:,} bytes"
+        for task, placement in sorted(placed.items())
     )
     return Claim(
-        summary=f"{most.replace(':', ' ')} holds {placed[most].bytes / total:.0%} of the variables' "
+        summary=f"{fullest.replace(':', ' ')} holds {placed[fullest].bytes / total:.0%} of the variables' "
         f"bytes; the other {f'{servers - 1} servers hold' if servers > 2 else 'server holds'} nearly none",
-        who=(who.who,) if who is not None else (),
+        who=(server.who,) if server is not None else (),
         evidence=(Evidence(listed, "devices of the variables"),),
         fix=f"partitioner=tf.fixed_size_partitioner({servers}) for the largest variable "
         "(variable_partitioner= of ParameterServerStrategy)",
@@ -86,7 +93,7 @@ def _claim(
     )
 
 
-def _count(variables: int) -> str:
+def _describe_count(variables: int) -> str:
     return f"{variables} variable" + ("s" if variables != 1 else "")
 
 

@@ -47,30 +47,33 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import ps_member, sample_job
 
-MODERN = 125e6
+FAST_LINK_BYTES_PER_S = 125e6
 """Bytes per second (a gigabit link): a faster exchange is no slow link, unless others are faster still."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held, free = find_full_links(view)
-    if not held or (
-        not free and not any(w.least_rtt >= FAR_SERVER_RTT_S or w.speed < MODERN for w in held)
+    full, free = find_full_links(view)
+    if not full or (
+        not free
+        and not any(
+            w.least_rtt >= FAR_SERVER_RTT_S or w.speed < FAST_LINK_BYTES_PER_S for w in full
+        )
     ):
         return  # a fast network that is fully used
-    workers = list({w.worker.called: w.worker for w in held}.values())
-    servers = list({w.server.called: w.server for w in held}.values())
-    yield _claim(held, free, workers, servers, _blamed(workers, servers, free))
+    workers = list({w.worker.called: w.worker for w in full}.values())
+    servers = list({w.server.called: w.server for w in full}.values())
+    yield _claim(full, free, workers, servers, _members_with_slow_link(workers, servers, free))
 
 
-def _blamed(
+def _members_with_slow_link(
     workers: list[Member], servers: list[Member], free: tuple[ServerLink, ...]
 ) -> list[Member]:
     """Return the members whose link is slow: the workers if others reach the same servers easily, the one
     server if the workers reach other servers easily, else both ends."""
     if all(any(w.server.called == s.called for w in free) for s in servers):
         return workers
-    roomy = {w.worker.called for w in free}
-    if len(servers) == 1 and (len(workers) > 1 or workers[0].called in roomy):
+    with_room = {w.worker.called for w in free}
+    if len(servers) == 1 and (len(workers) > 1 or workers[0].called in with_room):
         return servers
     if len(workers) == 1 and len(servers) > 1:
         return workers
@@ -78,29 +81,29 @@ def _blamed(
 
 
 def _claim(
-    held: tuple[ServerLink, ...], free: tuple[ServerLink, ...],
+    full: tuple[ServerLink, ...], free: tuple[ServerLink, ...],
     workers: list[Member], servers: list[Member], blamed: list[Member],
 ) -> Claim:  # fmt: skip
-    worst = max(held, key=lambda w: w.busy)
-    evidence = [Evidence(_told(worst), "sock_diag")]
+    worst = max(full, key=lambda w: w.busy)
+    evidence = [Evidence(_describe_link(worst), "sock_diag")]
     if free:
         best = min(free, key=lambda w: w.busy)
-        evidence.append(Evidence(_told(best), "sock_diag"))
+        evidence.append(Evidence(_describe_link(best), "sock_diag"))
     evidence.append(
         Evidence(f"{task_name(worst.server)} uses {worst.server.load.cpu:.2f} cores", "/proc stat")
     )
-    far = worst.least_rtt >= FAR_SERVER_RTT_S
+    high_latency = worst.least_rtt >= FAR_SERVER_RTT_S
     return Claim(
         summary=f"{name_members(workers)} {wait_verb(workers)} for the network to {name_members(servers)}: "
         + (
             f"a round trip takes at least {worst.least_rtt * 1000:.0f} ms"
-            if far
+            if high_latency
             else f"the link is full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s"
         ),
         who=tuple(m.who for m in blamed),
         evidence=tuple(evidence),
         fix="move the hosts closer together, or do more work in each step (larger batches)"
-        if far
+        if high_latency
         else f"on {blamed[0].who.host}: ip -s link; ss -ti   # then use larger batches, or place the "
         "large variables on servers with a better link",
         severity=Severity.WARNING,
@@ -108,22 +111,22 @@ def _claim(
     )
 
 
-def _told(way: ServerLink) -> str:
+def _describe_link(link: ServerLink) -> str:
     return (
-        f"{task_name(way.worker)} and {task_name(way.server)}: {way.rate / 1e6:.2g} MB/s, data in flight "
-        f"{way.busy:.0%} of the time, round trip {way.rtt * 1000:.2g} ms, at best "
-        f"{way.least_rtt * 1000:.2g} ms"
+        f"{task_name(link.worker)} and {task_name(link.server)}: {link.rate / 1e6:.2g} MB/s, data in flight "
+        f"{link.busy:.0%} of the time, round trip {link.rtt * 1000:.2g} ms, at best "
+        f"{link.least_rtt * 1000:.2g} ms"
     )
 
 
-def _who(name_: str, index: int, number: int) -> Who:
+def _identity(name_: str, index: int, number: int) -> Who:
     return Who(job=name_, index=index, rank=number, host=f"h{number}", pid=100 + number)
 
 
 def _worker(
     index: int,
     *busy: float,
-    inside: float = 0.9,
+    waiting: float = 0.9,
     least: float = 0.0002,
     rate: float = 8e5,
     delivers: float = 0.0,
@@ -142,18 +145,20 @@ def _worker(
         )
         for i, b in enumerate(busy)
     )
-    load = Load(span=10.0, cpu=0.1, allowed=8, inside=inside)
-    who = _who("worker", index, index)
-    return ps_member("worker", index, who=who, load=load, pairs=pairs, **more)
+    load = Load(span=10.0, cpu=0.1, allowed=8, inside=waiting)
+    identity = _identity("worker", index, index)
+    return ps_member("worker", index, who=identity, load=load, pairs=pairs, **more)
 
 
 def _server(index: int, cpu: float = 0.1) -> Member:
-    who = _who("ps", index, 2 + index)
-    return ps_member("ps", index, number=2 + index, who=who, load=Load(span=10, cpu=cpu, allowed=1))
+    identity = _identity("ps", index, 2 + index)
+    return ps_member(
+        "ps", index, number=2 + index, who=identity, load=Load(span=10, cpu=cpu, allowed=1)
+    )
 
 
 _BOTH = (_server(0), _server(1))
-_NEAR = ps_member("ps", 0, who=_who("ps", 0, 0), load=Load(span=10, cpu=0.1, allowed=1))
+_NEAR = ps_member("ps", 0, who=_identity("ps", 0, 0), load=Load(span=10, cpu=0.1, allowed=1))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -194,7 +199,9 @@ RULE = Rule(
             _worker(0, 0.2, 0.25), _worker(1, 0.1), *_BOTH
         ),
         "the server computes all the time": sample_job(_worker(0, 0.9), _server(0, cpu=0.95)),
-        "the worker is busy with its own code": sample_job(_worker(0, 0.9, inside=0.2), _server(0)),
+        "the worker is busy with its own code": sample_job(
+            _worker(0, 0.9, waiting=0.2), _server(0)
+        ),
         "a fast network that is fully used": sample_job(
             _worker(0, 0.8, rate=3e8), _worker(1, 0.8, rate=3e8), _server(0)
         ),

@@ -23,19 +23,21 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job
 
-STEPS = 5
+MIN_STEPS = 5
 """Steps after which all variables that training uses have been created."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     placed = find_placement(view)
-    if not placed or max((m.step for m in training_members(view)), default=0) < STEPS:
+    if not placed or max((m.step for m in training_members(view)), default=0) < MIN_STEPS:
         return
-    servers = [m for m in view.alive if m.who.job in SERVER_JOBS and _known_of(view, m)]
+    servers = [m for m in view.alive if m.who.job in SERVER_JOBS and _is_known(view, m)]
     idle = [m for m in servers if f"{m.who.job}:{m.who.index}" not in placed]
     if not idle or len(idle) == len(servers):
         return  # all of them: the variables are created where the probe does not see it
-    count = sum(held.variables for task_, held in placed.items() if task_.startswith("ps:"))
+    count = sum(
+        placement.variables for task_, placement in placed.items() if task_.startswith("ps:")
+    )
     yield Claim(
         summary=f"{name_members(idle)} {'hold' if len(idle) > 1 else 'holds'} no variables: there "
         f"{'is' if count == 1 else 'are'} {count} variable{'s' * (count != 1)} for {len(servers)} servers",
@@ -59,11 +61,13 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
-def _known_of(view: JobView, server: Member) -> bool:
+def _is_known(view: JobView, server: Member) -> bool:
     """Return True if the training members have the server in their cluster; otherwise JOIN006 reports it."""
-    told = server.declared
-    others = (m.declared for m in training_members(view))
-    return told is None or all(t is None or t.world_size >= told.world_size for t in others)
+    declaration = server.declared
+    declarations = (m.declared for m in training_members(view))
+    return declaration is None or all(
+        t is None or t.world_size >= declaration.world_size for t in declarations
+    )
 
 
 def _placed(*tasks: str) -> dict[str, dict[str, str]]:

@@ -27,40 +27,42 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
-SETTLE = 1.0
+SETTLE_S = 1.0
 """Seconds in which the other workers reach the same place, so that they are reported together."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    inside = [m for m in view.alive if is_collective_beside_servers(m) and m.step == 0]
-    if not inside or view.now - max(m.phase_since for m in inside) < SETTLE:
+    blocked = [m for m in view.alive if is_collective_beside_servers(m) and m.step == 0]
+    if not blocked or view.now - max(m.phase_since for m in blocked) < SETTLE_S:
         return
-    told = inside[0].declared
-    assert told is not None
-    listed = {t: a for t, a in told.cluster.items() if t.startswith("ps:")}
+    declaration = blocked[0].declared
+    assert declaration is not None
+    listed = {t: a for t, a in declaration.cluster.items() if t.startswith("ps:")}
     servers = ", ".join(t.replace(":", " ") for t in listed)
     yield Claim(
-        summary=f"{name_members(inside)} {'create' if len(inside) > 1 else 'creates'} a "
+        summary=f"{name_members(blocked)} {'create' if len(blocked) > 1 else 'creates'} a "
         f"{COLLECTIVE_STRATEGY}, but the "
         f"cluster lists {servers}, which never joins it",
-        who=tuple(m.who for m in inside),
+        who=tuple(m.who for m in blocked),
         evidence=(
-            Evidence(", ".join(f"{t} = {a}" for t, a in listed.items()), told.origin),
+            Evidence(", ".join(f"{t} = {a}" for t, a in listed.items()), declaration.origin),
             *(
                 Evidence(f"{task_name(m)} in {m.detail or 'its start'}", "black box")
-                for m in inside[:2]
+                for m in blocked[:2]
             ),
         ),
-        fix=f'remove "ps" from the cluster in {told.origin} of every task, or train with '
+        fix=f'remove "ps" from the cluster in {declaration.origin} of every task, or train with '
         "ParameterServerStrategy",
         certainty=Certainty.LIKELY,
     )
 
 
-def _told(*tasks: str, call: str = COLLECTIVE_STRATEGY) -> dict[str, object]:
+def _declaring(*tasks: str, call: str = COLLECTIVE_STRATEGY) -> dict[str, object]:
     cluster = {t: f"127.0.0.1:{i}" for i, t in enumerate(tasks)}
     return {
-        "declared": sample_declaration(0, call=call, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"),
+        "declared": sample_declaration(
+            0, call=call, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"
+        ),
         "phase": Phase.JOINING, "step": 0,
     }  # fmt: skip
 
@@ -72,22 +74,22 @@ RULE = Rule(
     fires_on={
         "it hangs": (
             sample_job(
-                *(sample_member(i, **_told("worker:0", "worker:1", "ps:0")) for i in range(2))
+                *(sample_member(i, **_declaring("worker:0", "worker:1", "ps:0")) for i in range(2))
             ),
             "worker 0, worker 1 create a MultiWorkerMirroredStrategy, but the cluster lists ps 0, which "
             "never joins it",
         ),
     },
     silent_on={
-        "only workers": sample_job(sample_member(0, **_told("worker:0", "worker:1"))),
+        "only workers": sample_job(sample_member(0, **_declaring("worker:0", "worker:1"))),
         "an evaluator beside them": sample_job(
-            sample_member(0, **_told("worker:0", "evaluator:0"))
+            sample_member(0, **_declaring("worker:0", "evaluator:0"))
         ),
         "servers that belong to the job": sample_job(
             ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0)
         ),
         "it trains, however that came about": sample_job(
-            sample_member(0, **(_told("worker:0", "worker:1", "ps:0") | {"step": 9}))
+            sample_member(0, **(_declaring("worker:0", "worker:1", "ps:0") | {"step": 9}))
         ),
     },
     since="0.1",

@@ -22,40 +22,51 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
-NOTE = "replica_device_setter"
+NO_SERVER_NOTE = "replica_device_setter"
 """Note of the probe if replica_device_setter found no ps on which to place variables."""
-REFUSED = "There must be at least one ps"
+REFUSAL = "There must be at least one ps"
 """Raised by ParameterServerStrategyV2._verify_args_and_config of TensorFlow 2.21."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    alone = [m for m in view.members if NOTE in m.notes and _placed_nothing(m) and not m.launcher]
-    refused = [m for m in view.members if m.raised is not None and REFUSED in m.raised.message]
-    if alone:
-        yield _claim(alone, NOTE, "every worker keeps the variables to itself")
+    without_servers = [
+        m
+        for m in view.members
+        if NO_SERVER_NOTE in m.notes and _placed_nothing(m) and not m.launcher
+    ]
+    refused = [m for m in view.members if m.raised is not None and REFUSAL in m.raised.message]
+    if without_servers:
+        yield _claim(without_servers, NO_SERVER_NOTE, "every worker keeps the variables to itself")
     elif refused:
         yield _claim(refused, "ParameterServerStrategy", "the strategy refuses to start")
 
 
-def _placed_nothing(one: Member) -> bool:
-    told = one.declared
-    if told is None or told.world_size < 2:
+def _placed_nothing(member: Member) -> bool:
+    declaration = member.declared
+    if declaration is None or declaration.world_size < 2:
         return False
-    return not any(t.startswith("ps:") for t in told.cluster)
+    return not any(t.startswith("ps:") for t in declaration.cluster)
 
 
-def _claim(who: list[Member], what: str, so: str) -> Claim:
-    told = who[0].declared
-    cluster = ", ".join(told.cluster) if told is not None else "no ps"
+def _claim(members: list[Member], api: str, consequence: str) -> Claim:
+    declaration = members[0].declared
+    cluster = ", ".join(declaration.cluster) if declaration is not None else "no ps"
     return Claim(
-        summary=f"{name_members(who)} {'use' if len(who) > 1 else 'uses'} {what} in a cluster without "
-        f"parameter servers: {so}",
-        who=tuple(m.who for m in who),
+        summary=f"{name_members(members)} {'use' if len(members) > 1 else 'uses'} {api} in a cluster without "
+        f"parameter servers: {consequence}",
+        who=tuple(m.who for m in members),
         evidence=(
-            Evidence(f"tasks: {cluster}", told.origin if told is not None else "TF_CONFIG"),
-            *(Evidence(m.raised.message, m.raised.type) for m in who[:1] if m.raised is not None),
+            Evidence(
+                f"tasks: {cluster}", declaration.origin if declaration is not None else "TF_CONFIG"
+            ),
+            *(
+                Evidence(m.raised.message, m.raised.type)
+                for m in members[:1]
+                if m.raised is not None
+            ),
         ),
-        fix=f"allaboard run --ps 1 -n {len(who)} ...{'' if what == NOTE else ' --chief ...'}; or list "
+        fix=f"allaboard run --ps 1 -n {len(members)} "
+        f"...{'' if api == NO_SERVER_NOTE else ' --chief ...'}; or list "
         '"ps": ["host:2222"] in TF_CONFIG of every task',
         certainty=Certainty.CERTAIN,
     )
@@ -63,13 +74,13 @@ def _claim(who: list[Member], what: str, so: str) -> Claim:
 
 def _worker(index: int, **changes: object) -> Member:
     cluster = {"worker:0": "127.0.0.1:1", "worker:1": "127.0.0.1:2"}
-    told = sample_declaration(
+    declaration = sample_declaration(
         index, size=2, framework="tensorflow", cluster=cluster, origin="TF_CONFIG"
     )
-    return sample_member(index, declared=told, **changes)
+    return sample_member(index, declared=declaration, **changes)
 
 
-_NOTED = {"notes": {NOTE: "no ps in its cluster"}}
+_NOTED = {"notes": {NO_SERVER_NOTE: "no ps in its cluster"}}
 _RAISED = Raised(type="ValueError", message="There must be at least one ps.", at=90.0)
 RULE = Rule(
     stage=Stage.RUNTIME,

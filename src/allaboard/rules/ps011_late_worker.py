@@ -48,62 +48,72 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import ps_member, sample_job
 
-SPAN = 8.0
+MIN_SPAN_S = 8.0
 """Seconds that must have been measured."""
-WAIT = 0.5
+MIN_WAIT_SHARE = 0.5
 """Median share of their time that the other workers must wait for workers, ..."""
-MUCH = 0.75
+MIN_RECENT_WAIT_SHARE = 0.75
 """... and the same over only a few seconds (SOON), ..."""
-NONE = 0.15
+MAX_OWN_WAIT_SHARE = 0.15
 """... and the share that the late worker may wait for them at most."""
-MANY, LEAST = 8, 2.0
+MAX_STEP_MEDIANS, MIN_LONG_STEP_S = 8, 2.0
 """Median steps, and seconds, that a step may last; a longer one means that the worker has left its steps."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     # Without further steps, no worker is late.
     if has_parameter_servers(view) and not view.stalled:
-        yield from list(_late(view, SPAN, WAIT)) or _late(recent_view(view), SOON, MUCH)
+        yield from list(_late_workers(view, MIN_SPAN_S, MIN_WAIT_SHARE)) or _late_workers(
+            recent_view(view), SOON, MIN_RECENT_WAIT_SHARE
+        )
 
 
-def _late(view: JobView, span: float, wait: float) -> Iterator[Claim]:
+def _late_workers(view: JobView, span: float, wait: float) -> Iterator[Claim]:
     """Report workers for which the others wait for this share of the time."""
-    known = [
+    measured = [
         (m, s)
         for m in training_members(view)
-        if _trains(m) and "synchronous" in m.notes and (s := break_down_time(view, m)) is not None
+        if _may_still_step(m)
+        and "synchronous" in m.notes
+        and (s := break_down_time(view, m)) is not None
     ]
-    known = [(m, s) for m, s in known if s.span >= span and m.step > 0 and not m.stopped]
-    if any(_in_one_step(view, m) for m, _ in known):
+    measured = [(m, s) for m, s in measured if s.span >= span and m.step > 0 and not m.stopped]
+    if any(_has_left_its_steps(view, m) for m, _ in measured):
         return
     late = [
         (m, s)
-        for m, s in known
-        if s.waiting_for_workers <= NONE and s.own_code + s.computing + s.waiting_for_servers > WAIT
+        for m, s in measured
+        if s.waiting_for_workers <= MAX_OWN_WAIT_SHARE
+        and s.own_code + s.computing + s.waiting_for_servers > MIN_WAIT_SHARE
     ]
-    others = [(m, s) for m, s in known if (m, s) not in late]
+    waiting = [(m, s) for m, s in measured if (m, s) not in late]
     if (
         not late
-        or len(late) > len(others)
-        or median(s.waiting_for_workers for _, s in others) < wait
+        or len(late) > len(waiting)
+        or median(s.waiting_for_workers for _, s in waiting) < wait
     ):
         return
-    for one, shares in late:
-        yield _claim(view, one, shares, others)
+    for member, shares in late:
+        yield _claim(view, member, shares, waiting)
 
 
-def _in_one_step(view: JobView, one: Member) -> bool:
+def _has_left_its_steps(view: JobView, member: Member) -> bool:
     """Return True if it has left its steps for once: for an evaluation, a checkpoint, or forever."""
-    return one.pace.step > 0.0 and view.now - one.step_at > max(LEAST, MANY * one.pace.step)
+    return member.pace.step > 0.0 and view.now - member.step_at > max(
+        MIN_LONG_STEP_S, MAX_STEP_MEDIANS * member.pace.step
+    )
 
 
-def _trains(one: Member) -> bool:
+def _may_still_step(member: Member) -> bool:
     """Return True if it may still make a step; what was measured of one that shuts down was its training."""
-    return one.alive and one.phase is not Phase.LEAVING
+    return member.alive and member.phase is not Phase.LEAVING
 
 
 def _claim(
-    view: JobView, one: Member, shares: TimeBreakdown, others: list[tuple[Member, TimeBreakdown]]
+    view: JobView,
+    member: Member,
+    shares: TimeBreakdown,
+    waiting: list[tuple[Member, TimeBreakdown]],
 ) -> Claim:
     spends = max(
         (shares.own_code, "in its own code"),
@@ -111,26 +121,27 @@ def _claim(
         (shares.waiting_for_servers, "waiting for servers"),
     )
     waits = "; ".join(
-        f"{task_name(m)} waits {s.waiting_for_workers:.0%} of the time" for m, s in others[:4]
+        f"{task_name(m)} waits {s.waiting_for_workers:.0%} of the time" for m, s in waiting[:4]
     )
     return Claim(
-        summary=f"{name_members([m for m, _ in others])} {'wait' if len(others) > 1 else 'waits'} for "
-        f"{task_name(one)} in every step; {task_name(one)} spends {spends[0]:.0%} of its time {spends[1]}",
-        who=(one.who,),
+        summary=f"{name_members([m for m, _ in waiting])} {'wait' if len(waiting) > 1 else 'waits'} for "
+        f"{task_name(member)} in every step; {task_name(member)} spends {spends[0]:.0%} of its time "
+        f"{spends[1]}",
+        who=(member.who,),
         evidence=(
             Evidence(
-                f"{task_name(one)}: {shares.own_code:.0%} own code, {shares.computing:.0%} computing, "
+                f"{task_name(member)}: {shares.own_code:.0%} own code, {shares.computing:.0%} computing, "
                 f"{shares.waiting_for_servers:.0%} waiting for servers, {shares.waiting_for_workers:.0%} "
                 "for workers",
                 "black box, /proc",
             ),
             Evidence(waits, "black box, /proc"),
             Evidence(
-                f"{one.notes['synchronous']} gradients make an update", "SyncReplicasOptimizer"
+                f"{member.notes['synchronous']} gradients make an update", "SyncReplicasOptimizer"
             ),
         ),
         fix=command_on_host(
-            view, one, f"py-spy record --duration 20 --pid {one.who.pid} -o late.svg"
+            view, member, f"py-spy record --duration 20 --pid {member.who.pid} -o late.svg"
         ),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
@@ -138,11 +149,11 @@ def _claim(
 
 
 def _worker(
-    index: int, inside: float, cpu: float = 0.05, sync: bool = True, recent: float = 0.5
+    index: int, waiting: float, cpu: float = 0.05, sync: bool = True, recent: float = 0.5
 ) -> Member:
     """``recent``: the share of the last seconds in which it was inside."""
     notes = {"synchronous": "2 of 2"} if sync else {}
-    load = Load(span=10.0, inside=inside, cpu=cpu, allowed=8)
+    load = Load(span=10.0, inside=waiting, cpu=cpu, allowed=8)
     lately = msgspec.structs.replace(load, span=3.9, inside=recent)
     number = index if index < 2 else index + 2
     return ps_member("worker", index, load=load, recent_load=lately, notes=notes, number=number)

@@ -49,13 +49,13 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import ps_member, sample_job
 
-PATIENCE = 15.0
+MIN_ALONE_S = 15.0
 """Seconds that the others must train on before it is reported, ..."""
-SHARE = 0.5
+MIN_ALONE_SHARE = 0.5
 """... and the share of the time for which it trained itself."""
-SERVED = 5.0
+MIN_CHIEF_ALONE_S = 5.0
 """Seconds in which TensorFlow 2's chief must continue without a worker before that is reported."""
-MORE = 0.2
+MIN_MORE_RUNS = 0.2
 """Share of its runs that another member must have completed in addition, and share of updates since its
 exit."""
 
@@ -63,44 +63,66 @@ exit."""
 def check(view: JobView) -> Iterator[Claim]:
     if not has_parameter_servers(view) or workers_wait_for_peers(view):
         return
-    rest = [m for m in training_members(view) if m.alive and m.step > 0]
-    if not rest:
+    still_training = [m for m in training_members(view) if m.alive and m.step > 0]
+    if not still_training:
         return
-    yield from _served(view)
-    for one in training_members(view):
-        end = one.exit
-        if end is None or not _well(one) or one.step == 0:
+    yield from _exited_tf2_workers(view)
+    for worker in training_members(view):
+        end = worker.exit
+        if end is None or not _exited_well(worker) or worker.step == 0:
             continue
-        alone = view.now - end.at
+        alone_s = view.now - end.at
         # Between its last step and its exit it may have done something other than training.
-        moving = [m for m in rest if m.step_at > end.at + PATIENCE / 2 and _has_more(m, one)]
-        if alone >= max(PATIENCE, SHARE * one.run.span) and moving:
-            yield _claim(one, moving, alone)
+        moving = [
+            m
+            for m in still_training
+            if m.step_at > end.at + MIN_ALONE_S / 2 and _has_more(m, worker)
+        ]
+        if alone_s >= max(MIN_ALONE_S, MIN_ALONE_SHARE * worker.run.span) and moving:
+            yield _claim(worker, moving, alone_s)
 
 
-def _well(one: Member) -> bool:
+def _exited_well(member: Member) -> bool:
     """Return True if it exited by itself with code 0."""
-    return one.exit is not None and one.exit.code == 0 and not one.exit.ours and one.raised is None
+    return (
+        member.exit is not None
+        and member.exit.code == 0
+        and not member.exit.ours
+        and member.raised is None
+    )
 
 
-def _served(view: JobView) -> Iterator[Claim]:
+def _exited_tf2_workers(view: JobView) -> Iterator[Claim]:
     """Report workers to which TensorFlow 2's chief scheduled functions, and which have exited."""
     chiefs = [m for m in view.alive if m.declared is not None and m.declared.call == TF2_CHIEF_CALL]
-    there = {m.who.name for m in view.alive}
-    for one in view.members:
-        if one.who.job != "worker" or one.step or not _well(one) or one.who.name in there:
+    alive_names = {m.who.name for m in view.alive}
+    for worker in view.members:
+        if (
+            worker.who.job != "worker"
+            or worker.step
+            or not _exited_well(worker)
+            or worker.who.name in alive_names
+        ):
             continue
-        end = one.exit.at if one.exit is not None else view.now
-        goes_on = [m for m in chiefs if m.step_at > end + SERVED / 2 and view.now - end >= SERVED]
-        if goes_on:
+        end = worker.exit.at if worker.exit is not None else view.now
+        continuing = [
+            m
+            for m in chiefs
+            if m.step_at > end + MIN_CHIEF_ALONE_S / 2 and view.now - end >= MIN_CHIEF_ALONE_S
+        ]
+        if continuing:
             yield Claim(
-                summary=f"{task_name(one)} exited with code 0 and no longer serves; "
-                f"{name_members(goes_on)} continues "
+                summary=f"{task_name(worker)} exited with code 0 and no longer serves; "
+                f"{name_members(continuing)} continues "
                 "without it",
-                who=(one.who,),
+                who=(worker.who,),
                 evidence=(
                     Evidence("exit code 0", "wait status"),
-                    *(Evidence(e.last_line, one.log) for e in (one.exit,) if e and e.last_line),
+                    *(
+                        Evidence(e.last_line, worker.log)
+                        for e in (worker.exit,)
+                        if e and e.last_line
+                    ),
                 ),
                 fix="let its branch for worker end in server.join(), and find out why it exited",
                 severity=Severity.WARNING,
@@ -108,38 +130,41 @@ def _served(view: JobView) -> Iterator[Claim]:
             )
 
 
-def _has_more(other: Member, one: Member) -> bool:
+def _has_more(continuing: Member, finished: Member) -> bool:
     """Return True if ``other`` still trains (the variables change) and had more to do than ``one``."""
-    if one.numbered is None or other.numbered is None:
+    if finished.numbered is None or continuing.numbered is None:
         return False  # whether it trains or evaluates is unknown
-    trained = other.numbered.last - one.numbered.last
-    return trained >= MORE * one.step and other.step >= (1 + MORE) * one.step
+    trained = continuing.numbered.last - finished.numbered.last
+    return (
+        trained >= MIN_MORE_RUNS * finished.step
+        and continuing.step >= (1 + MIN_MORE_RUNS) * finished.step
+    )
 
 
-def _claim(one: Member, rest: list[Member], alone: float) -> Claim:
-    runs = ", ".join(f"{task_name(m)}: {m.step} runs" for m in (one, *rest[:3]))
+def _claim(worker: Member, still_training: list[Member], alone_s: float) -> Claim:
+    runs = ", ".join(f"{task_name(m)}: {m.step} runs" for m in (worker, *still_training[:3]))
     return Claim(
-        summary=f"{task_name(one)} finished after {one.step} runs; {name_members(rest)} "
-        f"{'have' if len(rest) > 1 else 'has'} been training without it "
-        f"for {alone:.0f} s",
-        who=(one.who,),
+        summary=f"{task_name(worker)} finished after {worker.step} runs; {name_members(still_training)} "
+        f"{'have' if len(still_training) > 1 else 'has'} been training without it "
+        f"for {alone_s:.0f} s",
+        who=(worker.who,),
         evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
         fix="give every worker the same amount of data (Dataset.repeat), or stop all at the same global "
         "step: "
         "tf.train.StopAtStepHook(last_step=...)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
-        since=one.exit.at if one.exit is not None else None,
+        since=worker.exit.at if worker.exit is not None else None,
     )
 
 
-def _left(at: float, span: float = 20.0, **how: object) -> Member:
-    end = Exit(at=at, **({"code": 0} | how))  # type: ignore[arg-type]
+def _left(exited_at: float, span: float = 20.0, **how: object) -> Member:
+    end = Exit(at=exited_at, **({"code": 0} | how))  # type: ignore[arg-type]
     return ps_member("worker", 1, exit=end, run=Load(span=span), step=40, numbered=Numbered(1, 80))
 
 
-def _other(step: int, number: int, at: float = 99.5) -> Member:
-    return ps_member("worker", 0, step=step, step_at=at, numbered=Numbered(1, number))
+def _other(step: int, number: int, step_at: float = 99.5) -> Member:
+    return ps_member("worker", 0, step=step, step_at=step_at, numbered=Numbered(1, number))
 
 
 _ON = _other(900, 940)
@@ -147,10 +172,10 @@ _PS = ps_member("ps", 0)
 
 
 def _chief(at: float, **also: object) -> Member:
-    told = Declared(
+    declaration = Declared(
         framework="tensorflow", call=TF2_CHIEF_CALL, rank=0, world_size=1, job="chief", index=0
     )
-    return ps_member("chief", 0, step=300, step_at=at, declared=told, **also)
+    return ps_member("chief", 0, step=300, step_at=at, declared=declaration, **also)
 
 
 _GONE = ps_member("worker", 1, exit=Exit(at=80.0, code=0), step=0)
@@ -182,7 +207,7 @@ RULE = Rule(
             _ON, _left(80.0, span=9000.0), _PS
         ),
         "the other one has completed its last step too": sample_job(
-            _other(70, 110, at=80.1), _left(80.0), _PS
+            _other(70, 110, step_at=80.1), _left(80.0), _PS
         ),
         "the chief evaluates, with the same session, when the training is over": sample_job(
             _other(900, 82), _left(80.0), _PS

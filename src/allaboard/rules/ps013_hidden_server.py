@@ -22,52 +22,57 @@ from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
 from allaboard.facts.samples import ps_member, sample_job
 
-NOTE = "device_filters"
+FILTERS_NOTE = "device_filters"
 _FILTER = re.compile(r"/job:(?P<job>[^/]+)(?:/replica:\d+)?(?:/task:(?P<task>\d+))?")
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for one in view.members:
-        filters = one.notes.get(NOTE, "").split()
-        raised = one.raised
+    for member in view.members:
+        filters = member.notes.get(FILTERS_NOTE, "").split()
+        raised = member.raised
         if not filters or raised is None or raised.type != "InvalidArgumentError":
             continue
-        cluster = one.declared.cluster if one.declared is not None else {}
-        hidden = [t for t in cluster if t.startswith("ps:") and not _sees(filters, t)]
+        cluster = member.declared.cluster if member.declared is not None else {}
+        hidden = [t for t in cluster if t.startswith("ps:") and not _can_see(filters, t)]
         if hidden:
-            yield _claim(view, one, filters, hidden)
+            yield _claim(view, member, filters, hidden)
 
 
-def _sees(filters: list[str], task_: str) -> bool:
-    wanted, _, index = task_.partition(":")
+def _can_see(filters: list[str], task_: str) -> bool:
+    job, _, index = task_.partition(":")
     for text in filters:
         match = _FILTER.match(text)
-        if match is None or match["job"] != wanted:
+        if match is None or match["job"] != job:
             continue
         if match["task"] is None or match["task"] == index:
             return True
     return False
 
 
-def _claim(view: JobView, one: Member, filters: list[str], hidden: list[str]) -> Claim:
-    there = [m for m in view.alive if f"{m.who.job}:{m.who.index}" in hidden]
+def _claim(view: JobView, member: Member, filters: list[str], hidden: list[str]) -> Claim:
+    hidden_members = [m for m in view.alive if f"{m.who.job}:{m.who.index}" in hidden]
     servers = ", ".join(t.replace(":", " ") for t in hidden)
-    alive = f"{name_members(there)} {'are' if len(there) > 1 else 'is'} running" if there else ""
-    assert one.raised is not None
+    alive = (
+        (f"{name_members(hidden_members)} {'are' if len(hidden_members) > 1 else 'is'} running")
+        if hidden_members
+        else ""
+    )
+    assert member.raised is not None
     return Claim(
-        summary=f"{task_name(one)} cannot see {servers}: the device_filters of its session "
+        summary=f"{task_name(member)} cannot see {servers}: the device_filters of its session "
         f"exclude {'it' if len(hidden) == 1 else 'them'}",
-        who=(one.who,),
+        who=(member.who,),
         evidence=(
             Evidence(" ".join(filters), "device_filters of its ConfigProto"),
             *((Evidence(alive, "process"),) if alive else ()),
             Evidence(
-                one.raised.type, f"{one.raised.where}" if one.raised.where else "its exception"
+                member.raised.type,
+                f"{member.raised.where}" if member.raised.where else "its exception",
             ),
         ),
-        fix=f'device_filters=["/job:ps", "/job:{one.who.job}/task:{one.who.index}"]',
+        fix=f'device_filters=["/job:ps", "/job:{member.who.job}/task:{member.who.index}"]',
         certainty=Certainty.LIKELY,
-        since=one.raised.at,
+        since=member.raised.at,
     )
 
 
@@ -75,7 +80,7 @@ _RAISED = Raised(type="InvalidArgumentError", message="Graph execution error", a
 
 
 def _worker(filters: str, **changes: object) -> Member:
-    fields: dict[str, object] = {"notes": {NOTE: filters}, "raised": _RAISED, "step": 0}
+    fields: dict[str, object] = {"notes": {FILTERS_NOTE: filters}, "raised": _RAISED, "step": 0}
     return ps_member("worker", 1, **(fields | changes))
 
 

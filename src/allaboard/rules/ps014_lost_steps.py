@@ -39,38 +39,40 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import ps_member, sample_job
 
-HEARD = 1.0
+REPORT_DELAY_S = 1.0
 """Seconds in which all training members report: one of them may have continued first, from further back."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     if not has_parameter_servers(view):
         return
-    for back in view.setbacks:
-        heard = view.ended or len(training_members(view)) < 2 or view.now - back.at >= HEARD
-        if back.who and back.lost > 0 and heard:
-            yield _claim(back, anew=back.low <= len(training_members(view)))
+    for setback in view.setbacks:
+        all_reported = (
+            view.ended or len(training_members(view)) < 2 or view.now - setback.at >= REPORT_DELAY_S
+        )
+        if setback.who and setback.lost > 0 and all_reported:
+            yield _claim(setback, from_start=setback.low <= len(training_members(view)))
 
 
-def _claim(back: Setback, anew: bool) -> Claim:
-    names = ", ".join(f"{w.job} {w.index}" for w in back.who)
-    where = "to its beginning" if anew else f"to step {back.low}"
+def _claim(setback: Setback, from_start: bool) -> Claim:
+    names = ", ".join(f"{w.job} {w.index}" for w in setback.who)
+    where = "to its beginning" if from_start else f"to step {setback.low}"
     return Claim(
-        summary=f"{back.lost} steps were lost with {names}: training went back from step "
-        f"{back.high} {where}",
-        who=back.who,
+        summary=f"{setback.lost} steps were lost with {names}: training went back from step "
+        f"{setback.high} {where}",
+        who=setback.who,
         evidence=(
             Evidence(
-                f"{back.high}, then {back.low}", "global step, as the session's hooks read it"
+                f"{setback.high}, then {setback.low}", "global step, as the session's hooks read it"
             ),
-            Evidence(back.how, "wait status"),
+            Evidence(setback.how, "wait status"),
         ),
         fix="give MonitoredTrainingSession a checkpoint_dir=, or training starts over at every restart"
-        if anew
+        if from_start
         else "save more often: save_checkpoint_steps= of MonitoredTrainingSession",
-        severity=Severity.WARNING if anew else Severity.INFO,
+        severity=Severity.WARNING if from_start else Severity.INFO,
         certainty=Certainty.LIKELY,
-        since=back.at,
+        since=setback.at,
     )
 
 
@@ -78,9 +80,11 @@ _PS = Who(job="ps", index=0, rank=2, host="a", pid=102)
 _TASKS = (ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0))
 
 
-def _back(high: int, low: int, *who: Who) -> JobView:
-    how = "ps 0 was killed by SIGKILL" if who else ""
-    return sample_job(*_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=who, how=how),))
+def _back(high: int, low: int, *lost_tasks: Who) -> JobView:
+    how = "ps 0 was killed by SIGKILL" if lost_tasks else ""
+    return sample_job(
+        *_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=lost_tasks, how=how),)
+    )
 
 
 RULE = Rule(

@@ -34,78 +34,92 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Load, Member, Severity, Stage, Use
 from allaboard.facts.samples import ps_member, sample_job
 
-SPAN = 8.0
+MIN_SPAN_S = 8.0
 """Seconds that must have been measured."""
-QUEUED = 0.7
+MIN_QUEUED_THREADS = 0.7
 """Average number of the server's threads that wait for a core."""
-FULL = 0.9
+MIN_BUSY_SHARE = 0.9
 """Share of its cores that must be busy, ..."""
-OTHERS = 0.25
+MIN_FOREIGN_SHARE = 0.25
 """... and the share of them that this job does not use."""
-WAITS = 0.6
+MIN_WAIT_SHARE = 0.6
 """Share of a worker's time spent waiting for servers from which it counts as delayed by them."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     if not has_parameter_servers(view):
         return
-    held_up = [m for m in view.alive if _waits(view, m)]
-    starved = [(s, found) for s in view.alive if (found := _starved(view, s)) is not None]
+    held_up = [m for m in view.alive if _waits_for_servers(view, m)]
+    starved = [
+        (s, starvation)
+        for s in view.alive
+        if (starvation := _measure_starvation(view, s)) is not None
+    ]
     if held_up and starved:
-        one, (queued, taken, others) = max(starved, key=lambda s: s[1][0].rate)
-        yield _claim(one, held_up, queued, taken, others)
+        server, (queued, taken, foreign_cores) = max(starved, key=lambda s: s[1][0].rate)
+        yield _claim(server, held_up, queued, taken, foreign_cores)
 
 
-def _waits(view: JobView, one: Member) -> bool:
-    shares = break_down_time(view, one)
+def _waits_for_servers(view: JobView, member: Member) -> bool:
+    shares = break_down_time(view, member)
     return (
         shares is not None
-        and one.step > 0
-        and shares.span >= SPAN
-        and shares.waiting_for_servers >= WAITS
+        and member.step > 0
+        and shares.span >= MIN_SPAN_S
+        and shares.waiting_for_servers >= MIN_WAIT_SHARE
     )
 
 
-def _starved(view: JobView, one: Member) -> tuple[Use, Use, float] | None:
+def _measure_starvation(view: JobView, server: Member) -> tuple[Use, Use, float] | None:
     """Return how long it is in the run queue, how its cores are used, and the cores that other programs use
     of them; None if it is not starved."""
-    if one.who.job not in SERVER_JOBS or find_throttling(view, one) is not None:
+    if server.who.job not in SERVER_JOBS or find_throttling(view, server) is not None:
         return None
-    uses = {(u.name, u.pid): u for u in view.uses if u.host == one.who.host}
-    queued, taken = uses.get(("run queue", one.who.pid)), uses.get(("cores taken", one.who.pid))
-    if queued is None or taken is None or min(queued.span, taken.span) < SPAN:
+    uses = {(u.name, u.pid): u for u in view.uses if u.host == server.who.host}
+    queued, taken = (
+        uses.get(("run queue", server.who.pid)),
+        uses.get(("cores taken", server.who.pid)),
+    )
+    if queued is None or taken is None or min(queued.span, taken.span) < MIN_SPAN_S:
         return None
-    if one.load.allowed < taken.limit:
+    if server.load.allowed < taken.limit:
         return None  # a quota of its own also makes its threads wait
     below = uses.get(("cores of the job", 0))
-    others = taken.rate - _ours(view, one, taken.limit, below.rate if below is not None else 0.0)
-    full = taken.rate >= FULL * taken.limit and others >= OTHERS * taken.limit
-    return (queued, taken, others) if full and queued.rate >= QUEUED else None
+    foreign_cores = taken.rate - _cores_of_job(
+        view, server, taken.limit, below.rate if below is not None else 0.0
+    )
+    full = (
+        taken.rate >= MIN_BUSY_SHARE * taken.limit
+        and foreign_cores >= MIN_FOREIGN_SHARE * taken.limit
+    )
+    return (queued, taken, foreign_cores) if full and queued.rate >= MIN_QUEUED_THREADS else None
 
 
-def _ours(view: JobView, one: Member, cores: float, job_: float) -> float:
+def _cores_of_job(view: JobView, server: Member, cores: float, job_: float) -> float:
     """Return the cores that this job uses of those that the server may use: a member that may run on more of
     them counts in proportion, and children that are no members (part of ``job_``, the whole job) in full."""
-    members = [m for m in view.alive if m.who.host == one.who.host]
-    there = sum(m.load.cpu * min(1.0, cores / max(m.load.allowed, cores)) for m in members)
-    return there + max(0.0, job_ - sum(m.load.cpu for m in members))
+    members = [m for m in view.alive if m.who.host == server.who.host]
+    member_cores = sum(m.load.cpu * min(1.0, cores / max(m.load.allowed, cores)) for m in members)
+    return member_cores + max(0.0, job_ - sum(m.load.cpu for m in members))
 
 
-def _claim(one: Member, held_up: list[Member], queued: Use, taken: Use, others: float) -> Claim:
+def _claim(
+    server: Member, held_up: list[Member], queued: Use, taken: Use, foreign_cores: float
+) -> Claim:
     cores = "1 core" if taken.limit == 1 else f"{taken.limit:g} cores"
     return Claim(
-        summary=f"{task_name(one)} waits for a core: other programs on host {one.who.host} use about "
-        f"{others:.1f} of its {cores}, and {name_members(held_up)} {wait_verb(held_up)} for it",
-        who=(one.who,),
+        summary=f"{task_name(server)} waits for a core: other programs on host {server.who.host} use about "
+        f"{foreign_cores:.1f} of its {cores}, and {name_members(held_up)} {wait_verb(held_up)} for it",
+        who=(server.who,),
         evidence=(
             Evidence(
                 f"its threads wait {queued.rate:.1f} s a second over {queued.span:.0f} s, "
-                f"it runs {one.load.cpu:.2f} s a second",
+                f"it runs {server.load.cpu:.2f} s a second",
                 queued.origin,
             ),
             Evidence(f"{taken.rate:.2f} of {taken.limit:g} cores are busy", taken.origin),
         ),
-        fix=f"ps -eo pid,user,pcpu,args --sort=-pcpu | head   # on {one.who.host}; reserve cores for "
+        fix=f"ps -eo pid,user,pcpu,args --sort=-pcpu | head   # on {server.who.host}; reserve cores for "
         "the server, or move it",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

@@ -57,68 +57,77 @@ from allaboard.facts import (
 )
 from allaboard.facts.samples import SERVING, USER, ps_member, sample_stack, stalled_job
 
-PATIENCE = 45.0
+MIN_STILL_S = 45.0
 """Seconds without progress: a slow service leaves no trace either, and TensorFlow sleeps for 30 s between two
 checks whether its chief has initialized."""
-RESTS = 0.02
+IDLE_CORES = 0.02
 """Cores that an idle process of TensorFlow may use for its heartbeats and our sampling."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if not has_parameter_servers(view) or view.ending or view.now - view.progress_at < PATIENCE:
+    if not has_parameter_servers(view) or view.ending or view.now - view.progress_at < MIN_STILL_S:
         return
-    train = [m for m in training_members(view) if m.alive]
-    if not train or has_lost_server(view) or any(_failed(m) for m in view.members):
+    training = [m for m in training_members(view) if m.alive]
+    if not training or has_lost_server(view) or any(_has_failed(m) for m in view.members):
         return
     # PS004 reports a synchronous worker that waits for one that has exited.
-    if any("synchronous" in m.notes for m in train) and len(train) < len(training_members(view)):
+    if any("synchronous" in m.notes for m in training) and len(training) < len(
+        training_members(view)
+    ):
         return
     around = [m for m in view.alive if m.who.job not in AUXILIARY_JOBS and not m.launcher]
-    if all(_waits(view, m) for m in train) and all(_rests(m) for m in around):
-        yield _claim(view, train)
+    if all(_waits_without_end(view, m) for m in training) and all(_is_idle(m) for m in around):
+        yield _claim(view, training)
 
 
-def _failed(one: Member) -> bool:
-    return one.exit is not None and one.exit.code != 0
+def _has_failed(member: Member) -> bool:
+    return member.exit is not None and member.exit.code != 0
 
 
-def _waits(view: JobView, one: Member) -> bool:
+def _waits_without_end(view: JobView, member: Member) -> bool:
     """Return True if it waits in an operation that does not end by itself and that no other rule reports."""
-    if one.phase < Phase.JOINED or one.phase is Phase.LEAVING or not member_waits_for_peers(one):
+    if (
+        member.phase < Phase.JOINED
+        or member.phase is Phase.LEAVING
+        or not member_waits_for_peers(member)
+    ):
         return False
-    inside = one.op.name if one.op is not None else ""
-    if inside == AWAIT_CHIEF_OP:
-        first = find_task(view, *chief_task(view))
-        return first is not None and not first.alive
-    return inside not in (*SESSION_CREATION_OPS, COORDINATOR_JOIN_OP)
+    operation = member.op.name if member.op is not None else ""
+    if operation == AWAIT_CHIEF_OP:
+        chief = find_task(view, *chief_task(view))
+        return chief is not None and not chief.alive
+    return operation not in (*SESSION_CREATION_OPS, COORDINATOR_JOIN_OP)
 
 
-def _rests(one: Member) -> bool:
+def _is_idle(member: Member) -> bool:
     """Return True if several samples found it idle: no CPU, and nothing read, written, sent or received."""
-    looked = one.stack is not None and one.stack.samples >= MIN_STILL_SAMPLES
+    was_sampled = member.stack is not None and member.stack.samples >= MIN_STILL_SAMPLES
     return (
-        looked
-        and one.os_state == "S"
-        and one.cpu < RESTS
-        and max(one.io, one.traffic) < MOVING_BYTES_PER_S
+        was_sampled
+        and member.os_state == "S"
+        and member.cpu < IDLE_CORES
+        and max(member.io, member.traffic) < MOVING_BYTES_PER_S
     )
 
 
-def _claim(view: JobView, train: list[Member]) -> Claim:
+def _claim(view: JobView, training: list[Member]) -> Claim:
     idle = view.now - view.progress_at
-    first = train[0]
+    first_training = training[0]
     feeders = [m for m in view.alive if m.stack is not None and m.stack.fed_by]
     serving = [m for m in view.alive if only_serves(m)]
     workers = [m for m in serving if m.who.job == "worker"]
-    at_fault = (feeders or workers or train)[0]
+    at_fault = (feeders or workers or training)[0]
     ended = [m for m in training_members(view) if m.exit is not None]
     return Claim(
-        summary=f"no progress: {name_members(train)} {wait_verb(train)} in "
-        f"{_where(first)}{_fed(feeders)}, and "
+        summary=f"no progress: {name_members(training)} {wait_verb(training)} in "
+        f"{_describe_position(first_training)}{_describe_input(feeders)}, and "
         "no worker or server computes, reads or sends anything",
-        who=tuple(m.who for m in train),
+        who=tuple(m.who for m in training),
         evidence=(
-            *(Evidence(f"{task_name(m)}: in {_where(m)}", "black box, stacks") for m in train[:3]),
+            *(
+                Evidence(f"{task_name(m)}: in {_describe_position(m)}", "black box, stacks")
+                for m in training[:3]
+            ),
             Evidence(
                 f"{name_members(serving)}: at most {max((m.cpu for m in serving), default=0.0):.2f} cores",
                 "/proc",
@@ -138,18 +147,24 @@ def _claim(view: JobView, train: list[Member]) -> Claim:
     )
 
 
-def _where(one: Member) -> str:
-    what = one.op.name if one.op is not None else str(classify_stack(one.stack)).removeprefix("in ")
-    place = one.stack.user if one.stack is not None else None
-    return what + (f" at {place}" if place is not None else "")
+def _describe_position(member: Member) -> str:
+    activity = (
+        member.op.name
+        if member.op is not None
+        else str(classify_stack(member.stack)).removeprefix("in ")
+    )
+    user_frame = member.stack.user if member.stack is not None else None
+    return activity + (f" at {user_frame}" if user_frame is not None else "")
 
 
-def _fed(feeders: list[Member]) -> str:
+def _describe_input(feeders: list[Member]) -> str:
     """Return the line of the user's Python code that produces the input, if there is one, else ""."""
-    for one in feeders:
-        place = next((f for f in one.stack.fed_by if f.is_user), None) if one.stack else None
-        if place is not None:
-            return f", the input of {task_name(one)} is at {place}"
+    for feeder in feeders:
+        user_frame = (
+            next((f for f in feeder.stack.fed_by if f.is_user), None) if feeder.stack else None
+        )
+        if user_frame is not None:
+            return f", the input of {task_name(feeder)} is at {user_frame}"
     return ""
 
 

@@ -52,60 +52,64 @@ from allaboard.facts.samples import sample_job, sample_member, stalled_job
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_lag(view)
-    if found is not None:
-        yield _claim(view, found)
+    lag = find_lag(view)
+    if lag is not None:
+        yield _claim(view, lag)
 
 
-def _claim(view: JobView, found: Lag) -> Claim:
-    where = f" in {found.part}" if found.part is not None else ""
-    they, them = ("they", "them") if len(found.slow) > 1 else ("it", "it")
-    seen = f"{found.slow[0].pace.seen:.0f} s"
-    took = f"{_ms(found.slow_took)} a step{where}, the others {_ms(found.others_took)}"
+def _claim(view: JobView, lag: Lag) -> Claim:
+    in_part = f" in {lag.part}" if lag.part is not None else ""
+    they, them = ("they", "them") if len(lag.slow) > 1 else ("it", "it")
+    window = f"{lag.slow[0].pace.seen:.0f} s"
+    durations = (
+        f"{_format_duration(lag.slow_took)} a step{in_part}, the others "
+        f"{_format_duration(lag.others_took)}"
+    )
     return Claim(
-        summary=f"{name_members(found.slow)} {conjugate_verb('slow', found.slow)} down most steps of the "
-        f"last {seen}: "
-        f"the others wait {_ms(found.seconds)} of each {_ms(found.step)} step for {them}; "
-        f"{they} {conjugate_verb('take', found.slow)} {took}",
-        who=tuple(m.who for m in found.slow),
+        summary=f"{name_members(lag.slow)} {conjugate_verb('slow', lag.slow)} down most steps of the "
+        f"last {window}: "
+        f"the others wait {_format_duration(lag.seconds)} of each {_format_duration(lag.step)} step for "
+        f"{them}; "
+        f"{they} {conjugate_verb('take', lag.slow)} {durations}",
+        who=tuple(m.who for m in lag.slow),
         evidence=(
             Evidence(
                 "in collectives a step: "
                 + ", ".join(
-                    f"rank {m.who.rank} {_ms(m.pace.sync)}"
-                    for m in (*found.slow[:4], *found.waiting[:4])
+                    f"rank {m.who.rank} {_format_duration(m.pace.sync)}"
+                    for m in (*lag.slow[:4], *lag.waiting[:4])
                 ),
-                f"black box, medians of {found.slow[0].pace.steps} steps over {seen}",
+                f"black box, medians of {lag.slow[0].pace.steps} steps over {window}",
             ),
             Evidence(
-                f"apart from waiting for others, {they} {conjugate_verb('take', found.slow)} "
-                f"{found.factor:.1f} "
+                f"apart from waiting for others, {they} {conjugate_verb('take', lag.slow)} "
+                f"{lag.factor:.1f} "
                 "times as long as the others",
                 "black box",
             ),
             Evidence(
                 ", ".join(
                     f"rank {m.who.rank} uses {m.load.cpu:.1f} cores"
-                    for m in (*found.slow[:2], *found.waiting[:2])
+                    for m in (*lag.slow[:2], *lag.waiting[:2])
                 ),
                 "/proc",
             ),
         ),
-        fix=_fix(view, found),
+        fix=_fix(view, lag),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
 
 
-def _fix(view: JobView, found: Lag) -> str:
-    slow = found.slow[0]
-    if found.part is StepPart.INPUT:
+def _fix(view: JobView, lag: Lag) -> str:
+    slow = lag.slow[0]
+    if lag.part is StepPart.INPUT:
         return "check what slows down its data: its disk or mount, its shard, num_workers of its DataLoader"
     record = f"py-spy record -d 10 -o slow.svg --pid {slow.who.pid}"
     return f"see what it does in a step: {command_on_host(view, slow, record)}"
 
 
-def _ms(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
@@ -127,26 +131,26 @@ def _stepping(
 
 def _changed(rank: int, sync: float) -> Member:
     """Return a member as if, until four seconds ago, all had waited for each other equally."""
-    one = _stepping(rank, sync)
-    return msgspec.structs.replace(one, pace=_stepping(rank, 0.04).pace)
+    member = _stepping(rank, sync)
+    return msgspec.structs.replace(member, pace=_stepping(rank, 0.04).pace)
 
 
-def _in_turn(rank: int, sync: float, before: float | None = None) -> Member:
+def _in_turn(rank: int, sync: float, earlier_sync: float | None = None) -> Member:
     """Return a member for which the others waited in some of the last 20 s, and which waited for them in
     others; ``before``: its usual wait until then."""
-    one = _stepping(rank, sync)
+    member = _stepping(rank, sync)
     pace = msgspec.structs.replace(
-        one.pace, sync=sync if before is None else before, low=0.03, high=0.09
+        member.pace, sync=sync if earlier_sync is None else earlier_sync, low=0.03, high=0.09
     )
-    recent = msgspec.structs.replace(one.recent_pace, low=0.03, high=0.09)
-    return msgspec.structs.replace(one, pace=pace, recent_pace=recent)
+    recent = msgspec.structs.replace(member.recent_pace, low=0.03, high=0.09)
+    return msgspec.structs.replace(member, pace=pace, recent_pace=recent)
 
 
-def _pooled(rank: int, sync: float, inside: float, data: float = 0.001) -> Member:
+def _pooled(rank: int, sync: float, share_inside: float, data: float = 0.001) -> Member:
     """Return a member that was inside TensorFlow's functions for this share of its time."""
-    load = Load(span=10.0, cpu=2.0, allowed=8, inside=inside)
-    one = _stepping(rank, sync, data=data)
-    return msgspec.structs.replace(one, framework="tensorflow", load=load)
+    load = Load(span=10.0, cpu=2.0, allowed=8, inside=share_inside)
+    member = _stepping(rank, sync, data=data)
+    return msgspec.structs.replace(member, framework="tensorflow", load=load)
 
 
 RULE = Rule(
@@ -208,7 +212,7 @@ RULE = Rule(
             _in_turn(0, 0.07), _in_turn(1, 0.01), _in_turn(2, 0.07)
         ),
         "they took turns, this one for the last four seconds": sample_job(
-            _in_turn(0, 0.07, before=0.05), _in_turn(1, 0.01, before=0.05)
+            _in_turn(0, 0.07, earlier_sync=0.05), _in_turn(1, 0.01, earlier_sync=0.05)
         ),
         "TensorFlow: threads that prepare data are busy while it waits like the others": sample_job(
             _pooled(0, 0.07, 0.9), _pooled(1, 0.01, 0.9), _pooled(2, 0.07, 0.9)

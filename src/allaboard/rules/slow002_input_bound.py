@@ -28,11 +28,11 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Pace, Severity, Stage
 from allaboard.facts.samples import sample_job, sample_member
 
-SHARE = 0.6
+MIN_SHARE = 0.6
 """Share of a step that every member must wait for data, ..."""
-MOST = 0.7
+MIN_RECENT_SHARE = 0.7
 """... the share in the steps of the last seconds alone, ..."""
-LEAST = 0.01
+MIN_WAIT_S = 0.01
 """... and the least time (s) of a step."""
 FIXES = {
     "torch": "increase num_workers of the DataLoader, with persistent_workers=True; preprocess data "
@@ -43,33 +43,35 @@ FIXES = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    if find_lag(view) is None and _all_known(view):
-        members = _waiting(view)
+    if find_lag(view) is None and _covers_whole_job(view):
+        members = _members_waiting_for_data(view)
         if members:
             yield _claim(members)
 
 
-def _waiting(view: JobView) -> tuple[Member, ...]:
+def _members_waiting_for_data(view: JobView) -> tuple[Member, ...]:
     """Return the members if all of them wait for data, else ()."""
-    if _wait(stepping_members(view), SHARE):
+    if _all_wait(stepping_members(view), MIN_SHARE):
         return stepping_members(view)
     # Extracting the last seconds of thousands of members is expensive: do it only if all of them may wait.
-    if all(m.recent_pace.input >= LEAST for m in view.alive) and _wait(
-        recently_stepping_members(view), MOST
+    if all(m.recent_pace.input >= MIN_WAIT_S for m in view.alive) and _all_wait(
+        recently_stepping_members(view), MIN_RECENT_SHARE
     ):
         return recently_stepping_members(view)
     return ()
 
 
-def _wait(members: tuple[Member, ...], share: float) -> bool:
-    return bool(members) and all(m.pace.input >= max(LEAST, share * m.pace.step) for m in members)
+def _all_wait(members: tuple[Member, ...], share: float) -> bool:
+    return bool(members) and all(
+        m.pace.input >= max(MIN_WAIT_S, share * m.pace.step) for m in members
+    )
 
 
-def _all_known(view: JobView) -> bool:
+def _covers_whole_job(view: JobView) -> bool:
     """Return True if this view covers the whole job: a host that has lost the leader sees only its own
     part."""
-    told = [m.declared.world_size for m in view.members if m.declared is not None]
-    return not view.joined or len(view.members) >= max(told, default=0)
+    world_sizes = [m.declared.world_size for m in view.members if m.declared is not None]
+    return not view.joined or len(view.members) >= max(world_sizes, default=0)
 
 
 def _claim(members: tuple[Member, ...]) -> Claim:

@@ -25,16 +25,16 @@ from allaboard.analysis.resources.host_load import (
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
-SHARE = 0.1
+MIN_SHARE = 0.1
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in find_pressed_hosts(view, "throttled", SHARE):
-        if all(m.who.job in SERVER_JOBS for m in whose):
+    for use, members in find_pressed_hosts(view, "throttled", MIN_SHARE):
+        if all(m.who.job in SERVER_JOBS for m in members):
             continue  # PS005 reports a throttled server for which workers wait
         quota = f" ({use.limit:g} cores)" if use.limit else ""
         yield host_load_claim(
-            whose,
+            members,
             f"the workers on host {use.host} are throttled: they use up the CPU quota of their "
             f"cgroup{quota}, "
             f"{use.rate:.1f} s of throttling a second",

@@ -24,13 +24,13 @@ from allaboard.analysis.resources.host_load import (
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
-SHARE = 0.1
+MIN_SHARE = 0.1
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in find_pressed_hosts(view, "steal", SHARE):
+    for use, members in find_pressed_hosts(view, "steal", MIN_SHARE):
         yield host_load_claim(
-            whose,
+            members,
             f"host {use.host} loses {use.rate:.0%} of its CPU time to other virtual machines",
             Evidence(f"steal {use.rate:.1%} over {use.span:.0f} s", use.origin),
             "vmstat 1   # column st; ask for a machine that is not shared",

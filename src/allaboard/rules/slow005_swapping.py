@@ -24,14 +24,14 @@ from allaboard.analysis.resources.host_load import (
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
-RATE = 4e6
+MIN_BYTES_PER_S = 4e6
 """Bytes per second from which it is reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, whose in find_pressed_hosts(view, "swapped", RATE):
+    for use, members in find_pressed_hosts(view, "swapped", MIN_BYTES_PER_S):
         yield host_load_claim(
-            whose,
+            members,
             f"host {use.host} swaps: {use.rate / 1e6:.0f} MB a second between memory and disk",
             Evidence(f"{use.rate / 1e6:.1f} MB a second over {use.span:.0f} s", use.origin),
             "ps -eo pid,rss,args --sort -rss | head   # shows what uses the memory",

@@ -34,9 +34,9 @@ from allaboard.analysis.resources.host_load import (
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
 
-QUEUED = 0.3
+MIN_QUEUED_SHARE = 0.3
 """Share of its time that a main thread waits for a core."""
-SPAN = 10.0
+MIN_SPAN_S = 10.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -44,19 +44,19 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     if not is_whole_job_training(view):
         return
-    waits = {(u.host, u.pid): u for u in view.uses if u.name == "queued" and u.span >= SPAN}
-    full: dict[str, list[_Set]] = defaultdict(list)
-    for one in _sets(view):
-        queued = [u for m in one.members if (u := waits.get((one.host, m.who.pid))) is not None]
-        if max(one.threads) < 2 or not 0 < one.cores < sum(one.threads):
+    waits = {(u.host, u.pid): u for u in view.uses if u.name == "queued" and u.span >= MIN_SPAN_S}
+    overloaded: dict[str, list[_CoreSharingGroup]] = defaultdict(list)
+    for group in _core_sharing_groups(view):
+        queued = [u for m in group.members if (u := waits.get((group.host, m.who.pid))) is not None]
+        if max(group.threads) < 2 or not 0 < group.cores < sum(group.threads):
             continue
-        if len(queued) == len(one.members) and min(u.rate for u in queued) >= QUEUED:
-            full[one.host].append(one)
-    for found in full.values():
-        yield _claim(found, waits)
+        if len(queued) == len(group.members) and min(u.rate for u in queued) >= MIN_QUEUED_SHARE:
+            overloaded[group.host].append(group)
+    for groups in overloaded.values():
+        yield _claim(groups, waits)
 
 
-class _Set(NamedTuple):
+class _CoreSharingGroup(NamedTuple):
     """Members of a host that share this many cores, and the number of threads of each."""
 
     host: str
@@ -65,32 +65,35 @@ class _Set(NamedTuple):
     cores: int
 
 
-def _sets(view: JobView) -> Iterator[_Set]:
+def _core_sharing_groups(view: JobView) -> Iterator[_CoreSharingGroup]:
     """Yield the groups of members that share cores, for members whose cores are known."""
     shared = {(u.host, u.pid): u for u in view.uses if u.name == "shared cores"}
-    found: dict[tuple[str, float], list[tuple[Member, Use]]] = defaultdict(list)
-    for one in view.alive:
-        use = shared.get((one.who.host, one.who.pid))
-        if use is not None and not one.launcher:
-            found[use.host, use.limit].append((one, use))
-    for (host, _), whose in found.items():
-        threads = [int(m.notes.get("threads", "0") or 0) for m, _ in whose]
-        yield _Set(host, [m for m, _ in whose], threads, math.ceil(max(u.value for _, u in whose)))
+    by_cores: dict[tuple[str, float], list[tuple[Member, Use]]] = defaultdict(list)
+    for member in view.alive:
+        use = shared.get((member.who.host, member.who.pid))
+        if use is not None and not member.launcher:
+            by_cores[use.host, use.limit].append((member, use))
+    for (host, _), uses in by_cores.items():
+        threads = [int(m.notes.get("threads", "0") or 0) for m, _ in uses]
+        yield _CoreSharingGroup(
+            host, [m for m, _ in uses], threads, math.ceil(max(u.value for _, u in uses))
+        )
 
 
-def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
+def _claim(groups: list[_CoreSharingGroup], waits: dict[tuple[str, int], Use]) -> Claim:
     """Report all groups of a host that have too many threads."""
-    host = sets[0].host
-    members = [m for one in sets for m in one.members]
-    threads = [n for one in sets for n in one.threads]
+    host = groups[0].host
+    members = [m for group in groups for m in group.members]
+    threads = [n for group in groups for n in group.threads]
     queued = [waits[host, m.who.pid] for m in members]
-    who, have, wait = f"{len(members)} workers", "have", "wait"
+    subject, have, wait = f"{len(members)} workers", "have", "wait"
     if len(members) == 1:
-        who, have, wait = name_members(members), "has", "waits"
-    each = min(max(1, one.cores // len(one.members)) for one in sets)
+        subject, have, wait = name_members(members), "has", "waits"
+    each = min(max(1, group.cores // len(group.members)) for group in groups)
     return host_load_claim(
         tuple(members),
-        f"{who} on {host} {have} {sum(threads)} threads for {sum(s.cores for s in sets)} cores, and {wait} "
+        f"{subject} on {host} {have} {sum(threads)} threads for {sum(s.cores for s in groups)} cores, "
+        f"and {wait} "
         f"for a core {min(u.rate for u in queued):.0%} of the time",
         Evidence(
             ", ".join(
@@ -106,8 +109,8 @@ def _claim(sets: list[_Set], waits: dict[tuple[str, int], Use]) -> Claim:
 def _threaded(*threads: int, cores: int = 4, queued: float = 0.5, apart: bool = False) -> JobView:
     """Return a view of workers that share this many cores, or have so many each (``apart``)."""
     view = example_busy_host("queued", queued)
-    one = view.uses[0]
-    waits = [msgspec.structs.replace(one, pid=100 + r) for r in range(len(threads))]
+    use = view.uses[0]
+    waits = [msgspec.structs.replace(use, pid=100 + r) for r in range(len(threads))]
     shared = [
         msgspec.structs.replace(
             u, name="shared cores", value=float(cores), limit=float(u.pid if apart else 100)

@@ -30,39 +30,39 @@ from allaboard.facts.samples import NOW
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    found = find_slow_links(view)
-    if found is not None:
-        yield _claim(view, found)
+    slow_links = find_slow_links(view)
+    if slow_links is not None:
+        yield _claim(view, slow_links)
 
 
-def _claim(view: JobView, found: SlowLinks) -> Claim:
-    worst = max(found.slow, key=lambda w: w.busy)
-    best = min(found.free, key=lambda w: w.busy)
-    named = (found.host,) if found.host else (worst.source, worst.target)
-    where = (
-        f"the links of {found.host} are"
-        if found.host
+def _claim(view: JobView, slow_links: SlowLinks) -> Claim:
+    worst = max(slow_links.slow, key=lambda w: w.busy)
+    best = min(slow_links.free, key=lambda w: w.busy)
+    hosts = (slow_links.host,) if slow_links.host else (worst.source, worst.target)
+    subject = (
+        f"the links of {slow_links.host} are"
+        if slow_links.host
         else f"the link from {worst.source} to {worst.target} is"
     )
     return Claim(
-        summary=f"{where} full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s; every member "
-        f"waits for others in at least {found.wait_share:.0%} of its steps",
-        who=members_on_hosts(view, *named),
+        summary=f"{subject} full {worst.busy:.0%} of the time at {worst.rate / 1e6:.2g} MB/s; every member "
+        f"waits for others in at least {slow_links.wait_share:.0%} of its steps",
+        who=members_on_hosts(view, *hosts),
         evidence=(
-            *(Evidence(_told(w), f"TCP_INFO on {w.source}") for w in found.slow[:3]),
-            Evidence(_told(best), f"TCP_INFO on {best.source}"),
+            *(Evidence(_describe_link(w), f"TCP_INFO on {w.source}") for w in slow_links.slow[:3]),
+            Evidence(_describe_link(best), f"TCP_INFO on {best.source}"),
         ),
-        fix=f"on {named[0]}: ethtool IF; ip -s link; ss -ti   # speed, errors, other traffic",
+        fix=f"on {hosts[0]}: ethtool IF; ip -s link; ss -ti   # speed, errors, other traffic",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
     )
 
 
-def _told(way: HostLink) -> str:
+def _describe_link(link: HostLink) -> str:
     return (
-        f"{way.source} to {way.target}: {way.rate / 1e6:.2g} MB/s, data in flight {way.busy:.0%} of the "
+        f"{link.source} to {link.target}: {link.rate / 1e6:.2g} MB/s, data in flight {link.busy:.0%} of the "
         "time, round "
-        f"trip {way.rtt * 1e3:.2g} ms, {way.least_rtt * 1e3:.2g} at best"
+        f"trip {link.rtt * 1e3:.2g} ms, {link.least_rtt * 1e3:.2g} at best"
     )
 
 

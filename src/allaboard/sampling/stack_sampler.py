@@ -174,7 +174,7 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
         os.truncate(box.stacks, 0)
         process = pidfd.open_process(box.pid)
         try:
-            signals.send_through(process, box.signum)
+            signals.send_through_pidfd(process, box.signum)
         finally:
             os.close(process)
     except OSError:

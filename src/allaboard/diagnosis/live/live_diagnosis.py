@@ -19,7 +19,7 @@ from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.environment import environment_material
-from allaboard.check.run_rules import judge
+from allaboard.check.run_rules import judge_configuration
 from allaboard.diagnosis.live.exited_processes import describe_departed, members_by_elimination
 from allaboard.diagnosis.live.process_inspection import SAMPLE_COUNT, SAMPLE_INTERVAL_S
 from allaboard.diagnosis.live.rank_filter import filter_ranks
@@ -166,7 +166,7 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
         configs.append(resolve_material(name, environment_material(process.variables), sources))
     subjects = [(c.subject, c.spec) for c in configs if c.parts]
     pasted = [Pasted(specs=tuple(subjects))] if len(subjects) > 1 else []
-    findings = judge(Gathered(configs=configs, job_views=pasted), ("CFG", "ENV"))
+    findings = judge_configuration(Gathered(configs=configs, job_views=pasted), ("CFG", "ENV"))
     return [f for f in findings if f.severity is Severity.ERROR]
 
 

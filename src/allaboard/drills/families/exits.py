@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.contracts import Drill
-from allaboard.launch.signals import kill
+from allaboard.launch.signals import kill_process
 
 DRILLS = {
     "aborts-at-exit": Drill(
@@ -30,7 +30,7 @@ DRILLS = {
         title="A rank is killed by SIGKILL in the middle of training",
         script="torch_ddp.py",
         expects="EXIT001",
-        outside=kill,
+        outside=kill_process,
     ),
     "leaves-early": Drill(
         title="A rank ends with exit code 0 while the others train",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.contracts import Drill
-from allaboard.launch.signals import go_on, kill, stop
+from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 DRILLS = {
     "comes-back": Drill(
@@ -34,7 +34,7 @@ DRILLS = {
         ),
         script="torch_ddp.py",
         expects="EXIT001",
-        outside=kill,
+        outside=kill_process,
         arguments=("--steps", "150"),
         options=("--on-failure", "restart"),
         exit_codes=(0,),
@@ -54,7 +54,7 @@ DRILLS = {
         trains=0,
         arguments=("--steps", "300"),
         options=("--ps", "1", "--on-failure", "restart", "--ps-standby", "off"),
-        outside=kill,
+        outside=kill_process,
         exit_codes=(0,),
         returns=1,
         allowed=("PS014",),
@@ -71,7 +71,7 @@ DRILLS = {
         trains=0,
         arguments=("--steps", "300"),
         options=("--ps", "1", "--on-failure", "restart"),
-        outside=kill,
+        outside=kill_process,
         exit_codes=(0,),
         returns=1,
         allowed=("PS001",),
@@ -89,8 +89,8 @@ DRILLS = {
         trains=0,
         arguments=("--steps", "300"),
         options=("--ps", "1", "--on-failure", "restart", "--stopped-after", "3"),
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         exit_codes=(0,),
         returns=1,
         allowed=("PS014",),
@@ -103,8 +103,8 @@ DRILLS = {
         ),
         script="torch_ddp.py",
         expects="HANG001",
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         arguments=("--steps", "150"),
         options=("--on-failure", "restart", "--stopped-after", "3"),
         exit_codes=(0,),
@@ -122,7 +122,7 @@ DRILLS = {
         trains=0,
         options=("--ps", "1", "--chief", "--on-failure", "restart"),
         arguments=("--rounds", "100"),
-        outside=kill,
+        outside=kill_process,
         exit_codes=(0,),
         restarts=1,
     ),
@@ -138,7 +138,7 @@ DRILLS = {
         trains=0,
         options=("--ps", "1", "--chief", "--on-failure", "restart"),
         arguments=("--rounds", "100"),
-        outside=kill,
+        outside=kill_process,
         exit_codes=(0,),
         returns=1,
         long="two starts of TensorFlow; restart-tf2-ps stages TensorFlow 2",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.contracts import Drill
-from allaboard.launch.signals import go_on, stop
+from allaboard.launch.signals import continue_process, stop_process
 
 DRILLS = {
     "asleep": Drill(
@@ -84,8 +84,8 @@ DRILLS = {
         title="A rank is stopped by SIGSTOP in the middle of training",
         script="torch_ddp.py",
         expects="HANG001",
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         options=("--on-hang", "stop"),
         exit_codes=(4,),
     ),

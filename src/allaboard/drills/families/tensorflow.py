@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.contracts import Drill
-from allaboard.launch.signals import go_on, kill, stop
+from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 DRILLS = {
     "tf-asleep": Drill(
@@ -83,7 +83,7 @@ DRILLS = {
         title="A TensorFlow worker is killed by SIGKILL in the middle of training",
         script="tf_mwms.py",
         expects="EXIT001",
-        outside=kill,
+        outside=kill_process,
     ),
     "tf-leaves-early": Drill(
         title="A TensorFlow worker ends with exit code 0 while the others train",
@@ -139,8 +139,8 @@ DRILLS = {
         title="A TensorFlow worker is stopped by SIGSTOP in the middle of training",
         script="tf_mwms.py",
         expects="HANG001",
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         options=("--on-hang", "stop"),
         exit_codes=(4,),
     ),

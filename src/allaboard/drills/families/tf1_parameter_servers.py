@@ -10,7 +10,7 @@ from pathlib import Path
 
 from allaboard.contracts import Drill
 from allaboard.drills import cpu_limit
-from allaboard.launch.signals import go_on, kill, stop
+from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 
 def starve(pid: int) -> None:
@@ -91,7 +91,7 @@ DRILLS = {
         guilty=2,
         trains=0,
         options=("--ps", "1"),
-        outside=kill,
+        outside=kill_process,
     ),
     "ps-leaves-early": Drill(
         title=(
@@ -196,8 +196,8 @@ DRILLS = {
         guilty=2,
         trains=0,
         options=("--ps", "1", "--on-hang", "stop"),
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         exit_codes=(4,),
     ),
     "ps-sync-absent": Drill(
@@ -223,7 +223,7 @@ DRILLS = {
         guilty=1,
         trains=0,
         options=("--ps", "1"),
-        outside=kill,
+        outside=kill_process,
         arguments=("--sync",),
     ),
     "ps-sync-slow": Drill(
@@ -251,8 +251,8 @@ DRILLS = {
         guilty=1,
         trains=0,
         options=("--ps", "1", "--on-hang", "stop"),
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         arguments=("--sync",),
         exit_codes=(4,),
     ),

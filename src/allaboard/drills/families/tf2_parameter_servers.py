@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.contracts import Drill
 from allaboard.drills import cpu_limit
-from allaboard.launch.signals import go_on, kill, stop
+from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 
 def starve(pid: int) -> None:
@@ -44,7 +44,7 @@ DRILLS = {
         guilty=2,
         trains=0,
         options=("--ps", "1", "--chief"),
-        outside=kill,
+        outside=kill_process,
     ),
     "tf2-ps-saturated": Drill(
         title="A parameter server of a ParameterServerStrategy may use a twentieth of a core",
@@ -72,8 +72,8 @@ DRILLS = {
         guilty=2,
         trains=0,
         options=("--ps", "1", "--chief", "--on-hang", "stop"),
-        outside=stop,
-        heal=go_on,
+        outside=stop_process,
+        heal=continue_process,
         exit_codes=(4,),
     ),
     "tf2-ps-uneven": Drill(

@@ -20,7 +20,7 @@ from typing import Any
 from allaboard.analysis.failures.failure_causality import known_exit_status
 from allaboard.hosts import exit_watcher, pidfd
 from allaboard.launch import signals
-from allaboard.launch.launch_plan import Plan
+from allaboard.launch.launch_plan import LaunchPlan
 from allaboard.launch.local_workers import Launch, Worker
 from allaboard.probe import layout
 
@@ -43,7 +43,9 @@ def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch
     threading.Thread(target=keeper.serve_agent, daemon=True).start()
     run_dir = boxes / "run"
     (run_dir / "logs").mkdir(exist_ok=True)
-    plan = Plan(command=command, size=1, given=False, gate="cluster", run_dir=run_dir, job=job)
+    plan = LaunchPlan(
+        command=command, size=1, given=False, gate="cluster", run_dir=run_dir, job=job
+    )
     worker = Worker(index=0, out=_ended_pipe(), err=_ended_pipe())
     return Launch(
         plan=plan, reaper=ours, boxes=boxes, workers=[worker], ports=[], at=time.monotonic()
@@ -94,7 +96,7 @@ class _Keeper:
             return
         number = message["signal"] if message["do"] == "signal" else signal.SIGKILL
         try:
-            signals.send_through(self.process, number)
+            signals.send_through_pidfd(self.process, number)
         except OSError:
             pass  # it has gone, or is not ours to signal
 

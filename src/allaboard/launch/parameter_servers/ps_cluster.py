@@ -5,14 +5,14 @@ from __future__ import annotations
 from allaboard.errors import AllaboardError
 from allaboard.launch.parameter_servers.script_scan import Reading
 
-MOST = 4096
+MAX_TASKS = 4096
 
 
 class InvalidRolesError(AllaboardError, ValueError):
     """What the user asked for is no cluster; the message says why and what to type."""
 
 
-def tasks(
+def cluster_tasks(
     ps: str, n: str | None, chief: int, evaluator: int, reading: Reading, script: str
 ) -> tuple[tuple[str, int], ...]:
     """Job and index of every process, those that train first; an evaluator is the last.
@@ -45,14 +45,14 @@ def tasks(
             f"{script} is a collective job ({reading.collective[0]}, line {reading.collective[1]}), "
             f"which has no parameter servers; try: allaboard run -n {workers} {script}"
         )
-    found = [("chief", 0)] if chief else []
-    found += [("worker", i) for i in range(workers)]
-    found += [("ps", i) for i in range(servers)]
-    found += [("evaluator", 0)] if evaluator else []
-    return tuple(found)
+    tasks = [("chief", 0)] if chief else []
+    tasks += [("worker", i) for i in range(workers)]
+    tasks += [("ps", i) for i in range(servers)]
+    tasks += [("evaluator", 0)] if evaluator else []
+    return tuple(tasks)
 
 
-def without(n: str, reading: Reading, script: str) -> str:
+def missing_servers_note(n: str, reading: Reading, script: str) -> str:
     """What to say where workers alone are started for a script that builds on parameter servers; "" where
     its text names a collective strategy too, or nothing is known of it."""
     needs = reading.needs_servers
@@ -65,7 +65,7 @@ def without(n: str, reading: Reading, script: str) -> str:
     )
 
 
-def served(found: tuple[tuple[str, int], ...], mode: str, reading: Reading) -> frozenset[int]:
+def served_tasks(tasks: tuple[tuple[str, int], ...], mode: str, reading: Reading) -> frozenset[int]:
     """The numbers of the tasks for which allaboard runs the server loop.
 
     ``mode`` auto: where the script makes no Server itself, its ps, and also the workers of a
@@ -74,15 +74,15 @@ def served(found: tuple[tuple[str, int], ...], mode: str, reading: Reading) -> f
     if mode == "script" or reading.serves or not reading.known:
         return frozenset()
     jobs = ("ps", "worker") if reading.needs_chief else ("ps",)
-    return frozenset(n for n, (job, _) in enumerate(found) if job in jobs)
+    return frozenset(n for n, (job, _) in enumerate(tasks) if job in jobs)
 
 
 def _count(option: str, text: str, script: str) -> int:
-    if not text.isdecimal() or int(text) > MOST or (option == "-n" and int(text) < 1):
+    if not text.isdecimal() or int(text) > MAX_TASKS or (option == "-n" and int(text) < 1):
         least = 0 if option == "--ps" else 1
-        what = "parameter servers" if option == "--ps" else "workers"
+        noun = "parameter servers" if option == "--ps" else "workers"
         raise InvalidRolesError(
-            f"{option} {text}: a number of {what} from {max(1, least)} to {MOST}; "
+            f"{option} {text}: a number of {noun} from {max(1, least)} to {MAX_TASKS}; "
             f"try: allaboard run --ps 1 -n 2 {script}"
         )
     return int(text)

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import msgspec
 
-Seen = tuple[str, int]
+NameAtLine = tuple[str, int]
 """A name of the framework and the line where it stands."""
 
-CHIEF = ("ParameterServerStrategy", "ParameterServerStrategyV2", "ClusterCoordinator")
-SERVERS = (*CHIEF, "replica_device_setter", "SyncReplicasOptimizer")
-COLLECTIVE = (
+CHIEF_NAMES = ("ParameterServerStrategy", "ParameterServerStrategyV2", "ClusterCoordinator")
+SERVER_NAMES = (*CHIEF_NAMES, "replica_device_setter", "SyncReplicasOptimizer")
+COLLECTIVE_NAMES = (
     "MultiWorkerMirroredStrategy",
     "init_process_group",
     "DistributedDataParallel",
 )
-SERVES = ("Server", "train_and_evaluate")
+SERVING_NAMES = ("Server", "train_and_evaluate")
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +30,9 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     known: bool = False
     serves: bool = False
-    needs_servers: Seen | None = None
-    needs_chief: Seen | None = None
-    collective: Seen | None = None
+    needs_servers: NameAtLine | None = None
+    needs_chief: NameAtLine | None = None
+    collective: NameAtLine | None = None
 
 
 def read(path: Path | None) -> Reading:
@@ -56,13 +56,13 @@ def read(path: Path | None) -> Reading:
             names[name] = min(getattr(node, "lineno", 0), names.get(name, 1 << 30))
     return Reading(
         known=True,
-        serves=any(name in names for name in SERVES),
-        needs_servers=_first(names, SERVERS),
-        needs_chief=_first(names, CHIEF),
-        collective=_first(names, COLLECTIVE),
+        serves=any(name in names for name in SERVING_NAMES),
+        needs_servers=_first(names, SERVER_NAMES),
+        needs_chief=_first(names, CHIEF_NAMES),
+        collective=_first(names, COLLECTIVE_NAMES),
     )
 
 
-def _first(names: dict[str, int], wanted: tuple[str, ...]) -> Seen | None:
+def _first(names: dict[str, int], wanted: tuple[str, ...]) -> NameAtLine | None:
     seen = [(name, names[name]) for name in wanted if name in names]
     return min(seen, key=lambda s: s[1]) if seen else None
