@@ -12,13 +12,13 @@ from allaboard.launch.parameter_servers.ps_cluster import (
     missing_servers_note,
     served_tasks,
 )
-from allaboard.launch.parameter_servers.script_scan import Reading, read
+from allaboard.launch.parameter_servers.script_scan import ScriptRoles, read
 
-TF1 = Reading(known=True, serves=True, needs_servers=("replica_device_setter", 7))
-TF2 = Reading(known=True, needs_servers=("ParameterServerStrategy", 9),
+TF1 = ScriptRoles(known=True, serves=True, needs_servers=("replica_device_setter", 7))
+TF2 = ScriptRoles(known=True, needs_servers=("ParameterServerStrategy", 9),
               needs_chief=("ParameterServerStrategy", 9))  # fmt: skip
-PLAIN = Reading(known=True)
-DDP = Reading(known=True, collective=("DistributedDataParallel", 30))
+PLAIN = ScriptRoles(known=True)
+DDP = ScriptRoles(known=True, collective=("DistributedDataParallel", 30))
 
 
 def test_those_that_train_come_first_and_the_evaluator_last() -> None:
@@ -47,7 +47,7 @@ def test_without_n_there_is_one_worker() -> None:
     ],
 )
 def test_what_is_no_cluster_is_refused(
-    ps: str, n: str, chief: int, evaluator: int, reading: Reading, said: str
+    ps: str, n: str, chief: int, evaluator: int, reading: ScriptRoles, said: str
 ) -> None:
     with pytest.raises(InvalidRolesError) as refused:
         cluster_tasks(ps, n, chief, evaluator, reading, "t.py")
@@ -60,7 +60,9 @@ def test_a_script_without_a_server_is_served() -> None:
     assert served_tasks(found, "auto", PLAIN) == {2}
     assert served_tasks(found, "script", TF2) == frozenset()
     assert served_tasks(found, "auto", TF1) == frozenset()
-    assert served_tasks(found, "auto", Reading()) == frozenset()  # a module: nothing is known of it
+    assert (
+        served_tasks(found, "auto", ScriptRoles()) == frozenset()
+    )  # a module: nothing is known of it
 
 
 def test_a_script_is_read_and_not_run(tmp_path: Path) -> None:
@@ -78,8 +80,8 @@ def test_a_script_is_read_and_not_run(tmp_path: Path) -> None:
 def test_what_is_not_python_is_not_known(tmp_path: Path, text: str) -> None:
     script = tmp_path / "t.py"
     script.write_text(text)
-    assert read(script) == Reading()
-    assert read(None) == read(tmp_path) == read(tmp_path / "absent.py") == Reading()
+    assert read(script) == ScriptRoles()
+    assert read(None) == read(tmp_path) == read(tmp_path / "absent.py") == ScriptRoles()
 
 
 @pytest.mark.parametrize(
@@ -96,12 +98,12 @@ def test_the_examples_are_read_for_what_they_are(name: str, serves: bool, chief:
     [
         (TF1, "allaboard run --ps 1 -n 2 t.py"),
         (TF2, "allaboard run --ps 1 -n 2 --chief t.py"),
-        (Reading(known=True, needs_servers=("ClusterCoordinator", 3), collective=("x", 1)), ""),
-        (Reading(known=True), ""),
-        (Reading(), ""),
+        (ScriptRoles(known=True, needs_servers=("ClusterCoordinator", 3), collective=("x", 1)), ""),
+        (ScriptRoles(known=True), ""),
+        (ScriptRoles(), ""),
     ],
     ids=["TF1", "TF2", "it may be either", "no servers", "not read"],
 )
-def test_workers_alone_for_a_script_that_builds_on_servers(reading: Reading, said: str) -> None:
+def test_workers_alone_for_a_script_that_builds_on_servers(reading: ScriptRoles, said: str) -> None:
     told = missing_servers_note("2", reading, "t.py")
     assert told.endswith(said) if said else told == ""

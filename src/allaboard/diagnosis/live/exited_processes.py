@@ -11,7 +11,10 @@ from allaboard.hosts import proc
 
 
 def find_departed(pids: Sequence[int]) -> tuple[Departed, ...]:
-    """Those of them that do not live any more. Of one that nobody has waited for its end is known."""
+    """Return those of the processes that no longer live.
+
+    How a process ended is known only while its parent has not waited for it.
+    """
     departed = []
     for pid in pids:
         stat = proc.read_stat(pid)
@@ -39,9 +42,11 @@ def find_departed(pids: Sequence[int]) -> tuple[Departed, ...]:
 def members_by_elimination(
     departed: Sequence[Departed], present: Sequence[Present], host: str, now: float, phase: Phase
 ) -> tuple[Member, ...]:
-    """The ended ranks as members, ended ``now`` (s) or before in this phase, where the others were told of
-    exactly so many more: the environment of an ended process cannot be read. Who is not there at all may
-    have been no rank."""
+    """Return the ended ranks as members, ended ``now`` (s) or before in this phase.
+
+    This is possible if exactly as many ranks are missing as have ended: the environment of an ended process
+    cannot be read. A process that has gone completely may have been no rank.
+    """
     zombies = [zombie for zombie in departed if not zombie.waited_for]
     _, missing = absent_ranks(present)
     are_alike = len({(zombie.code, zombie.signal) for zombie in zombies}) == 1
@@ -66,7 +71,7 @@ def members_by_elimination(
 
 
 def describe_departed(departed: Departed, host: str) -> str:
-    """One line of it, for a person."""
+    """Return one line on an ended process, for a person."""
     if departed.waited_for:
         return f"pid {departed.pid} of {host}: no such process; it has ended, or was another host's"
     how = f", killed by signal {departed.signal}" if departed.signal is not None else ""

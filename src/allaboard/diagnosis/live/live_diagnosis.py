@@ -1,4 +1,4 @@
-"""One answer of what was looked at, on one host or on several: who waits where, and who does not."""
+"""One answer for processes of one host or of several: which ranks wait where, and for which others."""
 
 from __future__ import annotations
 
@@ -44,17 +44,21 @@ from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import make_finding, run_rules
 
 MAX_SHOWN_MEMBERS = 32
-"""Members that are told one by one."""
+"""Members that are listed one by one."""
 MAX_SHOWN_SOCKETS = 6
-"""Sockets of one state that are told of a member."""
+"""Sockets of one state that are shown for a member."""
 SHOWN_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG",
          "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "JAX_COORDINATOR_ADDRESS", "SLURM_PROCID",
          "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")  # fmt: skip
+"""Environment variables that are shown for a member."""
 
 
 def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagnosis:
-    """The findings of all rules on the job that these processes are, and of those that read what they
-    were told; who is missing. ``times``: how often was looked, the last of which these looks are."""
+    """Return the findings of all rules on the job of these processes and on their environments, and what is
+    missing.
+
+    ``look_count``: how often the processes were looked at, of which these looks are the last.
+    """
     all_present = list(_all_present(looks))
     ranks, non_rank_lines = filter_ranks(all_present)
     now = looks[0].now if looks else 0.0
@@ -90,7 +94,8 @@ def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagno
 
 
 def _soften_join_findings(finding: Finding) -> Finding:
-    """Whoever was not looked at may be on its way: from a few seconds of looking that is not certain."""
+    """Return the finding as a likely one: a rank that was not looked at may be on its way, and a few seconds
+    of looking prove nothing."""
     if not finding.rule.startswith("JOIN"):
         return finding
     sampling = Evidence(f"looked at for {SAMPLE_COUNT * SAMPLE_INTERVAL_S:.0f} s", "stacks")
@@ -103,8 +108,7 @@ def _soften_join_findings(finding: Finding) -> Finding:
 
 
 def _all_present(looks: Sequence[HostLook]) -> Iterator[Present]:
-    """Everybody, by one clock and one numbering: pids and clocks of two hosts know nothing of each
-    other."""
+    """Yield all processes with one clock and one numbering: pids and clocks of two hosts are unrelated."""
     worker = 0
     for host_number, look in enumerate(looks):
         clock_offset = looks[0].now - look.now
@@ -128,7 +132,11 @@ def _all_present(looks: Sequence[HostLook]) -> Iterator[Present]:
 def _with_ended_ranks(
     looks: Sequence[HostLook], present: Sequence[Present], members: tuple[Member, ...]
 ) -> tuple[Member, ...]:
-    """Where others wait in init they ended before it; else they are taken to have come as far as the rest."""
+    """Return the members with the ended ranks.
+
+    If others wait in init, the ended ones ended before it; else they are taken to have come as far as the
+    rest.
+    """
     departed = tuple(d for look in looks for d in look.departed)
     host = next((look.host for look in looks if look.departed), "")
     someone_waits = any(m.phase is Phase.ARRIVED for m in members)
@@ -156,7 +164,7 @@ def _job_view(looks: Sequence[HostLook], members: Sequence[Member]) -> JobView:
 
 
 def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
-    """Errors in what their environments say, each by itself and compared."""
+    """Return the errors in what the environments say, each by itself and compared."""
     sources = configuration_sources()
     configs: list[ConfigFacts] = []
     for process in ranks:
@@ -202,7 +210,7 @@ def _member_line(process: Present) -> str:
 
 
 def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> Iterator[str]:
-    """Where it listens, whom it knocks at without an answer, whom it is connected to."""
+    """Yield where the process listens, whom it has no answer from, whom it is connected to."""
     by_state: dict[str, list[str]] = {}
     for socket in process.sockets:
         peer = owners.get((socket.remote, socket.local))
@@ -233,7 +241,7 @@ def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> 
 
 
 def _absent_rank_lines(ranks: Sequence[Present], members: Sequence[Member]) -> list[str]:
-    """Ranks that the others were told of, and of which no process is here or is known to have ended."""
+    """Return a sentence on ranks that the environments imply, and of which no process is here or has ended."""
     size, missing = absent_ranks(ranks)
     ended_ranks = {m.who.rank for m in members if not m.alive}
     missing = [rank for rank in missing if rank not in ended_ranks]
@@ -298,6 +306,6 @@ def _why_no_finding(
 
 
 def _at_own_code(one: Member) -> str:
-    """The place in its own code, in brackets."""
+    """Return the place in the member's own code, in brackets."""
     place = one.stack.user if one.stack is not None else None
     return f" ({place})" if place is not None else ""

@@ -25,18 +25,22 @@ from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import GilSampler
 
 SAMPLE_COUNT = 5
+"""Samples of each process."""
 SAMPLE_INTERVAL_S = 0.4
-"""Seconds between two looks: places that stay the same over all of them are called still."""
+"""Seconds between two samples: a place that is the same in all of them counts as still."""
 
 
 class NoSuchProcessError(AllaboardError):
-    """A pid or a name that is not there; the message says which."""
+    """A pid or a name that does not exist; the message says which."""
 
 
 def choose_processes(targets: Sequence[str]) -> list[int]:
-    """The processes that are meant: pids, with a launcher replaced by its ranks, and words of the
-    command lines of ranks. Without targets every rank of this host. Those that have ended are left out
-    while another lives. Raises NoSuchProcessError."""
+    """Return the pids of the targets: pids, a launcher's replaced by its ranks, and words of ranks' command
+    lines.
+
+    Without targets they are all ranks of this host. Ended processes are left out while another one lives.
+    Raises NoSuchProcessError.
+    """
     words = [t for t in targets if not t.isdigit()]
     pids_named = [int(t) for t in targets if t.isdigit()]
     departed_pids = {one.pid for one in find_departed(pids_named)}
@@ -51,8 +55,10 @@ def choose_processes(targets: Sequence[str]) -> list[int]:
 
 
 def expand_launchers(pids: list[int]) -> list[int]:
-    """Replaces a launcher by the ranks that it started: children whose environment says a rank where
-    its own does not. Raises NoSuchProcessError."""
+    """Return the pids, with each launcher replaced by the ranks that it started.
+
+    These are children whose environment states a rank while its own does not. Raises NoSuchProcessError.
+    """
     expanded: list[int] = []
     for pid in pids:
         if proc.read_stat(pid) is None:
@@ -72,7 +78,10 @@ def expand_launchers(pids: list[int]) -> list[int]:
 
 
 def _ranks_below(pid: int) -> list[int]:
-    """The ranks that it started. Raises NoSuchProcessError where they are of several jobs."""
+    """Return the ranks that the process started.
+
+    Raises NoSuchProcessError if they are of several jobs.
+    """
     descendants = proc.descendants_of(pid)
     ranks_below = [p for p in rank_processes.find_ranks(()) if p in descendants]
     jobs: dict[int, list[int]] = {}
@@ -97,14 +106,14 @@ def _describe_process(pid: int) -> str:
 
 
 def inspect_processes(pids: list[int], targets: Sequence[str] = ()) -> HostLook:
-    """Looks at all of them several times, without pausing them; of the ``targets`` those that have ended are
-    told beside."""
+    """Return several samples of all processes, which are not paused; with those of the ``targets`` that have
+    ended."""
     departed = find_departed([int(t) for t in dict.fromkeys(targets) if t.isdigit()])
     return msgspec.structs.replace(asyncio.run(inspect_in_loop(pids)), departed=departed)
 
 
 async def inspect_in_loop(pids: list[int]) -> HostLook:
-    """As `here`, inside of a loop."""
+    """Return what `inspect_processes` does, inside a running loop."""
     clock = SystemClock()
     start = clock.monotonic()
     host = os.uname().nodename
@@ -143,7 +152,7 @@ async def inspect_in_loop(pids: list[int]) -> HostLook:
 
 
 def _redacted_command(pid: int) -> tuple[str, ...]:
-    """Its arguments; what its environment calls a secret does not leave this host."""
+    """Return the arguments; what the environment calls a secret does not leave this host."""
     line = proc.command_line(pid)[:64]
     return tuple(
         redaction.redact_command(line, redaction.secrets_of(proc.initial_environment(pid)))

@@ -1,4 +1,5 @@
-"""Of the processes that were named, those that may be ranks: workers and launchers may be among them."""
+"""Selection of the possible ranks among the processes that a user named, which may include workers and
+launchers."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from allaboard.formats.dumps.process_roles import process_role
 
 
 def filter_ranks(present: Sequence[Present]) -> tuple[list[Present], tuple[str, ...]]:
-    """Who may be a rank, and what the others are, a line for each kind; all where nobody may."""
+    """Return the possible ranks, and a line for each kind of other process; all processes if none may be a
+    rank."""
     processes = [_process(number, process) for number, process in enumerate(present)]
     ranks, non_ranks = separate_ranks(processes)
     non_rank_numbers = {process.number for process in non_ranks}

@@ -1,4 +1,4 @@
-"""Looks at processes of other hosts, through the system's ssh client and allaboard over there."""
+"""Inspection of processes on other hosts, through the system's ssh client and allaboard on those hosts."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ import msgspec
 from allaboard.facts import HostLook
 
 HOST_TIMEOUT_S = 60.0
-"""For one host: the login, five looks, the answer."""
+"""Seconds for one host: the login, five samples, the answer."""
 MAX_LOGINS = 32
-"""Logins at the same time: what one sshd or one agent of keys takes without refusing."""
+"""Logins at the same time: one sshd or one key agent takes this many without refusing."""
 COMMAND_NOT_FOUND = 127
-"""The exit code of a shell that has no such command."""
+"""Exit code of a shell that has no such command."""
 SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
-"""Never ask for a password: nobody may be there to type it."""
+"""Options that make ssh never ask for a password: nobody may be there to type it."""
 
 
 def inspect_hosts(
     targets_by_host: Mapping[str, Sequence[str]], ssh: str, program: str
 ) -> tuple[HostLook, ...]:
-    """What each host tells, in their order; one that cannot be asked has its ``trouble``.
+    """Return the answer of each host, in order; a host that cannot be asked has its ``trouble``.
 
     Args:
-        asked: pids or words, as for `outside.chosen`, by the host as ssh(1) takes it.
+        targets_by_host: pids or words, as for `process_inspection.choose_processes`, by the host as ssh(1)
+    takes it.
         ssh: the client and its options, as a shell would split it.
-        program: how allaboard is started over there.
+        program: the command that starts allaboard on those hosts.
     """
 
     async def all_of_them() -> tuple[HostLook, ...]:

@@ -1,4 +1,4 @@
-"""What may be assumed of members that have no black box: how far they got, and what they were told."""
+"""Assumptions about members without a black box: how far they got, and what their environment says."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from allaboard.configuration.launcher_context import described
 from allaboard.facts import ClusterSpec, Declared, Member, Phase, Present
 
 SPOTS_AFTER_INIT = (Spot.GROUP, Spot.COLLECTIVE)
-"""Where only those are who have been through the init: a moment ago, if another one is about to leave it."""
+"""Places that only a process past the init can be at: a moment ago, if another one is about to leave it."""
 
 
 def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...]:
-    """The members with a phase. Where some wait in a framework's init for one that is not there, or
-    is elsewhere, these stand at its door (since ``since`` at least, s) and the others have not come;
-    else, and where one is through, all of them count as training: their places are then compared."""
+    """Return the members with a phase.
+
+    If some wait in a framework's init for one that is missing or elsewhere, these are arriving (since
+    ``since`` at least, s) and the others have not come. Otherwise, and if one is past the init, all count as
+    training: their places are then compared.
+    """
     in_init = [p for p in present if classify_stack(p.member.stack) is Spot.INIT]
     declarations = [_declared(p) for p in present]
     size = max((d.world_size for d in declarations if d is not None), default=0)
@@ -42,7 +45,7 @@ def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...
 
 
 def absent_ranks(present: Sequence[Present]) -> tuple[int, list[int]]:
-    """The world size that they were told, and the ranks of it that nobody here is."""
+    """Return the world size by the environments, and its ranks that no process here has."""
     declarations = [d for p in present if (d := _declared(p)) is not None]
     size = max((d.world_size for d in declarations), default=0)
     ranks_present = {d.rank for d in declarations}
@@ -50,7 +53,7 @@ def absent_ranks(present: Sequence[Present]) -> tuple[int, list[int]]:
 
 
 def _declared(person: Present) -> Declared | None:
-    """As its environment says it; what the script passes to init by itself is not known."""
+    """Return what the environment declares; what the script itself passes to init is not known."""
     variables, who = person.variables, person.member.who
     spec = resolve(variables)
     tasks = ((job, i, address.text) for job, i, address in spec.ranked_tasks)

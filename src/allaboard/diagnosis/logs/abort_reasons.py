@@ -1,4 +1,5 @@
-"""Processes that end themselves by SIGABRT once they have said why: the signal is not the cause. Pure."""
+"""Processes that end themselves by SIGABRT once they have logged the reason: the signal is not the cause.
+Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packs what a person would attach to a bug report: the diagnosis, logs, versions; without secrets."""
+"""Attachments of a bug report in one archive: the diagnosis, logs, versions; without secrets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pack_bundle(
     paths: Sequence[Path] = (),
     looks: Sequence[HostLook] = (),
 ) -> list[str]:
-    """Writes ``out`` (a gzipped tar, mode 0600) and returns what it holds, a line each.
+    """Write ``out`` (a gzipped tar, mode 0600) and return a line for each file in it.
 
     Args:
         answers: texts by file name: what `diagnose` said.
@@ -41,7 +41,7 @@ def pack_bundle(
         looks: what was seen of living processes.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the archive cannot be written.
     """
     secrets = secrets_of(os.environ)
     top = f"allaboard-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -106,7 +106,7 @@ def _files(
 
 
 def _redact_look(look: HostLook, secrets: Sequence[str]) -> HostLook:
-    """Variables are an allow-list already; what a value or an argument holds is looked through."""
+    """Return the look with secrets redacted in arguments and values; the variables are an allow-list already."""
     return msgspec.structs.replace(
         look,
         present=tuple(
@@ -121,7 +121,7 @@ def _redact_look(look: HostLook, secrets: Sequence[str]) -> HostLook:
 
 
 def _host() -> Iterator[str]:
-    """The machine and what is installed where allaboard runs; no name of a person or a folder."""
+    """Yield lines on the machine and the packages where allaboard runs; no name of a person or a folder."""
     yield f"allaboard {__version__}, Python {platform.python_version()} ({sys.platform})"
     yield f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPUs"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,4 +1,4 @@
-"""Logs that are not plain UTF-8: packed by gzip, as log rotation leaves them, or UTF-16."""
+"""Logs that are not plain UTF-8: packed by gzip, as log rotation leaves them, or in UTF-16."""
 
 from __future__ import annotations
 
@@ -9,32 +9,40 @@ from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
-"""How RFC 1952 begins, with deflate, its one method."""
+"""First bytes of a gzip file with deflate, its only method (RFC 1952)."""
 UNPACK_TIMEOUT_S = 20.0
-"""In which a file is unpacked, some 8 GiB: a few kilobytes can hold any number, and its end tells most."""
+"""Seconds in which one file is unpacked, some 8 GiB.
+
+A few kilobytes can hold any number of bytes, and the end of a log tells most.
+"""
 CHUNK_BYTES = 1 << 20
+"""Unpacked bytes of one piece."""
 READ_BYTES = 1 << 14
-"""Packed bytes that are read at once; where they are damaged, up to a chunk of what they hold is lost."""
+"""Packed bytes that are read at once. Where they are damaged, up to a chunk of their content is lost."""
 _GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
-"""How zlib is told of gzip's header and check sum."""
+"""Tells zlib to expect gzip's header and check sum."""
 STOPPED_MARK = b"\n(allaboard: what follows was not unpacked)\n"
-"""Put after what was unpacked where the log goes on: nothing before it is the last word of a process."""
+"""Put after what was unpacked if the log goes on: nothing before it is the last line of a process."""
 
 
 class Unpacked(NamedTuple):
-    """The ``data``, how many bytes were left out of its middle (``cut``), and why the ``rest`` is not here,
-    "" where all was unpacked."""
+    """The content of a gzip file, as far as it was unpacked."""
 
     data: bytes
+    """Its first and last bytes."""
     cut: int
+    """Bytes that were left out of its middle."""
     trouble: str
+    """Why the rest is missing, "" if all was unpacked."""
 
 
 def unpack_gzip(
     file: IO[bytes], head: int, tail: int, now: Callable[[], float] = time.monotonic
 ) -> Unpacked:
-    """What a gzip file holds: its first ``head`` bytes and its last ``tail``, to whole lines. No more than
-    that is kept of it, however much it holds; ``now`` tells the seconds."""
+    """Return the first ``head`` and the last ``tail`` bytes of a gzip file, to whole lines.
+
+    No more than that is kept in memory, however much the file holds. ``now`` returns seconds.
+    """
     deadline = now() + UNPACK_TIMEOUT_S
     head_data, tail_data, unpacked_bytes, trouble = bytearray(), bytearray(), 0, ""
     try:
@@ -63,8 +71,10 @@ def unpack_gzip(
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Of no more than CHUNK bytes; of a bomb of empty parts, empty ones. Raises EOFError where the file is
-    torn off, zlib.error where it is damaged."""
+    """Yield pieces of at most CHUNK_BYTES; empty ones for a bomb of empty members.
+
+    Raises EOFError if the file is truncated, zlib.error if it is damaged.
+    """
     inflate = zlib.decompressobj(_GZIP_WINDOW_BITS)
     in_member = False
     while packed := file.read(READ_BYTES):
@@ -81,7 +91,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode_to_utf8(data: bytes) -> bytes:
-    """The same text in UTF-8 without a byte order mark; as it is where there is none."""
+    """Return the text in UTF-8 without a byte order mark; unchanged if it has none."""
     if data.startswith(codecs.BOM_UTF8):
         return data[len(codecs.BOM_UTF8) :]
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -1,4 +1,4 @@
-"""`allaboard diagnose PATH…`: run folders and what others left, in one answer."""
+"""`allaboard diagnose PATH…`: run folders and the logs of other launchers, in one answer."""
 
 from __future__ import annotations
 
@@ -40,13 +40,16 @@ from allaboard.rules.engine.relations import (
 )
 
 RUN_FOLDER_PARTS = ("journal.jsonl", "report.json", "logs", "snapshot")
-"""What allaboard itself leaves in a run's folder."""
+"""Files and folders that allaboard itself leaves in a run's folder."""
 MAX_SHOWN_MEMBERS = 16
-"""Members that are told one by one."""
+"""Members that are listed one by one."""
 
 
 def diagnose_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
-    """Everything that these files and folders tell. Raises MissingInputError, with the sentence to print."""
+    """Return everything that these files and folders tell.
+
+    Raises MissingInputError, with the sentence to print, if one of them cannot be read.
+    """
     notes: list[str] = []
     runs, other_paths = _sort_paths(paths)
     notes += _foreign_file_notes(paths) + _unread_notes(paths, runs)
@@ -110,7 +113,7 @@ def _sort_paths(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
 
 
 def _is_run(folder: Path) -> bool:
-    """Not one that may not be looked into; that it was not read is told where it is read."""
+    """Return False for a folder that may not be entered; that it was not read is noted where it is read."""
     try:
         return run_folder.is_run_folder(folder)
     except OSError:
@@ -118,7 +121,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _foreign_file_notes(paths: Sequence[Path]) -> list[str]:
-    """Folders that look like a run's by the name of a file which another tool wrote."""
+    """Return notes on folders that look like a run's because of a file that another tool wrote."""
     notes = []
     for path in filter(Path.is_dir, paths):
         run_files, foreign_files = split_run_files(path)
@@ -129,8 +132,10 @@ def _foreign_file_notes(paths: Sequence[Path]) -> list[str]:
 
 
 def _unread_notes(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:
-    """What lies in a folder of runs, or in a run's own, and is no part of one: it may be of another job, and
-    is read where it is named."""
+    """Return notes on files in a folder of runs, or in a run's own, that are no part of a run.
+
+    They may be of another job, and are read if they are named.
+    """
     notes = []
     for path in {r.folder for r in runs} | {r.folder.parent for r in runs} & set(paths):
         run_names = {*RUN_FOLDER_PARTS, *(r.folder.name for r in runs if r.folder.parent == path)}
@@ -144,7 +149,7 @@ def _unread_notes(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:
 
 
 def _clear_launcher_ranks(runs: Sequence[Run], record: LogRecord) -> None:
-    """The log of a launcher is not that of rank 0: only its lines' own prefixes tell ranks."""
+    """Clear the rank of a launcher's log: it is not that of rank 0, only its lines' own prefixes tell ranks."""
     for run in runs:
         if run.start is None or not run.start.wrapped:
             continue
@@ -155,7 +160,7 @@ def _clear_launcher_ranks(runs: Sequence[Run], record: LogRecord) -> None:
 
 
 def _glimpses_from_runs(runs: Sequence[Run], record: LogRecord) -> list[Glimpse]:
-    """Whose pids the runs tell, where dumps beside them tell pids alone."""
+    """Return the pids of ranks that the runs tell, if dumps beside them have only pids."""
     if not any(g.pid and g.rank < 0 and g.stack is not None for g in record.glimpses):
         return []
     glimpses = []
@@ -169,7 +174,7 @@ def _glimpses_from_runs(runs: Sequence[Run], record: LogRecord) -> list[Glimpse]
 
 
 def _course_lines(run: Run) -> list[str]:
-    """What happened, in a few lines."""
+    """Return what happened, in a few lines."""
     lines = []
     if run.start is not None:
         workers = "a launcher" if run.start.wrapped else f"{run.start.size} workers"

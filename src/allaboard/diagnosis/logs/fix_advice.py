@@ -1,5 +1,5 @@
-"""What to do about an end that was read in a log: commands to type, where the line that tells it is all there
-is. Pure."""
+"""Advice on an end that was read in a log: commands to type, where the line that reports it is all there is.
+Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SI
 from allaboard.facts import Claim, Member
 
 _READ_LOG_ADVICE = ("read ", "see in ")
-"""How advice begins that sends to a log alone."""
+"""Begins advice that only sends to a log."""
 
 
 def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str:
-    """The advice of a claim about ``one``, of which ``where`` are the places in what was read."""
+    """Return the advice of a claim about ``member``, which was read at these ``places``."""
     if not places or member is None:
         return f"read {places[0]}" if places else claim.fix
     if member.raised is not None:

@@ -1,4 +1,4 @@
-"""Files that are called as allaboard's own and were written by another tool."""
+"""Files that are named like allaboard's own but were written by another tool."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from pathlib import Path
 import msgspec
 
 JOURNAL_KINDS = ("start", "worker", "event", "view", "finding", "pulse", "round")
-"""What the lines of a journal are of."""
+"""Kinds of a journal's lines."""
 RUN_FILES = ("journal.jsonl", "report.json")
+"""Names by which a run folder is known."""
 MAX_READ_BYTES = 1 << 20
-"""Bytes of a file that are looked at."""
+"""Bytes of a file that are examined."""
 
 
 def split_run_files(folder: Path) -> tuple[list[str], list[str]]:
-    """Those of NAMES in this folder that are allaboard's, or what is left of such, and those that are not."""
+    """Return the RUN_FILES of this folder that are allaboard's, or what is left of such, and those that are
+    not."""
     run_files: list[str] = []
     foreign_files: list[str] = []
     for name in RUN_FILES:
@@ -39,7 +41,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _foreign(name: str, data: bytes) -> bool:
-    """Whether what can be read of it is JSON of another kind; what is torn or empty may be ours."""
+    """Return True if what can be read of the file is JSON of another kind; a torn or empty file may be ours."""
     if name == "report.json":
         try:
             document = msgspec.json.decode(data)

@@ -1,7 +1,7 @@
-"""Groups of one name and other members are not one group. Pure.
+"""Process groups that share a name but have other members are not one group. Pure.
 
 PyTorch 2.4 to 2.7 counts the names of groups that are split from another on each rank by itself, so that the
-halves of a mesh have one name in the dumps of all.
+halves of a mesh have the same name in all dumps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from allaboard.facts.rank_sets import format_ranks
 def disambiguate_groups(
     known_groups: Mapping[str, tuple[int, ...]], testimony: Testimony
 ) -> Testimony:
-    """The testimony, with the members in the names of those groups that are ``known`` with others."""
+    """Return the testimony, with the members added to the names of groups that ``known_groups`` has with
+    other members."""
     names = {
         name: f"{name} of ranks {format_ranks(sorted(members))}"
         for name, members in testimony.groups.items()

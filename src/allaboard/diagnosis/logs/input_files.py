@@ -1,4 +1,4 @@
-"""Reads what it is given, files and folders, as exhibits: bounded, regular files alone."""
+"""Reader of the files and folders that a user names: bounded, and regular files only."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from allaboard.facts import Exhibit
 from allaboard.formats.dumps.docker_json import unwrap_docker_lines
 
 HEAD_BYTES, TAIL_BYTES = 8 << 20, 24 << 20
-"""Bytes that are read of a larger file: its beginning, and its end, where it tells how it ended."""
+"""Bytes that are read from the beginning of a larger file, and from its end, where a log says how its process
+ended."""
 READ_TIMEOUT_S = 180.0
-"""In which all is read and understood; what comes after is not."""
+"""Seconds in which everything is read and understood; what comes after is skipped."""
 MAX_DEPTH = 24
-"""Folders within folders."""
+"""Levels of nested folders."""
 MAX_FILES = 20_000
 """Files of one folder."""
 MAX_TOTAL_BYTES = 2 << 30
@@ -41,8 +42,10 @@ class MissingInputError(AllaboardError):
 def read_exhibits(
     paths: Iterable[Path], notes: list[str], now: Callable[[], float] = time.monotonic
 ) -> Iterator[Exhibit]:
-    """Every file of these paths, in order; ``notes`` takes what could not be read, and why.
-    Raises MissingInputError for a path that is not there. ``now`` tells the seconds."""
+    """Yield every file of these paths, in order; add to ``notes`` what could not be read, and why.
+
+    Raises MissingInputError for a path that does not exist. ``now`` returns seconds.
+    """
     bytes_left = MAX_TOTAL_BYTES
     deadline = now() + READ_TIMEOUT_S
     for path in paths:
@@ -70,7 +73,7 @@ def read_exhibits(
 def read_file(
     file: Path, base: Path, notes: list[str], now: Callable[[], float] = time.monotonic
 ) -> Exhibit | None:
-    """One file; None, and a note, where it cannot be read. ``now`` tells the seconds."""
+    """Return one file; None, and a note, if it cannot be read. ``now`` returns seconds."""
     name = str(file)
     try:
         # Without O_NONBLOCK a FIFO that took the file's place meanwhile would hold us for ever.

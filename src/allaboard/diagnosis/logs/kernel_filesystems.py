@@ -1,4 +1,4 @@
-"""Folders that are the kernel's own (/proc, /sys): no job left them, and reading them has no end."""
+"""Folders of the kernel (/proc, /sys): no job left them, and reading them has no end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ KERNEL_ROOTS = ("/proc", "/sys")
 
 
 def is_kernel_path(path: str | Path) -> bool:
-    """Whether this folder or regular file is one of them, whatever leads there; a pipe that only passes
-    through is none."""
+    """Return True if this folder or regular file is the kernel's, by whatever link it was reached.
+
+    A pipe that only passes through /proc (process substitution) is not.
+    """
     real = os.path.realpath(path)
     is_named = real in KERNEL_ROOTS or real.startswith(tuple(f"{root}/" for root in KERNEL_ROOTS))
     try:
@@ -22,7 +24,7 @@ def is_kernel_path(path: str | Path) -> bool:
 
 
 def why_not_read(path: Path) -> str:
-    """What to say of a path that is one of them."""
+    """Return the message for a path of the kernel."""
     parts = Path(os.path.realpath(path)).parts
     pid = parts[2] if len(parts) > 2 and parts[1] == "proc" and parts[2].isdigit() else "PID"
     return (

@@ -1,4 +1,4 @@
-"""One file into what each process wrote into it, so that a witness reads plain lines of one. Pure."""
+"""Separation of one file into what each process wrote, so that a reader gets the plain lines of one. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
 
 BINARY_CHECK_LENGTH = 4096
-"""Bytes of the beginning in which a zero tells that it is no text."""
+"""Bytes of the beginning in which a zero shows that the file is no text."""
 MAX_PROCESSES = 20_000
-"""Processes of one file; more names than that name none."""
+"""Processes of one file; with more names than that, the prefixes name no processes."""
 
 TORCHRUN_LOG = re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$")
-"""``torchrun --log-dir``: a file for each local rank."""
+"""Matches a file of ``torchrun --log-dir``: one for each local rank."""
 _RANK_LABEL = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
 
 
 def attribute_file(exhibit: Exhibit) -> Exhibit:
-    """With the rank that its own lines tell, where its name or its folder tells another number: that on its
-    node, or that of the node. Of a node with several ranks the lines that name none are nobody's."""
+    """Return the exhibit with the rank that its own lines state, if its name or its folder has another
+    number.
+
+    That other number is the rank on its node, or the node's. In a file of a node with several ranks, lines
+    that name no rank belong to none.
+    """
     if exhibit.rank < 0:
         return exhibit
     stated_ranks = {int(r) for r in _RANK_LABEL.findall(exhibit.text)}
@@ -42,8 +46,10 @@ def attribute_file(exhibit: Exhibit) -> Exhibit:
 
 
 def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
-    """The exhibit as it is where no line of it has a prefix; else a part for each process that is named,
-    and one for the lines that name nobody, as a launcher's own."""
+    """Return a part for each process that a prefix names, and one for the lines without a prefix.
+
+    The latter are for example a launcher's own. A file without any prefix is returned as it is.
+    """
     if b"\0" in exhibit.data[:BINARY_CHECK_LENGTH]:
         return (exhibit,)
     text = exhibit.text
@@ -78,8 +84,10 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
 
 
 def _process_labels(labels: set[Label]) -> dict[Label, Label]:
-    """Labels that name one process are one: a rank has one, and a pod or a pid of which only one rank
-    is known is that rank's."""
+    """Return, by label, the label of the process: several labels may name one.
+
+    A rank has one label, and a pod or a pid of which only one rank is known is that rank's.
+    """
     ranks_by_source: dict[tuple[str, int], set[int]] = defaultdict(set)
     for label in labels:
         if label.rank >= 0:

@@ -1,5 +1,4 @@
-"""From testimony to findings: glimpses become members, and the rules for a job that ended read them.
-Pure."""
+"""Findings from testimony: glimpses become members, and the rules for a job that has ended judge them. Pure."""
 
 from __future__ import annotations
 
@@ -39,13 +38,13 @@ from allaboard.rules.engine.relations import (
 )
 
 _WATCHDOG_WORD = "WorkNCCL("
-"""What a watchdog's line says of the collective."""
+"""Begins the description of a collective in a watchdog's line."""
 _LIVE_ORIGINS = ("wait status", "its last line", "black box", "its control group")
-"""Origins that rules give to what is seen live; after the fact it was read."""
+"""Origins that rules give to evidence that is seen live; here it was read afterwards."""
 
 
 def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
-    """Everything that the testimony means, causes before consequences."""
+    """Return all findings that the testimony leads to, causes before consequences."""
     processes_seen = group_by_process(record.glimpses, len(record.unranked_nodes) < 2)
     members, origins = make_members(processes_seen)
     findings = [*_end_findings(members, origins, _doubts_by_exception(record.glimpses), catalogue)]
@@ -82,7 +81,7 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
 def make_members(
     processes_found: Iterable[Process],
 ) -> tuple[tuple[Member, ...], dict[int, list[str]]]:
-    """One member a process, and where each was seen, by ``worker``."""
+    """Return one member a process, and by ``worker`` the places where it was seen."""
     members, origins = [], {}
     for process in processes_found:
         members.append(_make_member(process))
@@ -109,7 +108,7 @@ def _make_member(process: Process) -> Member:
 
 
 def _best_exit(exits: list[Exit]) -> Exit | None:
-    """The end as who knows it best tells it, with the process' own last words."""
+    """Return the end as reported by the source that knows it best, with the process's own last line."""
     if not exits:
         return None
     best_exit = max(exits, key=_exit_knowledge)
@@ -122,17 +121,17 @@ def _best_exit(exits: list[Exit]) -> Exit | None:
 
 
 def _doubts_by_exception(glimpses: Iterable[Glimpse]) -> dict[tuple[int, Raised], str]:
-    """Why what a rank raised may have been caught."""
+    """Return why what a rank raised may have been caught, by rank and exception."""
     return {(g.rank, g.raised): g.doubt for g in glimpses if g.raised is not None and g.doubt}
 
 
 def _exit_knowledge(end: Exit) -> tuple[bool, float]:
-    """A launcher knows how a process ended; a traceback only that it did."""
+    """Return the sort key of an end. A launcher knows how a process ended; a traceback only that it did."""
     return end.signal is not None or end.at > 0, end.at
 
 
 def make_dumps(processes_found: Iterable[Process]) -> Dumps:
-    """The stacks of those that take part, by rank, or by number where no rank is known."""
+    """Return the stacks of the ranks, by rank, or by number if the rank is not known."""
     ranks, _ = separate_ranks(list(processes_found))
     return Dumps(
         stacks={p.number: p.stack for p in ranks if p.stack is not None},
@@ -179,14 +178,15 @@ def _end_findings(
 
 
 def _shared_doubt(named_members: list[Member], doubts: dict[tuple[int, Raised], str]) -> str:
-    """Why a claim about these is only likely; "" where one of them is proven."""
+    """Return why a claim about these members is only likely; "" if it is proven for one of them."""
     exceptions = [(m.who.rank, m.raised) for m in named_members if m.raised is not None]
     doubts_found = [doubts.get(exception, "") for exception in exceptions]
     return doubts_found[0] if doubts_found and all(doubts_found) else ""
 
 
 def _with_read_origin(evidence: Evidence, named_members: list[Member], origin: str) -> Evidence:
-    """With the place where it was read, for the log that `allaboard run` would have written."""
+    """Return the evidence with the place where it was read, instead of the log that `allaboard run` would
+    write."""
     is_live_log = any(evidence.origin == m.log for m in named_members)
     return msgspec.structs.replace(evidence, origin=origin) if is_live_log else evidence
 

@@ -1,4 +1,4 @@
-"""What is not there, and what it could have told; and why nothing was found."""
+"""Evidence that is missing, with what it could have told; and the reason why nothing was found."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from allaboard.facts import Member, Outcome
 from allaboard.facts.rank_sets import format_ranks
 
 PYSPY_JSON_HINT = "; py-spy dump --json prints one process, with --subprocesses too"
-"""Of the release 0.4.3."""
+"""Hint for py-spy 0.4.3."""
 MAX_WORLD_SIZE = 1_000_000
-"""Ranks that are looked for; what is read may say any number."""
+"""Ranks that are looked for; a file may state any number."""
 
 
 def missing_ranks(
     runs: Sequence[Run], members: Sequence[Member], record: LogRecord, processes: Sequence[Process]
 ) -> list[str]:
-    """Ranks of which nothing is here, by what those that are here were told."""
+    """Return sentences on ranks of which there is no evidence, by the world size that the others state."""
     if len(record.unranked_nodes) > 1:
         files = " and ".join(dict.fromkeys(record.unranked_nodes))
         return [
@@ -54,7 +54,7 @@ def missing_ranks(
 
 
 def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[Process]) -> str:
-    """Why there is no finding, as a sentence."""
+    """Return the reason why there is no finding, as a sentence."""
     reports = [r.report for r in runs if r.report is not None]
     if reports and all(r.exit_code == 0 for r in reports):
         return "no finding: the run ended well"

@@ -1,5 +1,8 @@
-"""Files of several nodes that tell the number on the node alone, as torchrun's prefix (``[default0]:``) and
-the folders of its ``--log-dir`` do: a rank where there is one node, nobody's where there are two. Pure."""
+"""Global ranks for the files of several nodes that state only the rank on their node. Pure.
+
+torchrun's prefix (``[default0]:``) and the folders of its ``--log-dir`` do so: the number is a rank if there
+is one node, and nobody's if there are two.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,20 @@ _ATTEMPT = re.compile(r"attempt_\d+")
 
 
 class PartReading(msgspec.Struct, frozen=True):
-    """What the witnesses said of one part of the file of this ``number``."""
+    """What the readers found in one part of a file."""
 
     number: int
+    """Index of the file."""
     part: Exhibit
+    """The part that was read."""
     testimony: tuple[Testimony, ...]
+    """What each reader found in it."""
 
 
 def assign_global_ranks(
     readings: Sequence[PartReading],
 ) -> tuple[list[PartReading], tuple[str, ...]]:
-    """With the ranks that are known, and the files of the nodes of which they are not."""
+    """Return the readings with the ranks that are known, and the files of the nodes whose ranks are not."""
     first_ranks: dict[str, set[int]] = {}
     for reading in readings:
         torchrun_match = TORCHRUN_LOG.search(reading.part.name)
@@ -58,7 +64,7 @@ def assign_global_ranks(
 
 
 def node_label(file: str) -> str:
-    """What a person calls the node: its launcher's log, or the folder of that run."""
+    """Return the name of the node for people: its launcher's log, or the folder of that run."""
     if TORCHRUN_LOG.search(file) is None:
         return file
     run_folders = [p for p in PurePosixPath(file).parents[1:] if not _ATTEMPT.fullmatch(p.name)]
@@ -66,9 +72,11 @@ def node_label(file: str) -> str:
 
 
 def _unranked_nodes(readings: Sequence[PartReading]) -> tuple[str, ...]:
-    """Two names or more where there are several nodes of which no rank is known. What a node wrote to its
-    output and what to its errors are two files of one name, and what is in its log is in its folders too.
-    One alone is of a job on one node, but where another launcher's log tells the same ranks."""
+    """Return two names or more if there are several nodes of which no rank is known; else ().
+
+    A node's standard output and its errors are two files of one name, and what is in its log is in its
+    folders, too. A single one is of a job on one node, unless another launcher's log has the same ranks.
+    """
     logs: dict[tuple[str, str], str] = {}
     folders: dict[tuple[str, str], str] = {}
     file_of_rank = {
@@ -95,8 +103,10 @@ def _node_key(name: str) -> str:
 
 
 def _renumber(reading: PartReading, rank: int, local_rank: int) -> PartReading:
-    """With this rank in the place of the number on the node, which stays the ``local`` one where it is known
-    no better."""
+    """Return the reading with this rank instead of the rank on the node.
+
+    The latter stays as ``local_rank`` if nothing better is known.
+    """
     part = msgspec.structs.replace(reading.part, rank=rank, local=local_rank)
     return PartReading(
         reading.number, part, tuple(_replace_rank(t, reading.part, part) for t in reading.testimony)

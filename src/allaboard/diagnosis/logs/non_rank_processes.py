@@ -1,4 +1,4 @@
-"""Which processes that were dumped take no part in the training, so that nobody waits for them. Pure."""
+"""Processes that were dumped but take no part in the training, so that no rank waits for them. Pure."""
 
 from __future__ import annotations
 
@@ -24,18 +24,25 @@ MAX_SHOWN_PROCESSES = 12
 
 
 class _WaitingRanks(NamedTuple):
-    """Who waits for peers: their numbers and pids, their parents' pids, their programs and their roles."""
+    """The processes that wait for peers."""
 
     numbers: set[int]
+    """Their numbers."""
     pids: set[int]
+    """Their pids."""
     parents: set[int]
+    """Pids of their parents."""
     programs: set[str]
+    """Names of their programs."""
     roles: set[str]
+    """Their roles."""
 
 
 def separate_ranks(processes: Sequence[Process]) -> tuple[list[Process], list[Process]]:
-    """Who may be a rank, and who is known to be something else. Where all are something else, they are
-    looked at all the same."""
+    """Return the processes that may be ranks, and those that are known to be something else.
+
+    If all are something else, they are examined all the same.
+    """
     visible = [p for p in processes if p.stack is not None or p.command]
     waiting_processes = [
         p
@@ -78,7 +85,7 @@ def _non_rank_role(process: Process, waiting: _WaitingRanks) -> str:
 
 
 def non_rank_lines(processes: Sequence[Process]) -> tuple[str, ...]:
-    """What they are, a line for each kind and for each place in the user's own code."""
+    """Return what these processes are, a line for each role and for each place in the user's own code."""
     kinds: dict[tuple[str, str], list[Process]] = {}
     for process in sorted(processes, key=lambda p: p.who.pid):
         kinds.setdefault((process.role, _user_code_place(process)), []).append(process)
@@ -89,7 +96,7 @@ def non_rank_lines(processes: Sequence[Process]) -> tuple[str, ...]:
 
 
 def _user_code_place(process: Process) -> str:
-    """Where a worker is in what the user gave it to do: the cause may be there."""
+    """Return where a worker is in the user's own code: the cause may be there."""
     if process.role not in (DATA_LOADER_WORKER, *POOL_WORKERS) or process.stack is None:
         return ""
     own_frames = takewhile(lambda f: not is_child_entry(f), process.stack.frames)

@@ -1,4 +1,4 @@
-"""What was seen of each process, brought together: by its rank, else by its pid, else by its file. Pure."""
+"""Glimpses of each process, grouped by its rank, else by its pid, else by its file. Pure."""
 
 from __future__ import annotations
 
@@ -15,27 +15,33 @@ from allaboard.facts import Glimpse, Stack, Who
 
 
 class Process(msgspec.Struct, kw_only=True):
-    """``number`` is its rank, or one from `UNNAMED` on; ``role`` what it is where it takes no part in the
-    training, "" for what may be a rank."""
+    """Everything that was seen of one process."""
 
     number: int
+    """Its rank, or a number from `FIRST_UNRANKED_NUMBER` on."""
     who: Who
+    """Its name for people."""
     glimpses: list[Glimpse]
+    """What each file shows of it, in order."""
     role: str = ""
+    """Its role if it takes no part in the training, "" if it may be a rank."""
 
     @property
     def stack(self) -> Stack | None:
-        """The last one that was seen."""
+        """The last stack that was seen."""
         return next((g.stack for g in reversed(self.glimpses) if g.stack is not None), None)
 
     @property
     def command(self) -> str:
+        """Its command line, "" if it is not known."""
         return next((g.command for g in self.glimpses if g.command), "")
 
 
 def group_by_process(glimpses: Iterable[Glimpse], one_node: bool = True) -> list[Process]:
-    """All of them, in the order in which they were seen. ``one_node``: whether numbers on a node may be
-    ranks."""
+    """Return all processes, in the order in which they were seen.
+
+    ``one_node``: the job ran on one node, so the rank on a node may be the rank.
+    """
     identified = identify_ranks(glimpses, one_node)
     glimpses_by_key: dict[tuple[object, ...], list[Glimpse]] = {}
     for number, glimpse in enumerate(identified):

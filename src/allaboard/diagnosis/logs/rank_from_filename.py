@@ -1,4 +1,4 @@
-"""Whose a file is by its name: a rank's, or a process'."""
+"""Ranks and pids in the names of files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from allaboard.diagnosis.logs.log_demux import TORCHRUN_LOG
 
 MIN_PID = 1000
-"""A process has such a number by the kernel, where no other file counts them from 0."""
+"""Number from which a ``process`` is a pid, unless other files count processes from 0."""
 _RANK_IN_NAME = re.compile(
     r"(?:^|[^a-z])(?P<what>rank|worker|task|proc|process)[-_.]?(?P<number>\d{1,7})(?!\d)", re.I
 )
@@ -16,8 +16,11 @@ _PID_IN_NAME = re.compile(r"(?:^|[^a-z])pid[-_.=]?(\d{1,7})(?!\d)", re.I)
 
 
 def rank_and_pid_from_name(file: Path, base: Path) -> tuple[int, int]:
-    """The rank and the pid that its name tells, or its folders' below ``base``: -1 and 0 for none. A high
-    number of a process is its pid: ``process_4242.txt``."""
+    """Return the rank and the pid that the file's name states, or its folders' below ``base``: -1 and 0 for
+    none.
+
+    A high number of a process is its pid: ``process_4242.txt``.
+    """
     name = file.name if file == base else str(file.relative_to(base.parent))
     pids = _PID_IN_NAME.findall(file.name)
     pid = int(pids[-1]) if pids else 0

@@ -1,4 +1,4 @@
-"""Whose a glimpse is, by what the others tell: the same pid, another number that may be a rank. Pure."""
+"""The rank of each glimpse, by what the others state: the same pid, another number that may be a rank. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from allaboard.facts import Glimpse
 
 
 def identify_ranks(glimpses: Iterable[Glimpse], one_node: bool) -> list[Glimpse]:
-    """The glimpses, in order, with the pids and ranks that are known of them. ``one_node``: whether numbers
-    on a node may be ranks."""
+    """Return the glimpses, in order, with the pids and ranks that are known of them.
+
+    ``one_node``: the job ran on one node, so the rank on a node may be the rank.
+    """
     observed = _with_ranks_by_pid(_without_clashes(_with_pids_from_names(list(glimpses))))
     return _with_ranks_by_pid(_with_likely_ranks(observed)) if one_node else observed
 
 
 def _with_pids_from_names(observed: list[Glimpse]) -> list[Glimpse]:
-    """With the pid, where a file without one has the pid in its name that another dump tells."""
+    """Return the glimpses, with the pid of another dump where a file's name contains it."""
     pids = {str(g.pid): g.pid for g in observed if g.pid and g.stack is not None}
     if not pids:
         return observed
@@ -40,7 +42,8 @@ def _with_pids_from_names(observed: list[Glimpse]) -> list[Glimpse]:
 
 
 def _with_ranks_by_pid(observed: list[Glimpse]) -> list[Glimpse]:
-    """With the rank that another glimpse of the same process tells; a dump does not say its host."""
+    """Return the glimpses, with the rank that another one of the same process has; a dump does not state its
+    host."""
     ranks: dict[int, set[tuple[str, int]]] = {}
     for glimpse in observed:
         if glimpse.pid and glimpse.rank >= 0:
@@ -60,7 +63,8 @@ def _with_ranks_by_pid(observed: list[Glimpse]) -> list[Glimpse]:
 
 
 def _without_clashes(observed: list[Glimpse]) -> list[Glimpse]:
-    """A rank of which two processes were dumped is none: it is a number on each of two nodes."""
+    """Return the glimpses without ranks that two dumped processes have: they are numbers on each of two
+    nodes."""
     pids: dict[int, set[tuple[str, int]]] = {}
     for glimpse in observed:
         if glimpse.rank >= 0 and glimpse.pid and glimpse.stack is not None:
@@ -75,8 +79,10 @@ def _without_clashes(observed: list[Glimpse]) -> list[Glimpse]:
 
 
 def ambiguous_pid_notes(observed: Iterable[Glimpse]) -> Iterator[str]:
-    """What to say of a pid without a rank that two files have at two places: it may be one process that
-    moved, or two of two hosts."""
+    """Yield a note for each pid without a rank that two files have at two places.
+
+    It may be one process that moved, or two processes of two hosts.
+    """
     files: dict[int, dict[object, str]] = {}
     for glimpse in observed:
         if glimpse.pid and glimpse.rank < 0 and not glimpse.host and glimpse.stack is not None:
@@ -91,7 +97,8 @@ def ambiguous_pid_notes(observed: Iterable[Glimpse]) -> Iterator[str]:
 
 
 def _with_likely_ranks(observed: list[Glimpse]) -> list[Glimpse]:
-    """With the ranks that are likely, where each is that of one process: else they are other numbers."""
+    """Return the glimpses with their likely ranks, if each is that of one process; else they are other
+    numbers."""
     owners: dict[int, set[tuple[object, ...]]] = {}
     for number, glimpse in enumerate(observed):
         if glimpse.rank >= 0:

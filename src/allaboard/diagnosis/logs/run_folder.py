@@ -1,4 +1,4 @@
-"""Reads the folder that `allaboard run` leaves, whole or in part: half of it is still evidence."""
+"""Reader of the folder that `allaboard run` leaves, whole or in part: half of it is still evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from allaboard.diagnosis.logs.foreign_files import split_run_files
 from allaboard.facts import Finding, JobView, Report
 
 MAX_WORKERS = 100_000
-"""Workers of one host that are asked for by name; a torn file may say any number."""
+"""Workers of one host whose logs are looked for by name; a torn file may state any number."""
 MAX_FILE_BYTES = 256 << 20
 """Bytes of a journal or a report that are read."""
 
@@ -40,25 +40,28 @@ class _FindingEntry(msgspec.Struct):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What is left of one run. ``last`` is the time of the journal's last line, ``views`` counts the
-    views that could be read; ``lacks`` says what is not there, and what it would have told."""
+    """What is left of one run."""
 
     folder: Path
+    """The folder itself."""
     start: Start | None = None
     report: Report | None = None
     view: JobView | None = None
     view_at: str = ""
+    """Time of the last view."""
     findings: tuple[Finding, ...] = ()
     events: list[tuple[str, str]] = []
     steps: tuple[int, int] | None = None
     workers: dict[int, int] = {}
     last_entry_at: str = ""
+    """Time of the journal's last line."""
     logs: dict[str, Path] = {}
     lacks: list[str] = []
+    """What is missing, and what it would have told."""
 
     @property
     def host(self) -> str:
-        """Where it ran, as far as that is known."""
+        """Name of the host where it ran; "" if that is not known."""
         if self.start is not None and self.start.host:
             return self.start.host
         workers = self.report.workers if self.report is not None else ()
@@ -66,18 +69,19 @@ class Run(msgspec.Struct, kw_only=True):
 
     @property
     def job(self) -> str:
+        """Name of the job; "" if that is not known."""
         if self.start is not None:
             return self.start.job
         return self.report.job if self.report is not None else ""
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether this is a run folder, or what is left of one."""
+    """Return True if this is a run folder, or what is left of one."""
     return folder.is_dir() and bool(split_run_files(folder)[0])
 
 
 def read_run(folder: Path) -> Run:
-    """The run in this folder; never fails on what the files hold."""
+    """Return the run in this folder; never fails on what the files hold."""
     run = Run(folder=folder)
     findings: dict[tuple[str, str], Finding] = {}
     _read_journal(run, findings)

@@ -1,4 +1,4 @@
-"""Every witness read_log every exhibit; what they say is brought together."""
+"""Every reader reads every exhibit; their testimony is collected here."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from allaboard.plugins import Broken, plugins
 
 
 class LogRecord(msgspec.Struct):
-    """All testimony: ``logs`` are the ranks of the exhibits that were read, ``read`` their names;
-    ``labelled`` the ranks that a launcher's prefix named in them; ``nodes`` the files of which it told the
-    numbers on a node alone; ``well`` the files that end with the words that the training is over."""
+    """The testimony of all readers."""
 
     heard: list[Heard] = []
     glimpses: list[Glimpse] = []
@@ -33,19 +31,25 @@ class LogRecord(msgspec.Struct):
     overdue: list[Overdue] = []
     groups: dict[str, tuple[int, ...]] = {}
     ranks: list[int] = []
+    """Ranks of the exhibits that were read, in their order; -1 for none."""
     names: list[str] = []
+    """Names of the exhibits that were read."""
     labelled: set[int] = set()
+    """Ranks that a launcher's prefix names in them."""
     unranked_nodes: tuple[str, ...] = ()
+    """Files that state only ranks on a node, if there are several nodes."""
     good_endings: dict[str, str] = {}
+    """Last words of the files that end by saying that the training is over."""
     job_failed: bool = False
-    """Whether a launcher, or whoever started a process, tells that it failed."""
+    """Set if a launcher, or the parent of a process, reports a failure."""
     notes: list[str] = []
+    """What could not be read."""
     unknown_count: int = 0
-    """Exhibits in which no witness knew anything."""
+    """Exhibits in which no reader found anything."""
 
 
 def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
-    """What all witnesses say of these exhibits. A witness that fails becomes a note."""
+    """Return what all readers find in these exhibits. A reader that fails becomes a note."""
     record = LogRecord(notes=notes)
     all_readers, broken = _load_readers()
     record.notes += [f"witness {b.stem} could not be loaded: {b.why}" for b in broken]
@@ -81,8 +85,10 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
 
 
 def _rank_of_file(exhibit: Exhibit, readings: Iterable[PartReading]) -> int:
-    """The rank whose file it is: not the number in its name where that is a pid, or of a node, or where what
-    is in it is of others."""
+    """Return the rank whose file it is, -1 for none.
+
+    The number in a name is no rank if it is a pid or a node's, or if the file's content is of others.
+    """
     dump_glimpses = [
         g
         for reading in readings
@@ -107,7 +113,8 @@ def _is_reported_failure(glimpse: Glimpse) -> bool:
 
 
 def _is_of_unnamed_process(exhibit: Exhibit, parts: Sequence[Exhibit], final_words: str) -> bool:
-    """Whether no launcher or collector names whose line the last is: it would be of that one alone."""
+    """Return True if no launcher or collector names the process whose words the last are: they count for all
+    then."""
     return any(
         p.rank == exhibit.rank
         and not p.host
@@ -118,14 +125,14 @@ def _is_of_unnamed_process(exhibit: Exhibit, parts: Sequence[Exhibit], final_wor
 
 
 def _without_data(part: Exhibit) -> Exhibit:
-    """Without what was read already: all files together do not fit into memory."""
+    """Return the part without its data: all files together do not fit into memory."""
     return msgspec.structs.replace(part, data=b"", numbers=())
 
 
 def _read_part(
     exhibit: Exhibit, all_readers: Iterable[tuple[str, LogReader]], record: LogRecord
 ) -> tuple[Testimony, ...]:
-    """What the witnesses say who know something in it."""
+    """Return the testimony of the readers that find something in it."""
     testimonies = []
     for name, reader in all_readers:
         try:

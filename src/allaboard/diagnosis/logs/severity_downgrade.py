@@ -1,4 +1,4 @@
-"""Findings of which the logs say that the job went on, or that its user ended it: no errors. Pure."""
+"""Findings that are no errors because the logs say that the job went on, or that its user ended it. Pure."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from allaboard.facts import Evidence, Finding, Member, Severity
 from allaboard.rules.engine.relations import RelationsOf
 
 COUNTER_EVIDENCE = "what speaks against it"
+"""Origin of evidence against a finding."""
 _DOUBTS = (WENT_ON_DOUBT, LOGGED_DOUBT, OTHER_THREAD_DOUBT)
-"""How what speaks against an end begins, where it was none if nothing else tells of one."""
+"""Begin the counter-evidence against an end that was none, unless something else reports it."""
 
 
 def downgrade_severities(
@@ -27,7 +28,7 @@ def downgrade_severities(
     record: LogRecord,
     relations_of: RelationsOf,
 ) -> list[Finding]:
-    """The findings, with the severity that all that was read leaves them."""
+    """Return the findings with the severity that all the evidence leaves them."""
     files = set(record.names)
     downgraded = [_downgrade_past(f, record.good_endings, files) for f in findings]
     failed_members = [m for m in members if has_failed(m)]
@@ -50,7 +51,7 @@ def _was_caught(finding: Finding) -> bool:
 
 
 def _downgrade_past(finding: Finding, good_endings: Mapping[str, str], names: set[str]) -> Finding:
-    """Of a file that ends well all that it tells is of an earlier run, or was mended by a restart."""
+    """Return the finding as a warning if its file ends well: it is of an earlier run, or a restart mended it."""
     places = [place for e in finding.evidence for place in e.origin.split(", ")]
     files = {place.rpartition(":")[0] for place in places} & names
     if not files or files - good_endings.keys() or finding.severity is not Severity.ERROR:

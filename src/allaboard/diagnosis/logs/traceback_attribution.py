@@ -1,4 +1,4 @@
-"""Tracebacks that name no rank, in a file whose launcher tells which ranks failed: whose they are. Pure."""
+"""Ranks for tracebacks that name none, in a file whose launcher says which ranks failed. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from allaboard.facts import Glimpse
 
 
 def attribute_tracebacks(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
-    """The glimpses, in order. One traceback and one rank that ended with exit code 1 are one process. Of
-    several, the exit codes tell nothing more: each is that of one of the tracebacks."""
+    """Return the glimpses, in order, with ranks for tracebacks.
+
+    A single traceback and a single rank that ended with exit code 1 are one process. If there are several,
+    the exit codes add nothing: each is that of one of the tracebacks.
+    """
     raised = {g.rank for g in glimpses if g.raised is not None}
     attributed: dict[int, Glimpse] = {}
     dropped: set[int] = set()
@@ -45,7 +48,8 @@ def _is_anonymous(glimpse: Glimpse) -> bool:
 
 
 def _has_exit_code_1(glimpse: Glimpse) -> bool:
-    """As torchrun tells it, with the time: what Python's exit code is after an exception."""
+    """Return True for an end with Python's exit code after an exception, as torchrun reports it, with the
+    time."""
     end = glimpse.exit
     is_only_an_end = glimpse.raised is None and glimpse.stack is None and glimpse.rank >= 0
     return is_only_an_end and end is not None and end.code == 1 and end.at > 0

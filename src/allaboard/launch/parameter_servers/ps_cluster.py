@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.errors import AllaboardError
-from allaboard.launch.parameter_servers.script_scan import Reading
+from allaboard.launch.parameter_servers.script_scan import ScriptRoles
 
 MAX_TASKS = 4096
 
@@ -13,7 +13,7 @@ class InvalidRolesError(AllaboardError, ValueError):
 
 
 def cluster_tasks(
-    ps: str, n: str | None, chief: int, evaluator: int, reading: Reading, script: str
+    ps: str, n: str | None, chief: int, evaluator: int, reading: ScriptRoles, script: str
 ) -> tuple[tuple[str, int], ...]:
     """Job and index of every process, those that train first; an evaluator is the last.
 
@@ -52,7 +52,7 @@ def cluster_tasks(
     return tuple(tasks)
 
 
-def missing_servers_note(n: str, reading: Reading, script: str) -> str:
+def missing_servers_note(n: str, reading: ScriptRoles, script: str) -> str:
     """What to say where workers alone are started for a script that builds on parameter servers; "" where
     its text names a collective strategy too, or nothing is known of it."""
     needs = reading.needs_servers
@@ -65,7 +65,9 @@ def missing_servers_note(n: str, reading: Reading, script: str) -> str:
     )
 
 
-def served_tasks(tasks: tuple[tuple[str, int], ...], mode: str, reading: Reading) -> frozenset[int]:
+def served_tasks(
+    tasks: tuple[tuple[str, int], ...], mode: str, reading: ScriptRoles
+) -> frozenset[int]:
     """The numbers of the tasks for which allaboard runs the server loop.
 
     ``mode`` auto: where the script makes no Server itself, its ps, and also the workers of a

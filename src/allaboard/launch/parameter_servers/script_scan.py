@@ -24,7 +24,7 @@ COLLECTIVE_NAMES = (
 SERVING_NAMES = ("Server", "train_and_evaluate")
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptRoles(msgspec.Struct, frozen=True, kw_only=True):
     """``known``: the text could be read; ``serves``: it makes a server itself; the others are the
     first name that says so."""
 
@@ -35,14 +35,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     collective: NameAtLine | None = None
 
 
-def read(path: Path | None) -> Reading:
+def read(path: Path | None) -> ScriptRoles:
     """Reads a script; nothing is known of a module (None), a folder, or what is not Python."""
     if path is None or not path.is_file():
-        return Reading()
+        return ScriptRoles()
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
-        return Reading()
+        return ScriptRoles()
     names: dict[str, int] = {}
     for node in ast.walk(tree):
         name = (
@@ -54,7 +54,7 @@ def read(path: Path | None) -> Reading:
         )
         if name:
             names[name] = min(getattr(node, "lineno", 0), names.get(name, 1 << 30))
-    return Reading(
+    return ScriptRoles(
         known=True,
         serves=any(name in names for name in SERVING_NAMES),
         needs_servers=_first(names, SERVER_NAMES),
