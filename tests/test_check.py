@@ -55,9 +55,8 @@ def test_three_lines_a_finding() -> None:
     done = allaboard("check", str(CORPUS / "tf_config/counted_from_one.json"))
     lines = done.stdout.splitlines()
     assert len(lines) == 4
-    assert (
-        lines[0].endswith("so its index must be 0 to 1") and "counted_from_one.json:2:" in lines[0]
-    )
+    assert lines[0].endswith("so its index must be 0 to 1 · worker 2")
+    assert "counted_from_one.json:2:" in lines[0]
     assert lines[1].startswith("  why  2 [task.index")
     assert lines[2] == '  do   "task": {"type": "worker", "index": 1}'
     assert lines[3].startswith("1 error in ")

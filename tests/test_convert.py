@@ -11,7 +11,7 @@ from allaboard.check.environment import environment_material
 from allaboard.check.read_file import Source
 from allaboard.check.source_material import Parsed, parse_source
 from allaboard.cli.spec import TARGETS, main
-from allaboard.configuration.spec import tasks
+from allaboard.configuration.spec import list_tasks
 from allaboard.configuration.spec.conversion_choices import completed
 from allaboard.facts import ClusterSpec, facts_of
 from allaboard.options.usage_error import UsageError
@@ -89,14 +89,14 @@ def test_what_is_missing_is_said_with_what_to_type() -> None:
 
 def test_the_launchers_own_count_is_in_force() -> None:
     back = converted(spec_of(CORPUS / "slurm" / "torchrun_a_node.env"), "tf_config")
-    assert len(tasks(back)) == 16
+    assert len(list_tasks(back)) == 16
     back = converted(spec_of(CORPUS / "accelerate" / "two.yaml"), "torchrun")
     assert (back.number("nnodes"), back.number("nproc_per_node")) == (2, 8)
 
 
 def test_one_host_needs_no_list() -> None:
     back = converted(spec_of(CORPUS / "torchrun" / "free_port_one_node.sh"), "tf_config")
-    assert len(tasks(back)) == 4 and {t.host for t in tasks(back)} == {"127.0.0.1"}
+    assert len(list_tasks(back)) == 4 and {t.host for t in list_tasks(back)} == {"127.0.0.1"}
 
 
 def test_the_coordinator_of_jax_is_the_master() -> None:

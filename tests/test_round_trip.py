@@ -16,7 +16,7 @@ from allaboard.check.file_types import kind_of
 from allaboard.check.read_file import Source
 from allaboard.check.run_rules import judge_configuration
 from allaboard.check.source_material import Parsed, parse_source
-from allaboard.configuration.spec import tasks
+from allaboard.configuration.spec import list_tasks
 from allaboard.facts import ClusterSpec, Machine, Origin, Value
 
 SOURCES = configuration_sources()
@@ -94,12 +94,14 @@ def test_hostfile(spec: ClusterSpec) -> None:
 @given(allocations())
 def test_allocation_to_tf_config_keeps_every_task(spec: ClusterSpec) -> None:
     back = read_back(written("tf_config", spec), "x.json")
-    assert [(t.host, t.port) for t in tasks(back)] == [(t.host, t.port) for t in tasks(spec)]
+    assert [(t.host, t.port) for t in list_tasks(back)] == [
+        (t.host, t.port) for t in list_tasks(spec)
+    ]
 
 
 @given(allocations(), st.data())
 def test_torch_env(spec: ClusterSpec, data: st.DataObject) -> None:
-    known = tasks(spec)
+    known = list_tasks(spec)
     rank = data.draw(st.integers(0, len(known) - 1))
     values = {**spec.values, "rank": Value(str(rank))}
     own = ClusterSpec(source="merged", machines=spec.machines, values=values)

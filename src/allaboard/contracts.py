@@ -158,7 +158,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
 class ConfigurationSource(msgspec.Struct, frozen=True, kw_only=True):
     """One source of configuration, in ``configuration/sources/<source>.py``, whose file name is its name."""
 
-    resolve: Callable[[Material], Iterable[PartialSpec]]
+    read: Callable[[Material], Iterable[PartialSpec]]
     """Returns what it finds in the material, nothing where the source is absent. Pure; never raises on bad
     input: what cannot be read becomes a Problem of the PartialSpec."""
     write: Callable[[ClusterSpec], str] | None = None

@@ -4,7 +4,7 @@ import pytest
 
 from allaboard.agent.announcement_policy import AnnouncementPolicy
 from allaboard.agent.options import Options
-from allaboard.configuration.launcher_context import Described
+from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.configuration.local_rank import is_first_on_host
 from allaboard.facts import Certainty, Finding, Severity, Stage
 
@@ -37,7 +37,7 @@ def finding(rule: str, summary: str) -> Finding:
 
 
 def voice(environment: dict[str, str], attached: bool = False) -> AnnouncementPolicy:
-    options = Options(joined=Described("j", 2, "", False), attached=attached)
+    options = Options(joined=LauncherContext("j", 2, "", False), attached=attached)
     return AnnouncementPolicy(options, environment)
 
 

@@ -12,7 +12,7 @@ from torch.distributed import TCPStore
 from allaboard.cluster.leader_selection import LeaderSelection
 from allaboard.cluster.membership_role import MeetingSettings, MembershipRole
 from allaboard.cluster.rendezvous_ports import RendezvousPorts
-from allaboard.configuration.launcher_context import Described
+from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.facts import Address, Declared
 from allaboard.protocol.events import RoleTaken
 
@@ -30,7 +30,7 @@ class Began(NamedTuple):
 
 
 async def _begin(port: int, early: bool) -> Began:
-    told = Described(job="job", rank=0, address="", kept=True, size=2)
+    told = LauncherContext(job="job", rank=0, address="", kept=True, size=2)
     role = MembershipRole(
         MeetingSettings(launcher_info=told, secret=b"secret"), lambda: None, _nowhere, lambda: None
     )
@@ -72,7 +72,9 @@ def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_
 
 async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
     role = MembershipRole(
-        MeetingSettings(launcher_info=Described(job="job", rank=0, address="", kept=True, size=2)),
+        MeetingSettings(
+            launcher_info=LauncherContext(job="job", rank=0, address="", kept=True, size=2)
+        ),
         lambda: None,
         _nowhere,
         lambda: None,
@@ -107,7 +109,9 @@ async def _at_init(
 ) -> tuple[dict[str, str], str]:
     """What is known of this host for a worker that told gloo so, and where its links are tried."""
     role = MembershipRole(
-        MeetingSettings(launcher_info=Described(job="job", rank=1, address="", kept=True, size=2)),
+        MeetingSettings(
+            launcher_info=LauncherContext(job="job", rank=1, address="", kept=True, size=2)
+        ),
         lambda: None,
         _nowhere,
         lambda: None,

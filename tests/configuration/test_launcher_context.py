@@ -6,7 +6,11 @@ import json
 
 import pytest
 
-from allaboard.configuration.launcher_context import described, job_of, master
+from allaboard.configuration.launcher_context import (
+    comparable_job_id,
+    master_address,
+    read_launcher_context,
+)
 
 CLUSTER = {"ps": ["d:1", "e:1"], "worker": ["b:1", "c:1"], "chief": ["a:1"]}
 
@@ -17,7 +21,7 @@ CLUSTER = {"ps": ["d:1", "e:1"], "worker": ["b:1", "c:1"], "chief": ["a:1"]}
 )
 def test_tasks_are_numbered_chief_first_and_servers_last(job: str, index: int, rank: int) -> None:
     text = json.dumps({"cluster": CLUSTER, "task": {"type": job, "index": index}})
-    told = described({"TF_CONFIG": text})
+    told = read_launcher_context({"TF_CONFIG": text})
     assert told is not None
     assert (told.address, told.rank) == ("a:1", rank)
     assert told.beside == ("evaluator:0" if job == "evaluator" else "")
@@ -25,11 +29,11 @@ def test_tasks_are_numbered_chief_first_and_servers_last(job: str, index: int, r
 
 def test_the_launchers_own_store_is_no_place_of_others() -> None:
     torchrun = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "h0", "MASTER_PORT": "29400"}
-    told = described({**torchrun, "TORCHELASTIC_USE_AGENT_STORE": "True"})
+    told = read_launcher_context({**torchrun, "TORCHELASTIC_USE_AGENT_STORE": "True"})
     assert told is not None and told.kept and told.address == ""
-    assert master(torchrun) == "h0:29400"
-    assert master({"MASTER_ADDR": "fe80::1", "MASTER_PORT": "1"}) == "[fe80::1]:1"
-    assert master({"MASTER_ADDR": "h0"}) == ""
+    assert master_address(torchrun) == "h0:29400"
+    assert master_address({"MASTER_ADDR": "fe80::1", "MASTER_PORT": "1"}) == "[fe80::1]:1"
+    assert master_address({"MASTER_ADDR": "h0"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -45,16 +49,23 @@ def test_where_processes_of_jax_meet_is_known_before_they_say_so(
     more: dict[str, str], address: str
 ) -> None:
     jax = {"JAX_COORDINATOR_ADDRESS": "h0:1234", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "1"}
-    told = described(jax | more)
+    told = read_launcher_context(jax | more)
     assert told is not None
     assert (told.address, told.rank, told.size) == (address, 1, 3)
 
 
 def test_whose_job_a_process_is_of() -> None:
     slurm = {"SLURM_JOB_ID": "41", "SLURM_STEP_ID": "2"}
-    assert job_of({}, "ALLABOARD_JOB_ID=A") == ""
-    assert job_of({"ALLABOARD_JOB_ID": "B"}, "ALLABOARD_JOB_ID=A") == "ALLABOARD_JOB_ID=B"
-    assert job_of({"ALLABOARD_JOB_ID": "a.2"}, "ALLABOARD_JOB_ID=a.1") == "ALLABOARD_JOB_ID=a.2"
-    assert job_of(slurm, "SLURM_JOB_ID=41.2") == "SLURM_JOB_ID=41.2"
-    assert job_of(slurm, "SLURM_JOB_ID=40.2") == "SLURM_JOB_ID=41.2"
-    assert job_of(slurm, "SLURM_JOB_ID=41.3") == "", "an earlier step, or another beside ours"
+    assert comparable_job_id({}, "ALLABOARD_JOB_ID=A") == ""
+    assert (
+        comparable_job_id({"ALLABOARD_JOB_ID": "B"}, "ALLABOARD_JOB_ID=A") == "ALLABOARD_JOB_ID=B"
+    )
+    assert (
+        comparable_job_id({"ALLABOARD_JOB_ID": "a.2"}, "ALLABOARD_JOB_ID=a.1")
+        == "ALLABOARD_JOB_ID=a.2"
+    )
+    assert comparable_job_id(slurm, "SLURM_JOB_ID=41.2") == "SLURM_JOB_ID=41.2"
+    assert comparable_job_id(slurm, "SLURM_JOB_ID=40.2") == "SLURM_JOB_ID=41.2"
+    assert comparable_job_id(slurm, "SLURM_JOB_ID=41.3") == "", (
+        "an earlier step, or another beside ours"
+    )

@@ -14,7 +14,7 @@ import pytest
 from allaboard.check.collect import configuration_sources, resolve_material
 from allaboard.check.environment import environment_material
 from allaboard.configuration import resolve
-from allaboard.configuration.launcher_context import described
+from allaboard.configuration.launcher_context import read_launcher_context
 from allaboard.configuration.spec.merge import LAYERS, PRECEDENCE
 from allaboard.facts import ClusterSpec, Material, Value
 from allaboard.facts.configuration.source_variables import (
@@ -55,7 +55,7 @@ def test_both_entrances_agree_on_the_whole_corpus(name: str) -> None:
         f: v.origin for f, v in full.values.items()
     }
     assert fast == full
-    context = described(variables)
+    context = read_launcher_context(variables)
     if context is not None:
         assert (context.rank, context.size) == (full.rank, full.world_size)
         if not context.kept:
@@ -88,7 +88,7 @@ def test_there_is_a_corpus() -> None:
     ],
 )
 def test_where_run_and_check_disagreed(variables: dict[str, str], rank: int, size: int) -> None:
-    spec, context = resolve(variables), described(variables)
+    spec, context = resolve(variables), read_launcher_context(variables)
     assert (spec.rank, spec.world_size) == (rank, size)
     assert spec == checked(variables)
     assert context is not None and (context.rank, context.size) == (rank, size)
@@ -159,9 +159,7 @@ def test_a_source_reads_no_variable_that_the_table_lacks(name: str) -> None:
     declared = set(SOURCE_VARIABLES[name].names)
     for variables in ENVIRONMENTS.values():
         recorder = Recorder(environment_material(dict(variables)).variables)
-        list(
-            configuration_sources()[name].resolve(Material(kind="environment", variables=recorder))
-        )
+        list(configuration_sources()[name].read(Material(kind="environment", variables=recorder)))
         assert recorder.asked <= declared
 
 

@@ -87,7 +87,7 @@ def test_a_port_in_use_is_passed_by(held: ExitStack) -> None:
 def test_a_range_that_is_full_is_named(held: ExitStack) -> None:
     first, last = small_range(held)
     with pytest.raises(NoFreePortError) as refused:
-        reserve_ports(3, first=first, last=last)
+        reserve_ports(3, first_port=first, end_port=last)
     assert re.fullmatch(
         rf"only 2 free ports between {first} and {last - 1}, 3 are needed; "
         "see who holds them with: ss -ltnp",
@@ -106,7 +106,7 @@ def small_range(held: ExitStack) -> tuple[int, int]:
         with ExitStack() as mine:
             (first,) = numbers(mine, 1)
         try:
-            numbers_of_both = reserve_ports(2, first=first, last=first + 2)
+            numbers_of_both = reserve_ports(2, first_port=first, end_port=first + 2)
         except NoFreePortError:
             continue
         for one in numbers_of_both:

@@ -12,13 +12,13 @@ from allaboard.launch.parameter_servers.ps_cluster import (
     missing_servers_note,
     served_tasks,
 )
-from allaboard.launch.parameter_servers.script_scan import ScriptRoles, read
+from allaboard.launch.parameter_servers.script_scan import ScriptRoles, read_script_roles
 
-TF1 = ScriptRoles(known=True, serves=True, needs_servers=("replica_device_setter", 7))
-TF2 = ScriptRoles(known=True, needs_servers=("ParameterServerStrategy", 9),
+TF1 = ScriptRoles(is_readable=True, serves_itself=True, needs_servers=("replica_device_setter", 7))
+TF2 = ScriptRoles(is_readable=True, needs_servers=("ParameterServerStrategy", 9),
               needs_chief=("ParameterServerStrategy", 9))  # fmt: skip
-PLAIN = ScriptRoles(known=True)
-DDP = ScriptRoles(known=True, collective=("DistributedDataParallel", 30))
+PLAIN = ScriptRoles(is_readable=True)
+DDP = ScriptRoles(is_readable=True, collective=("DistributedDataParallel", 30))
 
 
 def test_those_that_train_come_first_and_the_evaluator_last() -> None:
@@ -71,8 +71,8 @@ def test_a_script_is_read_and_not_run(tmp_path: Path) -> None:
         "import tensorflow as tf\nraise SystemExit\n"
         "def main():\n    s = tf.distribute.ParameterServerStrategy(r)\n"
     )
-    found = read(script)
-    assert (found.known, found.serves) == (True, False)
+    found = read_script_roles(script)
+    assert (found.is_readable, found.serves_itself) == (True, False)
     assert found.needs_chief == ("ParameterServerStrategy", 4)
 
 
@@ -80,16 +80,21 @@ def test_a_script_is_read_and_not_run(tmp_path: Path) -> None:
 def test_what_is_not_python_is_not_known(tmp_path: Path, text: str) -> None:
     script = tmp_path / "t.py"
     script.write_text(text)
-    assert read(script) == ScriptRoles()
-    assert read(None) == read(tmp_path) == read(tmp_path / "absent.py") == ScriptRoles()
+    assert read_script_roles(script) == ScriptRoles()
+    assert (
+        read_script_roles(None)
+        == read_script_roles(tmp_path)
+        == read_script_roles(tmp_path / "absent.py")
+        == ScriptRoles()
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "serves", "chief"), [("tf1_ps_digits", True, False), ("tf_ps_digits", True, True)]
 )
 def test_the_examples_are_read_for_what_they_are(name: str, serves: bool, chief: bool) -> None:
-    found = read(Path(__file__).parents[2] / "examples" / f"{name}.py")
-    assert found.known and found.needs_servers and found.serves is serves
+    found = read_script_roles(Path(__file__).parents[2] / "examples" / f"{name}.py")
+    assert found.is_readable and found.needs_servers and found.serves_itself is serves
     assert bool(found.needs_chief) is chief
 
 
@@ -98,8 +103,13 @@ def test_the_examples_are_read_for_what_they_are(name: str, serves: bool, chief:
     [
         (TF1, "allaboard run --ps 1 -n 2 t.py"),
         (TF2, "allaboard run --ps 1 -n 2 --chief t.py"),
-        (ScriptRoles(known=True, needs_servers=("ClusterCoordinator", 3), collective=("x", 1)), ""),
-        (ScriptRoles(known=True), ""),
+        (
+            ScriptRoles(
+                is_readable=True, needs_servers=("ClusterCoordinator", 3), collective=("x", 1)
+            ),
+            "",
+        ),
+        (ScriptRoles(is_readable=True), ""),
         (ScriptRoles(), ""),
     ],
     ids=["TF1", "TF2", "it may be either", "no servers", "not read"],

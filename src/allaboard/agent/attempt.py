@@ -109,7 +109,7 @@ class Attempt:
         self.shutdown = Shutdown(self.workers, options.grace, announcer.write_line)
         state = build_settings(launch, options, restarted)
         self.job: JobStatePort = JobState(
-            state, launch.at, load_job_rules().entries, self.clock.utc
+            state, launch.started_at, load_job_rules().entries, self.clock.utc
         )
         self.standby = StandbyProcess(launch, self.workers, options.restarts)
         self.snapshot_process = SnapshotProcess(launch, self.workers, announcer, self.wake.set)
@@ -218,7 +218,7 @@ class Attempt:
         self.command_executor.cancel_sampling()
         self.standby.close()
         self.snapshot_process.close()
-        keep_sessions = self.launch.keeper > 0 and self._ended_well()
+        keep_sessions = self.launch.reaper_pid > 0 and self._ended_well()
         self.workers.end_all(LEFTOVER_GRACE_S, keep_sessions)
         await self.worker_output.drain_pipes(DRAIN_TIMEOUT_S)
         await self.command_executor.wait_for_sampling()
@@ -368,7 +368,7 @@ class Attempt:
         commands = self._carry_out(now, self.control_plane.decide_commands(now, events))
         if self.shutdown.has_begun:
             self.command_executor.cancel_restarts()
-        elif self.launch.plan.returns:
+        elif self.launch.plan.tasks_may_return:
             used = self.restarts_before + len(self.job.status.task_returns)
             view = self.job.status.view(now)
             self.standby.start_if_due(view, used)

@@ -180,7 +180,7 @@ class CommandExecutor:
         worker = command.worker
         wait = f" in {command.delay:g} s" if command.delay else ""
         # The local index means nothing to a reader on several hosts; there the reason names the task.
-        name = f"{self._launch.name(worker)} " if self._launch.plan.tasks else ""
+        name = f"{self._launch.worker_name(worker)} " if self._launch.plan.tasks else ""
         self._announcer.write_line(f"{name}starts again{wait}: {command.reason}")
         self._workers.expect_restart(worker)
         loop = asyncio.get_running_loop()
@@ -196,11 +196,13 @@ class CommandExecutor:
             )
             return
         try:
-            self._output.attach_restarted(loop, worker_process or self._launch.respawn(worker))
+            self._output.attach_restarted(
+                loop, worker_process or self._launch.respawn_worker(worker)
+            )
         except WorkerStartError as error:
             self._workers.give_up(worker)
             self._announcer.write_line(
-                f"{self._launch.name(worker)} cannot be started again: {error}"
+                f"{self._launch.worker_name(worker)} cannot be started again: {error}"
             )
             self._wake()
 

@@ -58,7 +58,7 @@ class ControlPlane:
         self._linger: Linger | None = None
         self._restart_policy_text = options.restarts.as_options
         self.multi_host_restart: MultiHostRestart | None = None
-        self._file_check = FileRendezvousCheck(launch.at, wake)
+        self._file_check = FileRendezvousCheck(launch.started_at, wake)
         self._observes = options.observe
         if options.joined is not None and not options.observe:
             settings = MeetingSettings(
@@ -69,7 +69,9 @@ class ControlPlane:
                 round=launch.plan.round,
                 is_patient=not options.stop_on_error,  # a rehearsal has nothing to lose
             )
-            self._membership = Membership(settings, {**os.environ, **launch.plan.extra}, wake)
+            self._membership = Membership(
+                settings, {**os.environ, **launch.plan.user_variables}, wake
+            )
             self._linger = Linger(self._membership, job, options.timeout)
             if options.restarts.allowed:
                 self.multi_host_restart = MultiHostRestart(

@@ -40,15 +40,15 @@ class Agent:
             Journal(launch.plan.run_dir), Terminal(), options.verbose, script
         )
         self.clock = self.announcer.clock
-        self.background_check = BackgroundCheck(options.check_subject, launch.at)
+        self.background_check = BackgroundCheck(options.check_subject, launch.started_at)
         self.history = AttemptHistory(options.restarts)
-        self.started_at = launch.at
+        self.started_at = launch.started_at
         self.fatal_signal: int | None = None
 
     async def run(self) -> int:
         """Watch the job to its end; return the exit code."""
         plan = self.launch.plan
-        launched_at = self.clock.utc(self.launch.at)
+        launched_at = self.clock.utc(self.launch.started_at)
         names = tuple(f"{job}-{index}" for job, index in plan.tasks)
         self.announcer.journal.write_start(
             launched_at, plan.job, tuple(plan.command), plan.size, self.options.wrapped, names
@@ -113,7 +113,7 @@ class Agent:
         journal, terminal = self.announcer.journal, self.announcer.terminal
         if self.background_check.read_error:
             journal.write_event(self.clock.utc(now), self.background_check.read_error)
-        if self.launch.plan.snapshot and (
+        if self.launch.plan.snapshot_interval_s and (
             attempt.is_orphaned or self.history.outcome is not Outcome.COMPLETED
         ):
             self._export_snapshot()
@@ -125,7 +125,7 @@ class Agent:
             terminal.write_line(f"allaboard: the run folder is incomplete: {journal.write_error}")
         terminal.close()
         journal.close()
-        self.launch.clean()
+        self.launch.remove_boxes()
         return report.exit_code
 
     def _export_snapshot(self) -> None:
@@ -195,7 +195,7 @@ def run_agent(launch: Launch, options: Options) -> int:
         return await agent.run(), agent
 
     code, agent = event_loop.run_to_end(main())
-    agent.launch.leave()
+    agent.launch.close_and_wait()
     signal = agent.fatal_signal
     if signal is not None:
         die_of(signal)

@@ -9,7 +9,7 @@ from pathlib import Path
 from allaboard.agent.background_check import CheckSubject
 from allaboard.agent.final_report import exit_code
 from allaboard.cluster.transport.tls import TlsFiles
-from allaboard.configuration.launcher_context import Described
+from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.facts import Finding, JobView, Outcome
 from allaboard.policy.restart.restart_policy import RestartPolicy
 
@@ -46,7 +46,7 @@ class Options:
     """The command is another launcher, or any program."""
     verbose: bool = False
     """Print the stacks of all workers with each finding at runtime."""
-    joined: Described | None = None
+    joined: LauncherContext | None = None
     """Cluster that the environment describes and this worker joins; None if all workers are started here."""
     strict: bool = True
     """The timeout was given by the user, so it ends the job; else it is only reported."""

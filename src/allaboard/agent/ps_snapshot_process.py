@@ -55,7 +55,7 @@ class SnapshotProcess:
     def start_if_due(self, view: JobView) -> None:
         """Start it once the chief trains, if the chief or the second copy is on this host."""
         if (
-            not self._launch.plan.snapshot
+            not self._launch.plan.snapshot_interval_s
             or self._process is not None
             or self._starts >= MAX_STARTS
         ):
@@ -81,8 +81,13 @@ class SnapshotProcess:
         script = str(Path(serving.__file__).with_name("ps_snapshotter.py"))
         # The process is no member (no black box), and must not take GPU memory from the workers.
         environment = dict(self._launch.environments[-1], ALLABOARD_BOX="", CUDA_VISIBLE_DEVICES="")
-        command = [plan.command[0], script, str(self._launch.boxes), f"{plan.snapshot:g}"]
-        self._process = self._launch.aside(SNAPSHOT_PROCESS_NUMBER, command, environment)
+        command = [
+            plan.command[0],
+            script,
+            str(self._launch.boxes),
+            f"{plan.snapshot_interval_s:g}",
+        ]
+        self._process = self._launch.spawn_helper(SNAPSHOT_PROCESS_NUMBER, command, environment)
         loop = asyncio.get_running_loop()
         for fd, handle_bytes in (
             (self._process.out, self._take_lines),
@@ -134,7 +139,7 @@ class SnapshotProcess:
             self._wake()
         if not self._has_announced:
             self._has_announced = True
-            period = self._launch.plan.snapshot
+            period = self._launch.plan.snapshot_interval_s
             location = (
                 "here too, should the chief's host be lost,"
                 if self._is_second_keeper

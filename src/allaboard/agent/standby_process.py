@@ -72,7 +72,7 @@ class StandbyProcess:
         environment["ALLABOARD_STDOUT"] = str(os.fstat(process.out).st_ino)
         order = {
             "worker": index,
-            "words": self._launch.words(index),
+            "words": self._launch.interpreter_arguments(index),
             "environment": environment,
         }
         try:
@@ -115,7 +115,7 @@ class StandbyProcess:
             self._failures += 1
             return
         command = [plan.command[0], standby_script, self._fifo_path, script]
-        self._process = self._launch.aside(STANDBY_PROCESS_NUMBER, command, environment)
+        self._process = self._launch.spawn_helper(STANDBY_PROCESS_NUMBER, command, environment)
 
     def _on_reaper_message(self, message: dict[str, Any]) -> None:
         if "spawned" in message:

@@ -1,4 +1,5 @@
-"""Everything that `check` judges, as facts: one ConfigFacts a subject, and what spans several."""
+"""Everything that `check` judges, as facts: one ConfigFacts per subject, and facts that span several
+subjects."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import msgspec
 
 from allaboard.check.environment import environment_material
 from allaboard.configuration import read_sources, sources
-from allaboard.configuration.spec import hosts, merge
+from allaboard.configuration.spec import count_hosts, merge_parts
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
     ConfigFacts,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Gathered(msgspec.Struct):
-    """The facts of one `check`; ``pasted`` are views of one job that are compared with each other."""
+    """The facts of one `check`."""
 
     configs: list[ConfigFacts] = []
     manifests: list[ManifestFacts] = []
@@ -41,7 +42,7 @@ class Gathered(msgspec.Struct):
     """Files of a folder that could not be judged, and why."""
 
     def all_facts(self) -> Iterator[object]:
-        """Each of them, for the rules that read its type."""
+        """Yield each of them, for the rules that read its type."""
         yield from self.configs
         yield from self.manifests
         yield from self.python_scripts
@@ -49,7 +50,7 @@ class Gathered(msgspec.Struct):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing to judge."""
+        """True if there was nothing to judge."""
         silent = all(not c.parts and not c.problems for c in self.configs)
         return silent and not self.python_scripts and not self.manifests
 
@@ -74,22 +75,24 @@ def _loaded() -> tuple[Plugin | Broken, ...]:
 
 
 def from_environment(variables: Mapping[str, str]) -> Gathered:
-    """The environment of this process, on this host."""
+    """Return the facts of the environment of this process, on this host."""
     from allaboard.check.local_host import read_local_host
 
     config = resolve_material(
         "environment", environment_material(variables), configuration_sources()
     )
     # What its interfaces have is told where an address means this host alone, to each of several.
-    host = read_local_host(addresses=hosts(config.spec) > 1)
+    host = read_local_host(addresses=count_hosts(config.spec) > 1)
     return Gathered([msgspec.structs.replace(config, host=host, place=_rendezvous_file(config))])
 
 
 def from_files(
     paths: Sequence[str], for_every_task: bool = False, walked: Collection[str] = ()
 ) -> Gathered:
-    """The files in the order given; with ``every`` a spec speaks to all of its tasks. Of ``walked`` files,
-    which the user did not name, those that cannot be read are skipped.
+    """Return the facts of the files, in the order given.
+
+    With ``for_every_task`` a spec speaks to all of its tasks. Of ``walked`` files, which the user did not
+    name, those that cannot be read are skipped.
 
     Raises:
         OSError: a file that was named does not exist or may not be read.
@@ -149,8 +152,11 @@ def from_files(
 def _start_problems(
     path: str, parsed: Parsed, known_sources: Mapping[str, ConfigurationSource]
 ) -> list[Pasted]:
-    """The nodes that a shell script starts at one time; what it, or one inside of the file, starts in turn,
-    or at one port, and must not, becomes the file's problems."""
+    """Return the nodes that a shell script starts at one time.
+
+    Members that the script starts one after the other, or on one port, although they must not be, are added
+    to the file's problems; so are those of shell scripts inside the file.
+    """
     scripts = [
         *((parsed.shell_script,) if parsed.shell_script is not None else ()),
         *parsed.inner_scripts,
@@ -181,7 +187,7 @@ def _start_problems(
 def _step_problems(
     path: str, scripts: Sequence[Script], known_sources: Mapping[str, ConfigurationSource]
 ) -> Iterator[Problem]:
-    """What mpirun and srun are told in shell scripts inside of a YAML file."""
+    """Yield the problems of mpirun and srun commands in shell scripts inside a YAML file."""
     from allaboard.formats.shell.script import with_inner
 
     steps = {name: known_sources[name] for name in ("mpirun", "srun") if name in known_sources}
@@ -199,16 +205,16 @@ def _configs(
     for subject, material in parsed.materials:
         yield resolve_material(subject, material, known_sources)
     if parsed.problems:
-        spec = merge([])
+        spec = merge_parts([])
         yield ConfigFacts(subject=path, kind="file", spec=spec, problems=tuple(parsed.problems))
 
 
 def resolve_material(
     subject: str, material: Material, known_sources: Mapping[str, ConfigurationSource]
 ) -> ConfigFacts:
-    """What all sources find in one material, merged."""
+    """Return what all sources find in one material, merged."""
     parts, problems = read_sources(material, known_sources)
-    spec = merge(parts)
+    spec = merge_parts(parts)
     workloads = material.manifests.workloads if material.manifests is not None else ()
     return ConfigFacts(
         subject=subject,
@@ -223,15 +229,15 @@ def resolve_material(
 
 
 def _for_every_task(config: ConfigFacts) -> ConfigFacts:
-    """The subject as a statement to all of its tasks: who of them reads it is left open."""
+    """Return the subject as a statement to all of its tasks: which of them reads it is left open."""
     spec = msgspec.structs.replace(config.spec, job=None, index=None)
     problems = tuple(p for p in config.problems if "no task" not in p.said)
     return msgspec.structs.replace(config, spec=spec, problems=problems, every=True)
 
 
 def _with_rendezvous_file(config: ConfigFacts) -> ConfigFacts:
-    """With the file of a file:// rendezvous where it is on this host; its absence says nothing,
-    since the configuration may be meant for others."""
+    """Return the subject with the file of its file:// rendezvous if that exists on this host. Its absence
+    says nothing, since the configuration may be meant for other hosts."""
     file_place = _rendezvous_file(config)
     if file_place is None or file_place.size <= 0:
         return config

@@ -1,7 +1,8 @@
-"""What one shell script starts at one time on its host, and what one after the other.
+"""The processes that one shell script starts at the same time on its host, and those that it starts one
+after the other.
 
-A step that may wait (a function, a loop with a condition, `wait` itself) parts what is before it from what is
-after it: nothing is said across one.
+A step that may wait (a function, a loop with a condition, `wait` itself) separates what is before it from
+what is after it: nothing is said across one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _PASSING = frozenset(
 
 
 def uninterrupted_stretches(script: Script) -> Iterator[list[Step]]:
-    """Stretches of steps that surely run one after another, with nothing between that may wait."""
+    """Yield stretches of steps that certainly run one after another, with nothing between them that may
+    wait."""
     steady = _steady_loops(script.flow)
     stretch: list[Step] = []
     for step in script.flow:
@@ -35,7 +37,7 @@ def uninterrupted_stretches(script: Script) -> Iterator[list[Step]]:
 
 
 def concurrent_processes(script: Script) -> Iterator[list[Process]]:
-    """Two or more processes that run at one time: all in the background but the last."""
+    """Yield two or more processes that run at the same time: all in the background except the last."""
     for stretch in uninterrupted_stretches(script):
         concurrent: list[Process] = []
         for process in (p for step in stretch for p in step.processes):
@@ -47,8 +49,8 @@ def concurrent_processes(script: Script) -> Iterator[list[Process]]:
 
 
 def counting_loops(flow: list[Step]) -> set[int]:
-    """The loops that set a variable behind what they start, and start something else in the next round:
-    what that is, only a run could tell."""
+    """Return the loops that change a variable after they start something, and so start something else in
+    the next round: what that is, only a run could tell."""
     uses: dict[int, set[str]] = {}
     later: dict[int, set[str]] = {}
     for step in flow:
@@ -63,7 +65,7 @@ def counting_loops(flow: list[Step]) -> set[int]:
 
 
 def _steady_loops(flow: list[Step]) -> set[int]:
-    """The loops whose rounds are alike but for their own variable, and in which nothing waits."""
+    """Return the loops whose rounds are alike except for their own variable, and in which nothing waits."""
     loops = {loop for step in flow for loop in step.loops}
     waits = {
         loop

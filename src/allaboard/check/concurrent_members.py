@@ -1,4 +1,4 @@
-"""The processes that one shell script starts beside each other: one member's view each.
+"""The processes that one shell script starts side by side, each as one member's view of the job.
 
 ``RANK=0 python train.py & RANK=1 python train.py &`` is how small jobs are started by hand.
 """
@@ -20,8 +20,8 @@ _TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
 
 
 def concurrent_members(script: Script, file: str) -> list[tuple[str, Material]]:
-    """The members that run at the same time, by the line of each; none where there are fewer than
-    two, or where only a run could tell who one of them is."""
+    """Return the members that run at the same time, by the line of each. It is empty if there are fewer
+    than two, or if only a run could tell which member one of them is."""
     member_processes = [p for p in script.processes if p.own & set(IDENTITY_VARIABLES) or _task(p)]
     if len(member_processes) < 2 or not all(p.background for p in member_processes[:-1]):
         return []
@@ -37,7 +37,7 @@ def concurrent_members(script: Script, file: str) -> list[tuple[str, Material]]:
 
 
 def _task(process: Process) -> str:
-    """The flags of a script of TensorFlow 1 that say which task this is; "" where it has none."""
+    """Return the flags of a TensorFlow 1 script that say which task this is; "" if it has none."""
     command = " ".join(w.text for w in process.command)
     return " ".join(m.group() for m in _TASK.finditer(command))
 
@@ -49,7 +49,8 @@ def _name(process: Process, file: str) -> str:
 
 
 def process_material(process: Process, file: str) -> Material:
-    """What one process of a script is told: its own command with all variables that it inherits."""
+    """Return what one process of a script is given: its own command, with all variables that it
+    inherits."""
     environment = process.environment
     return Material(
         kind="shell",
@@ -61,10 +62,10 @@ def process_material(process: Process, file: str) -> Material:
 
 
 def group_members(views: list[ConfigFacts]) -> list[Pasted]:
-    """The members by the job that they belong to.
+    """Return the members by the job that they belong to.
 
-    One job where everybody is another one; where two are the same, a script that starts a job on
-    each half of the GPUs is told from a mistake by their meeting places.
+    They are one job if all of them are different members. If two are the same, the meeting places
+    distinguish a script that starts a job on each half of the GPUs from a mistake.
     """
     names = [_identity(v.spec) for v in views]
     groups: dict[tuple[str, ...], list[ConfigFacts]] = {}
@@ -89,6 +90,6 @@ def _identity(spec: ClusterSpec) -> bytes:
 
 
 def meeting_place(spec: ClusterSpec) -> tuple[str, ...]:
-    """Where the members of this spec meet."""
+    """Return what says where the members of this spec meet."""
     address = [spec.values[f].text for f in ("master_addr", "master_port") if f in spec.values]
     return (*address, *sorted(v.text for _, _, v in spec.tasks()))

@@ -1,4 +1,4 @@
-"""The torchruns that one shell script starts beside each other on its host."""
+"""The torchruns that one shell script starts side by side on its host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from allaboard.check.concurrent_commands import concurrent_processes
 from allaboard.check.sequential_start import ProcessView
-from allaboard.configuration.spec import merge
+from allaboard.configuration.spec import merge_parts
 from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole
 from allaboard.facts.address import parse
 from allaboard.formats.cli_flags import words_after_program
@@ -28,7 +28,7 @@ _FIELDS_TO_KNOW = (
 
 
 class _Launcher(NamedTuple):
-    """One torchrun: at what it meets the others of its job, and of how many nodes that is."""
+    """One torchrun, with the rendezvous that it joins."""
 
     start: Origin
     part: PartialSpec
@@ -39,7 +39,7 @@ class _Launcher(NamedTuple):
 
 
 def port_conflicts(script: Script, view: ProcessView) -> Iterator[Problem]:
-    """Jobs of one node each whose stores are to listen on the same port."""
+    """Yield a problem for each job of one node whose store would listen on the port of another such job."""
     for group in concurrent_processes(script):
         launcher_by_port: dict[str, _Launcher] = {}
         for launcher in _launchers(group, view):
@@ -53,7 +53,7 @@ def port_conflicts(script: Script, view: ProcessView) -> Iterator[Problem]:
 
 
 def local_jobs(script: Script, file: str, view: ProcessView) -> Iterator[Pasted]:
-    """The nodes of each job of several that all are started here."""
+    """Yield the nodes of each job of several nodes that are all started here."""
     for group in concurrent_processes(script):
         jobs: dict[tuple[str, str], list[tuple[str, ClusterSpec]]] = {}
         for launcher in _launchers(group, view):
@@ -61,7 +61,9 @@ def local_jobs(script: Script, file: str, view: ProcessView) -> Iterator[Pasted]
                 continue
             job_id = launcher.part.values.get("rdzv_id", Value("")).text
             subject = f"{file}:{launcher.start.line}"
-            jobs.setdefault((launcher.place, job_id), []).append((subject, merge([launcher.part])))
+            jobs.setdefault((launcher.place, job_id), []).append(
+                (subject, merge_parts([launcher.part]))
+            )
         yield from (Pasted(specs=tuple(job)) for job in jobs.values() if len(job) > 1)
 
 
@@ -91,7 +93,7 @@ def _launchers(group: list[Process], view: ProcessView) -> Iterator[_Launcher]:
 
 
 def _is_torchrun(process: Process) -> bool:
-    """Whether the command itself is torchrun, not one that is told of it."""
+    """Return True if the command itself is torchrun, not one that gets it as an argument."""
     arguments = words_after_program(process.command, ("torchrun",), _MODULES)
     if arguments is None:
         return False

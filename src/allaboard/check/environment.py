@@ -9,5 +9,5 @@ from allaboard.facts import Material
 
 
 def environment_material(variables: Mapping[str, str]) -> Material:
-    """The environment of a process."""
+    """Return the environment of a process as material for the sources."""
     return Material.from_environment(variables)

@@ -27,7 +27,7 @@ _COMMANDS = re.compile(
 
 
 def kind_of(name: str, text: str) -> str:
-    """json, manifest, hostfile, shell, python or url; "" where nothing fits."""
+    """Return json, manifest, hostfile, shell, python or url; "" if nothing fits."""
     start = text.lstrip()[:4096]
     if kind := kind_of_suffix(name):
         return kind

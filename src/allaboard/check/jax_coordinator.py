@@ -1,4 +1,4 @@
-"""The coordinator address that JAX is handed, judged before anybody goes there."""
+"""The coordinator address that JAX is given, judged before any process connects to it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ ADDRESS_RULE = "meeting-place"
 
 
 def check_coordinator_address(argument: str | None, variable: str) -> None:
-    """``given`` is the argument, ``variable`` what JAX_COORDINATOR_ADDRESS says where there is none.
+    """Raise ConfigurationError if the address is not HOST:PORT.
 
-    Raises ConfigurationError where it is no HOST:PORT: JAX would wait for its whole timeout where there is
-    a scheme in it, and where there is no port speak of a list index.
+    With a scheme in it JAX would wait for its whole timeout, and without a port it would speak of a list
+    index. ``argument`` is what the call was given, ``variable`` is JAX_COORDINATOR_ADDRESS, which counts if
+    there is no argument.
     """
     if argument:
         value = Value(argument, Origin(flag=f"initialize({ARGUMENT}=)"))

@@ -1,7 +1,9 @@
-"""Which of several files that are given together are of one job: only these are compared with each other.
+"""Which of several files that are given together belong to one job: only these are compared with each
+other.
 
-Files with a cluster are of one job where they name a task's address in common. Others are where each says
-which member it starts (a rank, a node's rank), of a script in common; what says none may be of any job.
+Files with a cluster belong to one job if they have a task's address in common. Other files do if each says
+which member it starts (a rank, a node's rank) of a common script; a file that says no member may belong to
+any job.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _LAUNCHES = ("torch.distributed", "accelerate.", "deepspeed.")
 
 
 def started_scripts(commands: Iterable[Sequence[Value]]) -> frozenset[str]:
-    """The Python scripts and modules that these commands start."""
+    """Return the Python scripts and modules that these commands start."""
     script_names = set()
     for command in commands:
         texts = [w.text for w in command]
@@ -34,7 +36,7 @@ def started_scripts(commands: Iterable[Sequence[Value]]) -> frozenset[str]:
 
 
 def group_files(files: Sequence[GroupedFile]) -> list[Pasted]:
-    """The views of each job of which two or more were given."""
+    """Return the views of each job of which two or more files were given."""
     clusters = [c for c, _ in files if c.kind in _COMPARED and c.spec.cluster]
     numbered = [g for g in files if g[0].kind in _COMPARED and _member_identity(g[0].spec)]
     parts = [*_linked_groups([(c, _addresses(c.spec)) for c in clusters])]
@@ -46,7 +48,8 @@ def group_files(files: Sequence[GroupedFile]) -> list[Pasted]:
 
 
 def _member_identity(spec: ClusterSpec) -> tuple[str, int] | None:
-    """Which of several members it speaks to; None where it does not say, or there is but one."""
+    """Return which of several members the file speaks to; None if it does not say, or if there is only
+    one."""
     for field, size in (("rank", "world_size"), ("node_rank", "nnodes")):
         number = spec.number(field)
         if number is not None and not spec.cluster and spec.number(size) != 1:
@@ -59,7 +62,8 @@ def _addresses(spec: ClusterSpec) -> frozenset[str]:
 
 
 def _linked_groups(views: Sequence[GroupedFile]) -> Iterator[list[ConfigFacts]]:
-    """Those that have a name in common, with those that have one in common with these; in their order."""
+    """Yield the groups of files that have a name in common, directly or through others of the group; in the
+    order given."""
     groups: list[tuple[set[str], list[int]]] = []
     for number, (_, names) in enumerate(views):
         linked_groups = [g for g in groups if g[0] & names]
@@ -75,8 +79,11 @@ def _linked_groups(views: Sequence[GroupedFile]) -> Iterator[list[ConfigFacts]]:
 
 
 def _split_by_place(views: list[ConfigFacts]) -> Iterator[list[ConfigFacts]]:
-    """One job where everybody is another member; else the jobs of each meeting place. Where members come
-    in twos there, they are of several jobs, which have the place one after the other."""
+    """Yield one job if every file is a different member; else the jobs of each meeting place.
+
+    If members come in twos at one meeting place, they are of several jobs, which use that address one after
+    the other.
+    """
     identities = [_member_identity(v.spec) for v in views]
     if len(set(identities)) == len(identities):
         yield views

@@ -1,4 +1,4 @@
-"""What this host can say of itself by reading files: no name is resolved, no packet sent."""
+"""What this host can say of itself from files: no name is resolved, no packet sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from allaboard.facts import FilePlace, LocalHost
 
 
 def read_local_host(addresses: bool = True) -> LocalHost:
-    """This host's own name, what its hosts file makes of it, and its devices.
+    """Return this host's own name, what its hosts file makes of it, and its devices.
 
     With ``addresses`` its interfaces are asked for theirs, which takes a socket.
     """
@@ -35,7 +35,7 @@ def _list_folder(folder: str) -> tuple[str, ...]:
 
 
 def _addresses_in_hosts_file(name: str, hosts: str) -> tuple[str, ...]:
-    """The addresses that the hosts file gives this name (hosts(5))."""
+    """Return the addresses that the hosts file gives this name (hosts(5))."""
     try:
         with open(hosts, errors="replace") as file:  # noqa: PTH123
             lines = file.read().split("\n")[:10_000]
@@ -50,7 +50,7 @@ def _addresses_in_hosts_file(name: str, hosts: str) -> tuple[str, ...]:
 
 
 def _interface_addresses(interfaces: Sequence[str]) -> tuple[str, ...]:
-    """IPv4 addresses by SIOCGIFADDR (netdevice(7)), loopback left out."""
+    """Return IPv4 addresses by SIOCGIFADDR (netdevice(7)), without loopback."""
     import fcntl
     import socket
     import struct
@@ -70,7 +70,7 @@ def _interface_addresses(interfaces: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_file_place(path: str) -> FilePlace:
-    """The file of a file:// rendezvous, and the file system that it is on."""
+    """Return the file of a file:// rendezvous, and the file system that it is on."""
     import time
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The member of a job that a script starts on each of several hosts with one and the same number."""
+"""Members of a job that a script starts on each of several hosts with one and the same number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = (("node_rank", "nnodes", "--node-rank=$i"), ("rank", "world_size", "R
 
 
 def repeated_numbers(script: Script, file: str, view: ProcessView) -> Iterator[Problem]:
-    """One problem for each command that is run so."""
+    """Yield a problem for each command that is sent to every host with the same rank or node rank."""
     for command in script.on_each:
         view_pairs = zip(
             _views(command.told, file, view), _views(command.bare, file, view), strict=False
@@ -31,7 +31,8 @@ def _views(command: Value, file: str, view: ProcessView) -> list[ConfigFacts]:
 
 
 def _literal_number(facts: ConfigFacts, bare: ConfigFacts) -> tuple[Value, int, str] | None:
-    """The literal number of this member, of how many it is one, and how it is to be written."""
+    """Return the literal number of this member, how many members there are, and how the number should be
+    written; None if the command has no such number."""
     values = facts.spec.values
     backend = values.get("rdzv_backend")
     for name, size_field, correction in _NUMBERS:
@@ -44,7 +45,8 @@ def _literal_number(facts: ConfigFacts, bare: ConfigFacts) -> tuple[Value, int, 
 
 
 def _has_fixed_meeting_place(facts: ConfigFacts) -> bool:
-    """Whether the place is literal: by the name of the host each round may begin a job of its own."""
+    """Return True if the meeting place is literal. If it is the host's own name, each round may begin a job
+    of its own."""
     values = facts.spec.values
     address = values.get("master_addr") or values.get("rdzv_endpoint")
     port = values.get("master_port")

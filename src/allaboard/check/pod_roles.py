@@ -1,4 +1,4 @@
-"""What one role of a manifest tells each of its pods, as material for the resolvers."""
+"""One role of a manifest as material for the sources: what each of its pods is given."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from allaboard.facts import ManifestFacts, Material, Role, Workload
 
 
 def role_material(workload: Workload, role: Role, file: str) -> Material:
-    """The literal variables and commands of the role's training container."""
+    """Return the literal variables and commands of the role's training container."""
     variables, opaque = dict(role.env), set(role.computed)
     for value in role.command:
         if " " in value.text.strip():

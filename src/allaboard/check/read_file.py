@@ -1,4 +1,4 @@
-"""Reads one file within bounds, and says what is wrong with it as text."""
+"""Reads one file within bounds; what is wrong with it as text is a problem of the file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ MAX_FILE_NBYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class Source:
-    """A file's text with Unix line ends and without a byte order mark, and what was wrong.
-
-    ``crlf`` is the line and column of the first Windows line end, ``mark`` whether there was such a mark.
-    """
+    """A file's text with Unix line ends and without a byte order mark, and what was wrong with it."""
 
     name: str
     text: str
@@ -29,10 +26,10 @@ class Source:
 
 
 def read_source(path: str) -> Source:
-    """The text of a file, or of standard input for ``-``.
+    """Return the text of a file, or of standard input for ``-``.
 
     Raises:
-        OSError: the file is not there or may not be read.
+        OSError: the file does not exist or may not be read.
     """
     if path == "-":
         return _decode("<stdin>", sys.stdin.buffer.read(MAX_FILE_NBYTES + 1))

@@ -1,4 +1,4 @@
-"""Runs the rules that read configuration over what was gathered."""
+"""Runs the rules that judge configuration over the facts that were gathered."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 def judge_configuration(
     gathered: Gathered, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
 ) -> list[Finding]:
-    """The findings, by file and place, each once; ``select`` and ``ignore`` are code prefixes.
+    """Return the findings, by file and position, each once; ``select`` and ``ignore`` are prefixes of rule
+    codes.
 
     Raises:
-        ValueError: a prefix that no rule's code begins with.
+        ValueError: no rule's code begins with one of the prefixes.
     """
     entries = [
         e
@@ -38,14 +39,14 @@ def judge_configuration(
 
 
 def unloaded_rules(gathered: Gathered) -> list[str]:
-    """Rules and readers that could not be loaded, each with the reason: what they would have said
-    is not known."""
+    """Return the rules and sources that could not be loaded, each with the reason: what they would have
+    found is not known."""
     broken = (*load_families(_families(gathered)).broken, *broken_sources())
     return [f"{b.stem}: {b.why}" for b in broken]
 
 
 def _printable(finding: Finding) -> Finding:
-    """The finding without lone surrogates, as which Python holds bytes that are no text."""
+    """Return the finding without lone surrogates, which is how Python holds bytes that are no text."""
     try:
         msgspec.json.encode(finding)
     except UnicodeEncodeError:
@@ -62,7 +63,7 @@ def _visible(value: object) -> object:
 
 
 def _families(gathered: Gathered) -> tuple[str, ...]:
-    """Only the families that have something to read: the others are not even imported."""
+    """Return the families of rules that have something to read; the others are not even imported."""
     families = ["cfg"]
     if any(isinstance(f, Pasted) for f in gathered.all_facts()):
         families.append("env")

@@ -1,4 +1,4 @@
-"""What the text of a script or an environment lets expect of a run, for faces that say it beside it."""
+"""Findings about the text of a script or an environment, for commands that print them while a job runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allaboard.facts import Finding, Severity
 
 
 def script_notes(path: str) -> list[Finding]:
-    """The CODE family's findings on a script; none where it cannot be read."""
+    """Return the CODE family's findings on a script; none if it cannot be read."""
     try:
         scripts = from_files([path]).python_scripts
     except OSError:
@@ -19,6 +19,6 @@ def script_notes(path: str) -> list[Finding]:
 
 
 def environment_errors(variables: Mapping[str, str]) -> list[Finding]:
-    """The errors that `allaboard check` finds in this environment, on this host."""
+    """Return the errors that `allaboard check` finds in this environment, on this host."""
     findings = judge_configuration(from_environment(variables), select=("CFG",))
     return [f for f in findings if f.severity is Severity.ERROR]

@@ -1,6 +1,6 @@
 """Members of one job that a shell script starts one after the other: a forgotten ``&``.
 
-The first of them waits in its init for the second, which is started when the first has ended.
+The first of them waits in its init for the second, which is started only when the first has ended.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ _ELSEWHERE = re.compile(
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """One member of a job on this host, by its ``name``; ``job`` is what all of its members have in common,
-    ``others`` are those without which it does not begin."""
+    """One member of a job on this host."""
 
     name: str
     job: tuple[str, ...]
@@ -41,7 +40,8 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def sequential_starts(script: Script, text: str, file: str, view: ProcessView) -> Iterator[Problem]:
-    """The first member of each job that is awaited to end before another one is started that it needs."""
+    """Yield a problem for the first member of a job that must end before a member is started without which
+    it cannot begin."""
     lines = text.split("\n")
     for stretch in uninterrupted_stretches(script):
         started_members: dict[tuple[str, ...], set[str]] = {}
@@ -94,7 +94,7 @@ def _member(process: Process, view: ProcessView) -> _Member | None:
 
 
 def _script_options(process: Process) -> dict[str, Value]:
-    """The options of the script itself."""
+    """Return the options of the script itself."""
     script_index = next((n for n, w in enumerate(process.command) if w.text.endswith(".py")), None)
     if script_index is None:
         return {}
@@ -102,7 +102,7 @@ def _script_options(process: Process) -> dict[str, Value]:
 
 
 def _program(process: Process) -> str:
-    """The script or the module: another one is no member of the same job."""
+    """Return the script or the module; members of one job run the same one."""
     texts = (w.text for w in process.command[1:] if not w.text.startswith("-"))
     return next(texts, "")
 
@@ -113,7 +113,8 @@ def _is_this_host(address: Value) -> bool:
 
 
 def _tensorflow_member(facts: ConfigFacts, program: str) -> _Member | None:
-    """A task of TensorFlow: with parameter servers only these never end by themselves."""
+    """Return the task of a TensorFlow cluster on this host. In jobs with parameter servers only the servers
+    never end by themselves."""
     spec = facts.spec
     if spec.job is None or spec.index is None or spec.index.integer is None:
         return None
@@ -128,7 +129,7 @@ def _tensorflow_member(facts: ConfigFacts, program: str) -> _Member | None:
 
 
 def _has_comment_between(lines: list[str], first_process: Process, second: Process) -> bool:
-    """Whether a comment says that the two lines are for two places."""
+    """Return True if a comment says that the two lines are for two hosts or terminals."""
     begin, end = (p.command[0].origin.line for p in (first_process, second))
     return any(_ELSEWHERE.search(line) for line in lines[max(begin - 4, 0) : end])
 

@@ -1,4 +1,4 @@
-"""Lines of a shell script that are not what they look like: commands that end before their last line, and
+"""Lines of a shell script that are not what they seem: commands that end before their last line, and
 ``#SBATCH`` lines that Slurm does not read."""
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ _REASONS = {
 
 
 def blank_templates(text: str) -> str:
-    """A template of Jinja's form as a script of the same places: what is filled in later becomes what only
-    a run could tell, and its own commands become comments."""
+    """Return a Jinja template as a script with the same positions: what is filled in later becomes what
+    only a run could tell, and the template's own commands become comments."""
     text = re.sub(r"\{\{([^{}\n]*)\}\}", lambda m: "$(" + " " * (len(m[0]) - 3) + ")", text)
     return re.sub(r"\{%([^{}\n]*)%\}", lambda m: "#" + " " * (len(m[0]) - 1), text)
 
 
 def torn_commands(script: Script, file: str) -> Iterator[Problem]:
-    """Commands of a launcher or of Python whose next line begins with an option, and is none of theirs."""
+    """Yield a problem for each command of a launcher or of Python whose next line begins with an option
+    that it does not get."""
     for command, position in script.torn:
         if not _is_launch(command):
             continue
@@ -58,7 +59,7 @@ def _is_launch(command: Sequence[Value]) -> bool:
 
 
 def late_directives(text: str, file: str) -> Iterator[Problem]:
-    """``#SBATCH`` lines below the first command, those that repeat what stands above left out."""
+    """Yield a problem for each ``#SBATCH`` line below the first command, unless it repeats one above."""
     lines = text.split("\n")
     first_command_index = next(
         (n for n, t in enumerate(lines) if t.strip() and not t.lstrip().startswith("#")), None

@@ -1,4 +1,4 @@
-"""A file's text to what resolvers read: one material a file, one a role of a manifest."""
+"""A file's text as material for the sources: one material per file, or one per role of a manifest."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ _NAMES = {
 
 @dataclass
 class Parsed:
-    """What one file gave; ``members`` are processes that it starts beside each other, ``script`` what a
-    shell script does in which order, ``inner`` the shell scripts that stand inside of the file."""
+    """What was read of one file."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
     members: list[tuple[str, Material]] = field(default_factory=list)
@@ -67,7 +66,7 @@ class Parsed:
 
 
 def parse_source(source: Source) -> Parsed:
-    """Everything that can be read of one file, with what could not."""
+    """Return everything that can be read of one file, with what could not be."""
     parsed = Parsed()
     if source.problem is not None:
         parsed.problems.append(source.problem)
@@ -153,7 +152,8 @@ def _parse_json(source: Source, parsed: Parsed) -> None:
 
 
 def _byte_order_mark_problem(file: str) -> Problem:
-    """Editors of Windows write one; json.loads takes a text with it for no JSON."""
+    """Return the problem of a byte order mark. Editors on Windows write one, and json.loads refuses a text
+    with it."""
     return Problem(
         kind="tf_config.json",
         said="begins with a byte order mark, which json.loads refuses",
@@ -200,7 +200,7 @@ def _parse_manifest(source: Source, parsed: Parsed) -> None:
 
 
 def _add_inner_scripts(scripts: Iterable[Script], source: Source, parsed: Parsed) -> None:
-    """Shell scripts inside of the file, as many of them as anybody would read."""
+    """Add the shell scripts inside the file, up to the number that anybody would read."""
     from allaboard.check.shell_pitfalls import torn_commands
 
     parsed.text = source.text
@@ -213,7 +213,7 @@ def _add_inner_scripts(scripts: Iterable[Script], source: Source, parsed: Parsed
 
 
 def _is_torn_in_file(lines: list[str], torn: Torn) -> bool:
-    """Whether the file has what tears the command, letter by letter."""
+    """Return True if the file itself has what tears the command, character for character."""
     line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
     remainder = line[torn.column - 1 :]
     return (

@@ -1,4 +1,4 @@
-"""A cluster spec handed over in the process: checked first, then given to TensorFlow.
+"""A cluster spec that a program passes to TensorFlow: it is checked first.
 
 The counterparts in TensorFlow are SimpleClusterResolver, which takes a literal, and
 TFConfigClusterResolver, which reads the environment; neither looks at what it is given.
@@ -19,7 +19,7 @@ from allaboard.facts import ClusterSpec, Finding
 
 
 class ConfigurationError(AllaboardError, ValueError):
-    """The configuration would not start; ``findings`` say why, the message prints them."""
+    """The configuration would not start; ``findings`` say why, and the message prints them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
@@ -33,7 +33,7 @@ def check_cluster(
     task_id: int = 0,
     variables: Mapping[str, str] | None = None,
 ) -> ClusterSpec:
-    """The spec of a literal ``cluster``, or, without one, of TF_CONFIG in the environment.
+    """Return the spec of a literal ``cluster``, or else of TF_CONFIG in the environment.
 
     Args:
         cluster: job to addresses, as tf.train.ClusterSpec takes it.
@@ -64,7 +64,8 @@ def tensorflow_resolver(
     task_id: int = 0,
     rpc_layer: str = "grpc",
 ) -> Any:
-    """A ClusterResolver of TensorFlow for a spec that was checked; the arguments are `checked`'s.
+    """Return a ClusterResolver of TensorFlow for a spec that was checked; the arguments are those of
+    `check_cluster`.
 
     Raises:
         ConfigurationError: the spec would not start.

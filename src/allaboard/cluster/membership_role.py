@@ -14,7 +14,7 @@ from allaboard.cluster.follower import Follower
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.tls import TlsFiles
-from allaboard.configuration.launcher_context import Described
+from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.facts import Declared
 from allaboard.launch.open_file_limit import raise_limit
 from allaboard.protocol.events import (
@@ -32,7 +32,7 @@ from allaboard.protocol.events import (
 class MeetingSettings:
     """What an agent knows about the job before it looks for the other agents."""
 
-    launcher_info: Described
+    launcher_info: LauncherContext
     """What the launcher's environment says about this host's place in the job."""
     secret: bytes = b""
     """The job's secret; b"" if there is none."""

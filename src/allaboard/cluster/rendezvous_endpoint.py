@@ -11,7 +11,7 @@ from allaboard.cluster.transport.rendezvous_store import (
     FileAddressStore,
     TcpAddressStore,
 )
-from allaboard.configuration.launcher_context import Described, master
+from allaboard.configuration.launcher_context import LauncherContext, master_address
 from allaboard.facts import Address, Declared
 
 MAX_POST_AGE_S = 3600.0
@@ -19,10 +19,10 @@ MAX_POST_AGE_S = 3600.0
 
 
 def launcher_store(
-    launcher_info: Described, environment: Mapping[str, str], coordinator: str
+    launcher_info: LauncherContext, environment: Mapping[str, str], coordinator: str
 ) -> TcpAddressStore | None:
     """Return the store that torchrun keeps, or None if the job meets elsewhere."""
-    address = master(environment)
+    address = master_address(environment)
     if (
         not launcher_info.kept
         or not address
@@ -40,7 +40,7 @@ def launcher_store(
 
 def posted_endpoint(
     declared: Declared,
-    launcher_info: Described,
+    launcher_info: LauncherContext,
     environment: Mapping[str, str],
     agent_started_at: float,
 ) -> AddressStore | None:
@@ -52,7 +52,7 @@ def posted_endpoint(
     if declared.place.startswith("file://"):
         path = declared.place.removeprefix("file://")
         return FileAddressStore(path, launcher_info.job, agent_started_at - MAX_POST_AGE_S)
-    if launcher_info.kept and _same_address(declared.place, f"tcp://{master(environment)}"):
+    if launcher_info.kept and _same_address(declared.place, f"tcp://{master_address(environment)}"):
         return TcpAddressStore(declared.place.removeprefix("tcp://"), launcher_info.job)
     return None
 

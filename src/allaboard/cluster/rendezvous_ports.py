@@ -15,7 +15,7 @@ from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.cluster.transport.listener import Listener, MemberConnection
 from allaboard.cluster.transport.wire import Message
-from allaboard.configuration.launcher_context import job_of
+from allaboard.configuration.launcher_context import comparable_job_id
 from allaboard.configuration.local_rank import is_local_rank_zero
 from allaboard.facts import Address, Answer, Declared, Holder, Knock
 from allaboard.hosts.interface_address import port_holder
@@ -131,7 +131,7 @@ class RendezvousPorts:
         pid, command = port_holder(port)
         result = await connect_and_greet(f"127.0.0.1:{port}")
         identity = self._identity()
-        job = job_of(initial_environment(pid), identity.job) if pid else ""
+        job = comparable_job_id(initial_environment(pid), identity.job) if pid else ""
         return Holder(
             address=f"{identity.host}:{port}",
             pid=pid,

@@ -21,7 +21,7 @@ _JOB_IDS = ("ALLABOARD_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PMIX_NAM
 in which several jobs may run at once (PBS_JOBID, LSB_JOBID) are none."""
 
 
-class Described(NamedTuple):
+class LauncherContext(NamedTuple):
     """What the launcher of this process told it."""
 
     job: str
@@ -39,7 +39,7 @@ class Described(NamedTuple):
     """``evaluator:0`` if this task stands beside the cluster; else ""."""
 
 
-def described(environment: Mapping[str, str]) -> Described | None:
+def read_launcher_context(environment: Mapping[str, str]) -> LauncherContext | None:
     """Return what the environment says of a cluster that somebody else starts; None if it describes none."""
     if not any(name in environment for name in IDENTITY_VARIABLES):
         return None
@@ -48,7 +48,7 @@ def described(environment: Mapping[str, str]) -> Described | None:
     address = spec.meeting_address
     if kept and not spec.cluster:
         address = spec.coordinator
-    return Described(
+    return LauncherContext(
         job_id(environment),
         spec.rank,
         str(address) if address is not None else "",
@@ -58,7 +58,7 @@ def described(environment: Mapping[str, str]) -> Described | None:
     )
 
 
-def master(environment: Mapping[str, str]) -> str:
+def master_address(environment: Mapping[str, str]) -> str:
     """Return ``host:port`` of MASTER_ADDR and MASTER_PORT, where the launcher's store is if it keeps one.
 
     Returns "" unless both are set.
@@ -88,7 +88,7 @@ def job_id(environment: Mapping[str, str]) -> str:
     return ""
 
 
-def job_of(environment: Mapping[str, str], ours: str) -> str:
+def comparable_job_id(environment: Mapping[str, str], ours: str) -> str:
     """Return the job id of a process that may be of another job than ``ours``.
 
     Returns "" also for another step of the same Slurm allocation: it may be an earlier run, or another job.

@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from allaboard.configuration.spec.merge import merge
+from allaboard.configuration.spec.merge import merge_parts
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, Origin, PartialSpec, Problem
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, SOURCE_VARIABLES
@@ -67,15 +67,15 @@ def resolve(
     """
     known = {name: environment[name] for name in CLUSTER_VARIABLES if name in environment}
     if not known:
-        return merge(())
+        return merge_parts(())
     texts = _texts(known, read_file) if read_file is not None else None
     material = Material.from_environment(known, texts)
     present = {name: _source(name) for name, names in _NAMES.items() if not names.isdisjoint(known)}
     parts, problems = read_sources(material, present)
-    spec = merge(parts)
+    spec = merge_parts(parts)
     if not problems:
         return spec
-    return merge([*parts, PartialSpec(source="unreadable", problems=tuple(problems))])
+    return merge_parts([*parts, PartialSpec(source="unreadable", problems=tuple(problems))])
 
 
 def read_sources(
@@ -86,7 +86,7 @@ def read_sources(
     problems: list[Problem] = []
     for name, source in sources.items():
         try:
-            parts += source.resolve(material)
+            parts += source.read(material)
         except Exception as error:
             problems.append(_failed(name, error, material.file))
     return parts, problems

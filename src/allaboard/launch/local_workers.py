@@ -136,7 +136,7 @@ def launch_workers(plan: LaunchPlan) -> Launch:
     except OSError as error:
         end.close()  # what has been started ends with it
         raise WorkerStartError(_start_failure(error, plan)) from None
-    running.keeper = reaper_pid
+    running.reaper_pid = reaper_pid
     return running
 
 
@@ -171,7 +171,7 @@ def relaunch_workers(previous: Launch, round_: int) -> Launch:
         raise WorkerStartError(str(error)) from None
     except OSError as error:
         raise WorkerStartError(_start_failure(error, plan)) from None
-    running.keeper = previous.keeper
+    running.reaper_pid = previous.reaper_pid
     return running
 
 
@@ -190,7 +190,7 @@ def _spawn_all(
         boxes=boxes,
         workers=workers,
         ports=reserved_ports,
-        at=started_at,
+        started_at=started_at,
         environments=environments,
     )
     if not plan.gate:

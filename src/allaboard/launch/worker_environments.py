@@ -27,7 +27,7 @@ def worker_environments(
     if plan.tasks:
         own_ports, environments = _with_roles(plan)
         reserved += own_ports
-    elif plan.given:
+    elif plan.is_size_given:
         for framework in framework_adapters():
             own_ports = reserve_ports(framework.ports(plan.size))
             reserved += own_ports
@@ -41,22 +41,22 @@ def worker_environments(
                         devices if visible_before is None else f"{devices}|{visible_before}"
                     )
                     environment["ALLABOARD_DEVICES"] = devices_text
-    if plan.given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
+    if plan.is_size_given and plan.size > 1 and "OMP_NUM_THREADS" not in os.environ:
         for environment in environments:
             environment["OMP_NUM_THREADS"] = "1"  # as torchrun does
-    if plan.given or plan.round:
+    if plan.is_size_given or plan.round:
         for environment in environments:
             environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
-    if plan.returns:
+    if plan.tasks_may_return:
         for environment in environments:
             environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT_S
-            if plan.snapshot:
-                environment["ALLABOARD_SNAPSHOT"] = f"{plan.snapshot:g}"
+            if plan.snapshot_interval_s:
+                environment["ALLABOARD_SNAPSHOT"] = f"{plan.snapshot_interval_s:g}"
     path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
     for index, environment in enumerate(environments):
-        environment.update(plan.extra)
-        if "PYTHONPATH" in plan.extra:
-            path = os.pathsep.join((str(PROBE / "start"), plan.extra["PYTHONPATH"]))
+        environment.update(plan.user_variables)
+        if "PYTHONPATH" in plan.user_variables:
+            path = os.pathsep.join((str(PROBE / "start"), plan.user_variables["PYTHONPATH"]))
         environment.update(
             ALLABOARD_JOB=plan.job,
             ALLABOARD_BOX=str(boxes),

@@ -78,10 +78,14 @@ def _no_servers_reason(
     if cluster:
         return "" if "ps" in cluster else "TF_CONFIG lists no ps"
     # The script may make its cluster from something else.
-    from allaboard.launch.parameter_servers.script_scan import read
+    from allaboard.launch.parameter_servers.script_scan import read_script_roles
 
-    reading = read(Path(command_line[0]) if command_line and options.module is None else None)
-    may_have_servers = not reading.known or reading.serves or reading.needs_servers is not None
+    reading = read_script_roles(
+        Path(command_line[0]) if command_line and options.module is None else None
+    )
+    may_have_servers = (
+        not reading.is_readable or reading.serves_itself or reading.needs_servers is not None
+    )
     return "" if may_have_servers else f"{command_line[0]} makes no server"
 
 
@@ -98,9 +102,9 @@ def _snapshot_period(text: str, script: str) -> float:
             f'{MAX_SNAPSHOT_PERIOD_S:g}, got "{text}"; '
             f"try: allaboard run --ps 1 -n 2 --on-failure restart --ps-snapshot 10 {script}"
         )
-    from allaboard.launch.parameter_servers.script_scan import read
+    from allaboard.launch.parameter_servers.script_scan import read_script_roles
 
-    chief = read(Path(script)).needs_chief
+    chief = read_script_roles(Path(script)).needs_chief
     if chief is not None:
         raise_usage_error(
             f"--ps-snapshot {text} is for sessions of TensorFlow 1; {script} uses {chief[0]} "

@@ -33,7 +33,7 @@ def choose_ps_tasks(
         cluster_tasks,
         served_tasks,
     )
-    from allaboard.launch.parameter_servers.script_scan import read
+    from allaboard.launch.parameter_servers.script_scan import read_script_roles
 
     if is_command:
         raise_usage_error(
@@ -47,7 +47,9 @@ def choose_ps_tasks(
         if command_line
         else "train.py"
     )
-    reading = read(Path(command_line[0]) if command_line and options.module is None else None)
+    reading = read_script_roles(
+        Path(command_line[0]) if command_line and options.module is None else None
+    )
     try:
         ps_tasks = cluster_tasks(
             options.ps, workers, options.chief, options.evaluator, reading, script
@@ -69,9 +71,9 @@ def choose_served_task(
     if job not in ("ps", "worker") or not command_line or options.module is not None:
         return frozenset()
     from allaboard.launch.parameter_servers.ps_cluster import served_tasks
-    from allaboard.launch.parameter_servers.script_scan import read
+    from allaboard.launch.parameter_servers.script_scan import read_script_roles
 
-    reading = read(Path(command_line[0]))
+    reading = read_script_roles(Path(command_line[0]))
     return (
         served_tasks(((job, 0),), options.ps_server, reading)
         if reading.needs_servers
@@ -83,10 +85,12 @@ def _note_missing_servers(worker_count: str, command_line: list[str]) -> None:
     """Print a note if the script builds on parameter servers and none is started. It is no error: a script
     may choose by an option of its own what it builds on."""
     from allaboard.launch.parameter_servers.ps_cluster import missing_servers_note
-    from allaboard.launch.parameter_servers.script_scan import read
+    from allaboard.launch.parameter_servers.script_scan import read_script_roles
 
     note = (
-        missing_servers_note(worker_count, read(Path(command_line[0])), command_line[0])
+        missing_servers_note(
+            worker_count, read_script_roles(Path(command_line[0])), command_line[0]
+        )
         if command_line
         else ""
     )

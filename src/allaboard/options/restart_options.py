@@ -9,14 +9,14 @@ from allaboard.options.usage_error import raise_usage_error
 from allaboard.policy.restart.restart_policy import RestartPolicy
 
 if TYPE_CHECKING:
-    from allaboard.configuration.launcher_context import Described
+    from allaboard.configuration.launcher_context import LauncherContext
 
 DEFAULT_STOPPED_AFTER_S = 30.0
 """How long a stopped worker is waited for, unless --stopped-after says another time."""
 
 
 def choose_restart_policy(
-    options: argparse.Namespace, joined: Described | None, trusted: bool
+    options: argparse.Namespace, joined: LauncherContext | None, trusted: bool
 ) -> RestartPolicy:
     """Return the restart policy.
 
@@ -48,7 +48,7 @@ def choose_restart_policy(
     return RestartPolicy(allowed=True, max_restarts=max_restarts, backoff=backoff)
 
 
-def _check_several_hosts(joined: Described, trusted: bool) -> None:
+def _check_several_hosts(joined: LauncherContext, trusted: bool) -> None:
     """Raise UsageError unless the agents of several hosts may end and start each other's workers: that
     takes proof that they belong to the job."""
     if joined.kept:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from allaboard.agent.background_check import CheckSubject
     from allaboard.agent.options import Options
     from allaboard.cluster.transport.tls import TlsFiles
-    from allaboard.configuration.launcher_context import Described
+    from allaboard.configuration.launcher_context import LauncherContext
     from allaboard.launch.launch_plan import LaunchPlan
     from allaboard.policy.restart.restart_policy import RestartPolicy
 
@@ -60,7 +60,7 @@ def run_job(options: argparse.Namespace, command_line: list[str], is_command: bo
 
     check_subject = CheckSubject(
         script=script_of_command(command_line, options.module, is_command),
-        variables={**os.environ, **plan.extra} if joined is not None else {},
+        variables={**os.environ, **plan.user_variables} if joined is not None else {},
     )
     return run_agent(
         started, _agent_options(options, is_command, joined, check_subject, meeting, policy)
@@ -95,23 +95,23 @@ def _plan_job(
     return LaunchPlan(
         command=worker_command(command_line, options.module, is_command),
         size=workers,
-        given=options.n is not None or bool(tasks),
+        is_size_given=options.n is not None or bool(tasks),
         gate=_gate(options, is_joined, bool(tasks)),
-        extra=check_values_variable(options.check_values) | parse_variables(options.env),
+        user_variables=check_values_variable(options.check_values) | parse_variables(options.env),
         run_dir=create_run_folder(options.run_dir, job_id),
         job=job_id,
         tasks=tasks,
         served=served,
         standby=recovery.standby,
-        snapshot=recovery.snapshot,
-        returns=policy.allowed and (bool(tasks) or is_joined),
+        snapshot_interval_s=recovery.snapshot,
+        tasks_may_return=policy.allowed and (bool(tasks) or is_joined),
     )
 
 
 def _agent_options(
     options: argparse.Namespace,
     is_command: bool,
-    joined: Described | None,
+    joined: LauncherContext | None,
     check_subject: CheckSubject,
     meeting: Meeting,
     policy: RestartPolicy,
@@ -153,15 +153,17 @@ class Meeting(NamedTuple):
     """This host's certificate; None without TLS."""
 
 
-def _joined(options: argparse.Namespace) -> Described | None:
+def _joined(options: argparse.Namespace) -> LauncherContext | None:
     """Return the job of which the environment makes this process a member; None if there is none.
 
     With -n all members are started here, whatever the environment says.
     """
-    from allaboard.configuration.launcher_context import described
+    from allaboard.configuration.launcher_context import read_launcher_context
 
     return (
-        None if options.n is not None else described({**os.environ, **parse_variables(options.env)})
+        None
+        if options.n is not None
+        else read_launcher_context({**os.environ, **parse_variables(options.env)})
     )
 
 

@@ -20,7 +20,7 @@ def run_preflight(options: argparse.Namespace) -> int:
         UsageError: the environment describes no task of a job, or an option cannot be used.
     """
     from allaboard.cluster.transport.etcd_url import is_etcd_url
-    from allaboard.configuration.launcher_context import described
+    from allaboard.configuration.launcher_context import read_launcher_context
     from allaboard.launch.launch_plan import LaunchPlan
     from allaboard.launch.local_workers import WorkerStartError, launch_workers, new_job_id
     from allaboard.launch.script_interpreter import script_interpreter
@@ -43,7 +43,7 @@ def run_preflight(options: argparse.Namespace) -> int:
         **{k: v for k, v in task_variables(task).items() if k not in os.environ},
         "ALLABOARD_PREFLIGHT": stand_in_settings(task, depth, options.bound),
     }
-    joined = described({**os.environ, **variables})
+    joined = read_launcher_context({**os.environ, **variables})
     assert joined is not None
     # Where the launcher's own store has the port, the way to the meeting is posted in it.
     address = "" if joined.kept else joined.address or task.meeting_address
@@ -51,11 +51,11 @@ def run_preflight(options: argparse.Namespace) -> int:
     plan = LaunchPlan(
         command=[script_interpreter(), str(Path(stand_in.__file__))],
         size=1,
-        given=False,
+        is_size_given=False,
         gate="cluster",
         run_dir=create_run_folder(options.run_dir, job_id),
         job=job_id,
-        extra=variables,
+        user_variables=variables,
     )
     try:
         started = launch_workers(plan)

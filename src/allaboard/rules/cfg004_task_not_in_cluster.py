@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Origin, Stage, Value, facts_of
 
@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         names, first_name = ", ".join(written_names), written_names[0]
         yield Claim(
             summary=f"the task is a {job!r}, but the cluster has no such job: it has {names}",
-            who=own(spec),
+            who=own_member(spec),
             evidence=(spec.job.evidence,),
             fix=f'"task": {{"type": "{_most_similar_name(job, written_names) or first_name}", "index": 0}}',
             where=spec.job.origin.place,
@@ -47,7 +47,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"{job} {index} is not in the cluster: {job} has {len(listed)} "
         f"task{'s' if last_index else ''}, so its index must be {span}",
-        who=own(spec),
+        who=own_member(spec),
         evidence=(spec.index.evidence, listed[-1].evidence),
         fix=f'"task": {{"type": "{job}", "index": {min(max(index, 0), last_index)}}}',
         where=spec.index.origin.place,

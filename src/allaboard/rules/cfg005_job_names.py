@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
 
@@ -41,7 +41,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         if job not in _KERAS_JOBS and meant:
             yield Claim(
                 summary=f"the cluster has a job {job!r}; TensorFlow's name for it is {meant!r}",
-                who=own(facts.spec),
+                who=own_member(facts.spec),
                 evidence=(listed[0].evidence,),
                 fix=f'"{meant}": [{", ".join(f"{chr(34)}{v.text}{chr(34)}" for v in listed[:3])}]',
                 severity=Severity.WARNING if job == "master" else Severity.ERROR,
@@ -52,7 +52,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             yield Claim(
                 summary=f"the cluster has {len(listed)} tasks of the job {job!r}; "
                 "TensorFlow allows at most one",
-                who=own(facts.spec),
+                who=own_member(facts.spec),
                 evidence=(listed[0].evidence, listed[1].evidence),
                 fix=f'"{job}": ["{listed[0].text}"], and the others as "worker"',
                 where=listed[1].origin.place,

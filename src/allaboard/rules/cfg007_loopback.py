@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.configuration.spec import hosts, own
+from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, facts_of
 from allaboard.facts.address import DEFAULT_PORT, join, only_here, parse
@@ -26,7 +26,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if spec.cluster:
         yield from _check_cluster(facts)
         return
-    count = hosts(spec)
+    count = count_hosts(spec)
     # Some operators give rank 0 itself localhost, and the others its name.
     is_first_rank = facts.kind == "environment" and spec.number("rank") == 0
     if count < 2 or is_first_rank or facts.one_host:
@@ -38,7 +38,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         name = value.origin.name or field
         yield Claim(
             summary=f"{name} is {value.text}, which is another machine on each of the {count} hosts",
-            who=own(spec),
+            who=own_member(spec),
             evidence=(value.evidence, *_node_count_evidence(facts)),
             # The address of any other rank would be just as wrong.
             fix=_corrected_assignment(value, facts.host if spec.number("rank") == 0 else None),
@@ -61,7 +61,7 @@ def _corrected_assignment(value: Value, host: LocalHost | None) -> str:
 
 def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
-    if hosts(spec) < 2:
+    if count_hosts(spec) < 2:
         return
     reachable_tasks = [(j, i) for j, i, v in spec.tasks() if not only_here(parse(v.text).host)]
     for job, index, value in spec.tasks():
@@ -74,7 +74,7 @@ def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
         own_addresses = facts.host.addresses if facts.host is not None else ()
         name = (
             own_addresses[0]
-            if own_addresses and own(spec) == (Who(job=job, index=index),)
+            if own_addresses and own_member(spec) == (Who(job=job, index=index),)
             else "ITS-HOST-NAME"
         )
         yield Claim(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import hosts, own
+from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -33,7 +33,7 @@ _INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     host = facts.host
-    if host is None or hosts(facts.spec) < 2 or facts.spec.framework == "tensorflow":
+    if host is None or count_hosts(facts.spec) < 2 or facts.spec.framework == "tensorflow":
         return
     if facts.known(_INTERFACE_VARIABLES[0]):
         return
@@ -45,7 +45,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"this host's name {host.name} is {bad[0]} in /etc/hosts: gloo would offer that "
         "address to the other hosts",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(
             Evidence(f"{bad[0]} {host.name}", "/etc/hosts"),
             Evidence(", ".join(host.addresses) or "none", "routable addresses here"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
 
@@ -28,7 +28,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary="the cluster has parameter servers but no chief: "
         "ParameterServerStrategy would have no coordinator",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(cluster["ps"][0].evidence,),
         fix='"chief": ["host:2222"]',
         severity=Severity.WARNING,

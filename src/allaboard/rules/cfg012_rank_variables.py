@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
 
@@ -43,7 +43,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             name = value.origin.name or field
             yield Claim(
                 summary=f"{name} is {value.text!r}, which is not a whole number",
-                who=own(facts.spec),
+                who=own_member(facts.spec),
                 evidence=(value.evidence,),
                 fix=value.origin.written(example),
                 where=value.origin.place,
@@ -69,7 +69,7 @@ def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
         name, rank = node_number
         yield Claim(
             summary=f"RANK is not set, but {name} is {rank}: init_process_group reads RANK",
-            who=own(facts.spec),
+            who=own_member(facts.spec),
             evidence=(
                 facts.variables[name].evidence,
                 *(facts.variables[n].evidence for n in present if n in facts.variables),
@@ -82,7 +82,7 @@ def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} not set, "
         f"but {', '.join(present)} {'is' if len(present) == 1 else 'are'}",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=tuple(
             facts.variables[n].evidence if n in facts.variables else Evidence("set", n)
             for n in present

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -39,7 +39,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         span = f"0 to {count - 1}" if count else "0 or more"
         yield Claim(
             summary=f"{name} is {number}: it must be {span}",
-            who=own(facts.spec),
+            who=own_member(facts.spec),
             evidence=(value.evidence, *((size.evidence,) if size is not None else ())),
             fix=f"export {name}=0",
             where=value.origin.place,
@@ -56,7 +56,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"{name} is {number}, but this process can see {visible} "
         f"GPU{'s' if visible > 1 else ''} (0 to {visible - 1})",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(value.evidence, device_evidence),
         fix=f"start {visible} process{'es' if visible > 1 else ''} here: "
         f"torchrun --nproc-per-node={visible} …",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Stage, Value, address, facts_of
 
@@ -74,7 +74,7 @@ def _claim(facts: ConfigFacts, value: Value, problem: str, correction: str) -> C
     name = value.origin.name or "the meeting point"
     return Claim(
         summary=f"{name} {problem}: {value.text!r}",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(value.evidence,),
         fix=value.origin.written(correction),
         where=value.origin.place,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
 
@@ -22,7 +22,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         if problem.kind == "init_url":
             yield Claim(
                 summary=f"the init URL {problem.said}",
-                who=own(facts.spec),
+                who=own_member(facts.spec),
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
                 where=problem.origin.place,

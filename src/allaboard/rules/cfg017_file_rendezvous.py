@@ -13,7 +13,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -43,7 +43,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         problem, fix = f"{thing} may not be written by this user", f"ls -ld {shlex.quote(thing)}"
     yield Claim(
         summary=f"the rendezvous file cannot be made: {problem}",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(url.evidence, Evidence(problem, "this host")),
         fix=fix,
         # A file may be meant for hosts that have the folder.

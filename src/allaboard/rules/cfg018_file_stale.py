@@ -15,7 +15,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -44,7 +44,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"the rendezvous file {rendezvous_file.path} is left over from an earlier run: "
         f"last written {_describe_age(rendezvous_file.age)} ago",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(
             url.evidence,
             Evidence(

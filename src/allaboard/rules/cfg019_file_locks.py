@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import hosts, own
+from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -44,13 +44,13 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     nfs = rendezvous_file.filesystem.startswith("nfs") and (
         "nolock" in options or "local_lock=all" in options
     )
-    lone = rendezvous_file.filesystem == "tmpfs" and hosts(facts.spec) > 1
+    lone = rendezvous_file.filesystem == "tmpfs" and count_hosts(facts.spec) > 1
     if rendezvous_file.filesystem not in _FILESYSTEMS_WITHOUT_LOCKS and not nfs and not lone:
         return
     why = "is only in this host's memory" if lone else "has no locks that other hosts see"
     yield Claim(
         summary=f"the rendezvous file is on {rendezvous_file.filesystem}, which {why}",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(
             url.evidence,
             Evidence(rendezvous_file.options or rendezvous_file.filesystem, "/proc/self/mountinfo"),

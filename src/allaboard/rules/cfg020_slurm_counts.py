@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -78,7 +78,7 @@ def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     )
     yield Claim(
         summary=f"WORLD_SIZE is {world}, but the step has {tasks} tasks: {consequence}",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(size.evidence, total.evidence),
         fix="export WORLD_SIZE=$SLURM_NTASKS",
         severity=Severity.ERROR,
@@ -103,7 +103,7 @@ def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Clai
         return
     yield Claim(
         summary=f"WORLD_SIZE is {size.text}, but the step has {count} tasks",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(size.evidence, total_source.evidence),
         fix="export WORLD_SIZE=$SLURM_NTASKS",
         severity=Severity.ERROR,
@@ -143,7 +143,7 @@ def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if rank.integer is not None and rank.integer != slurm_rank.integer:
         yield Claim(
             summary=f"RANK is {rank.text}, but Slurm's number of this task is {slurm_rank.text}",
-            who=own(facts.spec),
+            who=own_member(facts.spec),
             evidence=(rank.evidence, slurm_rank.evidence, size.evidence),
             fix="export RANK=$SLURM_PROCID   # inside the task: srun bash -c '…'",
             severity=Severity.ERROR,
@@ -156,7 +156,7 @@ def _claim(facts: ConfigFacts, value: Value, contradicting: Value, contradiction
     name = value.origin.variable or value.origin.flag
     return Claim(
         summary=f"{name} is {value.text}, but {contradiction}",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(value.evidence, contradicting.evidence),
         fix="#SBATCH --nodes=2 --ntasks-per-node=4   # and no --ntasks",
         severity=Severity.WARNING if value.origin.flag else Severity.ERROR,

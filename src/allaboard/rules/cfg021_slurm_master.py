@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
 from allaboard.facts.address import only_here
@@ -34,7 +34,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"MASTER_ADDR is {master.text}, but rank 0 runs on {names[0]}, "
         "the first node of the list",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(master.evidence, slurm.machines[0].name.evidence),
         fix='export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
         severity=Severity.ERROR,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -59,7 +59,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if problem:
         yield Claim(
             summary=f"MASTER_PORT is {number}, {problem}",
-            who=own(facts.spec),
+            who=own_member(facts.spec),
             evidence=(port.evidence, evidence),
             fix="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))",
             severity=Severity.ERROR,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -39,7 +39,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         yield Claim(
             summary=f"{conflict.field.replace('_', ' ')}: {_source_name(used)} says {used.text!r} "
             f"and is used; {_source_name(ignored)} says {ignored.text!r}",
-            who=own(facts.spec),
+            who=own_member(facts.spec),
             evidence=(used.evidence, ignored.evidence),
             fix=_fix(used, ignored),
             severity=Severity.WARNING,

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.configuration.config_problems import problem_claims
-from allaboard.configuration.spec import likely
+from allaboard.configuration.spec import likely_mistake
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Claim,
@@ -48,7 +48,7 @@ def _check_flags(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     if nodes is None or fewest is None or fewest < 2:
         return
     if "standalone" in part.values:
-        yield likely(
+        yield likely_mistake(
             f"--standalone with {fewest} nodes: each node trains alone",
             (nodes, part.values["standalone"]),
             f"torchrun --nnodes={nodes.text} {_C10D} …   # without --standalone",
@@ -60,14 +60,14 @@ def _check_flags(facts: ConfigFacts, part: PartialSpec) -> Iterator[Claim]:
     if facts.kind == "environment" or facts.workload in _OPERATOR_JOBS:
         return
     if "rdzv_endpoint" not in part.values and "master_addr" not in part.values:
-        yield likely(
+        yield likely_mistake(
             f"{fewest} nodes but no rendezvous address: each node waits at its own 127.0.0.1",
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …",
         )
         return
     if static and "node_rank" not in part.values:
-        yield likely(
+        yield likely_mistake(
             f"{fewest} nodes with a static rendezvous but no --node-rank: every node is node 0",
             (nodes,),
             f"torchrun --nnodes={nodes.text} {_C10D} …   # or --node-rank=0, 1, … by hand",

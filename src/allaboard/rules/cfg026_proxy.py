@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -59,7 +59,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         summary=f"{name} is set, and gRPC would send {caught[0]}"
         + (f" and {len(caught) - 1} more" if len(caught) > 1 else "")
         + " through that proxy",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(
             Evidence(shown_proxy, name),
             Evidence(exempt.text if exempt is not None else "not set", "no_proxy"),

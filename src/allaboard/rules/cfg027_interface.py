@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import hosts, own
+from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, facts_of
 
@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             if name.startswith("NCCL")
             else _missing_for_gloo(text, host)
         )
-        loopback = text == "lo" and hosts(facts.spec) > 1
+        loopback = text == "lo" and count_hosts(facts.spec) > 1
         if not missing and not loopback:
             continue
         usable = [i for i in host.interfaces if i != "lo"] or list(host.interfaces)
@@ -41,7 +41,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         yield Claim(
             summary=f"{name} names {wrong_value}"
             + ("" if loopback else "; this host has no such interface"),
-            who=own(facts.spec),
+            who=own_member(facts.spec),
             evidence=(
                 value.evidence,
                 Evidence(", ".join(host.interfaces), "interfaces of this host"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -37,7 +37,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             right = _WORD_VALUES[value.text.strip().lower()]
             yield Claim(
                 summary=f"{name} is {value.text!r}; NCCL reads a number there",
-                who=own(facts.spec),
+                who=own_member(facts.spec),
                 evidence=(value.evidence,),
                 fix=f"export {name}={right}",
                 severity=Severity.WARNING,
@@ -59,7 +59,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"NCCL_IB_HCA names {text!r}; this host has "
         + (", ".join(host.infiniband) or "no InfiniBand device"),
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(
             chosen.evidence,
             Evidence(", ".join(host.infiniband) or "none", "/sys/class/infiniband"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
 
@@ -31,7 +31,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield Claim(
         summary=f"SlurmClusterResolver would take {order[index]} for host {index}, which in Slurm is "
         f"{names[index]}; this matters to TensorFlow only",
-        who=own(facts.spec),
+        who=own_member(facts.spec),
         evidence=(
             slurm.machines[0].name.evidence,
             Evidence(",".join(order[:6]), "sorted as text"),

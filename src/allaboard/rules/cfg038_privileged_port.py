@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -46,7 +46,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         name = port.origin.variable or port.origin.flag or "the port"
         yield _claim(
             f"{name} is {port.text}, which only root may bind",
-            own(facts.spec),
+            own_member(facts.spec),
             port,
             f"export {name}=29500" if port.origin.variable else "29500",
         )

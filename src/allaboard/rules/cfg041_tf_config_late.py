@@ -2,7 +2,8 @@
 
 ## Why it matters
 A strategy reads TF_CONFIG when it is created. A value that is set later is not read: the worker silently
-trains alone. Setting it after `import tensorflow` but before the strategy is early enough, and is not reported.
+trains alone. Setting it after `import tensorflow` but before the strategy is early enough; that is not
+reported.
 
 ## What to do
 Move the assignment before the strategy.

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_problems import problem_claims
-from allaboard.configuration.spec import likely
+from allaboard.configuration.spec import likely_mistake
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -72,7 +72,7 @@ def _check_step(step: PartialSpec, allocated: tuple[int, Value]) -> Iterator[Cla
     requested = _node_count(step)
     if requested is not None and requested[0] > allocated[0]:
         name = requested[1].origin.flag
-        yield likely(
+        yield likely_mistake(
             f"srun asks for {requested[0]} nodes, but the allocation has {allocated[0]}: srun fails",
             (requested[1], allocated[1]),
             f"{name} {allocated[0]}" if len(name) == 2 else f"{name}={allocated[0]}",
@@ -85,7 +85,7 @@ def _check_launcher(
     requested = _node_count(launcher)
     if requested is not None and requested[0] > available[0]:
         flag = requested[1].origin.flag or name
-        yield likely(
+        yield likely_mistake(
             f"{name} waits for {requested[0]} nodes, but there "
             f"{'is' if available[0] == 1 else 'are'} {available[0]}",
             (requested[1], available[1]),
@@ -102,7 +102,7 @@ def _check_each_node(
     max_nodes = Value(value.text.rpartition(":")[2]).integer if value is not None else 1
     if max_nodes == 1:
         if name == "torchrun":
-            yield likely(
+            yield likely_mistake(
                 f"torchrun is started on {count} nodes but set up for one: each of them trains alone",
                 (*((value,) if value is not None else ()), nodes_value),
                 "torchrun --nnodes=$SLURM_NNODES --rdzv-backend=c10d "
@@ -111,7 +111,7 @@ def _check_each_node(
         return
     if value is not None and max_nodes is not None and max_nodes < count:
         flag = value.origin.flag or name
-        yield likely(
+        yield likely_mistake(
             f"{name} is started on {count} nodes, but {flag} is {value.text}: "
             f"{_clause_without_place(count - max_nodes)} no place in the job",
             (value, nodes_value),
@@ -121,7 +121,7 @@ def _check_each_node(
     static = backend is None or backend.text in ("static", "")
     if node is not None and node.integer is not None and static:
         flag = node.origin.flag
-        yield likely(
+        yield likely_mistake(
             f"{flag} is {node.text} on each of the {count} nodes, which srun starts with one command",
             (node, nodes_value),
             f"srun bash -c '{name} … {flag}=$SLURM_NODEID …'   # single quotes: each task expands it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Claim,
@@ -36,7 +36,7 @@ def _rule(
             if problem.kind == example.kind:
                 yield Claim(
                     summary=summary(problem),
-                    who=own(facts.spec),
+                    who=own_member(facts.spec),
                     evidence=(Evidence(problem.observed, str(problem.origin)),),
                     fix=fix(facts, problem),
                     severity=severity,

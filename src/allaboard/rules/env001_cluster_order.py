@@ -17,7 +17,7 @@ from allaboard.analysis.configuration.config_comparison import (
     example_pasted_configs,
     find_majority_value,
 )
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
 from allaboard.facts.address import canonical
@@ -40,7 +40,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         yield Claim(
             summary=f"{name} lists the same tasks in another order: its {job} {index} is "
             f"{value.text}",
-            who=own(spec),
+            who=own_member(spec),
             evidence=(
                 value.evidence,
                 Evidence(

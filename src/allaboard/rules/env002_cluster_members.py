@@ -18,7 +18,7 @@ from allaboard.analysis.configuration.config_comparison import (
     example_pasted_configs,
     find_majority_value,
 )
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
 from allaboard.facts.address import canonical
@@ -46,7 +46,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         observed = ", ".join(f"{j} {a}" for j, a in (extra or absent)[:3])
         yield Claim(
             summary=f"{name} lists {differences[0]}",
-            who=own(spec),
+            who=own_member(spec),
             evidence=(
                 value.evidence,
                 Evidence(f"{'only there' if extra else 'absent there'}: {observed}", name),

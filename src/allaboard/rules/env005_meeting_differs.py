@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import own
+from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, facts_of
 from allaboard.facts.address import canonical
@@ -39,7 +39,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
             variable = value.origin.variable or value.origin.flag or field
             yield Claim(
                 summary=f"{name} has {variable}={value.text}, {model} {values[model].text}",
-                who=own(spec),
+                who=own_member(spec),
                 evidence=(
                     value.evidence,
                     Evidence(

@@ -29,8 +29,8 @@ logs. Under mpirun and ssh the first host has those of a login."""
 HARMLESS_NAMES = (
     "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONHASHSEED", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK",
 )  # fmt: skip
-"""Variables whose values make no difference to other ranks; scikit-learn sets the last two for itself and what
-it starts."""
+"""Variables whose values make no difference to other ranks; scikit-learn sets the last two for itself and
+what it starts."""
 THREAD_PREFIXES = ("OMP_", "MKL_", "KMP_")
 """Beginnings of variables that set numbers of threads."""
 

@@ -38,7 +38,8 @@ def _claim(late: LateRanks) -> Claim:
     if late.was_called:
         summary = (
             f"{plural} {format_ranks(late.ranks)} did not get through {late_report.op}, "
-            f"collective {late_report.number} of group {late_report.group}; rank {format_ranks(late.waiting)} did"
+            f"collective {late_report.number} of group {late_report.group}; "
+            f"rank {format_ranks(late.waiting)} did"
         )
         fix = (
             f"look at the GPU, the links and the host of rank {format_ranks(late.ranks)}: nvidia-smi; "

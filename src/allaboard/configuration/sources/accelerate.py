@@ -31,7 +31,7 @@ _BARE = frozenset(
 _PROGRAMS = ("accelerate", "accelerate-launch")
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "accelerate" and material.tree is not None:
         yield _spec(_keys(material.tree, material.file), whole_file=True)
     for words in words_after_each_program(
@@ -108,4 +108,4 @@ def _problem(value: Value, name: str, said: str, right: str) -> Problem:
     )
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -27,7 +27,7 @@ _BARE = frozenset(
 )  # fmt: skip
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     for words in words_after_each_program(
         material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)
     ):
@@ -84,4 +84,4 @@ def _problem(value: Value, said: str, right: str) -> Problem:
     )
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import machines_of_lines, pick
+from allaboard.configuration.spec import machines_of_lines, pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, SOURCE_VARIABLES["dstack"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, SOURCE_VARIABLES["dstack"].fields)
     if values.get("nproc_per_node") and not values["nproc_per_node"].integer:
         del values["nproc_per_node"]  # a host without GPUs
     machines = machines_of_lines(material.variables.get("DSTACK_NODES_IPS"))
@@ -25,4 +25,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         yield PartialSpec(source="dstack", layer="allocation", values=values, machines=machines)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

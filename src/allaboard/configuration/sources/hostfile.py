@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from allaboard.configuration.spec import tasks
+from allaboard.configuration.spec import list_tasks
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
     OPAQUE,
@@ -32,7 +32,7 @@ _LINES = 100_000
 """Lines that are read of one hostfile."""
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "hostfile":
         yield _file(material)
     for command in material.commands:
@@ -147,9 +147,9 @@ def _inline(listed: Value) -> PartialSpec:
 def write(spec: ClusterSpec) -> str:
     """A hostfile in Open MPI's and DeepSpeed's form, one line a host with its tasks as slots."""
     counts: dict[str, int] = {}
-    for task in tasks(spec):
+    for task in list_tasks(spec):
         counts[task.host] = counts.get(task.host, 0) + 1
     return "".join(f"{host} slots={count}\n" for host, count in counts.items())
 
 
-SOURCE = ConfigurationSource(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(read=read_material, write=write)

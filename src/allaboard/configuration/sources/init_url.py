@@ -20,7 +20,7 @@ _VARIABLES = SOURCE_VARIABLES["init_url"].structured
 _FIELDS = {"rank": "rank", "world_size": "world_size", "backend": "backend"}
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "url":
         url = Value(material.text.strip(), Origin(file=material.file, line=1, column=1))
         yield _spec(url, {})
@@ -97,4 +97,4 @@ def _with_scheme(text: str) -> str:
     return f"file://{text}" if text.startswith("/") else f"tcp://{text}"
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

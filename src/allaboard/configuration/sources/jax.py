@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Value, whole
 from allaboard.facts.address import join, parse
@@ -26,7 +26,7 @@ _ARGUMENTS = {
 _PORTS = 2**12
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     called = False
     for name, arguments in material.calls:
         if name == "jax.distributed.initialize":
@@ -34,7 +34,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
             values = {f: arguments[a] for a, f in _ARGUMENTS.items() if a in arguments}
             if values:
                 yield _spec(values, "call")
-    values = pick(material.variables, _FIELDS)
+    values = pick_fields(material.variables, _FIELDS)
     if called and "coordinator" not in values:
         detected = _slurm(material) or _open_mpi(material)
         values |= {"coordinator": detected} if detected is not None else {}
@@ -74,4 +74,4 @@ def _slurm(material: Material) -> Value | None:
     return Value(f"{host}:{port}", nodes.origin)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

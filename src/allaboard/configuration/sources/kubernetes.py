@@ -18,7 +18,7 @@ _MOST = 10_000
 """Pods of one role that are listed."""
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     index = material.variables.get("JOB_COMPLETION_INDEX")
     if material.kind == "environment" and index is not None:
         # What an indexed Job leaves in each of its pods.
@@ -137,4 +137,4 @@ def _pods(workload: Workload) -> list[Value]:
     return found
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import cluster_of
+from allaboard.configuration.spec import read_cluster
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Value
 
@@ -21,13 +21,13 @@ _TASKS = {
 """Whose arguments say which task this process is."""
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     job, index = _task(material)
     for name, arguments in material.calls:
         given = arguments.get("cluster")
         if name not in _CALLS or given is None:
             continue
-        spec = cluster_of(given.text, given.origin, source="literal", key="cluster")
+        spec = read_cluster(given.text, given.origin, source="literal", key="cluster")
         # A ClusterSpec alone has no task by right: that is the server's or the resolver's.
         problems = tuple(p for p in spec.problems if "no task" not in p.said)
         yield PartialSpec(
@@ -51,4 +51,4 @@ def _task(material: Material) -> tuple[Value | None, Value | None]:
     return (job, index) if job is not None and index is not None else (None, None)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

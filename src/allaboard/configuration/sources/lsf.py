@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, PartialSpec, Problem, Value, whole
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -19,9 +19,9 @@ _MAX_HOSTS = 100_000
 """Hosts of one job that are listed."""
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     variables = material.variables
-    values = pick(variables, SOURCE_VARIABLES["lsf"].fields)
+    values = pick_fields(variables, SOURCE_VARIABLES["lsf"].fields)
     counted, listed = variables.get("LSB_MCPU_HOSTS"), variables.get("LSB_HOSTS")
     slots: dict[str, int] = {}
     problems: list[Problem] = []
@@ -66,4 +66,4 @@ def _counted(value: Value, problems: list[Problem]) -> dict[str, int]:
     return slots
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -17,8 +17,8 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 _FIELDS = SOURCE_VARIABLES["mpi"].fields
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, _FIELDS)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, _FIELDS)
     if not values:
         return
     # mpirun may start one torchrun a node: then the ranks of its workers are torchrun's, not MPI's.
@@ -29,4 +29,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     yield PartialSpec(source="mpi", layer=layer, values=values)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

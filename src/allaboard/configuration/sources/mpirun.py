@@ -35,7 +35,7 @@ _BARE = frozenset(
 )  # fmt: skip
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     for words in words_after_each_program(material.commands, _PROGRAMS):
         flags = find_flags(words, _WANTED, _BARE)
         values = dict(_values(flags))
@@ -119,4 +119,4 @@ def _too_many(flags: Flags) -> Problem | None:
     )
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

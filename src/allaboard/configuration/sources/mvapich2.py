@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, SOURCE_VARIABLES["mvapich2"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, SOURCE_VARIABLES["mvapich2"].fields)
     if values:
         # mpirun may start one torchrun a node: then the ranks of its workers are torchrun's, not MPI's.
         inner = "TORCHELASTIC_RUN_ID" in material.variables
@@ -23,4 +23,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         )
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, SOURCE_VARIABLES["pals"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, SOURCE_VARIABLES["pals"].fields)
     if values:
         yield PartialSpec(source="pals", layer="allocation", values=values)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

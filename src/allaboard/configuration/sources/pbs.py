@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Value
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -23,8 +23,8 @@ _MAX_LINES = 100_000
 """Lines of a node file that are read."""
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, SOURCE_VARIABLES["pbs"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, SOURCE_VARIABLES["pbs"].fields)
     named = material.variables.get(_NODEFILE)
     lines = material.named_files.get(_NODEFILE, "").split("\n", _MAX_LINES)[:_MAX_LINES]
     slots = Counter(line.strip() for line in lines if line.strip())
@@ -38,4 +38,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         )
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Problem, address
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -16,8 +16,8 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 _WORDS = ("auto", "local")
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, SOURCE_VARIABLES["ray"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, SOURCE_VARIABLES["ray"].fields)
     given = values.get("ray_address")
     if given is None:
         return
@@ -42,4 +42,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
     yield PartialSpec(source="ray", layer="allocation", values=values, problems=problems)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

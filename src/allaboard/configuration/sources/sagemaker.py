@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import FormatError, Machine, Material, Origin, PartialSpec, Problem, Value
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -16,7 +16,7 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 _FIELDS = SOURCE_VARIABLES["sagemaker"].fields
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     given = material.variables.get("SM_HOSTS")
     if given is None:
         return
@@ -36,7 +36,7 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         key=lambda v: v.text,
     )  # fmt: skip
     current = material.variables.get("SM_CURRENT_HOST")
-    values = pick(material.variables, _FIELDS)
+    values = pick_fields(material.variables, _FIELDS)
     if values.get("nproc_per_node") and values["nproc_per_node"].text.strip() == "0":
         del values["nproc_per_node"]
     names = [h.text for h in hosts]
@@ -73,4 +73,4 @@ def _bad(given: Value, said: str) -> PartialSpec:
     return PartialSpec(source="sagemaker", layer="allocation", problems=(problem,))
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import machines_of_lines, pick
+from allaboard.configuration.spec import machines_of_lines, pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, SOURCE_VARIABLES["skypilot"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, SOURCE_VARIABLES["skypilot"].fields)
     if values.get("nproc_per_node") and not values["nproc_per_node"].integer:
         del values[
             "nproc_per_node"
@@ -26,4 +26,4 @@ def resolve(material: Material) -> Iterator[PartialSpec]:
         yield PartialSpec(source="skypilot", layer="allocation", values=values, machines=machines)
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

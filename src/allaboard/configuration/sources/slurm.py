@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick
+from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -33,8 +33,8 @@ _NODES = 100_000
 _COUNT = r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z"
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, _FIELDS)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, _FIELDS)
     if material.kind == "shell":
         for option, value in batch_lines(material.text, material.file):
             field = _OPTIONS.get(option)
@@ -105,4 +105,4 @@ def _counts(given: Value | None, nodes: int, problems: list[Problem]) -> list[in
     return found * nodes if given.origin.flag and len(found) == 1 else found
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -78,7 +78,7 @@ _PER_NODE = ("torchrun", "accelerate")
 _STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind != "shell":
         return
     problems = list(_alone(material))
@@ -288,4 +288,4 @@ def _code(text: str) -> list[str]:
     return [line for line in text.split("\n") if not line.lstrip().startswith("#")]
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

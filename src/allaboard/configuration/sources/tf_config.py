@@ -7,30 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import cluster_of, tasks
+from allaboard.configuration.spec import list_tasks, read_cluster
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, Origin, PartialSpec
 from allaboard.facts.address import join
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "json" and material.tree is not None:
         if "environment" in material.tree.items and "task" in material.tree.items:
             pools = material.tree.at("cluster")
             if pools is not None and any(j.startswith("workerpool") for j in pools.items):
                 return
         origin = Origin(file=material.file)
-        yield cluster_of(material.text, origin, source="tf_config", tree=material.tree)
+        yield read_cluster(material.text, origin, source="tf_config", tree=material.tree)
     value = material.variables.get("TF_CONFIG")
     if value is not None:
-        yield cluster_of(value.text, value.origin, source="tf_config")
+        yield read_cluster(value.text, value.origin, source="tf_config")
 
 
 def write(spec: ClusterSpec) -> str:
     """TF_CONFIG of the member that reads the spec; of worker 0 where the spec names none."""
     import json  # an environment check does not need it
 
-    known = tasks(spec)
+    known = list_tasks(spec)
     jobs: dict[str, list[str]] = {}
     for task in known:
         jobs.setdefault(task.job, []).append(join(task.host, task.port))
@@ -46,4 +46,4 @@ def write(spec: ClusterSpec) -> str:
     return json.dumps({"cluster": jobs, "task": {"type": job, "index": index}}, indent=2) + "\n"
 
 
-SOURCE = ConfigurationSource(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(read=read_material, write=write)

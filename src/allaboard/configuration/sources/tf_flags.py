@@ -16,7 +16,7 @@ _JOB = "job_name"
 _INDEX = ("task_index", "task_id")
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     for command in material.commands:
         flags = _flags(command)
         cluster = {job: _addresses(flags[f]) for f, job in _HOSTS.items() if f in flags}
@@ -57,4 +57,4 @@ def _addresses(listed: Value) -> tuple[Value, ...]:
     return tuple(Value(a.strip(), listed.origin) for a in listed.text.split(",") if a.strip())
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

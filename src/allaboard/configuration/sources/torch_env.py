@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.configuration.spec import pick, place, tasks
+from allaboard.configuration.spec import list_tasks, meeting_host_and_port, pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, PartialSpec
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -17,8 +17,8 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 _FIELDS = SOURCE_VARIABLES["torch_env"].fields
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    values = pick(material.variables, _FIELDS)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    values = pick_fields(material.variables, _FIELDS)
     if values:
         framework = "pytorch" if "master_addr" in values or "elastic" in values else ""
         yield PartialSpec(source="torch_env", framework=framework, values=values)
@@ -35,8 +35,8 @@ def write(spec: ClusterSpec) -> str:
         port = spec.number("master_port") or 29500
         local = spec.values.get("local_rank")
         return _block(rank, size, local.text if local else "", host.text.strip(), port)
-    known = tasks(spec)
-    host_name, port = place(spec, known)
+    known = list_tasks(spec)
+    host_name, port = meeting_host_and_port(spec, known)
     if spec.index is not None and spec.index.integer is not None:
         job = spec.job.text if spec.job else "worker"
         own = [t for t in known if t.job == job and t.index == spec.index.integer]
@@ -55,4 +55,4 @@ def _block(rank: int, size: int, local: str, host: str, port: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-SOURCE = ConfigurationSource(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(read=read_material, write=write)

@@ -12,7 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from allaboard.configuration.spec import pick, place, tasks
+from allaboard.configuration.spec import list_tasks, meeting_host_and_port, pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
     ClusterSpec,
@@ -45,8 +45,8 @@ _ELSEWHERE = ("nnodes", "node_rank", "master_addr", "rdzv_endpoint")
 _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "use_env", "help"])
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
-    preset = pick(material.variables, SOURCE_VARIABLES["torchrun"].fields)
+def read_material(material: Material) -> Iterator[PartialSpec]:
+    preset = pick_fields(material.variables, SOURCE_VARIABLES["torchrun"].fields)
     found = False
     for words in itertools.islice(
         words_after_each_program(material.commands, ("torchrun",), _MODULES), _MOST
@@ -127,11 +127,11 @@ def write(spec: ClusterSpec) -> str:
         share = str(size // many) if size and many and size % many == 0 else "1"
         count = each.text if each and each.text else share
         return _line(nodes.text, count, node, parts.host, port) + "\n"
-    known = tasks(spec)
+    known = list_tasks(spec)
     odd = sorted({t.job for t in known} - {"worker", "chief", "master"})
     if odd:
         raise ValueError(f"torchrun has no place for tasks of the job {odd[0]}")
-    host_name, port = place(spec, known)
+    host_name, port = meeting_host_and_port(spec, known)
     hosts = Counter(t.host for t in known)
     lines = []
     for node, (host_of_node, count_there) in enumerate(hosts.items()):
@@ -147,4 +147,4 @@ def _line(nnodes: str, count: str, node: int, host: str, port: int) -> str:
     )
 
 
-SOURCE = ConfigurationSource(resolve=resolve, write=write)
+SOURCE = ConfigurationSource(read=read_material, write=write)

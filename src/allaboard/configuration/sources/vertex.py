@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.configuration.spec import cluster_of
+from allaboard.configuration.spec import read_cluster
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec
 
@@ -23,16 +23,16 @@ _POOLS = {
 }
 
 
-def resolve(material: Material) -> Iterator[PartialSpec]:
+def read_material(material: Material) -> Iterator[PartialSpec]:
     value = material.variables.get("CLUSTER_SPEC")
     if value is not None:
-        yield _named(cluster_of(value.text, value.origin, source="vertex", layer="allocation"))
+        yield _named(read_cluster(value.text, value.origin, source="vertex", layer="allocation"))
     elif material.kind == "json" and material.tree is not None:
         pools = material.tree.at("cluster")
         if pools is not None and any(job in _POOLS for job in pools.items):
             origin = Origin(file=material.file)
             yield _named(
-                cluster_of(
+                read_cluster(
                     material.text, origin, source="vertex", tree=material.tree, layer="allocation"
                 )
             )
@@ -51,4 +51,4 @@ def _named(spec: PartialSpec) -> PartialSpec:
     )
 
 
-SOURCE = ConfigurationSource(resolve=resolve)
+SOURCE = ConfigurationSource(read=read_material)

@@ -1,21 +1,21 @@
 """Specs put together: partial ones merged, tasks derived, texts read that several sources share."""
 
-from allaboard.configuration.spec.cluster_json import cluster_of
-from allaboard.configuration.spec.field_picker import pick
-from allaboard.configuration.spec.likely_mistakes import likely
-from allaboard.configuration.spec.merge import merge
-from allaboard.configuration.spec.spec_members import hosts, machines_of_lines, own
-from allaboard.configuration.spec.task_list import Task, place, tasks
+from allaboard.configuration.spec.cluster_json import read_cluster
+from allaboard.configuration.spec.field_picker import pick_fields
+from allaboard.configuration.spec.likely_mistakes import likely_mistake
+from allaboard.configuration.spec.merge import merge_parts
+from allaboard.configuration.spec.spec_members import count_hosts, machines_of_lines, own_member
+from allaboard.configuration.spec.task_list import Task, list_tasks, meeting_host_and_port
 
 __all__ = [
     "Task",
-    "cluster_of",
-    "hosts",
-    "likely",
+    "read_cluster",
+    "count_hosts",
+    "likely_mistake",
     "machines_of_lines",
-    "merge",
-    "own",
-    "pick",
-    "place",
-    "tasks",
+    "merge_parts",
+    "own_member",
+    "pick_fields",
+    "meeting_host_and_port",
+    "list_tasks",
 ]

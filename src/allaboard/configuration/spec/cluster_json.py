@@ -10,7 +10,7 @@ from allaboard.configuration.spec.unstructured_values import EXAMPLE, not_json
 from allaboard.facts import FormatError, Node, Origin, PartialSpec, Problem, Value
 
 
-def cluster_of(
+def read_cluster(
     text: str,
     origin: Origin,
     *,

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from allaboard.facts import Value
 
 
-def pick(variables: Mapping[str, Value], table: Mapping[str, tuple[str, ...]]) -> dict[str, Value]:
+def pick_fields(
+    variables: Mapping[str, Value], table: Mapping[str, tuple[str, ...]]
+) -> dict[str, Value]:
     """For every field of ``table`` the first of its variables that is set and not empty."""
     found: dict[str, Value] = {}
     for field, names in table.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.facts import Certainty, Claim, Severity, Value
 
 
-def likely(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
+def likely_mistake(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
     """A likely error: these values are its evidence, and it is shown where the first of them stands."""
     return Claim(
         summary=summary,

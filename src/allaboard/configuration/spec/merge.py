@@ -34,7 +34,7 @@ _COMPARED = {
 task a node that starts eight workers is no contradiction."""
 
 
-def merge(parts: Sequence[PartialSpec]) -> ClusterSpec:
+def merge_parts(parts: Sequence[PartialSpec]) -> ClusterSpec:
     """Return one spec of all parts; for every field the first layer's first value is in force.
 
     Within a layer parts count in the order of PRECEDENCE, and parts of one source in the order given.

@@ -9,7 +9,7 @@ _MAX_HOSTS = 100_000
 """Hosts of one list that are read."""
 
 
-def own(spec: PartialSpec) -> tuple[Who, ...]:
+def own_member(spec: PartialSpec) -> tuple[Who, ...]:
     """The member that the spec speaks to; empty where it does not say."""
     index = spec.index.integer if spec.index is not None else None
     rank = spec.number("rank")
@@ -20,7 +20,7 @@ def own(spec: PartialSpec) -> tuple[Who, ...]:
     return ()
 
 
-def hosts(spec: PartialSpec) -> int:
+def count_hosts(spec: PartialSpec) -> int:
     """How many hosts the spec surely means; 0 where it does not say.
 
     Tasks of one cluster that are all at loopback addresses are on one host.

@@ -27,7 +27,7 @@ class Task(msgspec.Struct, frozen=True):
     slot: int
 
 
-def tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
+def list_tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
     """Every task of the spec in rank order: chief, workers, parameter servers, evaluator.
 
     From the listed cluster where there is one, else from the machines and their slots: a host's
@@ -72,7 +72,7 @@ def _listed(spec: PartialSpec, base: int) -> list[Task]:
     return found
 
 
-def place(spec: PartialSpec, known: list[Task]) -> tuple[str, int]:
+def meeting_host_and_port(spec: PartialSpec, known: list[Task]) -> tuple[str, int]:
     """Where the members meet: MASTER_ADDR and MASTER_PORT, else the first task's address."""
     first = known[0]
     named = spec.values.get("master_addr")

@@ -8,7 +8,7 @@ import msgspec
 
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.configuration import resolve
-from allaboard.configuration.launcher_context import described
+from allaboard.configuration.launcher_context import read_launcher_context
 from allaboard.facts import ClusterSpec, Declared, Member, Phase, Present
 
 SPOTS_AFTER_INIT = (Spot.GROUP, Spot.COLLECTIVE)
@@ -59,7 +59,7 @@ def _declared(person: Present) -> Declared | None:
     tasks = ((job, i, address.text) for job, i, address in spec.ranked_tasks)
     cluster = {f"{job}:{i}": text for job, i, text in tasks if job in ("chief", "worker")}
     size = len(cluster) or _size_for_framework(spec)
-    context = described(variables)
+    context = read_launcher_context(variables)
     if context is None or who.rank < 0 or size < 2:
         return None
     return Declared(

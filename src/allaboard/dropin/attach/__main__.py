@@ -15,7 +15,7 @@ from pathlib import Path
 
 from allaboard.agent.main import run_agent
 from allaboard.agent.options import Options
-from allaboard.configuration.launcher_context import Described, described, job_id
+from allaboard.configuration.launcher_context import LauncherContext, job_id, read_launcher_context
 from allaboard.dropin.attach.attached_process import attach_to_process
 from allaboard.launch.local_workers import new_job_id
 from allaboard.options.option_values import check_coordinator, read_secret, read_tls_files
@@ -63,14 +63,14 @@ def main(arguments: list[str]) -> int:
         shutil.rmtree(boxes, ignore_errors=True)
 
 
-def joined_job(rank: int, address: str) -> Described:
+def joined_job(rank: int, address: str) -> LauncherContext:
     """Return the job that the process joins. What its call was given wins over what the environment
     says."""
-    environment_job = described(os.environ)
+    environment_job = read_launcher_context(os.environ)
     is_launcher_store = (
         environment_job is not None and environment_job.kept and address == _master_endpoint()
     )
-    return Described(
+    return LauncherContext(
         job_id(os.environ), rank, "" if is_launcher_store else address, is_launcher_store
     )
 

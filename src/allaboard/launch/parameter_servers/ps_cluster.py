@@ -73,7 +73,7 @@ def served_tasks(
     ``mode`` auto: where the script makes no Server itself, its ps, and also the workers of a
     script whose program runs on a chief. ``script``: none.
     """
-    if mode == "script" or reading.serves or not reading.known:
+    if mode == "script" or reading.serves_itself or not reading.is_readable:
         return frozenset()
     jobs = ("ps", "worker") if reading.needs_chief else ("ps",)
     return frozenset(n for n, (job, _) in enumerate(tasks) if job in jobs)

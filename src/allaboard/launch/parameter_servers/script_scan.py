@@ -28,14 +28,14 @@ class ScriptRoles(msgspec.Struct, frozen=True, kw_only=True):
     """``known``: the text could be read; ``serves``: it makes a server itself; the others are the
     first name that says so."""
 
-    known: bool = False
-    serves: bool = False
+    is_readable: bool = False
+    serves_itself: bool = False
     needs_servers: NameAtLine | None = None
     needs_chief: NameAtLine | None = None
     collective: NameAtLine | None = None
 
 
-def read(path: Path | None) -> ScriptRoles:
+def read_script_roles(path: Path | None) -> ScriptRoles:
     """Reads a script; nothing is known of a module (None), a folder, or what is not Python."""
     if path is None or not path.is_file():
         return ScriptRoles()
@@ -55,14 +55,14 @@ def read(path: Path | None) -> ScriptRoles:
         if name:
             names[name] = min(getattr(node, "lineno", 0), names.get(name, 1 << 30))
     return ScriptRoles(
-        known=True,
-        serves=any(name in names for name in SERVING_NAMES),
-        needs_servers=_first(names, SERVER_NAMES),
-        needs_chief=_first(names, CHIEF_NAMES),
-        collective=_first(names, COLLECTIVE_NAMES),
+        is_readable=True,
+        serves_itself=any(name in names for name in SERVING_NAMES),
+        needs_servers=_first_name(names, SERVER_NAMES),
+        needs_chief=_first_name(names, CHIEF_NAMES),
+        collective=_first_name(names, COLLECTIVE_NAMES),
     )
 
 
-def _first(names: dict[str, int], wanted: tuple[str, ...]) -> NameAtLine | None:
-    seen = [(name, names[name]) for name in wanted if name in names]
-    return min(seen, key=lambda s: s[1]) if seen else None
+def _first_name(names: dict[str, int], candidates: tuple[str, ...]) -> NameAtLine | None:
+    occurrences = [(name, names[name]) for name in candidates if name in names]
+    return min(occurrences, key=lambda s: s[1]) if occurrences else None
