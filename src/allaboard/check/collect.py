@@ -34,10 +34,13 @@ class Gathered(msgspec.Struct):
     """The facts of one `check`."""
 
     configs: list[ConfigFacts] = []
+    """The configuration of each subject: the environment, a file, or a role of a manifest."""
     manifests: list[ManifestFacts] = []
     """Documents that are applied together: those of all files that the user named, or of one folder."""
     python_scripts: list[ScriptFacts] = []
+    """Scripts that the CODE rules read."""
     job_views: list[Pasted] = []
+    """The members' views of one job, which are compared with each other."""
     skipped: dict[str, str] = {}
     """Files of a folder that could not be judged, and why."""
 

@@ -15,7 +15,7 @@ from allaboard.facts.configuration.source_variables import RANK_VARIABLES
 from allaboard.formats.shell.script import Process, Script
 
 IDENTITY_VARIABLES = RANK_VARIABLES
-"""Variables of which one, set before a command, says that it is a member."""
+"""Variables that make a command a member of a job, if one of them is set before it."""
 _TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
 
 

@@ -31,11 +31,16 @@ class _Launcher(NamedTuple):
     """One torchrun, with the rendezvous that it joins."""
 
     start: Origin
+    """Where its command begins."""
     part: PartialSpec
-    place: str
+    meeting_place: str
+    """HOST:PORT of its rendezvous; "" if none is given."""
     port: str
+    """The port of its rendezvous; "" if none is given."""
     nodes: int
+    """How many nodes its job has at most."""
     static: bool
+    """True for the static rendezvous backend, whose store listens on the port."""
 
 
 def port_conflicts(script: Script, view: ProcessView) -> Iterator[Problem]:
@@ -57,11 +62,11 @@ def local_jobs(script: Script, file: str, view: ProcessView) -> Iterator[Pasted]
     for group in concurrent_processes(script):
         jobs: dict[tuple[str, str], list[tuple[str, ClusterSpec]]] = {}
         for launcher in _launchers(group, view):
-            if launcher.nodes < 2 or not launcher.place:
+            if launcher.nodes < 2 or not launcher.meeting_place:
                 continue
             job_id = launcher.part.values.get("rdzv_id", Value("")).text
             subject = f"{file}:{launcher.start.line}"
-            jobs.setdefault((launcher.place, job_id), []).append(
+            jobs.setdefault((launcher.meeting_place, job_id), []).append(
                 (subject, merge_parts([launcher.part]))
             )
         yield from (Pasted(specs=tuple(job)) for job in jobs.values() if len(job) > 1)

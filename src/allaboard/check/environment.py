@@ -1,5 +1,7 @@
-"""The environment of a process as material for resolvers. It is read without what files need, which takes
-longer to load."""
+"""The environment of a process as material for the sources.
+
+It is read without the modules that files need, which take longer to load.
+"""
 
 from __future__ import annotations
 

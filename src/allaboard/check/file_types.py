@@ -1,4 +1,4 @@
-"""Which kind of configuration a text is: by its name where that says it, else by its content."""
+"""The kind of configuration that a text is: by its file's name if that says it, else by its content."""
 
 from __future__ import annotations
 

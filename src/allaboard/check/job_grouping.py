@@ -20,7 +20,7 @@ GroupedFile = tuple[ConfigFacts, frozenset[str]]
 """A file, and the scripts that it starts."""
 _COMPARED = ("json", "shell")
 _LAUNCHES = ("torch.distributed", "accelerate.", "deepspeed.")
-"""How modules begin that only start a script."""
+"""Prefixes of modules that only start a script."""
 
 
 def started_scripts(commands: Iterable[Sequence[Value]]) -> frozenset[str]:

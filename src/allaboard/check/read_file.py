@@ -19,9 +19,12 @@ class Source:
     """A file's text with Unix line ends and without a byte order mark, and what was wrong with it."""
 
     name: str
+    """The path as the user gave it, or "<stdin>"."""
     text: str
     windows_line_end: tuple[int, int] | None = None
+    """Line and column of the first Windows line end; None if there is none."""
     problem: Problem | None = None
+    """Why the file is no text; None if it is. Then ``text`` is empty."""
     has_byte_order_mark: bool = False
 
 

@@ -24,19 +24,22 @@ _FLAGS = {
     "init_method": "place",
     "master_addr": "place",
 }
-"""What scripts call their own options for it."""
+"""Options of scripts for these values, by the names that scripts give them."""
 _ELSEWHERE = re.compile(
     r"#.*\b(?:node|host|machine|server|terminal|window|shell|tab|pane|gpu ?box)", re.IGNORECASE
 )
-"""A comment by which the lines after it are for another place than those before."""
+"""A comment which says that the lines after it are for another host or terminal than those before it."""
 
 
 class _Member(msgspec.Struct, frozen=True):
     """One member of a job on this host."""
 
     name: str
+    """ "rank 1" or "worker 1"."""
     job: tuple[str, ...]
-    others: frozenset[str]
+    """What all members of its job have in common."""
+    awaited_members: frozenset[str]
+    """Names of the members without which it does not begin."""
 
 
 def sequential_starts(script: Script, text: str, file: str, view: ProcessView) -> Iterator[Problem]:
@@ -52,7 +55,7 @@ def sequential_starts(script: Script, text: str, file: str, view: ProcessView) -
                 continue
             if member.job in blocked:
                 first_process, waiting_member = blocked.pop(member.job)
-                if member.name in waiting_member.others - started_members[
+                if member.name in waiting_member.awaited_members - started_members[
                     member.job
                 ] and not _has_comment_between(lines, first_process, process):
                     yield _problem(first_process, waiting_member, process, member, file)
@@ -61,7 +64,7 @@ def sequential_starts(script: Script, text: str, file: str, view: ProcessView) -
             started.add(member.name)
             if process.background:
                 continue
-            if member.others <= started:
+            if member.awaited_members <= started:
                 started.clear()
             else:
                 blocked[member.job] = process, member

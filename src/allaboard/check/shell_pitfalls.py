@@ -15,7 +15,7 @@ from allaboard.formats.shell.script import Script
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun")
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _MAX_COMMENTS = 1000
-"""Comments of one script that are looked at."""
+"""Comments of one script that are examined."""
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _REASONS = {
     "blank": "there is a blank after the backslash",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from allaboard.formats.shell.script import Script
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
-"""Keys by which accelerate's config file is known."""
+"""Keys that identify accelerate's config file."""
 MAX_CHARS_BY_KIND = {
     "json": 8 * 2**20,
     "manifest": 4 * 2**20,
@@ -36,11 +36,11 @@ MAX_CHARS_BY_KIND = {
     "python": 2**19,
     "url": 2**16,
 }
-"""Characters of a file of each kind that are read: each takes some seconds at the most. The TF_CONFIG of a
+"""Characters that are read of a file of each kind, which takes some seconds at most. The TF_CONFIG of a
 hundred thousand tasks has four million."""
 
 _MAX_INNER_SCRIPTS = 256
-"""Shell scripts inside of one file that are looked at."""
+"""Shell scripts inside one file that are examined."""
 _NAMES = {
     "json": "JSON",
     "manifest": "YAML",
@@ -56,12 +56,16 @@ class Parsed:
     """What was read of one file."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
+    """What the sources read, by subject."""
     members: list[tuple[str, Material]] = field(default_factory=list)
+    """Processes that the file starts side by side, by subject."""
     manifests: ManifestFacts | None = None
     python_scripts: list[ScriptFacts] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     shell_script: Script | None = None
+    """The file itself as a shell script, with the order of its steps; None for other files and templates."""
     inner_scripts: list[Script] = field(default_factory=list)
+    """Shell scripts inside the file, as in a ConfigMap or after ``bash -c``."""
     text: str = ""
 
 

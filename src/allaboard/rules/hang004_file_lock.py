@@ -215,7 +215,7 @@ RULE = Rule(
             waiting_member(2),
             lock_waits=(LockWait(101, (77,), "/tmp/cache.lock"),),
         ),
-        "the lock came in time": stalled_job(
+        "the lock was released in time": stalled_job(
             waiting_member(0),
             sample_member(1, stack=sample_stack(_LINE)),
             waiting_member(2),

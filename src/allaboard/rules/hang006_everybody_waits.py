@@ -82,9 +82,9 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     places: dict[str, list[Member]] = defaultdict(list)
     members_by_position: dict[str, list[Member]] = defaultdict(list)
-    for waiting_member in mutual_wait.waiting:
-        places[describe_position(waiting_member, _call_name(waiting_member))].append(waiting_member)
-        members_by_position[describe_position(waiting_member)].append(waiting_member)
+    for blocked_member in mutual_wait.waiting:
+        places[describe_position(blocked_member, _call_name(blocked_member))].append(blocked_member)
+        members_by_position[describe_position(blocked_member)].append(blocked_member)
     differ = len(places) > 1
     groups = sorted(places.values(), key=len)
     # Name the members at the rarest place, or all if no place is rarer than the others.

@@ -77,7 +77,7 @@ RULE = Rule(
         "a thread beside the main one, alone": stalled_job(
             *(waiting_member(r, op=Op("all_reduce", 41, 90.0, beside=True)) for r in range(2))
         ),
-        "it goes on": stalled_job(
+        "data still flows": stalled_job(
             waiting_member(0, op=Op("all_gather", 41, 90.0, also="gather_object"), traffic=3e6),
             waiting_member(1, op=Op("gather_object", 41, 90.0, beside=True), traffic=3e6),
         ),

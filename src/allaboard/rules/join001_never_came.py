@@ -214,8 +214,8 @@ RULE = Rule(
                 knocks=(_AWAY,),
                 now=121.0,
             ),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has a "
-            "job secret, but the leader was given none",
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it has a job secret, but the "
+            "leader was given none",
         ),
         "it was rejected: no certificate": (
             gathering_job(
@@ -226,9 +226,8 @@ RULE = Rule(
                 knocks=(_BARE,),
                 now=121.0,
             ),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it has no "
-            "certificate, "
-            "and here one is wanted",
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it has no certificate, and "
+            "here one is wanted",
         ),
         "it was rejected: another job id": (
             gathering_job(
@@ -239,9 +238,8 @@ RULE = Rule(
                 knocks=(_OTHER,),
                 now=121.0,
             ),
-            "rank 1 has not joined (1 of 2 have); h1 (rank 1) came and was turned away, since it belongs "
-            "to job 41, "
-            "this is 42",
+            "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it belongs to job 41, this is "
+            "42",
         ),
         "a rejected worker of another job has a rank that is here": (
             gathering_job(

@@ -145,7 +145,7 @@ RULE = Rule(
             ),
             "worker 1 expects world size 3, the others 2",
         ),
-        "a chief at the door lacks a server, which is never held": (
+        "a chief at the gate lacks a server, which is never held": (
             gathering_job(
                 arrived_member(
                     0, who=_CHIEF, declared=sample_declaration(0, 2, job="chief", cluster=_FEWER)

@@ -1,7 +1,7 @@
 """The rendezvous of an earlier run is still open at this job's address.
 
 ## Why it matters
-PyTorch lets a new rank 1 join an old job's store: both jobs go on training with sums that mix the two, and
+PyTorch lets a new rank 1 join an old job's store: both jobs continue training with sums that mix the two, and
 both exit with code 0. The new rank 0 fails with `Address already in use`.
 
 With a file:// rendezvous, the file remains when a run is killed. The next run reads the addresses of

@@ -77,7 +77,7 @@ def _claim_failed_init(view: JobView, member: Member) -> Claim:
         f"; {waiting} other{'s' * (waiting > 1)} wait{'s' * (waiting == 1)} for it in init"
     )
     return Claim(
-        summary=f"{member.who.name} trains alone: its init failed, and it went on"
+        summary=f"{member.who.name} trains alone: its init failed, but it continued"
         + (waiting_text if waiting else ""),
         who=(member.who,),
         evidence=(
@@ -108,7 +108,7 @@ def _claim(alone: list[Member], certainty: Certainty, evidence: Evidence, fix: s
 
 
 def _training_alone(rank: int, step: int = 40, **notes: str) -> Member:
-    names = {"accelerate alone": notes["told"]} if "told" in notes else {}
+    names = {"accelerate alone": notes["launched"]} if "launched" in notes else {}
     return sample_member(rank, declared=None, round=0, ops=0, step=step, notes=names)
 
 
@@ -129,8 +129,8 @@ RULE = Rule(
     fires_on={
         "accelerate without a GPU": (
             sample_job(
-                _training_alone(0, told="WORLD_SIZE=2"),
-                _training_alone(1, told="WORLD_SIZE=2"),
+                _training_alone(0, launched="WORLD_SIZE=2"),
+                _training_alone(1, launched="WORLD_SIZE=2"),
                 launched=2,
             ),
             "2 processes train independently: none uses a process group",
@@ -139,12 +139,12 @@ RULE = Rule(
             sample_job(*(sample_member(i, notes={ALONE_NOTE: "WORLD_SIZE=3"}) for i in range(3))),
             "3 processes train independently: none uses a process group",
         ),
-        "init failed on one of them, which went on": (
+        "init failed on one of them, which continued": (
             gathering_job(arrived_member(0, 2), _failed_init(1), launched=2),
-            "worker 1 trains alone: its init failed, and it went on; 1 other waits for it in init",
+            "worker 1 trains alone: its init failed, but it continued; 1 other waits for it in init",
         ),
         "one host's part of it": (
-            sample_job(_training_alone(3, told="WORLD_SIZE=4"), launched=1, joined=True),
+            sample_job(_training_alone(3, launched="WORLD_SIZE=4"), launched=1, joined=True),
             "rank 3 trains alone, although it was started as one of several",
         ),
         "no init is called": (
@@ -169,12 +169,12 @@ RULE = Rule(
         ),
         "one alone is meant": sample_job(_training_alone(0), launched=1),
         "a sweep under another launcher": sample_job(_training_alone(2), launched=1, joined=True),
-        "worlds of one, and said so": sample_job(
+        "world size 1 on purpose": sample_job(
             *(sample_member(i, declared=sample_declaration(i, 1)) for i in range(2)), launched=2
         ),
         "accelerate, before it trains": sample_job(
-            _training_alone(0, 0, told="WORLD_SIZE=2"),
-            _training_alone(1, 0, told="WORLD_SIZE=2"),
+            _training_alone(0, 0, launched="WORLD_SIZE=2"),
+            _training_alone(1, 0, launched="WORLD_SIZE=2"),
             launched=2,
         ),
     },

@@ -156,7 +156,7 @@ RULE = Rule(
             "gloo cannot connect h2 to the other hosts: h2 would use an IPv4 address (10.0.0.3), h0, h1, "
             "h3 an IPv6 address (fd77::1)",
         ),
-        "the first host is the odd one": (
+        "the first host differs": (
             _view("10.0.0.1", "fd77::2", "fd77::3", "fd77::4", backend="cpu:gloo,cuda:nccl"),
             "gloo cannot connect h0 to the other hosts: h0 would use an IPv4 address (10.0.0.1), h1, h2, "
             "h3 an IPv6 address (fd77::2)",

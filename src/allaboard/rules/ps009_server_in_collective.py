@@ -88,7 +88,7 @@ RULE = Rule(
         "servers that belong to the job": sample_job(
             ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0)
         ),
-        "it trains, however that came about": sample_job(
+        "it trains nevertheless": sample_job(
             sample_member(0, **(_declaring("worker:0", "worker:1", "ps:0") | {"step": 9}))
         ),
     },

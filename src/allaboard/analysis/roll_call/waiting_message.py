@@ -64,8 +64,8 @@ def relevant_knocks(view: JobView, roll: RollCall) -> list[Knock]:
 
 
 def describe_turned_away(knock: Knock) -> str:
-    """Return who was turned away, and why."""
-    return f"{knock.who} came and was turned away, since it {knock.said}"
+    """Return which host or worker was rejected, and why."""
+    return f"{knock.who} was rejected: it {knock.said}"
 
 
 ANSWER_TEXT = {

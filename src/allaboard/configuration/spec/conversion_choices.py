@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.configuration.spec.spec_members import hosts as count_of_hosts
+from allaboard.configuration.spec.spec_members import count_hosts
 from allaboard.facts import ClusterSpec, Machine, Origin, PartialSpec, Value
 from allaboard.facts.address import parse
 
@@ -64,7 +64,7 @@ def _each(spec: ClusterSpec, hosts: Sequence[str]) -> int:
     size, local = spec.number("world_size"), spec.number("local_world_size")
     if local:
         return local
-    count = len(hosts) or len(spec.machines) or count_of_hosts(spec)
+    count = len(hosts) or len(spec.machines) or count_hosts(spec)
     if spec.machines and not hosts and size == sum(m.slots for m in spec.machines):
         return 0
     return size // count if size and count and size % count == 0 else 0
