@@ -22,7 +22,7 @@ AGENT = """
 import json, os, socket, sys
 from allaboard.launch import reaper
 kept = open(os.devnull)
-end, pid = reaper.start(sys.argv[1])
+end, pid = reaper.fork_reaper(sys.argv[1])
 print(json.dumps({"reaper": pid}), flush=True)
 for line in sys.stdin:
     order = json.loads(line)

@@ -15,7 +15,7 @@ def test_the_users_own_call_is_the_place() -> None:
     assert one.stack is not None and one.stack.user == USER
     (found,) = autograph_evidence(one)
     assert found.observed == (
-        "it is in Python inside of the tf.function step, while that is traced"
+        "it is in the Python code of the tf.function step, which is being traced"
     )
     assert str(outer) == "step, as AutoGraph has rewritten it" and "/tmp" not in str(inner)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.analysis.roll_call.roll_call import roll_calls
-from allaboard.coordinator.gate import FIRST_WAIT, OUTSIDE, Gate
+from allaboard.coordinator.gate import FIRST_NOTE_S, FIRST_NOTE_UNMET_S, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, JobView
 from allaboard.policy.end.end_policy import EndPolicy
@@ -24,24 +24,26 @@ def gate() -> Gate:
 
 def test_a_refusal_is_told_as_a_state_long_before_it_is_a_finding() -> None:
     refused, door = example_attempt(Answer.REFUSED, said="Connection refused"), gate()
-    assert not told(door, refused, OUTSIDE - 0.1)
-    (said,) = told(door, refused, OUTSIDE)
+    assert not told(door, refused, FIRST_NOTE_UNMET_S - 0.1)
+    (said,) = told(door, refused, FIRST_NOTE_UNMET_S)
     assert said.startswith(
-        "waiting 4 s for node0:29500, where all meet: that host is up and refuses"
+        "waiting 4 s for node0:29500, where the workers meet: that host is up but refuses"
     )
-    assert not told(door, refused, FIRST_WAIT - 0.1)
-    assert len(told(door, refused, FIRST_WAIT)) == 1
-    assert not told(door, refused, 2 * FIRST_WAIT - 0.1)
-    assert len(told(door, refused, 2 * FIRST_WAIT)) == 1
+    assert not told(door, refused, FIRST_NOTE_S - 0.1)
+    assert len(told(door, refused, FIRST_NOTE_S)) == 1
+    assert not told(door, refused, 2 * FIRST_NOTE_S - 0.1)
+    assert len(told(door, refused, 2 * FIRST_NOTE_S)) == 1
 
 
 def test_what_is_met_there_is_told_in_words() -> None:
     for answer in Answer:
-        (said,) = told(gate(), example_attempt(answer, said=f"tls: {answer} is there"), FIRST_WAIT)
-        assert len(said.partition("where all meet: ")[2].split()) > 2
+        (said,) = told(
+            gate(), example_attempt(answer, said=f"tls: {answer} is there"), FIRST_NOTE_S
+        )
+        assert len(said.partition("where the workers meet: ")[2].split()) > 2
 
 
 def test_who_has_met_the_others_waits_in_silence_for_longer() -> None:
     door, aboard = gate(), example_attempt(Answer.ABOARD)
-    assert not told(door, aboard, FIRST_WAIT - 0.1)
-    assert len(told(door, aboard, FIRST_WAIT)) == 1
+    assert not told(door, aboard, FIRST_NOTE_S - 0.1)
+    assert len(told(door, aboard, FIRST_NOTE_S)) == 1

@@ -35,14 +35,14 @@ def ended(*frames: Frame, said: str = SAID) -> Member:
 def test_where_and_what() -> None:
     (found,) = dead_thread_evidence(ended(USER))
     assert found == Evidence(
-        "a thread of it has ended: OSError: cannot read shard-0007.tar",
+        "one of its threads has died: OSError: cannot read shard-0007.tar",
         "/home/u/feed.py:10 in feed",
     )
 
 
 def test_without_a_place_and_without_a_thread() -> None:
     (found,) = dead_thread_evidence(ended(USER, said="OSError"))
-    assert found == Evidence("a thread of it has ended: OSError", "its excepthook")
+    assert found == Evidence("one of its threads has died: OSError", "its excepthook")
     assert dead_thread_evidence(sample_member(0)) == ()
     said = dead_thread_clause(ended(WAIT, USER, said="OSError"))
     assert said == ", after a thread of worker 1 raised OSError"
@@ -70,7 +70,7 @@ def test_what_ended_it_is_what_is_to_be_mended(code: str, view: JobView) -> None
     rule = next(e.rule for e in load_catalogue().entries if e.code == code)
     (claim,) = rule.check(view)
     assert claim.fix.startswith("fix /home/u/feed.py:10, which ended a thread")
-    assert any("a thread of it has ended" in e.observed for e in claim.evidence)
+    assert any("one of its threads has died" in e.observed for e in claim.evidence)
 
 
 def test_a_member_in_a_checkpoint_does_not_wait_for_it() -> None:

@@ -76,7 +76,7 @@ def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
         m.who.rank for m in found.consequences
     ] == [0]
     said = {c.summary: [e.observed for e in c.evidence] for c in claims(view)}
-    assert "rank 0 fell because of it" in said["worker 1 was killed by SIGTERM"]
+    assert "rank 0 failed as a consequence" in said["worker 1 was killed by SIGTERM"]
     (own,) = (seen for text, seen in said.items() if text.startswith("evaluator 0"))
     assert not any("fell" in s for s in own)
 

@@ -90,7 +90,7 @@ def test_parameters_without_a_gradient_are_told_and_not_the_line_that_finds_them
     for said, told in (("Parameter indices", "2 3"), ("Parameters", "aux.weight, aux.bias")):
         error = ("RuntimeError", UNUSED % (said, told))
         claim = _claim("EXIT002", sample_job(ended_member(1, raised=error), waiting_member(0)))
-        assert f"parameters {told} got no gradient in the step before" in [
+        assert f"parameters {told} got no gradient in the previous step" in [
             e.observed for e in claim.evidence
         ]
         assert "find_unused_parameters=True" in claim.fix and "fix " not in claim.fix

@@ -19,8 +19,8 @@ def at(file: str, function: str) -> Frame:
 @pytest.mark.parametrize(
     ("frames", "words"),
     [
-        ((WAIT, at("queue.py", "get")), "waiting for an item of a queue"),
-        ((WAIT, at("queue.py", "put")), "waiting for room in a queue"),
+        ((WAIT, at("queue.py", "get")), "waiting for an item from a queue"),
+        ((WAIT, at("queue.py", "put")), "waiting for space in a queue"),
         ((WAIT, at("concurrent/futures/_base.py", "result")), "waiting for a future's result"),
         ((WAIT, WAIT), "waiting for an event"),
         ((WAIT,), "waiting for a condition"),

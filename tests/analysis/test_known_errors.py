@@ -44,12 +44,12 @@ SAID = [
     ),
     ("HTTPSConnectionPool(host='hub', port=443): Max retries exceeded", "HF_HUB_OFFLINE=1"),
     ("No backend type associated with device type cpu", "the tensor is on cpu"),
-    ("'LOCAL_RANK'", "start it with something that sets LOCAL_RANK"),
+    ("'LOCAL_RANK'", "start it with a launcher that sets LOCAL_RANK"),
 ]
 REAL = [
     (
         "import torch.distributed as d\nd.init_process_group('gloo')",
-        "start it with something that sets RANK",
+        "start it with a launcher that sets RANK",
     ),
     ("import torch.distributed as d\nd.get_rank() if d.is_initialized() else d.get_world_size()\n"
      "d.distributed_c10d._get_default_group()", "call init_process_group before it"),
@@ -60,7 +60,7 @@ REAL = [
     ),
     ("import torch.distributed as d\nd.init_process_group('nccl', store=d.HashStore(), rank=0, world_size=1)",
      "backend='gloo'"),  # of a build without NCCL, or one for CUDA on a host without a GPU
-    ("import os\nos.environ['LOCAL_RANK']", "start it with something that sets LOCAL_RANK"),
+    ("import os\nos.environ['LOCAL_RANK']", "start it with a launcher that sets LOCAL_RANK"),
     ("import jax\njax.distributed.initialize()", "give jax.distributed.initialize() all three of"),
     (
         "import jax\njax.numpy.ones(3)\njax.distributed.initialize('127.0.0.1:1', 1, 0)",

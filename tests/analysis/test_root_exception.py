@@ -69,13 +69,13 @@ OSError: cannot read shard-0007
         (
             PY_FUNCTION.replace("Traceback (most recent call last):\n", ""),
             "OSError",
-            "cannot read shard-0007 (told again as ValueError)",
+            "cannot read shard-0007 (raised again as ValueError)",
             "train.py:66 in decode",
         ),
         (
             PY_FUNCTION,
             "OSError",
-            "cannot read shard-0007 (told again as ValueError)",
+            "cannot read shard-0007 (raised again as ValueError)",
             "train.py:66 in decode",
         ),
     ],

@@ -140,7 +140,7 @@ def test_the_sentence_of_who_reads_a_value() -> None:
     )
     assert found is not None and [m.who.rank for m in found.absent] == [1]
     assert waiting_evidence(found).observed == (
-        "rank 0 waits in the reading of a value at train.py:52 in train"
+        "rank 0 waits in a read of a JAX value at train.py:52 in train"
     )
 
 

@@ -12,8 +12,12 @@ import pytest
     ("name", "number", "said"),
     [
         ("alone", "3", "-n 3: alone needs 4 workers; leave -n out"),
-        ("other-root", "2", "-n 2: other-root needs 3 or more: of two that differ nobody can say"),
-        ("asleep", "9", "'-n'"),
+        (
+            "other-root",
+            "2",
+            "-n 2: other-root needs 3 or more: if two workers differ, neither is known",
+        ),
+        ("asleep", "9", "-n expects a number from 2 to 8"),
     ],
 )
 def test_it_is_told_what_it_needs(name: str, number: str, said: str) -> None:

@@ -59,7 +59,8 @@ MISUSE = [
     ("spec --port 70000", 'spec: --port expects a number from 0 to 65535, got "70000"'),
     ("drill -n 99", 'drill: -n expects a number from 2 to 8, got "99"'),
     ("explain", "explain: name a rule, for example: allaboard explain HANG001; `allaboard rules` lists all"),
-    ("diagnose --remote -x 1", "diagnose: --remote expects a value; if it begins with a dash: --remote=VALUE"),
+    ("diagnose --remote -x 1",
+     "diagnose: --remote expects a value; if it begins with a dash: --remote=VALUE"),
     ("rules all", 'rules: unexpected argument "all"; see: allaboard rules --help'),
     ("completion tcsh", 'completion: completion is for bash, zsh or fish, got "tcsh"'),
     ("diagnose --formt json x", "diagnose: unknown option --formt; did you mean --format? "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.analysis.roll_call.roll_call import roll_calls
-from allaboard.coordinator.gate import CALLERS, Gate
+from allaboard.coordinator.gate import CALLERS_GRACE_S, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Member, Phase
 from allaboard.facts.samples import arrived_member, ended_member, gathering_job
@@ -38,5 +38,5 @@ def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
         )
 
     assert opens(NOW) is not waits
-    assert opens(NOW + CALLERS - 0.1) is not waits
-    assert opens(NOW + CALLERS)
+    assert opens(NOW + CALLERS_GRACE_S - 0.1) is not waits
+    assert opens(NOW + CALLERS_GRACE_S)

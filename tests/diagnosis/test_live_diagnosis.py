@@ -162,7 +162,7 @@ def test_a_rank_that_is_not_known_is_called_by_its_name() -> None:
         [HostLook(host="h", now=12.0, present=unknown)]
     ).findings
     said = " ".join(e.observed for e in one.evidence)
-    assert "worker 0 waits in the reading of a value" in said and "-1" not in said
+    assert "worker 0 waits in a read of a JAX value" in said and "-1" not in said
 
 
 def test_all_that_stand_where_no_place_says_for_whom_are_said_to_stand() -> None:
@@ -470,7 +470,7 @@ def test_who_makes_a_group_has_been_through_init() -> None:
         [HostLook(host="h", now=12.0, present=(*makes, late))]
     ).findings
     assert one.rule == "HANG005" and [w.rank for w in one.who] == [2]
-    assert any("making a process group" in e.observed for e in one.evidence)
+    assert any("creating a process group" in e.observed for e in one.evidence)
 
 
 def test_who_is_in_a_collective_while_another_leaves_init_is_not_late() -> None:

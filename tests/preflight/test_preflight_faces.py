@@ -131,9 +131,9 @@ def test_every_rank_has_its_file() -> None:
     ("words", "said"),
     [
         ([], "nothing here says which task"),
-        (["--hosts", "a"], "two or more"),
+        (["--hosts", "a"], "two hosts or more"),
         (["--hosts", "a,a"], "names a twice"),
-        (["--hosts", "a,-oProxyCommand=x"], "that is no host"),
+        (["--hosts", "a,-oProxyCommand=x"], "that is not a host"),
         (["--timeout", "soon"], "seconds, 0 or more"),
         (["--coordinator", "node0"], "expected HOST:PORT"),
     ],

@@ -199,7 +199,7 @@ def known_message_claim(heard: Heard) -> Claim:
     if heard.silent:
         quiet = ", ".join(map(str, heard.silent))
         waits = "they wait" if len(heard.silent) > 1 else "it waits"
-        evidence.append(Evidence(f"rank {quiet} did not write that {waits}", "its log"))
+        evidence.append(Evidence(f"rank {quiet} did not report that {waits}", "its log"))
     if heard.proves_not:
         evidence.append(Evidence(heard.proves_not, "what this does not prove"))
     return Claim(

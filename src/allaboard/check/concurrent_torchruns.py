@@ -125,8 +125,8 @@ def _problem(earlier: _Launcher, later: _Launcher) -> Problem:
         kind="one_port",
         said=f"torchrun listens on port {later.port}, on which {where} listens at the same time"
         if are_both_given
-        else f"without --master-port an older torchrun listens on {_DEFAULT_PORT}, as {where} does at the same "
-        "time",
+        else f"without --master-port an older torchrun listens on {_DEFAULT_PORT}, as {where} does at "
+        "the same time",
         observed=f"{port_value.origin.flag} {port_value.text}"
         if port_value is not None
         else "no --master-port",

@@ -45,7 +45,8 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
         }
         yield Problem(
             kind="torn",
-            said=f"the command of {name} ends here: {_REASONS[position.why]}, and the options after it are lost",
+            said=f"the command of {name} ends here: {_REASONS[position.why]}, and the options after it "
+            "are lost",
             observed=_REASONS[position.why],
             correction=corrections[position.why],
             origin=Origin(file=file, line=position.line, column=position.column),

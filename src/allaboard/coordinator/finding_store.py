@@ -1,4 +1,4 @@
-"""Every finding is said once, with the time at which it was made."""
+"""The findings of a job. Every finding is announced once, with the time at which it was made."""
 
 from __future__ import annotations
 
@@ -14,167 +14,188 @@ from allaboard.rules.engine.catalogue import RuleEntry
 from allaboard.rules.engine.evaluate import make_finding
 from allaboard.rules.engine.relations import explains_lost_peers, reports_stall
 
-SETTLED = 5.0
-"""Seconds for which a claim must not have been made, while the job moves, before it is over."""
-BLIND = 15.0
-"""Seconds after the observer was not scheduled in which what is measured over a while may be unknown yet."""
-AGAIN = 60.0
-"""What comes again within so many seconds was not over, and is not said once more, unless it stays."""
+RESOLVED_AFTER_S = 5.0
+"""How long a claim must not have been made, while the job moves, before its finding counts as resolved."""
+UNMEASURED_S = 15.0
+"""Time after the agent was not scheduled in which what is measured over a while may be unknown yet."""
+RECURRENCE_S = 60.0
+"""A claim that recurs within this time was not resolved, and is not announced again unless it stays."""
+LONGER_PAUSE = 2.0
+"""How many times as long a pause at the same place must last to be announced again."""
 
-LONGER = 2.0
-"""How many times as long a pause at the same place must last to be told again."""
+Subjects = frozenset[tuple[str, int, int]]
+"""Host, pid, and the rank if there is no pid. (In containers processes of several hosts have the same
+pid.)"""
 
-UNKNOWN = Certainty.UNKNOWN
-
-People = frozenset[tuple[str, int, int]]
-"""Host, pid, and the rank of who has no pid: in containers, processes of several hosts have one pid."""
-
-Key = tuple[str, People]
+FindingKey = tuple[str, Subjects]
+"""Code of the rule, and whom the finding is about."""
 
 
 class FindingStore:
     """The findings of a job by rule and by whom they are about, oldest first.
 
-    A claim that only adds members to an earlier one of its rule takes that one's place, and is not
-    said again. That some lost their peers for an unknown reason is not said once it was told what is the
-    matter: they lose them when their framework's own timeout ends the wait. And an agent whose deciding host
-    has gone, or has done its part, sees its own members alone, and knows what it was told of them, together
-    with others of whom it sees nothing: that does not come a second time where it cannot pass.
+    A claim that only adds members to an earlier one of its rule replaces it, and is not announced again.
+
+    A member that lost its peers for an unknown reason is not announced once the cause is known: members lose
+    their peers when their framework's timeout ends the wait.
+
+    An agent whose leader has gone, or has finished, sees its own members alone. It knows what the leader
+    reported of them together with members that it does not see: that is not announced a second time if it
+    cannot be resolved.
     """
 
     def __init__(self, utc: Callable[[float], str]) -> None:
         self._utc = utc
-        self._known: dict[Key, Finding] = {}
+        self._findings: dict[FindingKey, Finding] = {}
         self._relations: dict[str, Relations] = {}
-        """What the rules declare whose claims were made here, by their codes."""
-        self._claimed: dict[Key, float] = {}
-        """When a claim that may pass was last made (s), by its key."""
-        self._since: dict[Key, float] = {}
-        """Since when that was so."""
-        self._lasted: dict[Key, tuple[str, float]] = {}
-        """What passed by itself, in its words, and for how many seconds it was so."""
-        self._back: dict[Key, float] = {}
-        """Since when (s) that is so again which was told to be over, and has not been told anew."""
-        self._blind_until = 0.0
-        self._elsewhere: set[Key] = set()
-        """What other hosts' coordinators have made."""
+        """Code to the relations of the rules whose claims were made here."""
+        self._claimed_at: dict[FindingKey, float] = {}
+        """When a claim that may be resolved was last made (s)."""
+        self._claimed_since: dict[FindingKey, float] = {}
+        """Since when its state lasted (s)."""
+        self._resolved_pauses: dict[FindingKey, tuple[str, float]] = {}
+        """Summary of a stall that resolved itself, and how long it lasted (s)."""
+        self._recurring_since: dict[FindingKey, float] = {}
+        """Since when (s) a claim has recurred that was announced as resolved and has not been announced
+        anew."""
+        self._unmeasured_until = 0.0
+        self._reported_by_leader: set[FindingKey] = set()
 
     def new_findings(
         self, now: float, claims: Iterable[tuple[RuleEntry, Claim]]
     ) -> Iterator[Finding]:
-        """Those of the claims that were not made before, as findings."""
+        """Yield a finding for each claim that was not made before."""
         for entry, claim in claims:
-            who = _people(claim.who)
-            key = entry.code, who
+            subjects = _subjects(claim.who)
+            key = entry.code, subjects
             self._relations[entry.code] = entry.rule.relations
-            if self._as_before(now, key, claim):
+            if self._is_usual_pause(now, key, claim):
                 continue
-            before = self._claimed.get(key)
-            if entry.rule.passes:
-                self._claimed[key] = now
-                if claim.since is not None:
-                    self._since[key] = claim.since
-            known = self._known.get(key)
-            if known is not None and known.over is not None:
-                if before is not None and now - before >= AGAIN:
-                    known = None
-                else:
-                    self._back[key] = now if claim.since is None else claim.since
-                    self._known[key] = msgspec.structs.replace(known, over=None)
-            if key in self._back and now - self._back[key] >= self._patience(key):
-                known = None  # the last that was said of it is that it is over
-            if known is not None or (_unexplained(entry, claim) and self._cause_known()):
+            known = self._known_finding(now, key, entry, claim)
+            if known is not None or (_has_unknown_cause(entry, claim) and self._is_cause_known()):
                 continue
-            if not entry.rule.passes and self._said_with_others(entry, who):
+            if not entry.rule.passes and self._is_announced_with_others(entry, subjects):
                 continue
-            finding = self._finding(now, entry, claim)
-            grown = self._grown(entry.code, who)
-            if grown is not None:
-                earlier = self._known.pop(grown)
-                self._claimed.pop(grown, None)
-                self._back.pop(grown, None)
+            finding = self._make_finding(now, entry, claim)
+            smaller_key = self._key_of_part(entry.code, subjects)
+            if smaller_key is not None:
+                smaller = self._findings.pop(smaller_key)
+                self._claimed_at.pop(smaller_key, None)
+                self._recurring_since.pop(smaller_key, None)
                 finding = msgspec.structs.replace(
-                    finding, at=earlier.at, seconds_to_find=earlier.seconds_to_find
+                    finding, at=smaller.at, seconds_to_find=smaller.seconds_to_find
                 )
-            self._known[key] = finding
-            self._back.pop(key, None)
-            if grown is None:
+            self._findings[key] = finding
+            self._recurring_since.pop(key, None)
+            if smaller_key is None:
                 yield finding
 
-    def _as_before(self, now: float, key: Key, claim: Claim) -> bool:
-        """Whether it stands where it stood before, and went on: what comes with every epoch is told again
-        only when it lasts twice as long."""
-        known = self._known.get(key)
+    def _known_finding(
+        self, now: float, key: FindingKey, entry: RuleEntry, claim: Claim
+    ) -> Finding | None:
+        """Return the finding that this claim repeats, and note that it was claimed; None if it is to be
+        announced."""
+        last_claimed_at = self._claimed_at.get(key)
+        if entry.rule.passes:
+            self._claimed_at[key] = now
+            if claim.since is not None:
+                self._claimed_since[key] = claim.since
+        known = self._findings.get(key)
+        if known is not None and known.over is not None:
+            if last_claimed_at is not None and now - last_claimed_at >= RECURRENCE_S:
+                known = None
+            else:
+                self._recurring_since[key] = now if claim.since is None else claim.since
+                self._findings[key] = msgspec.structs.replace(known, over=None)
+        recurring_since = self._recurring_since.get(key)
+        if recurring_since is not None and now - recurring_since >= self._min_recurrence_s(key):
+            return None  # the last that was announced of it is that it was resolved
+        return known
+
+    def _is_usual_pause(self, now: float, key: FindingKey, claim: Claim) -> bool:
+        """Return True if members stand at a place where they stood before, and went on. A pause that comes
+        with every epoch is announced again only when it lasts twice as long."""
+        known = self._findings.get(key)
         if known is None or known.over is None or claim.since is None:
             return False
-        words, lasted = self._lasted.get(key, ("", 0.0))
-        return words == claim.summary and now - claim.since < LONGER * lasted
+        summary, duration = self._resolved_pauses.get(key, ("", 0.0))
+        return summary == claim.summary and now - claim.since < LONGER_PAUSE * duration
 
-    def _patience(self, key: Key) -> float:
-        """For how many seconds it must be so again before that is told."""
-        return LONGER * self._lasted[key][1] if key in self._lasted else AGAIN
+    def _min_recurrence_s(self, key: FindingKey) -> float:
+        """Return how long a resolved claim must recur before it is announced again (s)."""
+        if key in self._resolved_pauses:
+            return LONGER_PAUSE * self._resolved_pauses[key][1]
+        return RECURRENCE_S
 
     def hold_resolutions(self, now: float) -> None:
-        """What is measured begins anew: a claim that is not made now is not over for that."""
-        self._blind_until = now + BLIND
+        """Begin all measurements anew: for a while a claim that is not made is not resolved for that."""
+        self._unmeasured_until = now + UNMEASURED_S
 
     def resolved_findings(self, now: float, view: JobView) -> Iterator[Finding]:
-        """Findings whose state has passed: not claimed any more for a while, in a job that moves, of
-        members that all live. Where all have ended well, nobody hung for good. What is measured of a
-        training is over only while there is one."""
-        training = is_whole_job_training(view)
-        done = view.ended and all(m.exit is not None and m.exit.code == 0 for m in view.members)
-        if view.ending or (view.stalled and not done) or not self._claimed:
+        """Yield the findings whose state has passed.
+
+        They have not been claimed for a while, in a job that moves, of members that all live. If all members
+        ended well, none hung for good. A rule that measures a training is resolved only while there is one.
+        """
+        is_training = is_whole_job_training(view)
+        is_done = view.ended and all(m.exit is not None and m.exit.code == 0 for m in view.members)
+        if view.ending or (view.stalled and not is_done) or not self._claimed_at:
             return
-        if now < self._blind_until and not done:
+        if now < self._unmeasured_until and not is_done:
             return
         living = [m.who for m in view.alive]
-        alive = {_called(w) for w in living}
+        alive = {_subject(w) for w in living}
         alive |= {(host, 0, w.rank) for w in living for host in ("", w.host)}
-        for key, at in self._claimed.items():
-            finding = self._known.get(key)
+        for key, claimed_at in self._claimed_at.items():
+            code, subjects = key
+            finding = self._findings.get(key)
             if finding is None or finding.over is not None:
                 continue
-            relations = self._relations[key[0]]
-            if now - at < SETTLED and not (done and reports_stall(key[0])):
+            relations = self._relations[code]
+            if now - claimed_at < RESOLVED_AFTER_S and not (is_done and reports_stall(code)):
                 continue
-            if relations.measured and not training:
-                continue  # nothing is measured any more: who was slow to the end has not recovered
-            if relations.seen_while_waiting and any(_inside(m, key[1], at) for m in view.alive):
-                continue  # between two attempts to connect there is nothing that is not answered
-            if done or key[1] <= alive:
-                finding = self._known[key] = msgspec.structs.replace(finding, over=self._utc(at))
-                if reports_stall(key[0]) and key in self._since:
-                    self._lasted[key] = finding.summary, at - self._since[key]
-                if self._back.pop(key, None) is None:
-                    yield finding  # else it is what was said last
+            if relations.measured and not is_training:
+                continue  # nothing is measured any more: a member that was slow to the end has not recovered
+            if relations.seen_while_waiting and any(
+                _still_waits(m, subjects, claimed_at) for m in view.alive
+            ):
+                continue  # between two attempts to connect no connection is without an answer
+            if is_done or subjects <= alive:
+                finding = msgspec.structs.replace(finding, over=self._utc(claimed_at))
+                self._findings[key] = finding
+                if reports_stall(code) and key in self._claimed_since:
+                    duration = claimed_at - self._claimed_since[key]
+                    self._resolved_pauses[key] = finding.summary, duration
+                if self._recurring_since.pop(key, None) is None:
+                    yield finding  # else its resolution was announced last
 
-    def _cause_known(self) -> bool:
+    def _is_cause_known(self) -> bool:
         return any(
             explains_lost_peers(f.rule)
             and f.severity == Severity.ERROR
-            and f.certainty != UNKNOWN
+            and f.certainty != Certainty.UNKNOWN
             and f.over is None
-            for f in self._known.values()
+            for f in self._findings.values()
         )
 
-    def _grown(self, code: str, who: People) -> Key | None:
-        return next((k for k in self._known if k[0] == code and k[1] and k[1] < who), None)
+    def _key_of_part(self, code: str, subjects: Subjects) -> FindingKey | None:
+        """Return the key of a finding of this rule on a part of these members; None if there is none."""
+        return next((k for k in self._findings if k[0] == code and k[1] and k[1] < subjects), None)
 
-    def _said_with_others(self, entry: RuleEntry, who: People) -> bool:
-        """Whether these were named before, with others, by a host that sees more; or by the rule that told
-        their end."""
-        for (rule, people), known in self._known.items():
-            if not who <= people or not who or known.over is not None:
+    def _is_announced_with_others(self, entry: RuleEntry, subjects: Subjects) -> bool:
+        """Return True if the leader, which sees more, named these members together with others; or if a rule
+        that follows from this one did."""
+        for (code, other_subjects), finding in self._findings.items():
+            if not subjects <= other_subjects or not subjects or finding.over is not None:
                 continue
-            if rule == entry.code and (rule, people) in self._elsewhere:
+            if code == entry.code and (code, other_subjects) in self._reported_by_leader:
                 return True
-            certain = known.certainty is Certainty.CERTAIN
-            if certain and rule in entry.rule.relations.follows_from:
+            is_certain = finding.certainty is Certainty.CERTAIN
+            if is_certain and code in entry.rule.relations.follows_from:
                 return True
         return False
 
-    def _finding(self, now: float, entry: RuleEntry, claim: Claim) -> Finding:
+    def _make_finding(self, now: float, entry: RuleEntry, claim: Claim) -> Finding:
         since = claim.since
         return make_finding(
             entry,
@@ -185,34 +206,36 @@ class FindingStore:
         )
 
     def add_reported_finding(self, finding: Finding) -> None:
-        """A finding that another host's coordinator made."""
-        who = _people(finding.who)
-        self._elsewhere.add((finding.rule, who))
+        """Remember a finding that the leader made or resolved."""
+        key = finding.rule, _subjects(finding.who)
+        self._reported_by_leader.add(key)
         if finding.over is not None:
-            self._known[finding.rule, who] = finding
-        self._known.setdefault((finding.rule, who), finding)
+            self._findings[key] = finding
+        self._findings.setdefault(key, finding)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(self._known.values())
+        """All findings, oldest first."""
+        return tuple(self._findings.values())
 
 
-def _inside(member: Member, people: People, at: float) -> bool:
-    """Whether one of these is where it was at this time: in that operation, or before its first step."""
-    if _called(member.who) not in people or only_serves(member):
+def _still_waits(member: Member, subjects: Subjects, at: float) -> bool:
+    """Return True if this is one of the members, and is still where it was at ``at``: in the same operation,
+    or before its first step."""
+    if _subject(member.who) not in subjects or only_serves(member):
         return False
     if member.op is not None:
         return member.op.since <= at
     return not member.step and member.moved_at <= at
 
 
-def _unexplained(entry: RuleEntry, claim: Claim) -> bool:
-    return entry.rule.stage is Stage.EXIT and claim.certainty is UNKNOWN
+def _has_unknown_cause(entry: RuleEntry, claim: Claim) -> bool:
+    return entry.rule.stage is Stage.EXIT and claim.certainty is Certainty.UNKNOWN
 
 
-def _people(who: Iterable[Who]) -> People:
-    return frozenset(_called(w) for w in who)
+def _subjects(members: Iterable[Who]) -> Subjects:
+    return frozenset(_subject(who) for who in members)
 
 
-def _called(who: Who) -> tuple[str, int, int]:
+def _subject(who: Who) -> tuple[str, int, int]:
     return who.host, who.pid, 0 if who.pid else who.rank

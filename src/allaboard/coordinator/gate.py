@@ -1,4 +1,4 @@
-"""The door of the roll call: whom it is opened for, and when."""
+"""The gate of the roll call: for whom it is opened, and when."""
 
 from __future__ import annotations
 
@@ -12,95 +12,114 @@ from allaboard.policy.end.end_policy import EndPolicy, is_proven_error
 from allaboard.protocol.commands import Command, OpenGate, ShowNote
 from allaboard.protocol.process_keys import split_process_key
 
-FIRST_WAIT, OUTSIDE = 10.0, 4.0
-"""Seconds at the door after which it is told whom all wait for, first; where this host has not met the
-others, which want of time may not explain."""
-ANSWERS = 2.0
-"""Seconds after the last arrival in which every member's agent tells what it runs with."""
-CALLERS = 2.0
-"""Seconds that the door is kept where the roll call has failed and somebody was never heard of: they may have
-waited for the host where all meet, and find it just then. They must be told why they will not start."""
+FIRST_NOTE_S = 10.0
+"""Time at the gate after which it is first shown whom all wait for."""
+FIRST_NOTE_UNMET_S = 4.0
+"""The same on a host that has not met the others: slow starts may not explain that."""
+FACTS_GRACE_S = 2.0
+"""Time after the last arrival in which every member's agent reports what it runs with."""
+CALLERS_GRACE_S = 2.0
+"""How long the gate stays closed after a failed roll call if a member was never heard of: it may have waited
+for the leader's host, and find it just then. It must be told why it will not start."""
+ONLY_REPORTED = (
+    "reported only; the framework's timeout decides when to give up. "
+    "Use --timeout S to abort after S seconds"
+)
 
 
 class Gate:
-    """``began`` is when the job did; ``away`` are the agents whose stream is broken just now."""
+    """Opens the gate. ``launched_at`` is when the job was; ``disconnected_agents`` are those whose stream is
+    broken just now."""
 
     def __init__(
-        self, began: float, policy: EndPolicy, crossing: MultiHostState, away: dict[int, float]
+        self,
+        launched_at: float,
+        policy: EndPolicy,
+        other_hosts: MultiHostState,
+        disconnected_agents: dict[int, float],
     ) -> None:
         self.opened_at: float | None = None
-        """When the first member was let through."""
-        self._began = began
+        """When the gate was opened for the first member (s)."""
+        self._launched_at = launched_at
         self._policy = policy
-        self._crossing = crossing
-        self._away = away
-        self._told = 0.0
-        self._wrong_at: float | None = None
+        self._other_hosts = other_hosts
+        self._disconnected_agents = disconnected_agents
+        self._next_note_after_s = 0.0
+        """Time at the gate after which the next note is due; 0 before the first one."""
+        self._failed_at: float | None = None
 
     def mark_opened(self, now: float) -> None:
-        """A member was let through, here or by the host where all meet."""
+        """Note that the gate was opened for a member, here or by the leader."""
         if self.opened_at is None:
             self.opened_at = now
 
     def open_when_complete(
         self, now: float, rolls: tuple[RollCall, ...], startup_claims: list[Claim]
     ) -> Iterator[Command]:
-        """Lets a complete roll call through; what a rule of the ``startup`` proved wrong stays held."""
-        self._crossing.declared_world_size = max((r.size for r in rolls), default=0)
-        waved_on = self._crossing.early_open_reason
-        wrong = any(map(is_proven_error, startup_claims)) or any(r.is_interrupted for r in rolls)
-        if wrong and not waved_on:
-            if not self._policy.only_reports or self._crossing.has_stale_store:
+        """Open the gate for a complete roll call. Members stay held if a claim proves that they cannot
+        start."""
+        other_hosts = self._other_hosts
+        other_hosts.declared_world_size = max((r.size for r in rolls), default=0)
+        early_reason = other_hosts.early_open_reason
+        has_failed = any(map(is_proven_error, startup_claims)) or any(
+            r.is_interrupted for r in rolls
+        )
+        if has_failed and not early_reason:
+            if not self._policy.only_reports or other_hosts.has_stale_store:
                 return
-            self._wrong_at = now if self._wrong_at is None else self._wrong_at
-            unheard = self._crossing.leads and any(r.unheard_ranks for r in rolls)
-            if unheard and now - self._wrong_at < CALLERS:
+            self._failed_at = now if self._failed_at is None else self._failed_at
+            has_unheard = other_hosts.leads and any(r.unheard_ranks for r in rolls)
+            if has_unheard and now - self._failed_at < CALLERS_GRACE_S:
                 return
-            waved_on = "told; the framework's own timeout decides (--timeout S makes it a bound)"
+            early_reason = ONLY_REPORTED
         for roll in rolls:
-            if roll.is_complete and self._crossing.leads and not waved_on and not roll.is_rpc_only:
-                if self._incomplete(roll, now):
+            must_probe = roll.is_complete and other_hosts.leads and not roll.is_rpc_only
+            if must_probe and not early_reason:
+                if self._must_wait(roll, now):
                     continue
-                yield from self._crossing.next_probes(now, roll)
-                if not self._crossing.are_links_probed(now):
+                yield from other_hosts.next_probes(now, roll)
+                if not other_hosts.are_links_probed(now):
                     continue
-            if not roll.is_complete and not waved_on:
+            if not roll.is_complete and not early_reason:
                 continue
-            if waved_on:
-                self._crossing.note_opened_early(roll)
+            if early_reason:
+                other_hosts.note_opened_early(roll)
             for member in roll.held:
                 yield OpenGate(pid=member.called, round=roll.round, beside=roll.is_rpc_only)
             if self.opened_at is None and not roll.is_rpc_only:
                 self.opened_at = now
-                done = _all_aboard(roll, now - self._began) if roll.is_complete else waved_on
-                yield ShowNote(text=done)
+                text = _describe_complete_roll(roll, now - self._launched_at)
+                yield ShowNote(text=text if roll.is_complete else early_reason)
 
-    def _incomplete(self, roll: RollCall, now: float) -> bool:
-        """Whether all are there, and yet something is to be waited for."""
-        if any(not m.facts for m in roll.held) and now - roll.last_arrival < ANSWERS:
+    def _must_wait(self, roll: RollCall, now: float) -> bool:
+        """Return True if all members are there, but the gate cannot be opened yet."""
+        if any(not m.facts for m in roll.held) and now - roll.last_arrival < FACTS_GRACE_S:
             return True
         if any(m.interrupted is not None for m in roll.held):
-            return True  # it ends
-        # The word would not reach one whose agent is away, and the port would be gone.
-        return any(split_process_key(m.called)[0] in self._away for m in roll.held)
+            return True  # it is about to end
+        # The command would not reach a member whose agent is disconnected, and its port would be released.
+        return any(split_process_key(m.called)[0] in self._disconnected_agents for m in roll.held)
 
     def waiting_notes(self, view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Command]:
-        """On several hosts nobody sees another's terminal: whom all wait for is told to all, after times that
-        double."""
-        arrived = [r.first_arrival for r in rolls if r.held]
-        if not view.joined or not arrived or self.opened_at is not None:
+        """Show on all hosts whom the job waits for, after times that double: nobody sees another host's
+        terminal."""
+        arrivals = [r.first_arrival for r in rolls if r.held]
+        if not view.joined or not arrivals or self.opened_at is not None:
             return
         call = view.call
-        outside = not view.leads and call is not None and call.answer is not Answer.ABOARD
-        waited = view.now - min(arrived)
-        due = self._told or (OUTSIDE if outside else FIRST_WAIT)
-        if waited >= due and (text := waiting_message(view)):
-            self._told = 2 * due if waited >= FIRST_WAIT else FIRST_WAIT
+        has_met_nobody = not view.leads and call is not None and call.answer is not Answer.ABOARD
+        seconds_waited = view.now - min(arrivals)
+        first_note_after_s = FIRST_NOTE_UNMET_S if has_met_nobody else FIRST_NOTE_S
+        note_after_s = self._next_note_after_s or first_note_after_s
+        if seconds_waited >= note_after_s and (text := waiting_message(view)):
+            is_early = seconds_waited < FIRST_NOTE_S
+            self._next_note_after_s = FIRST_NOTE_S if is_early else 2 * note_after_s
             yield ShowNote(text=text, waits=True)
 
 
-def _all_aboard(roll: RollCall, seconds: float) -> str:
-    first = roll.present[0].declared
-    assert first is not None
-    where = f", {first.place}" if first.place else ""
-    return f"all {roll.size} aboard after {seconds:.1f} s ({first.call}{where})"
+def _describe_complete_roll(roll: RollCall, seconds: float) -> str:
+    declared = roll.present[0].declared if roll.present else None
+    if declared is None:
+        return f"all {roll.size} aboard after {seconds:.1f} s"
+    place = f", {declared.place}" if declared.place else ""
+    return f"all {roll.size} aboard after {seconds:.1f} s ({declared.call}{place})"

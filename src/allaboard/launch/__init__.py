@@ -1,1 +1,1 @@
-"""One file a way to place processes."""
+"""Starting and signalling processes on this host."""

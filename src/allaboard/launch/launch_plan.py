@@ -9,26 +9,31 @@ from pathlib import Path
 
 @dataclass(kw_only=True)
 class LaunchPlan:
-    """What to start: ``size`` workers of ``command``; ``given`` when the user asked for -n.
-
-    ``gate``: "all" where every member is ours, "local" where the members' own addresses decide,
-    "" to hold nobody. ``extra`` are the user's own variables. ``tasks`` are job and index of each
-    worker where the job has roles (parameter servers), ``served`` the numbers of those for which
-    allaboard runs the server loop. ``round`` counts the launches of this job, from 0. ``standby``: a
-    process waits to take the place of a task that ends; ``returns``: tasks may come back alone;
-    ``snapshot``: seconds between two snapshots of the servers' variables, 0 for none.
-    """
+    """What to start on this host."""
 
     command: list[str]
+    """Command of each worker; its first word is the interpreter or program."""
     size: int
+    """Number of workers."""
     is_size_given: bool
+    """True if the user asked for -n."""
     gate: str
+    """"all" if every member is ours, "local" if the members' own addresses decide, "" to hold
+    nobody."""
     run_dir: Path
     job: str
+    """Id of the job."""
     user_variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the user gave for the workers."""
     tasks: tuple[tuple[str, int], ...] = ()
+    """Job name and index of each worker, if the job has roles (parameter servers)."""
     served: frozenset[int] = frozenset()
+    """Numbers of the workers for which allaboard runs the server loop."""
     round: int = 0
+    """Launches of this job before this one."""
     standby: bool = False
+    """True if a process waits to take the place of a task that ends."""
     tasks_may_return: bool = False
+    """True if a task may be restarted alone."""
     snapshot_interval_s: float = 0.0
+    """Seconds between two snapshots of the servers' variables; 0 for none."""

@@ -28,9 +28,10 @@ from allaboard.launch.worker_environments import worker_environments
 from allaboard.probe import blackbox_folder
 
 REAPER_EXIT_TIMEOUT_S = 5.0
-"""Seconds in which the reaper ends what is still below it; after two of them it does so by SIGKILL."""
+"""How long the reaper gets to end what is still below it; after two of these seconds it uses
+SIGKILL."""
 SPAWN_SEND_TIMEOUT_S = 30.0
-"""Seconds that the reaper gets to take what it is asked for."""
+"""How long the reaper gets to accept a request."""
 _TOO_FEW = (
     "no more than {most} files may be open here (ulimit -Hn), too few for {size} workers; raise that "
     "limit, or start fewer"
@@ -52,28 +53,34 @@ class Worker:
 
 @dataclass(kw_only=True)
 class Launch:
-    """What was started, and what to let go of; ``keeper`` is the reaper's pid, 0 where there is none."""
+    """What was started, and what has to be released."""
 
     plan: LaunchPlan
     reaper: socket.socket
+    """Our end of the socket to the reaper."""
     boxes: Path
+    """Folder of the black boxes."""
     workers: list[Worker]
     ports: list[socket.socket]
+    """Sockets that hold ports for the workers."""
     started_at: float
+    """When the launch began (CLOCK_MONOTONIC s)."""
     environments: list[dict[str, str]] = field(default_factory=list)
+    """What each worker's environment got beyond ours."""
     reaper_pid: int = 0
+    """Pid of the reaper; 0 if there is none."""
 
     def release_ports(self) -> None:
         while self.ports:
             self.ports.pop().close()
 
     def worker_name(self, index: int) -> str:
-        """As a person knows it: ``ps 0``, ``worker 2``."""
+        """Return the name that a person uses: ``ps 0``, ``worker 2``."""
         job, number = self.plan.tasks[index] if self.plan.tasks else ("worker", index)
         return f"{job} {number}"
 
     def respawn_worker(self, index: int) -> Worker:
-        """Asks for this worker once more, with the addresses that it had. Raises WorkerStartError."""
+        """Ask for this worker once more, with the addresses that it had. Raises WorkerStartError."""
         try:
             worker = _spawn(self.plan, self.reaper, index, self.environments[index])
         except OSError as error:
@@ -82,20 +89,25 @@ class Launch:
         return worker
 
     def spawn_helper(self, number: int, command: list[str], environment: dict[str, str]) -> Worker:
-        """Asks for a process that is no worker; ``number`` is below 0 and its name in the answer."""
+        """Ask for a process that is no worker; ``number`` is negative and identifies it in the
+        reaper's answer."""
         return _ask_reaper(self.reaper, number, command, environment)
 
     def interpreter_arguments(self, index: int) -> list[str]:
-        """What the interpreter of this worker is given: a script and its arguments, or -m and more."""
+        """Return the arguments of this worker's interpreter: a script and its arguments, or -m and
+        more."""
         return (_server_command(self.plan) if index in self.plan.served else self.plan.command)[1:]
 
     def remove_boxes(self) -> None:
-        """Removes the black boxes."""
+        """Remove the black boxes."""
         shutil.rmtree(self.boxes, ignore_errors=True)
 
     def close_and_wait(self) -> None:
-        """Returns when the reaper has gone, and with it what it still had to end, or after `LAST` s: who
-        waits for this command to end may count on it that nothing of the job is left."""
+        """Return when the reaper has gone, and with it everything that it still had to end, or
+        after `REAPER_EXIT_TIMEOUT_S`.
+
+        Whoever waits for this command to end may count on nothing of the job being left.
+        """
         self.reaper.close()
         if not self.reaper_pid:
             return
@@ -106,14 +118,14 @@ class Launch:
 
 
 def new_job_id() -> str:
-    """Short, sortable by time, and different for two jobs of one second."""
+    """Return a short id, sortable by time, different for two jobs of one second."""
     return time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
 
 
 def launch_workers(plan: LaunchPlan) -> Launch:
-    """Starts every worker; their ``spawned`` messages are on their way when it returns.
+    """Start every worker. Their ``spawned`` messages are on their way when it returns.
 
-    Raises WorkerStartError where there are no ports, no place for the black boxes, or too few files may be open.
+    Raises WorkerStartError if there are no ports, no place for the black boxes, or too few files may be open.
     """
     from allaboard.launch import reaper
 
@@ -141,7 +153,7 @@ def launch_workers(plan: LaunchPlan) -> Launch:
 
 
 def _start_failure(error: OSError, plan: LaunchPlan) -> str:
-    """What keeps workers from being started, and what to do."""
+    """Return what keeps workers from being started, and what to do."""
     if error.errno == errno.EMFILE:
         return _TOO_FEW.format(most=open_file_limit.current_soft_limit(), size=plan.size)
     if error.errno == errno.EAGAIN:
@@ -152,9 +164,9 @@ def _start_failure(error: OSError, plan: LaunchPlan) -> str:
 
 
 def relaunch_workers(previous: Launch, round_: int) -> Launch:
-    """Starts every worker once more, with new ports, after all of the round before have ended.
+    """Start every worker once more, with new ports, after all of the attempt before have ended.
 
-    Raises WorkerStartError where there are no ports, or a worker cannot be asked for.
+    Raises WorkerStartError if there are no ports, or a worker cannot be asked for.
     """
     started_at = time.monotonic()
     previous.release_ports()
@@ -237,13 +249,13 @@ def _ask_reaper(
 
 @cache
 def working_folder() -> str:
-    """The working folder of the workers, as it was at first: whoever is started again later finds the path,
-    if not this folder itself. Raises FileNotFoundError where it is gone already."""
+    """Return the workers' working folder as it was at first: a worker that is started again later
+    finds the path, if not this very folder. Raises FileNotFoundError if it has gone already."""
     return str(Path.cwd())
 
 
 def _make_box_folder(job: str, members: int) -> Path:
-    """A folder in memory for the black boxes; in the temporary folder where /dev/shm has no room."""
+    """Make a folder in memory for the black boxes; in the temporary folder if /dev/shm has no room."""
     for base in blackbox_folder.bases(members):
         folder = Path(base) / f"allaboard-{os.getuid()}-{job}"
         with contextlib.suppress(OSError):
@@ -255,5 +267,5 @@ def _make_box_folder(job: str, members: int) -> Path:
 
 
 def _server_command(plan: LaunchPlan) -> list[str]:
-    """The server loop in the script's own Python."""
+    """Return the command of the server loop, run by the script's own Python."""
     return [plan.command[0], str(Path(serving.__file__).with_name("tensorflow_server.py"))]

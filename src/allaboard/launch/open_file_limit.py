@@ -8,8 +8,8 @@ from allaboard.hosts import open_file_limit as _read_at_start  # noqa: F401 - no
 
 
 def raise_limit() -> None:
-    """Lets this process have as many open files as it may. Those that are forked from now on may, too;
-    workers come from a process that was forked before."""
+    """Allow this process as many open files as the hard limit does. What is forked from now on may
+    have as many, too; workers come from a process that was forked before."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -9,7 +9,7 @@ from pathlib import Path
 from allaboard.errors import AllaboardError
 
 FIRST_PORT = 15000
-"""Above what servers usually have for themselves."""
+"""Lowest port that is reserved: above those that servers usually have."""
 
 
 class NoFreePortError(AllaboardError, OSError):
@@ -17,7 +17,7 @@ class NoFreePortError(AllaboardError, OSError):
 
 
 def ephemeral_start() -> int:
-    """Where the kernel begins to hand out ports by itself: ip_local_port_range, ip(7)."""
+    """Return where the kernel begins to hand out ports by itself: ip_local_port_range, ip(7)."""
     try:
         text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
     except OSError:
@@ -28,12 +28,12 @@ def ephemeral_start() -> int:
 def reserve_ports(
     count: int, first_port: int = FIRST_PORT, end_port: int | None = None
 ) -> list[socket.socket]:
-    """Binds ``count`` free ports of [first, last) on all addresses and returns their sockets.
+    """Bind ``count`` free ports of [first_port, end_port) on all addresses and return their
+    sockets.
 
     They are bound without listening and with SO_REUSEADDR: a framework, which sets it too, can bind
-    and listen beside them, while another search for a free port passes them by.
-
-    Raises NoFreePortError where the range does not hold so many.
+    and listen beside them, while another search for a free port passes them by. Raises
+    NoFreePortError if the range does not hold so many.
     """
     if end_port is None:
         end_port = ephemeral_start()

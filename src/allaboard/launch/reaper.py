@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MESSAGE_BYTES = 1 << 20
 MAX_DATAGRAM_BYTES = 1 << 16
-"""Bytes from which a message goes by a file: a socket takes only so many at once (net.core.wmem_max)."""
+"""Longer messages go through a file: a socket takes only so many bytes at once (net.core.wmem_max)."""
 _RESET = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -39,7 +39,7 @@ _RESET = (
     signal.SIGXFSZ,
 )
 UNKILLABLE_WAIT_S = 10.0
-"""Seconds after SIGKILL in which a process that still lives is waited for."""
+"""How long a process that SIGKILL does not end is waited for."""
 LAST_GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL when the agent is gone and cannot say."""
 
@@ -47,12 +47,14 @@ LAST_GRACE = 5.0
 def fork_reaper(
     remove: str, reserved_ports: Iterable[socket.socket] = ()
 ) -> tuple[socket.socket, int]:
-    """Forks the reaper; returns the agent's end of the socket and the reaper's pid.
+    """Fork the reaper; return the agent's end of the socket and the reaper's pid.
 
-    ``remove`` is the folder that it removes if the agent ends without saying so; ``held`` are the agent's
-    own, and closed in the reaper. Raises OSError where no process can be made.
-    Call it while the process has one thread. The agent becomes a subreaper too: should the reaper be
-    killed, what it held comes to the agent.
+    ``remove`` is the folder that the reaper removes if the agent ends without saying so;
+    ``reserved_ports`` are the agent's own, and closed in the reaper. Raises OSError if no process
+    can be made.
+
+    Call it while the process has one thread. The agent becomes a subreaper too: if the reaper is
+    killed, its children come to the agent.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs):
@@ -76,7 +78,7 @@ def fork_reaper(
 
 
 def send_spawn(reaper: socket.socket, message: dict[str, Any], fds: list[int]) -> None:
-    """Sends a ``spawn`` with its two descriptors. Raises OSError."""
+    """Send a ``spawn`` with its two descriptors. Raises OSError."""
     data = json.dumps(message).encode()
     if len(data) <= MAX_DATAGRAM_BYTES:
         socket.send_fds(reaper, [data], fds)
@@ -90,8 +92,8 @@ def send_spawn(reaper: socket.socket, message: dict[str, Any], fds: list[int]) -
 
 
 def open_standard_streams() -> None:
-    """Points those of 0, 1 and 2 that are closed to nowhere; else the next pipe would get the number,
-    and a worker's output be mixed up with our own."""
+    """Point those of 0, 1 and 2 that are closed to /dev/null; otherwise the next pipe would get the
+    number, and a worker's output would mix with our own."""
     while (fd := os.open(os.devnull, os.O_RDWR)) < 3:
         os.set_inheritable(fd, True)
     os.close(fd)
@@ -101,7 +103,7 @@ def open_standard_streams() -> None:
 
 
 def _run_reaper(agent: socket.socket, remove: str) -> NoReturn:
-    """The reaper's whole life."""
+    """Live as the reaper until the agent's end of the socket closes."""
     code = 1
     try:
         os.setsid()
@@ -174,7 +176,7 @@ class _Reaper:
             pass  # the agent is gone; the loop will see it
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
-        """fork and exec by hand: the child needs its own pid in its environment."""
+        """Fork and exec by hand: the child needs its own pid in its environment."""
         asked_at = time.monotonic()
         try:
             failed, report, pid = _fork_with_pipe()
@@ -231,7 +233,8 @@ class _Reaper:
                 pass
 
     def _end_all(self, grace: float) -> None:
-        """SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left that can be ended."""
+        """Send SIGTERM to everything below, SIGKILL after ``grace`` s, until nothing is left that
+        can be ended."""
         for pid in self._to_end():
             _kill(pid, signal.SIGTERM)
             _kill(pid, signal.SIGCONT)
@@ -249,8 +252,9 @@ class _Reaper:
         self._reap()
 
     def _to_end(self) -> list[int]:
-        """Everything below; after a good end without what has a session of its own (setsid(2)) and none of
-        the workers' streams: that was meant to live on, as it does under any other launcher."""
+        """Return everything below. After a good end, leave out what has a session of its own
+        (setsid(2)) and none of the workers' streams: it was meant to live on, as it does under
+        any other launcher."""
         below = _pids_below(os.getpid())
         return [pid for pid in below if self._ours(pid)] if self.spare else below
 
@@ -267,7 +271,8 @@ class _Reaper:
 
 
 def _fork_with_pipe() -> tuple[int, int, int]:
-    """A pipe that the child's exec closes, and the child's pid: 0 in the child. Raises OSError."""
+    """Fork; return both ends of a pipe that the child's exec closes, and the child's pid, 0 in the
+    child. Raises OSError."""
     failed, report = os.pipe2(os.O_CLOEXEC)
     try:
         return failed, report, os.fork()
@@ -291,7 +296,7 @@ def _file_identity(path_or_fd: int | str) -> tuple[int, int]:
 
 
 def _exec_worker(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
-    """In the child: its session, its output, its environment; then the program."""
+    """Become the worker: set its session, output and environment, then exec its program."""
     current_target = ""
     try:
         os.setsid()
@@ -318,7 +323,7 @@ def _exec_worker(message: dict[str, Any], fds: list[int], report: int) -> NoRetu
 
 
 def _pids_below(root: int) -> list[int]:
-    """Every process below ``root``, by the parents that /proc shows."""
+    """Return every process below ``root``, by the parents that /proc shows."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost the import
         if name.isdigit():
@@ -348,7 +353,7 @@ def _first_of_each_session(pids: list[int]) -> list[int]:
 
 
 def _remove(folder: str) -> None:
-    """The black boxes; a flat folder, gone already when the agent ended well."""
+    """Remove the black boxes: a flat folder, gone already if the agent ended well."""
     try:
         for name in os.listdir(folder):  # noqa: PTH208
             os.unlink(f"{folder}/{name}")  # noqa: PTH108

@@ -1,4 +1,4 @@
-"""Which Python runs a script."""
+"""Finds the Python that runs a script."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 def script_interpreter() -> str:
-    """The interpreter for a script: the activated environment's; else ours, when a framework is
-    installed beside allaboard; else the one of PATH."""
+    """Return the activated environment's interpreter; else ours if a framework is installed beside
+    allaboard; else the one in PATH."""
     in_path = shutil.which("python") or shutil.which("python3")
     if os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"):
         return in_path or sys.executable

@@ -12,23 +12,23 @@ _PIDFD_SEND_SIGNAL = 424
 
 
 def stop_process(pid: int) -> None:
-    """Stops it where it is, as Ctrl-Z and debuggers do."""
+    """Stop the process where it is, as Ctrl-Z and debuggers do."""
     os.kill(pid, signal.SIGSTOP)
 
 
 def continue_process(pid: int) -> None:
-    """Lets a stopped process go on."""
+    """Let a stopped process go on."""
     os.kill(pid, signal.SIGCONT)
 
 
 def kill_process(pid: int) -> None:
-    """Ends it at once; it cannot defend itself."""
+    """End the process at once; it cannot react."""
     os.kill(pid, signal.SIGKILL)
 
 
 def die_of(number: int) -> None:
-    """Ends this process by this signal, without a core dump of its own. Returns where the kernel does
-    not let it, as for the first process of a container."""
+    """End this process by this signal, without a core dump of its own. Returns if the kernel does
+    not allow it, as for the first process of a container."""
     import resource
     import sys
 
@@ -43,7 +43,8 @@ def die_of(number: int) -> None:
 
 
 def send_through_pidfd(process: int, number: int) -> None:
-    """Sends a signal to the process of this descriptor, and to no later one of its pid. Raises OSError."""
+    """Send a signal to the process of this descriptor, and to no later one with its pid. Raises
+    OSError."""
     if hasattr(signal, "pidfd_send_signal"):
         signal.pidfd_send_signal(process, number)
     else:

@@ -14,14 +14,14 @@ from allaboard.launch.port_reservation import reserve_ports
 from allaboard.probe import adapters
 
 RECOVERY_WAIT_S = "1"
-"""Seconds between two looks of a TensorFlow 1 worker whether the variables are there again."""
+"""Seconds (as text) between two checks of a TensorFlow 1 worker whether the variables are back."""
 PROBE = Path(adapters.__file__).parents[1]
 
 
 def worker_environments(
     plan: LaunchPlan, boxes: Path
 ) -> tuple[list[dict[str, str]], list[socket.socket]]:
-    """What each worker's environment gets beyond ours, and the ports that are held for them."""
+    """Return what each worker's environment gets beyond ours, and the ports that are held for them."""
     reserved: list[socket.socket] = []
     environments: list[dict[str, str]] = [{} for _ in range(plan.size)]
     if plan.tasks:
@@ -69,7 +69,8 @@ def worker_environments(
 
 
 def _with_roles(plan: LaunchPlan) -> tuple[list[socket.socket], list[dict[str, str]]]:
-    """A job with parameter servers: only a framework that has such roles is told of them."""
+    """Return ports and environments of a job with parameter servers; only a framework that has such
+    roles is given them."""
     reserved: list[socket.socket] = []
     environments: list[dict[str, str]] = [{} for _ in plan.tasks]
     for framework in framework_adapters():
@@ -84,6 +85,7 @@ def _with_roles(plan: LaunchPlan) -> tuple[list[socket.socket], list[dict[str, s
 
 
 def framework_adapters() -> list[Any]:
-    """The adapters of the probe, each with what its framework's members read of their environment."""
+    """Return the probe's adapters, each of which knows what its framework's members read from their
+    environment."""
     names = sorted(p.stem for p in (PROBE / "adapters").glob("*.py") if not p.stem.startswith("_"))
     return [importlib.import_module(f"{adapters.__name__}.{name}") for name in names]

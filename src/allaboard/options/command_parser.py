@@ -155,8 +155,8 @@ class CommandParser(argparse.ArgumentParser):
     ) -> int:
         """Raise UsageError for an option that the command does not have, or whose value is missing or wrong.
 
-        Returns the index of the first argument that is no option, and for which ``stop_at`` is true; the number
-        of arguments if there is none. What stands behind ``--`` is no option.
+        Returns the index of the first argument that is no option, and for which ``stop_at`` is true; the
+        number of arguments if there is none. What stands behind ``--`` is no option.
         """
         index = 0
         while index < len(arguments):

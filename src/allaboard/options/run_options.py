@@ -184,8 +184,8 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def split_at_script(parser: CommandParser, arguments: Sequence[str]) -> tuple[int, list[str], bool]:
-    """Return how many arguments are options, the command line that follows, and True if it stood behind ``--``:
-    then they are a command, not a script. What follows the script or the module is its own.
+    """Return how many arguments are options, the command line that follows, and True if it stood behind
+    ``--``: then it is a command, not a script. What follows the script or the module is its own.
 
     Raises:
         UsageError: an option that `run` does not have, or whose value is missing.

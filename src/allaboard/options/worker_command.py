@@ -12,8 +12,8 @@ from allaboard.options.usage_error import raise_usage_error
 def worker_command(command_line: list[str], module: str | None, is_command: bool) -> list[str]:
     """Return the words of a worker's command line.
 
-    ``command_line`` is a script and its arguments, or the arguments of ``module``, or with ``is_command`` a whole
-    command.
+    ``command_line`` is a script and its arguments, or the arguments of ``module``, or with ``is_command`` a
+    whole command.
 
     Raises:
         UsageError: there is no such script or command, or it is not Python.

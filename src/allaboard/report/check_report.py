@@ -15,7 +15,7 @@ SCHEMA_VERSION = 1
 
 
 class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The document that `check --format json` prints. Its published JSON Schema is generated from this type."""
+    """The document that `check --format json` prints. Its published JSON Schema is made from this type."""
 
     schema: int = SCHEMA_VERSION
     """Version of the format."""

@@ -61,7 +61,8 @@ def render_page(preflight: Preflight) -> str:
 def _about(preflight: Preflight) -> str:
     started = f", {preflight.started}" if preflight.started else ""
     links_note = "" if preflight.leads else "; the links are listed where all meet"
-    return f"{preflight.size} tasks, meeting at {preflight.place}{started}, seen from {preflight.host}{links_note}"
+    meeting = f"{preflight.size} tasks, meeting at {preflight.place}{started}"
+    return f"{meeting}, seen from {preflight.host}{links_note}"
 
 
 def _finding(finding: Finding) -> str:

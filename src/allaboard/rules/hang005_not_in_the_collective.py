@@ -242,7 +242,7 @@ RULE = Rule(
                 sample_member(1, stack=sample_stack(_WAIT, _QUEUE, USER), notes=_RAISED),
                 waiting_member(2),
             ),
-            "worker 1 is waiting for an item of a queue at train.py:41 in train, after a thread of worker "
+            "worker 1 is waiting for an item from a queue at train.py:41 in train, after a thread of worker "
             "1 raised ValueError: bad sample at train.py:12 in produce; the others wait for it",
         ),
         "it waits for a thread that computes a little, and does not end": (

@@ -180,7 +180,7 @@ DRILLS = {
         on=(1,),
         absent=(0,),
         within=12.0,
-        says=r"waiting [4-9] s for h0:29500, where all meet: that host is up and refuses the port",
+        says=r"waiting [4-9] s for h0:29500, where the workers meet: that host is up but refuses the connection",
     ),
     "net-idle-interface": HostDrill(
         title="One host is told to use an interface that it has, and that leads to nobody",

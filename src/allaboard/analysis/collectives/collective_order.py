@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
 from allaboard.facts.memo import cached_per_view
 
-GroupKey = tuple[str, int]
 MAX_TRACED_MEMBERS = 64
 """Members whose last calls are requested at once."""
 

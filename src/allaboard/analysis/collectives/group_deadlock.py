@@ -7,6 +7,7 @@ from collections import defaultdict
 from allaboard.facts import GroupState, Member
 
 GroupKey = tuple[str, int]
+"""Name of a group, and the round of init that made it."""
 GroupCall = tuple[GroupKey, int]
 """One call of a group, by its number there."""
 AwaitedCalls = dict[GroupCall, dict[GroupCall, Member]]

@@ -32,7 +32,7 @@ def describe_loader_worker_end(member: Member) -> str:
         and is_raised_in_loader(raised)
         and _is_raised_by_multiprocessing(raised)
     ):
-        return f"its worker process does not answer any more ({raised.type})"
+        return f"its worker process no longer responds ({raised.type})"
     return ""
 
 

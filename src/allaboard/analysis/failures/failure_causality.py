@@ -62,7 +62,7 @@ class FailureOrder(msgspec.Struct, frozen=True):
         ranks = ", ".join(str(m.who.rank) for m in consequences if m.who.rank >= 0)
         unranked_names = ", ".join(m.who.name for m in consequences if m.who.rank < 0)
         names = ", ".join(filter(None, (f"rank {ranks}" if ranks else "", unranked_names)))
-        return (Evidence(f"{names} fell because of it", "order of ends"),) if names else ()
+        return (Evidence(f"{names} failed as a consequence", "order of exits"),) if names else ()
 
 
 def has_failed(member: Member) -> bool:

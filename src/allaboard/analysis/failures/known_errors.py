@@ -19,22 +19,22 @@ _ADVICE_TABLE = tuple(
     for pattern, known_error_advice in (
         (
             r"environment variable (?P<name>\w+) expected, but not set",
-            "start it with something that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
+            "start it with a launcher that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
             "run SCRIPT",
         ),
         (
             r"^'(?P<name>(?:LOCAL_|GROUP_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_ADDR|MASTER_PORT)'$",
-            "start it with something that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
+            "start it with a launcher that sets {name}: allaboard run -n N SCRIPT, torchrun, srun allaboard "
             "run SCRIPT",
         ),
         (
             r"^'TF_CONFIG'$",
-            "start it with something that sets TF_CONFIG: allaboard run -n N SCRIPT, a TFJob; or export it "
+            "start it with a launcher that sets TF_CONFIG: allaboard run -n N SCRIPT, a TFJob; or export it "
             "on each host, and try it there: allaboard check",
         ),
         (
             r"`task_type` .{1,40} is not in the `cluster_spec`|`task_id` \d+ exceeds the maximum id",
-            "the task in TF_CONFIG is none of its cluster's: run allaboard check with this TF_CONFIG",
+            "the task in TF_CONFIG is not in its cluster: run allaboard check with this TF_CONFIG",
         ),
         (
             r"Default process group has not been initialized",

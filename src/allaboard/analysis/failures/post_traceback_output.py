@@ -13,10 +13,10 @@ from itertools import takewhile
 
 MAX_BUFFERED_CHARS = 16_384
 """Characters that a process may still write when it exits: Python's text layer and its 8 KiB buffer."""
-WENT_ON_DOUBT = "its process, or another one that writes here, went on"
+WENT_ON_DOUBT = "its process, or another one that writes to this log, went on"
 """Beginning of the doubt that output followed which was in no buffer."""
-OTHER_THREAD_DOUBT = "it ended another thread than the main one, and the process went on"
-LOGGED_DOUBT = "a logger wrote it, so that it was caught"
+OTHER_THREAD_DOUBT = "it ended a thread other than the main one, and the process went on"
+LOGGED_DOUBT = "a logger wrote it, so it was caught"
 LINE_KIND_CHARS = 24
 """Leading characters that make two lines one kind, with all numbers replaced by 0."""
 _NUMBERS = re.compile(r"\d+")

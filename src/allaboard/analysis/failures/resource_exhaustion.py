@@ -52,7 +52,7 @@ def _limit_evidence(raised: Raised, command: str) -> tuple[Evidence, ...]:
 
 
 def _open_files_advice(message: str) -> str:
-    raise_limit = "ulimit -n $(ulimit -Hn) before the start moves the end"
+    raise_limit = "ulimit -n $(ulimit -Hn) before the start raises the limit"
     if _SHARED_MEMORY.search(message):
         share = 'torch.multiprocessing.set_sharing_strategy("file_system")'
         return f"{share}: each tensor from a DataLoader worker takes a descriptor; {raise_limit}"

@@ -36,7 +36,7 @@ def unwrap_root_exception(raised: Raised) -> Raised:
     where = next((f for f in reversed(frames) if f.is_user), frames[-1])
     summary = head.strip().splitlines()[0].strip(" -.:")[:80] if head.strip() else ""
     if "{{" in summary:  # the name of a node of TensorFlow's graph, and the same words once more
-        summary = f"told again as {raised.type}"
+        summary = f"raised again as {raised.type}"
     return msgspec.structs.replace(
         raised,
         type=error_line[1].rpartition(".")[2],

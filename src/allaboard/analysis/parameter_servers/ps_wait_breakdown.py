@@ -75,7 +75,8 @@ def break_down_time(view: JobView, member: Member, whole: bool = False) -> TimeB
         servers = waiting
     return TimeBreakdown(
         span=load.span, own_code=1.0 - load.inside, computing=computing, waiting_for_servers=servers,
-        waiting_for_workers=waiting - servers, waiting_for_chief=load.chief, busiest_server=busiest, strength=strength,
+        waiting_for_workers=waiting - servers, waiting_for_chief=load.chief,
+        busiest_server=busiest, strength=strength,
     )  # fmt: skip
 
 

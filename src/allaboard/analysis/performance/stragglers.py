@@ -18,7 +18,7 @@ from statistics import median
 import msgspec
 
 from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
-from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
+from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
@@ -95,7 +95,10 @@ def recently_stepping_members(view: JobView) -> tuple[Member, ...]:
     It shows only a large lag reliably.
     """
     members = _training_members_at_pace(view)
-    if any(m.recent_pace.span < SOON or m.recent_pace.steps < MIN_PACE_STEPS for m in members):
+    if any(
+        m.recent_pace.span < MIN_RECENT_SPAN_S or m.recent_pace.steps < MIN_PACE_STEPS
+        for m in members
+    ):
         return ()
     return tuple(
         msgspec.structs.replace(m, pace=m.recent_pace, load=m.recent_load) for m in members

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.parameter_servers.task_roles import only_serves
-from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
+from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -69,7 +69,7 @@ def _rising_counters(
             if longterm.span >= MIN_RATE_SPAN_S and longterm.rate >= rate
             else longterm.lately
         )
-        if use is longterm or (use.span >= SOON and use.rate >= short_rate):
+        if use is longterm or (use.span >= MIN_RECENT_SPAN_S and use.rate >= short_rate):
             members = tuple(
                 m
                 for m in view.alive

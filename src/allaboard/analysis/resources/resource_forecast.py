@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S as SOON
+from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S
 from allaboard.analysis.resources.host_load import is_whole_job_training
 from allaboard.facts import Claim, Evidence, JobView, Member, Severity, Trend, Use, Who
 from allaboard.facts.finding import Certainty
@@ -46,7 +46,7 @@ def find_running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Me
             else longterm.lately
         )
         if (
-            use is longterm or _is_reached_soon(use, SOON, MIN_SHORT_TREND_FIT)
+            use is longterm or _is_reached_soon(use, MIN_RECENT_SPAN_S, MIN_SHORT_TREND_FIT)
         ) and is_whole_job_training(view):
             members = tuple(m for m in view.alive if not m.launcher)
             owners = tuple(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from allaboard.facts import Evidence, JobView, Member, Phase
 
 OWN_PORT_ADVICE = (
-    "give each init a port of its own (MASTER_PORT plus the number of the trial): after "
-    "destroy_process_group the earlier store may be open still (an earlier DistributedDataParallel keeps "
-    "it so), and at the same port the ranks find the earlier addresses in it"
+    "give each init its own port (MASTER_PORT plus the number of the trial): after "
+    "destroy_process_group the earlier store may still be open (an earlier DistributedDataParallel keeps "
+    "it open), and at the same port the ranks find the earlier addresses in it"
 )
 """Advice on how to avoid the earlier store."""
 

@@ -66,7 +66,9 @@ class RendezvousAttempt(NamedTuple):
         )
         if is_declared_address or declared.place.startswith("file:"):
             return declared.origin
-        return "--coordinator" if self.call.given else "posted by the host where all meet"
+        return (
+            "--coordinator" if self.call.given else "published by the host where the workers meet"
+        )
 
     @property
     def resolved_host(self) -> str:

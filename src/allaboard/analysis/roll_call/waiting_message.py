@@ -16,7 +16,9 @@ def waiting_message(view: JobView) -> str:
     if view.joined and not view.leads and call is not None and rolls[0].held:
         seconds = view.now - rolls[0].first_arrival
         meeting_place = (
-            f"{call.address}, where all meet" if call.address else "the way to the meeting"
+            f"{call.address}, where the workers meet"
+            if call.address
+            else "the address of the first host"
         )
         return f"waiting {seconds:.0f} s for {meeting_place}: {_describe_answer(call)}"
     return describe_awaited(view, rolls[0])
@@ -30,8 +32,10 @@ def _describe_answer(call: Call) -> str:
     if call.answer is not Answer.REFUSED:
         return ANSWER_TEXT[call.answer]
     if call.shook:
-        return "it was there before, and now refuses the port: it has gone, or is coming back"
-    return "that host is up and refuses the port: rank 0 has not come to it yet, or is elsewhere"
+        return "it answered before and now refuses the connection: it has exited, or is restarting"
+    return (
+        "that host is up but refuses the connection: rank 0 has not started yet, or runs elsewhere"
+    )
 
 
 def describe_awaited(view: JobView, roll: RollCall) -> str:
@@ -42,9 +46,9 @@ def describe_awaited(view: JobView, roll: RollCall) -> str:
     parts = [describe_progress(m) for m in roll.late[:MAX_NAMED_LATE]]
     unheard_ranks = roll.unheard_ranks
     if unheard_ranks:
-        parts.append(f"{describe_tasks(roll.present[0].declared, unheard_ranks)}: never heard of")
+        parts.append(f"{describe_tasks(roll.present[0].declared, unheard_ranks)}: not joined yet")
     elif not parts:
-        parts.append("those who came to agree on who is who")
+        parts.append("the members that are here to agree on their ranks")
     return text + "; ".join(
         [*parts, *(describe_turned_away(k) for k in relevant_knocks(view, roll))]
     )
@@ -69,17 +73,17 @@ def describe_turned_away(knock: Knock) -> str:
 
 
 ANSWER_TEXT = {
-    Answer.ABOARD: "this host is taken in",
+    Answer.ABOARD: "this host has been taken in",
     Answer.SILENT: "nothing answers there",
     Answer.UNREACHABLE: "there is no route to that host",
     Answer.NO_NAME: "its name does not resolve here",
-    Answer.CLOSED: "what listens there hangs up at once",
-    Answer.MUTE: "what listens there says nothing",
+    Answer.CLOSED: "what listens there closes the connection at once",
+    Answer.MUTE: "what listens there does not answer",
     Answer.STORE: "a PyTorch store has the port",
     Answer.GRPC: "a gRPC server (TensorFlow or JAX) has the port",
     Answer.HTTP: "a web server has the port",
-    Answer.CUT: "large messages do not pass",
-    Answer.UNPOSTED: "it is not posted yet",
+    Answer.CUT: "large packets do not get through",
+    Answer.UNPOSTED: "it has not been published yet",
 }
 """Description of each answer to the last attempt to reach the rendezvous address."""
 OTHER_JOB_KIND = "other-job"

@@ -18,6 +18,6 @@ def autograph_evidence(member: Member) -> tuple[Evidence, ...]:
     name = outer.function.removeprefix("tf__")
     return (
         Evidence(
-            f"it is in Python inside of the tf.function {name}, while that is traced", "stack"
+            f"it is in the Python code of the tf.function {name}, which is being traced", "stack"
         ),
     )

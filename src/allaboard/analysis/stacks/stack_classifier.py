@@ -19,11 +19,11 @@ class Spot(StrEnum):
 
     GATE = "held by the roll call"
     INIT = "in the framework's init"
-    GROUP = "making a process group"
+    GROUP = "creating a process group"
     COLLECTIVE = "in a collective"
     STEP = "in a training step"
     SERVER = "serving its peers"
-    SESSION = "making or closing a session with its servers"
+    SESSION = "opening or closing a session with its servers"
     DATA = "waiting for data"
     DATA_SERVICE = "waiting for the tf.data service"
     FILE_LOCK = "waiting for a file lock"
@@ -219,7 +219,7 @@ def is_same_place(frames: tuple[Frame, ...], other_frames: tuple[Frame, ...]) ->
 
     The innermost line may differ, as it does in a loop; the lines of the callers may not.
     """
-    if frames == other_frames:  # as most are, and told at once
+    if frames == other_frames:  # the usual case, decided quickly
         return True
     return len(frames) == len(other_frames) and all(
         a.file == b.file and a.function == b.function and (i == 0 or a.line == b.line)

@@ -45,4 +45,7 @@ def child_command(view: JobView, member: Member) -> str:
     if not children:
         return ""
     command = f"ps -o pid,stat,wchan:24,etime,args -p {children[0][0]}"
-    return f"{command_on_host(view, member, command)}   # what the child waits for; a timeout= in the call bounds it"
+    return (
+        f"{command_on_host(view, member, command)}   # what the child waits for; a timeout= in the call "
+        "bounds it"
+    )

@@ -84,11 +84,11 @@ def dead_thread_evidence(member: Member) -> tuple[Evidence, ...]:
     if thread is None:
         return ()
     raised = Evidence(
-        f"a thread of it has ended: {thread.raised}", thread.raised_at or _EXCEPTHOOK_SOURCE
+        f"one of its threads has died: {thread.raised}", thread.raised_at or _EXCEPTHOOK_SOURCE
     )
     if parse_message(thread.last_call) is None:
         return (raised,)
-    return (raised, Evidence(f"what that thread did last: {thread.last_call}", "black box"))
+    return (raised, Evidence(f"last call of that thread: {thread.last_call}", "black box"))
 
 
 def dead_thread_clause(member: Member) -> str:

@@ -11,9 +11,13 @@ from allaboard.facts import Stack
 _THREADING = re.compile(r"python3[^/]*/threading\.py$")
 _WAITERS = (
     # end of the file's path, function, and how that wait is called
-    (re.compile(r"python3[^/]*/queue\.py$"), "get", "waiting for an item of a queue"),
-    (re.compile(r"python3[^/]*/queue\.py$"), "put", "waiting for room in a queue"),
-    (re.compile(r"python3[^/]*/queue\.py$"), "join", "waiting until a queue is worked off"),
+    (re.compile(r"python3[^/]*/queue\.py$"), "get", "waiting for an item from a queue"),
+    (re.compile(r"python3[^/]*/queue\.py$"), "put", "waiting for space in a queue"),
+    (
+        re.compile(r"python3[^/]*/queue\.py$"),
+        "join",
+        "waiting for all items of a queue to be processed",
+    ),
     (re.compile(r"/concurrent/futures/_base\.py$"), "result", "waiting for a future's result"),
     (re.compile(r"/concurrent/futures/_base\.py$"), "wait", "waiting for futures"),
     (_THREADING, "join", "waiting for a thread to end"),

@@ -172,7 +172,7 @@ def describe_hidden_wait(member: Member) -> str:
         return "an operation of a compiled graph"
     if _is_in_jitted_step(member):
         return "a jitted step"
-    return "the reading of a value" if reads_jax_value(member) else ""
+    return "a read of a JAX value" if reads_jax_value(member) else ""
 
 
 def is_still(member: Member) -> bool:
@@ -242,7 +242,7 @@ def waiting_evidence(current_stall: Stall) -> Evidence:
     if classify_stack(example.stack) is Spot.STEP and example.op is None:
         activity = "a training step (gradients)"
     if example.op is not None and example.op.beside:
-        activity, user_frame = f"{activity} in another thread than the main one", None
+        activity, user_frame = f"{activity} in a thread other than the main one", None
     verb = conjugate_verb("wait", current_stall.waiting)
     return Evidence(
         f"{name_by_rank(current_stall.waiting)} {verb} in {activity}"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.facts import GroupState, JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
-
-GroupKey = tuple[str, int]
 
 
 @cached_per_view

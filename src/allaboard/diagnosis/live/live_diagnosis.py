@@ -191,7 +191,7 @@ def _process_lines(ranks: Sequence[Present]) -> Iterator[str]:
             f"{n}={process.variables[n]}" for n in SHOWN_VARIABLES if n in process.variables
         )
         if variables:
-            yield f"  was told {variables[:300]}"
+            yield f"  environment: {variables[:300]}"
         sockets = "; ".join(_socket_clauses(process, owners))
         if sockets:
             yield f"  {sockets}"
@@ -224,7 +224,7 @@ def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> 
         "LISTEN": "listens on",
         "SYN-SENT": "has no answer yet (SYN-SENT) from",
         "ESTAB": "is connected to",
-        "CLOSE-WAIT": "was left (CLOSE-WAIT) by",
+        "CLOSE-WAIT": "has lost its connection (CLOSE-WAIT) to",
     }
     for state, phrase in phrases.items():
         names = Counter(by_state.get(state, ()))
@@ -241,14 +241,14 @@ def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> 
 
 
 def _absent_rank_lines(ranks: Sequence[Present], members: Sequence[Member]) -> list[str]:
-    """Return a sentence on ranks that the environments imply, and of which no process is here or has ended."""
+    """Return a sentence on ranks that the environments imply and of which no process is known, alive or ended."""
     size, missing = absent_ranks(ranks)
     ended_ranks = {m.who.rank for m in members if not m.alive}
     missing = [rank for rank in missing if rank not in ended_ranks]
     if not missing:
         return []
     return [
-        f"rank {ranges(missing)} of {size}: no process of it was looked at; name its pid, or its host by "
+        f"rank {ranges(missing)} of {size}: no process of it was examined; pass its PID, or its host with "
         "--hosts"
     ]
 
@@ -260,48 +260,56 @@ def _why_no_finding(
     look_count: int,
 ) -> str:
     if departed_lines:
-        return "who has ended cannot be looked at any more; read its output first"
+        return "a process that has ended cannot be examined any more; read its output first"
     if unreachable or any(p.why for p in ranks):
-        return "unknown, because not every process could be looked at"
+        return "unknown, because not every process could be examined"
     if len(ranks) == 1:
-        return "it was alone looked at, and moves; name the pids of the other ranks too"
+        return (
+            "only this process was examined and it appears to be running; pass the PIDs of the other ranks "
+            "as well"
+        )
     members = [p.member for p in ranks]
     waiting_members = [
         m for m in members if m.stack and not m.stack.moving and is_peer_wait(m.stack)
     ]
     other_members = [m for m in members if m not in waiting_members]
-    looks_clause = f" (looked at {look_count} times)" if look_count > 1 else ""
+    looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
     if not waiting_members and all(
         is_settled_stack(m.stack) and m.cpu < IDLE_CORES for m in members
     ):
         if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
             return (
-                f"all {len(members)} stand still{looks_clause}, and none of them waits for another: "
+                f"all {len(members)} processes stand still{looks_clause}, and none of them waits for another: "
                 + ", ".join(
                     f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}"
                     for m in members[:4]
                 )
             )
         return (
-            f"all {len(members)} stand still{looks_clause}, and none of them at a place that shows whom it waits "
-            "for: native code (a jitted call of JAX, an extension) leaves no frame; see "
+            f"all {len(members)} processes stand still{looks_clause}, but none at a place that shows what it "
+            "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
             f"py-spy dump --native --pid {members[0].who.pid}"
         )
     if not waiting_members or not other_members:
-        return f"nobody stands still while another waits for it{looks_clause}; look again while it hangs"
-    waits_clause = f"{name_first_members(waiting_members)} {'wait' if len(waiting_members) > 1 else 'waits'} for "
+        return (
+            f"no process stands still while another one waits for it{looks_clause}; run diagnose again while "
+            "the job hangs"
+        )
+    verb = "wait" if len(waiting_members) > 1 else "waits"
+    waits_clause = f"{name_first_members(waiting_members)} {verb} for "
     idle_member = next(
         (m for m in other_members if is_settled_stack(m.stack) and m.cpu < IDLE_CORES), None
     )
     if idle_member is not None:
         return (
-            f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What "
-            f"that waits for may still come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap "
-            f"{idle_member.who.pid} for its children"
+            f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}"
+            f"{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What that waits for may still "
+            f"come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap {idle_member.who.pid} for its "
+            "children"
         )
     return (
-        f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, where something still moves{looks_clause}: a long "
-        "step, or a hang that has just begun; look again in 10 s"
+        f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
+        f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
     )
 
 

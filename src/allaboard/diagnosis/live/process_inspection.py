@@ -1,4 +1,4 @@
-"""Processes that hang now and were not started by us, seen from outside alone, on this host."""
+"""Inspection of running processes on this host that allaboard did not start, from outside only."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def choose_processes(targets: Sequence[str]) -> list[int]:
         pids += [p for p in rank_processes.find_ranks(words) if p not in pids]
     if not pids:
         criterion = f" with {' or '.join(words)} in its command line" if words else ""
-        raise NoSuchProcessError(f"no Python process{criterion} whose environment says a rank")
+        raise NoSuchProcessError(f"no Python process{criterion} has a rank in its environment")
     return pids
 
 
@@ -65,13 +65,13 @@ def expand_launchers(pids: list[int]) -> list[int]:
             raise NoSuchProcessError(f"no process {pid}; see: ps -fp {pid}")
         for departed in find_departed([pid]):
             raise NoSuchProcessError(
-                f"{describe_departed(departed, 'this host')}; give the pids of ranks that live too"
+                f"{describe_departed(departed, 'this host')}; pass the PIDs of ranks that still run as well"
             )
         ranks_below = _ranks_below(pid) if rank_processes.rank_identity(pid) is None else []
         if not ranks_below and not rank_processes.is_python(pid, proc.command_line(pid)):
             raise NoSuchProcessError(
-                f"{_describe_process(pid)} is no Python process, and no rank of a job runs below it; give the pids of "
-                "ranks, or that of the launcher that started them"
+                f"{_describe_process(pid)} is not a Python process, and no rank of a job runs below it; pass "
+                "the PIDs of ranks, or that of the launcher that started them"
             )
         expanded += [p for p in ranks_below or [pid] if p not in expanded]
     return expanded
@@ -95,7 +95,7 @@ def _ranks_below(pid: int) -> list[int]:
             f"{' '.join(map(str, job))} below {parent}" for parent, job in jobs.items()
         )
         raise NoSuchProcessError(
-            f"below {_describe_process(pid)} run ranks of several jobs: {names}; give the pids of one job"
+            f"ranks of several jobs run below {_describe_process(pid)}: {names}; pass the PIDs of one job"
         )
     return ranks_below or [p for p in descendants if rank_processes.rank_identity(p) is not None]
 

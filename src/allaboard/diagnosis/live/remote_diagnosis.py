@@ -80,11 +80,9 @@ def _read_answer(host: str, output: bytes, errors: str, code: int, program: str)
         pass
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     if code == COMMAND_NOT_FOUND or "No module named allaboard" in errors:
-        trouble = (
-            f"allaboard does not start there as `{program}`; say how: --remote 'PATH/allaboard'"
-        )
+        trouble = f"`{program}` does not start allaboard there; give the command: --remote 'PATH/allaboard'"
     elif code == 0:
-        trouble = "its answer is of another version of allaboard; install the same one there"
+        trouble = "another version of allaboard answered; install this version there"
     else:
         trouble = lines[-1].removeprefix("allaboard diagnose: ") if lines else f"exit code {code}"
     return HostLook(host=host, trouble=trouble[:300])

@@ -107,7 +107,7 @@ def _sort_paths(paths: Sequence[Path]) -> tuple[list[Run], list[Path]]:
     if len(jobs) > 1:
         folder_names = ", ".join(str(r.folder) for r in runs[:8])
         raise MissingInputError(
-            f"these are runs of {len(jobs)} jobs: {folder_names}; name those of one job"
+            f"these are runs of {len(jobs)} jobs: {folder_names}; name the runs of one job"
         )
     return runs, other_paths
 
@@ -144,12 +144,12 @@ def _unread_notes(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:
             names = ", ".join(unread_names[:4]) + (
                 f" and {len(unread_names) - 4} more" if len(unread_names) > 4 else ""
             )
-            notes.append(f"{path}: {names}: no part of the run; read only if you name it too")
+            notes.append(f"{path}: {names}: not part of the run; name it too if it should be read")
     return sorted(notes)
 
 
 def _clear_launcher_ranks(runs: Sequence[Run], record: LogRecord) -> None:
-    """Clear the rank of a launcher's log: it is not that of rank 0, only its lines' own prefixes tell ranks."""
+    """Clear the rank of a launcher's log: it is not rank 0's, and only the prefixes of its lines tell ranks."""
     for run in runs:
         if run.start is None or not run.start.wrapped:
             continue
@@ -160,7 +160,7 @@ def _clear_launcher_ranks(runs: Sequence[Run], record: LogRecord) -> None:
 
 
 def _glimpses_from_runs(runs: Sequence[Run], record: LogRecord) -> list[Glimpse]:
-    """Return the pids of ranks that the runs tell, if dumps beside them have only pids."""
+    """Return the ranks and pids that the runs report, if dumps beside them have only pids."""
     if not any(g.pid and g.rank < 0 and g.stack is not None for g in record.glimpses):
         return []
     glimpses = []
@@ -193,7 +193,7 @@ def _course_lines(run: Run) -> list[str]:
     elif run.report is not None:
         lines += [
             f"  rank {w.rank} (pid {w.pid}): {w.phase}, step {w.step}, "
-            + (w.signal or f"exit code {w.exit_code}")
+            + (w.signal or f"exit code {'not known' if w.exit_code is None else w.exit_code}")
             for w in run.report.workers[:MAX_SHOWN_MEMBERS]
         ]
     return lines

@@ -1,4 +1,4 @@
-"""Findings from testimony: glimpses become members, and the rules for a job that has ended judge them. Pure."""
+"""Findings from testimony: glimpses become members, which the rules for a job that has ended judge. Pure."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def missing_ranks(
     if len(record.unranked_nodes) > 1:
         files = " and ".join(dict.fromkeys(record.unranked_nodes))
         return [
-            f"the ranks in {files}: torchrun wrote the number on the node alone there, and nothing "
-            "tells which node is which"
+            f"the ranks in {files}: torchrun wrote only the rank on the node there, and nothing says "
+            "which node is which"
         ]
     sizes = [m.declared.world_size for m in members if m.declared is not None]
     known_ranks = {m.who.rank for m in members if m.who.rank >= 0}
@@ -42,14 +42,14 @@ def missing_ranks(
     unranked = [p for p in separate_ranks(processes)[0] if p.who.rank < 0]
     if unranked:
         return [
-            f"rank {format_ranks(missing)} of {max(sizes)}: nothing here is known to be of it; it may be "
+            f"rank {format_ranks(missing)} of {max(sizes)}: nothing here is known to belong to it; it may be "
             f"{unranked[0].who.name}" + (" or another of unknown rank" if len(unranked) > 1 else "")
         ]
     hosts = ", ".join(sorted({r.host for r in runs if r.host}))
-    hosts_clause = f"; here are those of {hosts}" if hosts else ""
+    hosts_clause = f" (only the ranks of {hosts})" if hosts else ""
     return [
-        f"rank {format_ranks(missing)} of {max(sizes)}: nothing of it is here{hosts_clause}. What is said of the others "
-        "holds; who of these is the cause cannot be told"
+        f"rank {format_ranks(missing)} of {max(sizes)}: there is no evidence of it here{hosts_clause}. What is "
+        "said of the other ranks holds, but a missing rank may be the cause"
     ]
 
 
@@ -59,19 +59,19 @@ def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[P
     if reports and all(r.exit_code == 0 for r in reports):
         return "no finding: the run ended well"
     if reports and all(r.outcome in (Outcome.COMPLETED, Outcome.INTERRUPTED) for r in reports):
-        return "no finding: somebody interrupted the run, and until then nothing was wrong"
+        return "no finding: a user interrupted the run, and until then nothing was wrong"
     if not record.names and not runs:
         return "no finding: there was nothing to read"
     ranks, non_ranks = separate_ranks(processes)
     if {p.number for p in non_ranks} & {p.number for p in ranks}:
         names = "; ".join(non_rank_lines(non_ranks))
         return (
-            f"no finding: unknown, because no rank was dumped ({names}): dump those of the training script "
-            "too" + ("" if any(p.command for p in processes) else PYSPY_JSON_HINT)
+            f"no finding: unknown, because no rank was dumped ({names}): dump the processes of the training "
+            "script too" + ("" if any(p.command for p in processes) else PYSPY_JSON_HINT)
         )
     known_count = len(record.names) - record.unknown_count
     return (
-        f"no finding: unknown, because no known message, traceback, dump or trace of a fault is in "
-        f"what was read ({len(record.names)} files, {known_count} of a known kind); a job that hangs in silence "
-        "leaves none: diagnose its pids while it hangs"
+        f"no finding: unknown, because there is no known message, traceback, dump or trace of a fault in "
+        f"what was read ({len(record.names)} files, {known_count} of a known kind); a job that hangs silently "
+        "leaves none: diagnose its PIDs while it hangs"
     )

@@ -1,4 +1,4 @@
-"""The rank of each glimpse, by what the others state: the same pid, another number that may be a rank. Pure."""
+"""Ranks of glimpses, by what the others state: the same pid, another number that may be a rank. Pure."""
 
 from __future__ import annotations
 

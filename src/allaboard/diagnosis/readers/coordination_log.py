@@ -58,9 +58,9 @@ def _second_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMe
         key="with a different incarnation",
         pattern=task_pattern + r" unexpectedly tried to connect with a different incarnation",
         rule="JOIN005",
-        says=f"{task_name} came a second time: it was started anew while the others went on, or two say that they "
-        "are it",
-        fix=f"read the log of {task_name}'s first process: why it ended; then start all of them anew together",
+        says=f"{task_name} came a second time: it was restarted while the others went on, or two processes "
+        "claim to be it",
+        fix=f"read why {task_name}'s first process ended, in its log; then restart all of them together",
         proves_not="which of the two it was: the service sees a second process alone",
         sample=f"{task} has been set to ERROR in coordination service: ABORTED: {task} unexpectedly tried to "
         "connect with a different incarnation. It has likely restarted.",

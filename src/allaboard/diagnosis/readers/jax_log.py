@@ -12,7 +12,7 @@ MESSAGES = (
         key="DEADLINE_EXCEEDED",
         pattern=r"DEADLINE_EXCEEDED: [^\n]*\n\s*RPC: /[\w.]+\.CoordinationService/RegisterTask",
         rule="JOIN004",
-        says="a process gave up to register with the coordinator (process 0)",
+        says="a process gave up registering with the coordinator (process 0)",
         fix="see which of the num_processes has no log; compare coordinator_address in all of them",
         awaits=True,
         proves_not="who is missing: the coordinator itself, any other process, and a wrong address "
@@ -27,7 +27,7 @@ MESSAGES = (
         pattern=r"ALREADY_EXISTS: Aborted connect attempt as there is a request from a newer "
         r"incarnation",
         rule="JOIN005",
-        says="two processes say that they are one: this one was put aside for a newer one",
+        says="two processes claim the same process_id: this one was dropped for a newer one",
         fix="give every process a process_id of its own: JAX_PROCESS_ID, or process_id= in the code",
         proves_not="which of the two is wrong; one that was restarted looks the same",
         sample="client.h:80] Terminating process because the JAX distributed service detected fatal "

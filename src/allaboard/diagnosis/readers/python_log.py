@@ -82,7 +82,7 @@ def _strip_label(line: str) -> str:
 def _reason_to_doubt(
     lines: Sequence[str], traceback: Traceback, later: Sequence[Traceback]
 ) -> str | None:
-    """Return why the exception may have been caught, "" if nothing suggests it, None if its process went on."""
+    """Return why the exception may have been caught; "" if nothing says so, None if its process went on."""
     head = lines[traceback.begin - 1] if traceback.begin else ""
     if _IGNORED.match(head) or (traceback.begin > 1 and _IGNORED.match(lines[traceback.begin - 2])):
         return None

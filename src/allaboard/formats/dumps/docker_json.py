@@ -13,7 +13,7 @@ class _Record(msgspec.Struct):
 
 
 def unwrap_docker_lines(data: bytes) -> bytes:
-    """Return the container's output, one line for each of the file's; ``data`` itself if it is no such file."""
+    """Return the container's output, one line for each of the file's; other data is returned as it is."""
     if not data.startswith(_BEGIN) or _STREAM not in data.partition(b"\n")[0]:
         return data
     decoder = msgspec.json.Decoder(_Record)

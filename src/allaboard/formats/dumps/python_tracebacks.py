@@ -1,4 +1,4 @@
-"""Tracebacks in the form of Python's traceback module. Chained ones and exception groups count as one. Pure."""
+"""Tracebacks as Python's traceback module prints them; chained ones and exception groups count as one. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Jobs whose processes have roles: which tasks there are, and which of them the script itself serves."""
+"""Jobs whose processes have roles: which tasks there are, and which of them the script serves
+itself."""

@@ -1,4 +1,5 @@
-"""From `--ps P -n W --chief --evaluator` to the tasks of a cluster, or what is wrong with them."""
+"""The tasks of a cluster from `--ps P -n W --chief --evaluator`, or what is wrong with these
+options."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ class InvalidRolesError(AllaboardError, ValueError):
 def cluster_tasks(
     ps: str, n: str | None, chief: int, evaluator: int, reading: ScriptRoles, script: str
 ) -> tuple[tuple[str, int], ...]:
-    """Job and index of every process, those that train first; an evaluator is the last.
+    """Return job name and index of every process, those that train first, an evaluator last.
 
     ``chief`` and ``evaluator`` count how often they were asked for. Raises InvalidRolesError.
     """
@@ -53,8 +54,8 @@ def cluster_tasks(
 
 
 def missing_servers_note(n: str, reading: ScriptRoles, script: str) -> str:
-    """What to say where workers alone are started for a script that builds on parameter servers; "" where
-    its text names a collective strategy too, or nothing is known of it."""
+    """Return a note for a script that builds on parameter servers while none is started; "" if its
+    text names a collective strategy too, or nothing is known of it."""
     needs = reading.needs_servers
     if needs is None or reading.collective is not None:
         return ""
@@ -68,10 +69,10 @@ def missing_servers_note(n: str, reading: ScriptRoles, script: str) -> str:
 def served_tasks(
     tasks: tuple[tuple[str, int], ...], mode: str, reading: ScriptRoles
 ) -> frozenset[int]:
-    """The numbers of the tasks for which allaboard runs the server loop.
+    """Return the numbers of the tasks for which allaboard runs the server loop.
 
-    ``mode`` auto: where the script makes no Server itself, its ps, and also the workers of a
-    script whose program runs on a chief. ``script``: none.
+    ``mode`` auto: if the script makes no Server itself, its ps, and also the workers of a script
+    whose program runs on a chief. ``script``: none.
     """
     if mode == "script" or reading.serves_itself or not reading.is_readable:
         return frozenset()

@@ -1,7 +1,7 @@
-"""What a script's own text says of roles. It is read by `ast`, never run.
+"""Roles that a script's own text asks for. The text is parsed, never run.
 
-Only the script itself is read: what a module of its own does is not known, and then nothing is
-concluded from a name that is absent, but that no server is made here.
+Only the script itself is read: what a module of its own does is not known, so nothing is concluded
+from a name that is absent, except that no server is made here.
 """
 
 from __future__ import annotations
@@ -25,18 +25,22 @@ SERVING_NAMES = ("Server", "train_and_evaluate")
 
 
 class ScriptRoles(msgspec.Struct, frozen=True, kw_only=True):
-    """``known``: the text could be read; ``serves``: it makes a server itself; the others are the
-    first name that says so."""
+    """Roles that a script's text asks for."""
 
     is_readable: bool = False
+    """True if the text could be parsed."""
     serves_itself: bool = False
+    """True if the script makes a server itself."""
     needs_servers: NameAtLine | None = None
+    """First name that needs parameter servers, or None."""
     needs_chief: NameAtLine | None = None
+    """First name that needs a chief, or None."""
     collective: NameAtLine | None = None
+    """First name of a collective job, or None."""
 
 
 def read_script_roles(path: Path | None) -> ScriptRoles:
-    """Reads a script; nothing is known of a module (None), a folder, or what is not Python."""
+    """Read a script. Nothing is known of a module (None), a folder, or what is not Python."""
     if path is None or not path.is_file():
         return ScriptRoles()
     try:
