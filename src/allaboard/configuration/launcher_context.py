@@ -44,15 +44,15 @@ def read_launcher_context(environment: Mapping[str, str]) -> LauncherContext | N
     if not any(name in environment for name in IDENTITY_VARIABLES):
         return None
     spec = resolve(environment)
-    kept = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    has_launcher_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     address = spec.meeting_address
-    if kept and not spec.cluster:
+    if has_launcher_store and not spec.cluster:
         address = spec.coordinator
     return LauncherContext(
         job_id(environment),
         spec.rank,
         str(address) if address is not None else "",
-        kept,
+        has_launcher_store,
         spec.world_size,
         _task_beside(spec),
     )

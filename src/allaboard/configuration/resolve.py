@@ -65,12 +65,14 @@ def resolve(
         read_file: returns the text of a file that a variable names, and raises OSError if it cannot; None
             leaves such files alone.
     """
-    known = {name: environment[name] for name in CLUSTER_VARIABLES if name in environment}
-    if not known:
+    variables = {name: environment[name] for name in CLUSTER_VARIABLES if name in environment}
+    if not variables:
         return merge_parts(())
-    texts = _texts(known, read_file) if read_file is not None else None
-    material = Material.from_environment(known, texts)
-    present = {name: _source(name) for name, names in _NAMES.items() if not names.isdisjoint(known)}
+    texts = _texts(variables, read_file) if read_file is not None else None
+    material = Material.from_environment(variables, texts)
+    present = {
+        name: _source(name) for name, names in _NAMES.items() if not names.isdisjoint(variables)
+    }
     parts, problems = read_sources(material, present)
     spec = merge_parts(parts)
     if not problems:
@@ -98,13 +100,15 @@ def read_named_file(path: str) -> str:
         return file.read(_MAX_FILE_BYTES).decode("utf-8", "replace")
 
 
-def _texts(known: Mapping[str, str], read_file: Callable[[str], str]) -> dict[str, str]:
-    return dict(_read(known, read_file))
+def _texts(variables: Mapping[str, str], read_file: Callable[[str], str]) -> dict[str, str]:
+    return dict(_read(variables, read_file))
 
 
-def _read(known: Mapping[str, str], read_file: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _read(
+    variables: Mapping[str, str], read_file: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
     for name in NAMED_FILES:
-        path = known.get(name, "")
+        path = variables.get(name, "")
         if path:
             try:
                 yield name, read_file(path)

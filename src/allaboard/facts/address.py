@@ -85,15 +85,15 @@ def parse(text: str) -> Address:
         text = behind
     else:
         scheme = ""
-    text, slash, rest = text.partition("/")
-    rest = slash + rest
+    text, slash, path = text.partition("/")
+    path = slash + path
     if text.startswith("["):
         host, _, port = text[1:].partition("]")
-        return Address(host, port.removeprefix(":"), scheme, rest)
+        return Address(host, port.removeprefix(":"), scheme, path)
     if text.count(":") > 1:
-        return Address(text, "", scheme, rest)
+        return Address(text, "", scheme, path)
     host, _, port = text.partition(":")
-    return Address(host, port, scheme, rest)
+    return Address(host, port, scheme, path)
 
 
 def join(host: str, port: str | int) -> str:
@@ -125,8 +125,8 @@ def nobody(host: str) -> str:
     name = host.strip("[]").lower()
     if name == "255.255.255.255":
         return f"{name} is the broadcast address, at which nobody listens"
-    first = whole(name.partition(".")[0])
-    if _ipv4(name) and first is not None and 224 <= first < 240:
+    first_octet = whole(name.partition(".")[0])
+    if _ipv4(name) and first_octet is not None and 224 <= first_octet < 240:
         return f"{name} is a multicast address, which no host has"
     if re.fullmatch(r"ff[0-9a-f]{2}:[0-9a-f:]+", name):
         return f"{name} is a multicast address, which no host has"
@@ -156,44 +156,47 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
 
     ``port`` is the one proposed where there is none that could be kept.
     """
-    seen = parse(text)
-    host = re.sub(r"\s", "", seen.host) or "HOST"
-    number = whole(seen.port)
-    kept = number if number is not None and 0 < number < 65536 else port
-    right = join(host, kept)
-    odd = next((c for c in text if ord(c) > 127), "")
+    address = parse(text)
+    host = re.sub(r"\s", "", address.host) or "HOST"
+    number = whole(address.port)
+    kept_port = number if number is not None and 0 < number < 65536 else port
+    right = join(host, kept_port)
+    odd_character = next((c for c in text if ord(c) > 127), "")
     if not text.strip():
         return "is empty", right
     if text != text.strip() or re.search(r"\s", text):
         return "has a space in it", right
-    if seen.scheme:
-        return f"begins with {seen.scheme}://; a task's address has no scheme", right
-    if odd and not odd.isalnum():
+    if address.scheme:
+        return f"begins with {address.scheme}://; a task's address has no scheme", right
+    if odd_character and not odd_character.isalnum():
         import unicodedata  # for the few that have such letters
 
-        name = unicodedata.name(odd, f"U+{ord(odd):04X}")
-        return f"has the character {odd!r} ({name}), which no host name has", f"HOST:{kept}"
+        name = unicodedata.name(odd_character, f"U+{ord(odd_character):04X}")
+        return (
+            f"has the character {odd_character!r} ({name}), which no host name has",
+            f"HOST:{kept_port}",
+        )
     if re.search(r"[<>${}]", text):
-        return "is a placeholder that nobody filled in", f"HOST:{kept}"
-    if seen.rest:
-        return f"ends in {seen.rest!r}; an address has no path", right
+        return "is a placeholder that nobody filled in", f"HOST:{kept_port}"
+    if address.rest:
+        return f"ends in {address.rest!r}; an address has no path", right
     if "," in text or ";" in text:
         return "looks like several addresses in one entry", text.split(",")[0].split(";")[0]
-    if not seen.host:
+    if not address.host:
         return "has no host", right
-    if seen.host.count(":") and not text.startswith("["):
+    if address.host.count(":") and not text.startswith("["):
         return _bare_ipv6(text, port)
-    if re.fullmatch(r"[\d.]+", seen.host) and not _ipv4(seen.host):
-        return f"{seen.host} is no IPv4 address", f"HOST:{kept}"
-    said = nobody(seen.host)
-    if said:
-        return said, join("HOST", kept)
-    if lacks_interface(seen.host):
-        return LINK_LOCAL, join(f"{host}%INTERFACE", kept)
-    if not seen.port:
+    if re.fullmatch(r"[\d.]+", address.host) and not _ipv4(address.host):
+        return f"{address.host} is no IPv4 address", f"HOST:{kept_port}"
+    reason = nobody(address.host)
+    if reason:
+        return reason, join("HOST", kept_port)
+    if lacks_interface(address.host):
+        return LINK_LOCAL, join(f"{host}%INTERFACE", kept_port)
+    if not address.port:
         return ("has no port", right) if needs_port else None
     if number is None:
-        return f"has a port that is not a number: {seen.port!r}", right
+        return f"has a port that is not a number: {address.port!r}", right
     if not 0 <= number < 65536:
         return f"has port {number}; ports go from 1 to 65535", right
     if number == 0:
@@ -213,5 +216,5 @@ def _bare_ipv6(text: str, port: int) -> tuple[str, str] | None:
         return "is an IPv6 address without brackets", f"[{head.rstrip(':') or '::'}]:{tail}"
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and re.match(r"[0-9A-Fa-f]*:", text):
         return "is an IPv6 address without brackets and without a port", f"[{text}]:{port}"
-    first, second = text.split(":")[:2]
-    return "has more than one ':'", f"{first}:{second}"
+    host, second = text.split(":")[:2]
+    return "has more than one ':'", f"{host}:{second}"

@@ -34,10 +34,10 @@ class Signature(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if self.op == NEW_GROUP:
             return f"{self.op}({self.dtype})" if self.dtype else self.op
-        words = [f"{self.dtype}[{self.shape}]"] if self.dtype else []
-        words += [self.reduce] if self.reduce else []
-        words += [f"root {self.root}"] if self.root >= 0 else []
-        return f"{self.op}({', '.join(words)})" if words else self.op
+        parts = [f"{self.dtype}[{self.shape}]"] if self.dtype else []
+        parts += [self.reduce] if self.reduce else []
+        parts += [f"root {self.root}"] if self.root >= 0 else []
+        return f"{self.op}({', '.join(parts)})" if parts else self.op
 
 
 class GroupState(msgspec.Struct, frozen=True):

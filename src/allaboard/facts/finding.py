@@ -66,12 +66,12 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return f"{self.job} {self.index}" if self.index >= 0 else f"a {self.job} on {self.host}"
 
     def __str__(self) -> str:
-        inside = [f"rank {self.rank}"] if self.rank >= 0 else []
+        details = [f"rank {self.rank}"] if self.rank >= 0 else []
         unnamed = self.name in (f"pid {self.pid}", self.file)
-        inside += ["rank unknown"] if unnamed else []
-        inside += [self.host] if self.host else []
-        inside += [f"pid {self.pid}"] if self.pid and not unnamed else []
-        return self.name + (f" ({', '.join(inside)})" if inside else "")
+        details += ["rank unknown"] if unnamed else []
+        details += [self.host] if self.host else []
+        details += [f"pid {self.pid}"] if self.pid and not unnamed else []
+        return self.name + (f" ({', '.join(details)})" if details else "")
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -92,10 +92,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def told(self, field: str) -> bool:
         """Return True if any member has this field of Member filled, so that it is not empty, 0 or None."""
-        known = self._told
-        if field not in known:
-            known[field] = any(map(attrgetter(field), self.members))
-        return known[field]
+        answers = self._told
+        if field not in answers:
+            answers[field] = any(map(attrgetter(field), self.members))
+        return answers[field]
 
     @property
     @cached_per_view

@@ -37,12 +37,12 @@ class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
         """The content as text."""
         return self.data.decode("utf-8", "replace")
 
-    def place(self, before: int) -> Place:
+    def place(self, lines_before: int) -> Place:
         """Return the place of the line that has so many lines before it here."""
         if self.cut:
             return Place(file=self.name, line=0)  # those of the middle were not counted
-        whole = before >= len(self.numbers)
-        return Place(file=self.name, line=before + 1 if whole else self.numbers[before])
+        whole = lines_before >= len(self.numbers)
+        return Place(file=self.name, line=lines_before + 1 if whole else self.numbers[lines_before])
 
 
 class Speaker(msgspec.Struct, frozen=True):

@@ -13,15 +13,15 @@ def rank_ranges(ranks: Iterable[int]) -> list[tuple[int, int]]:
     once."""
     runs: list[tuple[int, int]] = []
     ordered = iter(sorted(ranks))
-    first = last = next(ordered, None)
-    if first is None or last is None:
+    range_start = range_end = next(ordered, None)
+    if range_start is None or range_end is None:
         return runs
     for rank in ordered:
-        if rank > last + 1:
-            runs.append((first, last))
-            first = rank
-        last = rank
-    runs.append((first, last))
+        if rank > range_end + 1:
+            runs.append((range_start, range_end))
+            range_start = rank
+        range_end = rank
+    runs.append((range_start, range_end))
     return runs
 
 
@@ -33,8 +33,8 @@ def format_ranks(ranks: Iterable[int], shown: int = MAX_SHOWN_RANGES) -> str:
 def format_ranges(runs: Sequence[tuple[int, int]], shown: int = MAX_SHOWN_RANGES) -> str:
     """Return what `format_ranks` would, from runs of ranks that were found already."""
     text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:shown])
-    rest = sum(b - a + 1 for a, b in runs[shown:])
-    return f"{text} and {rest} more" if rest else text
+    hidden_ranks = sum(b - a + 1 for a, b in runs[shown:])
+    return f"{text} and {hidden_ranks} more" if hidden_ranks else text
 
 
 def describe_ranks(

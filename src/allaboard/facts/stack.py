@@ -149,8 +149,10 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     def user(self) -> Frame | None:
         """The innermost frame of the user's own code, in a file if there is one: what a library makes by
         ``exec`` (the methods of a manager's proxy, of a dataclass) is nobody's line."""
-        own = [f for f in self.frames if f.is_user]
-        return next((f for f in own if f.file != "<string>"), own[0] if own else None)
+        own_frames = [f for f in self.frames if f.is_user]
+        return next(
+            (f for f in own_frames if f.file != "<string>"), own_frames[0] if own_frames else None
+        )
 
     @property
     def place(self) -> Frame:

@@ -58,8 +58,8 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lately(self) -> Use:
         """This use, by its recent line alone."""
-        one = self.recent
-        return msgspec.structs.replace(self, rate=one.rate, fit=one.fit, span=one.span)
+        trend = self.recent
+        return msgspec.structs.replace(self, rate=trend.rate, fit=trend.fit, span=trend.span)
 
     @property
     def left(self) -> float:

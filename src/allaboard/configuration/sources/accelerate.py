@@ -34,13 +34,19 @@ _PROGRAMS = ("accelerate", "accelerate-launch")
 def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "accelerate" and material.tree is not None:
         yield _spec(_keys(material.tree, material.file), whole_file=True)
-    for words in words_after_each_program(
+    for arguments in words_after_each_program(
         material.commands, _PROGRAMS, ("accelerate.commands.launch",)
     ):
-        if words and words[0].text in ("config", "env", "test", "estimate-memory", "tpu-config"):
+        if arguments and arguments[0].text in (
+            "config",
+            "env",
+            "test",
+            "estimate-memory",
+            "tpu-config",
+        ):
             continue
-        words = words[1:] if words and words[0].text == "launch" else words
-        flags = read_flags(words, _BARE)
+        arguments = arguments[1:] if arguments and arguments[0].text == "launch" else arguments
+        flags = read_flags(arguments, _BARE)
         # A config file may say all that the command line does not.
         more = flags.is_opaque or "config_file" in flags.values
         yield _spec(flags.values, whole_file=False, more=more)
@@ -55,8 +61,8 @@ def _keys(tree: Node, file: str) -> dict[str, Value]:
     }
 
 
-def _spec(given: Mapping[str, Value], *, whole_file: bool, more: bool = False) -> PartialSpec:
-    values = {field: given[name] for name, field in _FIELDS.items() if name in given}
+def _spec(options: Mapping[str, Value], *, whole_file: bool, more: bool = False) -> PartialSpec:
+    values = {field: options[name] for name, field in _FIELDS.items() if name in options}
     if "world_size" in values and values["world_size"].text == "-1":
         del values["world_size"]  # the config file leaves it to the command line
     machines = values.get("nnodes")
@@ -68,43 +74,43 @@ def _spec(given: Mapping[str, Value], *, whole_file: bool, more: bool = False) -
         layer="launcher" if not whole_file else "framework",
         framework="pytorch",
         values=values,
-        problems=tuple(_problems(given, whole_file, more)),
+        problems=tuple(_problems(options, whole_file, more)),
     )
 
 
-def _problems(given: Mapping[str, Value], whole_file: bool, more: bool) -> Iterator[Problem]:
-    machines, total = given.get("num_machines"), given.get("num_processes")
+def _problems(options: Mapping[str, Value], whole_file: bool, more: bool) -> Iterator[Problem]:
+    machines, total = options.get("num_machines"), options.get("num_processes")
     count = machines.integer if machines is not None else None
     if machines is None or count is None or count < 2:
         return
     all_of = total.integer if total is not None else None
     if total is not None and all_of is not None and all_of > 0 and all_of % count:
-        said = (
+        message = (
             f"num_processes is {all_of} for {count} machines: it counts all of them, and each gets "
             f"{all_of // count}"
         )
         right = _written("num_processes", str(count * max(1, -(-all_of // count))), whole_file)
-        yield _problem(total, "num_processes", said, right)
+        yield _problem(total, "num_processes", message, right)
     if more:
         return
-    if "main_process_ip" not in given:
-        said = f"{count} machines and no main_process_ip: each looks for the first one at 'None'"
+    if "main_process_ip" not in options:
+        message = f"{count} machines and no main_process_ip: each looks for the first one at 'None'"
         right = _written("main_process_ip", "FIRST-HOST", whole_file)
-        yield _problem(machines, "num_machines", said, right)
-    elif "machine_rank" not in given and not whole_file and "rdzv_backend" not in given:
-        said = f"{count} machines and no machine_rank: every machine is machine 0"
+        yield _problem(machines, "num_machines", message, right)
+    elif "machine_rank" not in options and not whole_file and "rdzv_backend" not in options:
+        message = f"{count} machines and no machine_rank: every machine is machine 0"
         right = "--machine_rank=0   # 1 on the next machine, or $SLURM_NODEID"
-        yield _problem(machines, "num_machines", said, right)
+        yield _problem(machines, "num_machines", message, right)
 
 
 def _written(name: str, text: str, whole_file: bool) -> str:
     return f"{name}: {text}" if whole_file else f"--{name}={text}"
 
 
-def _problem(value: Value, name: str, said: str, right: str) -> Problem:
+def _problem(value: Value, name: str, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag or name} {value.text}".strip()
     return Problem(
-        kind="launch", said=said, observed=observed, correction=right, origin=value.origin
+        kind="launch", said=message, observed=observed, correction=right, origin=value.origin
     )
 
 

@@ -28,10 +28,10 @@ _BARE = frozenset(
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
-    for words in words_after_each_program(
+    for arguments in words_after_each_program(
         material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)
     ):
-        flags = read_flags(words, _BARE)
+        flags = read_flags(arguments, _BARE)
         if not flags.values and not flags.program_words:
             continue
         values = {_FIELDS[n]: v for n, v in flags.values.items() if n in _FIELDS}
@@ -45,42 +45,44 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
         return
 
 
-def _problems(given: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
-    counts = [given[n] for n in ("num_nodes", "num_gpus", "num_accelerators") if n in given]
+def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
+    counts = [options[n] for n in ("num_nodes", "num_gpus", "num_accelerators") if n in options]
     for count in counts:
         low, _, high = count.text.partition(":")
         if count.text and not all((whole(p) or 0) > 0 for p in (low, high or low)):
             flag = count.origin.flag
             yield _problem(count, f"{flag} cannot be {count.text!r}", f"{flag}=2")
-    filters = [given[n] for n in ("include", "i", "exclude", "e") if n in given]
+    filters = [options[n] for n in ("include", "i", "exclude", "e") if n in options]
     if counts and filters:
-        said = (
+        message = (
             f"{counts[0].origin.flag} and {filters[0].origin.flag} exclude each other: DeepSpeed "
             "refuses to start"
         )
-        yield _problem(counts[0], said, f"deepspeed {filters[0].origin.flag}={filters[0].text} …")
-    nodes = given.get("num_nodes")
-    many = nodes is not None and (whole(nodes.text.partition(":")[0]) or 0) > 1
-    if nodes is None or not many or opaque:
+        yield _problem(
+            counts[0], message, f"deepspeed {filters[0].origin.flag}={filters[0].text} …"
+        )
+    nodes = options.get("num_nodes")
+    has_several_nodes = nodes is not None and (whole(nodes.text.partition(":")[0]) or 0) > 1
+    if nodes is None or not has_several_nodes or opaque:
         return
-    if "no_ssh" in given:
-        absent = [f"--{n}" for n in ("master_addr", "node_rank") if n not in given]
+    if "no_ssh" in options:
+        absent = [f"--{n}" for n in ("master_addr", "node_rank") if n not in options]
         if absent:
-            said = f"--no_ssh starts one node alone, and does not know {' and '.join(absent)}"
+            message = f"--no_ssh starts one node alone, and does not know {' and '.join(absent)}"
             right = "--no_ssh --node_rank=0 --master_addr=FIRST-HOST   # --node_rank=1 on the next"
-            yield _problem(nodes, said, right)
-    elif "hostfile" not in given and "H" not in given:
-        said = (
+            yield _problem(nodes, message, right)
+    elif "hostfile" not in options and "H" not in options:
+        message = (
             f"{nodes.text} nodes and no --hostfile: DeepSpeed looks at /job/hostfile, and refuses "
             "to start without one"
         )
-        yield _problem(nodes, said, f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …")
+        yield _problem(nodes, message, f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …")
 
 
-def _problem(value: Value, said: str, right: str) -> Problem:
+def _problem(value: Value, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag} {value.text}".strip()
     return Problem(
-        kind="launch", said=said, observed=observed, correction=right, origin=value.origin
+        kind="launch", said=message, observed=observed, correction=right, origin=value.origin
     )
 
 

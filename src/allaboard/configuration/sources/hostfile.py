@@ -62,12 +62,12 @@ def _file(material: Material) -> PartialSpec:
             continue
         column = len(content) - len(content.lstrip()) + 1
         origin = Origin(file=material.file, line=number, column=column)
-        machine, said, right = _entry(content, origin)
-        if said:
+        machine, message, right = _entry(content, origin)
+        if message:
             problems.append(
                 Problem(
                     kind="hostfile",
-                    said=said,
+                    said=message,
                     observed=content.strip(),
                     correction=right,
                     origin=origin,
@@ -87,49 +87,49 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
     match = re.match(_LINE, content)
     if match is None:
         return None, "is no line of a hostfile", "host slots=4"
-    host, rest = match["host"], (match["rest"] or "").split()
+    host, options = match["host"], (match["rest"] or "").split()
     if "=" in host or "," in host:
         return None, "is no host name", "one host a line: host slots=4"
     slots = int(match["colon"][1:10]) if match["colon"] else 0
-    said = right = ""
+    message = right = ""
     most = 0
     if slots > _SLOTS:
         return None, f"has {slots} slots", f"{host} slots=8"
-    for word in rest:
-        name, equals, text = word.partition("=")
+    for option in options:
+        name, equals, text = option.partition("=")
         name = name.replace("-", "_")
         if name == "max_slots":
             most = whole(text) or 0
         elif name != "slots" and name in ("slot", "Slots", "SLOTS", "cpu", "gpus", "ngpus"):
-            said, right = f"has {word!r}, which no launcher reads", f"{host} slots={text or 1}"
+            message, right = f"has {option!r}, which no launcher reads", f"{host} slots={text or 1}"
         elif name == "slots" and not (equals and text.isascii() and text.isdigit()):
-            said, right = f"has a slot count that is not a number: {word!r}", f"{host} slots=1"
+            message, right = f"has a slot count that is not a number: {option!r}", f"{host} slots=1"
         elif name == "slots":
             slots = int(text[:9])
             if slots > _SLOTS:
                 return None, f"has {text[:20]} slots", f"{host} slots=8"
             if not slots:
-                said, right = "has no slots: nothing will run there", f"{host} slots=1"
+                message, right = "has no slots: nothing will run there", f"{host} slots=1"
         elif not equals and re.match(r"(?:max_)?slots?\W", name):
-            said, right = (
-                f"has {word!r}, which no launcher reads",
+            message, right = (
+                f"has {option!r}, which no launcher reads",
                 f"{host} slots={re.sub(r'[^0-9]', '', name)[:9] or 1}",
             )
-        elif not equals and whole(word) is not None:
-            said, right = f"has a bare number {word!r}", f"{host} slots={word}"
+        elif not equals and whole(option) is not None:
+            message, right = f"has a bare number {option!r}", f"{host} slots={option}"
     if most and slots > most:
-        said, right = f"has more slots ({slots}) than max_slots ({most})", f"{host} slots={most}"
-    return Machine(Value(host, origin), slots), said, right
+        message, right = f"has more slots ({slots}) than max_slots ({most})", f"{host} slots={most}"
+    return Machine(Value(host, origin), slots), message, right
 
 
 def _listed(command: Sequence[Value]) -> Value | None:
     """The word after ``-H`` of a launcher's command."""
-    first = command[0] if command else None
-    if first is None or first.text.rpartition("/")[2] not in _LAUNCHERS:
+    program = command[0] if command else None
+    if program is None or program.text.rpartition("/")[2] not in _LAUNCHERS:
         return None
-    for at, word in enumerate(command[:-1]):
-        if word.text in _LIST_FLAGS and OPAQUE not in command[at + 1].text:
-            return command[at + 1]
+    for position, argument in enumerate(command[:-1]):
+        if argument.text in _LIST_FLAGS and OPAQUE not in command[position + 1].text:
+            return command[position + 1]
     return None
 
 
@@ -138,8 +138,8 @@ def _inline(listed: Value) -> PartialSpec:
     for part in listed.text.split(",")[:_LINES]:
         host, slots = parse(part)[:2]
         if host:
-            known = slots.isascii() and slots.isdigit() and len(slots) < 6
-            count = int(slots) if known else 0
+            is_number = slots.isascii() and slots.isdigit() and len(slots) < 6
+            count = int(slots) if is_number else 0
             machines.append(Machine(Value(host, listed.origin), count))
     return PartialSpec(source="hostfile", layer="allocation", machines=tuple(machines))
 

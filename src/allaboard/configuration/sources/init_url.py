@@ -31,33 +31,33 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     for name, arguments in material.calls:
         if name != "torch.distributed.init_process_group":
             continue
-        given = arguments.get("init_method")
+        url_argument = arguments.get("init_method")
         values = {f: arguments[a] for f, a in _FIELDS.items() if a in arguments}
-        if given is not None and given.text != "env://":
-            yield _spec(given, values)
+        if url_argument is not None and url_argument.text != "env://":
+            yield _spec(url_argument, values)
         elif values:
             yield PartialSpec(source="init_url", layer="call", framework="pytorch", values=values)
 
 
 def _spec(url: Value, values: Mapping[str, Value]) -> PartialSpec:
-    found = dict(values)
+    fields = dict(values)
     problem = _problem(url)
-    scheme, _, rest = url.text.partition("://")
-    body, _, query = rest.partition("?")
+    scheme, _, remainder = url.text.partition("://")
+    body, _, query = remainder.partition("?")
     for pair in query.split("&"):
         name, equals, text = pair.partition("=")
         if equals and name in ("rank", "world_size"):
-            found[name] = Value(text, url.origin)
-    found["init_url"] = url
+            fields[name] = Value(text, url.origin)
+    fields["init_url"] = url
     if scheme == "tcp" and problem is None:
         parts = address.parse(body)
-        found["master_addr"] = Value(parts.host, url.origin)
-        found["master_port"] = Value(parts.port, url.origin)
+        fields["master_addr"] = Value(parts.host, url.origin)
+        fields["master_port"] = Value(parts.port, url.origin)
     return PartialSpec(
         source="init_url",
         layer="call",
         framework="pytorch",
-        values=found,
+        values=fields,
         problems=(problem,) if problem else (),
     )
 
@@ -65,35 +65,37 @@ def _spec(url: Value, values: Mapping[str, Value]) -> PartialSpec:
 def _problem(url: Value) -> Problem | None:
     """What torch would stumble over, or take for something else without a word."""
     text = url.text.strip()
-    scheme, marks, rest = text.partition("://")
-    body = rest.partition("?")[0]
-    said = right = ""
+    scheme, marks, remainder = text.partition("://")
+    body = remainder.partition("?")[0]
+    message = right = ""
     if not marks:
-        said, right = "has no scheme", _with_scheme(text)
+        message, right = "has no scheme", _with_scheme(text)
     elif scheme == "tcp":
         wrong = address.fault(body.rstrip("/"), port=29500)
         if wrong is not None:
-            said, right = wrong[0], f"tcp://{wrong[1]}"
+            message, right = wrong[0], f"tcp://{wrong[1]}"
     elif scheme == "file":
         if not body.startswith("/"):
             host, _, path = body.partition("/")
-            said = f"takes {host!r} for a host name, not for a folder: the path is relative"
+            message = f"takes {host!r} for a host name, not for a folder: the path is relative"
             right = f"file:///{body.removeprefix('./')}" if path else f"file:///shared/{host}"
         elif body.endswith("/"):
-            said, right = "names a folder, not a file", f"file://{body}rendezvous"
+            message, right = "names a folder, not a file", f"file://{body}rendezvous"
     elif scheme not in ("env", "tcp", "file"):
-        said, right = f"has the scheme {scheme}://, which torch does not know", f"tcp://{body}"
-    if not said:
+        message, right = f"has the scheme {scheme}://, which torch does not know", f"tcp://{body}"
+    if not message:
         return None
-    return Problem(kind="init_url", said=said, observed=text, correction=right, origin=url.origin)
+    return Problem(
+        kind="init_url", said=message, observed=text, correction=right, origin=url.origin
+    )
 
 
 def _with_scheme(text: str) -> str:
     for scheme in ("tcp", "file", "env"):
         # tcp//host, tcp:/host, tcp:host: the marks are half there.
         if text.startswith((f"{scheme}:", f"{scheme}//")):
-            rest = text.removeprefix(scheme).lstrip(":/")
-            return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
+            remainder = text.removeprefix(scheme).lstrip(":/")
+            return f"{scheme}:///{remainder}" if scheme == "file" else f"{scheme}://{remainder}"
     return f"file://{text}" if text.startswith("/") else f"tcp://{text}"
 
 

@@ -65,12 +65,12 @@ def _slurm(material: Material) -> Value | None:
     nodes = material.variables.get("SLURM_STEP_NODELIST")
     if job is None or nodes is None or job.integer is None:
         return None
-    head, bracket, inside = nodes.text.partition("[")
-    first = head.split(",")[0]
+    head, bracket, numbers = nodes.text.partition("[")
+    first_host = head.split(",")[0]
     if bracket and "," not in head:
-        first = head + inside.replace("-", ",").replace("]", ",").split(",")[0]
+        first_host = head + numbers.replace("-", ",").replace("]", ",").split(",")[0]
     port = job.integer % _PORTS + 65536 - _PORTS
-    host = parse(first).host
+    host = parse(first_host).host
     return Value(f"{host}:{port}", nodes.origin)
 
 

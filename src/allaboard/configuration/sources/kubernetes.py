@@ -123,18 +123,18 @@ def _pods(workload: Workload) -> list[Value]:
             for r in counted
             for i in range(_count(r))
         ]
-    found = []
+    names = []
     for role in workload.roles:
         domain = workload.service or role.subdomain
         if workload.kind not in ("Job", "StatefulSet") or domain is None:
             continue
         if workload.kind == "Job" and not workload.indexed:
             continue
-        found += [
+        names += [
             Value(f"{workload.name}-{i}.{domain.text}", role.replicas.origin)
             for i in range(_count(role))
         ]
-    return found
+    return names
 
 
 SOURCE = ConfigurationSource(read=read_material)

@@ -24,10 +24,12 @@ _TASKS = {
 def read_material(material: Material) -> Iterator[PartialSpec]:
     job, index = _task(material)
     for name, arguments in material.calls:
-        given = arguments.get("cluster")
-        if name not in _CALLS or given is None:
+        cluster_argument = arguments.get("cluster")
+        if name not in _CALLS or cluster_argument is None:
             continue
-        spec = read_cluster(given.text, given.origin, source="literal", key="cluster")
+        spec = read_cluster(
+            cluster_argument.text, cluster_argument.origin, source="literal", key="cluster"
+        )
         # A ClusterSpec alone has no task by right: that is the server's or the resolver's.
         problems = tuple(p for p in spec.problems if "no task" not in p.said)
         yield PartialSpec(
@@ -43,10 +45,10 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 def _task(material: Material) -> tuple[Value | None, Value | None]:
     """The task that the script's one server is; none where several stand in its branches."""
-    made = [(n, a) for n, a in material.calls if n in _TASKS]
-    if len(made) != 1:
+    server_calls = [(n, a) for n, a in material.calls if n in _TASKS]
+    if len(server_calls) != 1:
         return None, None
-    name, arguments = made[0]
+    name, arguments = server_calls[0]
     job, index = (arguments.get(a) for a in _TASKS[name])
     return (job, index) if job is not None and index is not None else (None, None)
 

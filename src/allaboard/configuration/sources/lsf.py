@@ -47,9 +47,9 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 def _counted(value: Value, problems: list[Problem]) -> dict[str, int]:
     """Return the slots of each host from ``hostA 4 hostB 4``."""
-    words = value.text.split()[: 2 * _MAX_HOSTS]
-    counts = [whole(word) for word in words[1::2]]
-    if len(words) % 2 or any(count is None or count < 1 for count in counts):
+    items = value.text.split()[: 2 * _MAX_HOSTS]
+    counts = [whole(item) for item in items[1::2]]
+    if len(items) % 2 or any(count is None or count < 1 for count in counts):
         problems.append(
             Problem(
                 kind="flags",
@@ -61,7 +61,7 @@ def _counted(value: Value, problems: list[Problem]) -> dict[str, int]:
         )
         return {}
     slots: dict[str, int] = {}
-    for host, count in zip(words[::2], counts, strict=True):
+    for host, count in zip(items[::2], counts, strict=True):
         slots[host] = slots.get(host, 0) + (count or 0)
     return slots
 

@@ -36,11 +36,11 @@ _BARE = frozenset(
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
-    for words in words_after_each_program(material.commands, _PROGRAMS):
-        flags = find_flags(words, _WANTED, _BARE)
+    for arguments in words_after_each_program(material.commands, _PROGRAMS):
+        flags = find_flags(arguments, _WANTED, _BARE)
         values = dict(_values(flags))
-        exported = dict(_exported(words))
-        fixed = next(_fixed(words, flags), None)
+        exported = dict(_exported(arguments))
+        fixed = next(_fixed(arguments, flags), None)
         if values or exported or fixed is not None:
             yield PartialSpec(
                 source="mpirun",
@@ -58,36 +58,36 @@ def _values(flags: Flags) -> Iterator[tuple[str, Value]]:
             yield field, value
 
 
-def _exported(words: Sequence[Value]) -> Iterator[tuple[str, Value]]:
+def _exported(arguments: Sequence[Value]) -> Iterator[tuple[str, Value]]:
     """``-x MASTER_ADDR=node0``: what Open MPI sets in every process."""
-    for flag, word in itertools.pairwise(words):
-        name, equals, text = word.text.partition("=")
+    for flag, argument in itertools.pairwise(arguments):
+        name, equals, text = argument.text.partition("=")
         if flag.text == "-x" and equals and name in ("MASTER_ADDR", "MASTER_PORT"):
-            at = word.origin
-            origin = Origin(variable=name, file=at.file, line=at.line, column=at.column)
+            place = argument.origin
+            origin = Origin(variable=name, file=place.file, line=place.line, column=place.column)
             yield name.lower(), Value(text, origin)
 
 
-def _fixed(words: Sequence[Value], flags: Flags) -> Iterator[Problem]:
+def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
     """``-x RANK=0``, and Hydra's ``-env RANK 0``: one number, for all processes of it."""
     count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
-    if count is None or (count.integer or 0) < 2 or any(w.text == ":" for w in words):
+    if count is None or (count.integer or 0) < 2 or any(w.text == ":" for w in arguments):
         return  # one process, or several groups, each with options of its own
     program = flags.program_words[0].text if flags.program_words else ""
-    told = " ".join(w.text for w in flags.program_words)
-    if not _PYTHON.match(program) or re.search(_LAUNCHERS, told):
+    command_text = " ".join(w.text for w in flags.program_words)
+    if not _PYTHON.match(program) or re.search(_LAUNCHERS, command_text):
         return  # what may well set it again, for each process
-    for at, word in enumerate(words[: len(words) - len(flags.program_words)]):
-        text = " ".join(w.text for w in words[at : at + 3])
-        found = re.match(r"-x (\w+)=(\d+)(?: |\Z)|-g?env (\w+)[= ](\d+)(?: |\Z)", text)
-        name, number = (found[1] or found[3], found[2] or found[4]) if found else ("", "")
+    for position, argument in enumerate(arguments[: len(arguments) - len(flags.program_words)]):
+        text = " ".join(w.text for w in arguments[position : position + 3])
+        setting = re.match(r"-x (\w+)=(\d+)(?: |\Z)|-g?env (\w+)[= ](\d+)(?: |\Z)", text)
+        name, number = (setting[1] or setting[3], setting[2] or setting[4]) if setting else ("", "")
         if name in _OWN:
             yield Problem(
                 kind="launch",
-                said=f"{name} is {number} in all {count.text} processes: {word.text} sets one value for all",
-                observed=f"{word.text} {name}={number}, {count.origin.flag} {count.text}",
+                said=f"{name} is {number} in all {count.text} processes: {argument.text} sets one value for all",
+                observed=f"{argument.text} {name}={number}, {count.origin.flag} {count.text}",
                 correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
-                origin=word.origin,
+                origin=argument.origin,
             )
 
 
@@ -103,8 +103,8 @@ def _too_many(flags: Flags) -> Problem | None:
         return None
     hosts = [address.parse(part)[:2] for part in listed.text.split(",") if part.strip()]
     slots = [1 if not text else whole(text) for _, text in hosts]
-    known = [s for s in slots if s is not None]
-    if not hosts or len(known) < len(slots) or number <= sum(known):
+    known_slots = [s for s in slots if s is not None]
+    if not hosts or len(known_slots) < len(slots) or number <= sum(known_slots):
         return None
     each = -(-number // len(hosts))
     right = ",".join(f"{host}:{each}" for host, _ in hosts[:8])
@@ -112,9 +112,9 @@ def _too_many(flags: Flags) -> Problem | None:
     return Problem(
         kind="launch",
         said=f"{count.origin.flag} {number} asks for {number} processes, and {flag} has "
-        f"{sum(known)} slots",
+        f"{sum(known_slots)} slots",
         observed=f"{flag} {listed.text}"[:100],
-        correction=f"{flag} {right}   # or {count.origin.flag} {sum(known)}",
+        correction=f"{flag} {right}   # or {count.origin.flag} {sum(known_slots)}",
         origin=count.origin,
     )
 

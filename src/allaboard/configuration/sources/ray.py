@@ -18,10 +18,10 @@ _WORDS = ("auto", "local")
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
     values = pick_fields(material.variables, SOURCE_VARIABLES["ray"].fields)
-    given = values.get("ray_address")
-    if given is None:
+    address_value = values.get("ray_address")
+    if address_value is None:
         return
-    text = given.text.strip()
+    text = address_value.text.strip()
     problems: tuple[Problem, ...] = ()
     body = text.removeprefix("ray://").removeprefix("http://").removeprefix("https://")
     wrong = None
@@ -36,7 +36,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
                 said=f"RAY_ADDRESS {wrong[0]}",
                 observed=text,
                 correction=f"export RAY_ADDRESS={head}{wrong[1]}",
-                origin=given.origin,
+                origin=address_value.origin,
             ),
         )
     yield PartialSpec(source="ray", layer="allocation", values=values, problems=problems)

@@ -17,21 +17,21 @@ _FIELDS = SOURCE_VARIABLES["sagemaker"].fields
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
-    given = material.variables.get("SM_HOSTS")
-    if given is None:
+    listed = material.variables.get("SM_HOSTS")
+    if listed is None:
         return
     from allaboard.formats.json_nodes import read_json
 
     try:
-        tree = read_json(given.text)
+        tree = read_json(listed.text)
     except FormatError as error:
-        yield _bad(given, error.said)
+        yield _bad(listed, error.said)
         return
     if tree.kind != "list" or any(n.kind != "string" for n in tree.elements):
-        yield _bad(given, "is no list of host names")
+        yield _bad(listed, "is no list of host names")
         return
     hosts = sorted(
-        (Value(n.text, Origin(variable="SM_HOSTS", key=f"[{i}]", file=given.origin.file))
+        (Value(n.text, Origin(variable="SM_HOSTS", key=f"[{i}]", file=listed.origin.file))
          for i, n in enumerate(tree.elements)),
         key=lambda v: v.text,
     )  # fmt: skip
@@ -62,13 +62,13 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     )
 
 
-def _bad(given: Value, said: str) -> PartialSpec:
+def _bad(listed: Value, message: str) -> PartialSpec:
     problem = Problem(
         kind="flags",
-        said=f"SM_HOSTS: {said}",
-        observed=given.text[:60],
+        said=f"SM_HOSTS: {message}",
+        observed=listed.text[:60],
         correction="""export SM_HOSTS='["algo-1", "algo-2"]'""",
-        origin=given.origin,
+        origin=listed.origin,
     )
     return PartialSpec(source="sagemaker", layer="allocation", problems=(problem,))
 

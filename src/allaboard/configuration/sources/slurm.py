@@ -54,8 +54,8 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
         layer="allocation",
         values=values,
         machines=tuple(
-            Machine(Value(name, origin), counts[at] if at < len(counts) else 0)
-            for at, name in enumerate(names)
+            Machine(Value(name, origin), counts[number] if number < len(counts) else 0)
+            for number, name in enumerate(names)
         ),
         problems=tuple(problems),
     )
@@ -83,26 +83,26 @@ def _names(listed: Value | None, problems: list[Problem]) -> list[str]:
         return []
 
 
-def _counts(given: Value | None, nodes: int, problems: list[Problem]) -> list[int]:
+def _counts(count_list: Value | None, nodes: int, problems: list[Problem]) -> list[int]:
     """Tasks of each node, from ``2(x3),1`` or a single count for all."""
-    if given is None:
+    if count_list is None:
         return []
-    found: list[int] = []
-    for part in given.text.strip().split(","):
+    counts: list[int] = []
+    for part in count_list.text.strip().split(","):
         match = re.match(_COUNT, part)
-        if match is None or int(match[2] or 1) > _NODES or len(found) > _NODES:
+        if match is None or int(match[2] or 1) > _NODES or len(counts) > _NODES:
             problems.append(
                 Problem(
                     kind="slurm",
                     said="the task counts cannot be read",
-                    observed=given.text[:80],
+                    observed=count_list.text[:80],
                     correction="4(x2),2",
-                    origin=given.origin,
+                    origin=count_list.origin,
                 )
             )
             return []
-        found += [int(match[1])] * int(match[2] or 1)
-    return found * nodes if given.origin.flag and len(found) == 1 else found
+        counts += [int(match[1])] * int(match[2] or 1)
+    return counts * nodes if count_list.origin.flag and len(counts) == 1 else counts
 
 
 SOURCE = ConfigurationSource(read=read_material)

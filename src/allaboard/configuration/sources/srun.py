@@ -121,17 +121,17 @@ def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
 
 def _launcher(flags: Flags) -> Value | None:
     """The word of the step that starts a launcher of all processes of a node."""
-    for word in flags.program_words:
-        found = re.search(_STARTS, word.text)
-        if found:
-            return Value(found[1] or "torchrun", word.origin)
+    for argument in flags.program_words:
+        match = re.search(_STARTS, argument.text)
+        if match:
+            return Value(match[1] or "torchrun", argument.origin)
     return None
 
 
 def _size(flags: Flags) -> float:
     """How many nodes the step asks for; all of them where it does not say."""
-    asked = flags.values.get("nodes") or flags.values.get("N")
-    return float("inf") if asked is None else asked.integer or 0
+    nodes = flags.values.get("nodes") or flags.values.get("N")
+    return float("inf") if nodes is None else nodes.integer or 0
 
 
 def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
@@ -164,19 +164,19 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
     counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
     if not any(c is not None and c > 1 for c in counts):
         return
-    words = " ".join(w.text for w in flags.program_words)
-    static = "c10d" not in words
+    command_text = " ".join(w.text for w in flags.program_words)
+    static = "c10d" not in command_text
     yield from _fixed(flags)
     yield from _taken(flags, material)
-    for match in re.finditer(_FROZEN, words):
+    for match in re.finditer(_FROZEN, command_text):
         if match["flag"] and not static:
             continue  # c10d gives the numbers itself
-        what, number = match["flag"] or match["name"], match["number"] or match["number2"]
+        setting, number = match["flag"] or match["name"], match["number"] or match["number2"]
         yield Problem(
             kind="launch",
-            said=f"{what} is ${number} as the batch script has it: 0, for every task of the step",
-            observed=f"{what}=${number}, outside of the step",
-            correction=f"srun bash -c '… {what}=${number} …'   # single quotes: each task's own",
+            said=f"{setting} is ${number} as the batch script has it: 0, for every task of the step",
+            observed=f"{setting}=${number}, outside of the step",
+            correction=f"srun bash -c '… {setting}=${number} …'   # single quotes: each task's own",
             origin=flags.program_words[0].origin,
         )
     if _launcher(flags) is not None:
@@ -184,7 +184,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
     for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "JAX_PROCESS_ID"):
         number = material.partly.get(name, "")
         # A step that sets it again does so in its own shell.
-        if number.strip(OPAQUE) in _NUMBERS and not re.search(rf"\b{name}=", words):
+        if number.strip(OPAQUE) in _NUMBERS and not re.search(rf"\b{name}=", command_text):
             yield Problem(
                 kind="launch",
                 said=f"{name} is set in the batch script, where ${number.strip(OPAQUE)} is 0: "
@@ -197,13 +197,13 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
 
 def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
     """``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has filled it in."""
-    for word in flags.program_words:
-        for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", word.text))):
+    for argument in flags.program_words:
+        for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", argument.text))):
             mark = f"{OPAQUE}{name}{OPAQUE}"
             # NAME=$NAME hands on what the submitter's own environment may have.
-            passed = re.search(rf"\b{name}=[\"']?{mark}", word.text)
-            sets = re.search(rf"\b{name}=", word.text)
-            if passed or sets is None or mark not in word.text[sets.end() :]:
+            passed = re.search(rf"\b{name}=[\"']?{mark}", argument.text)
+            sets = re.search(rf"\b{name}=", argument.text)
+            if passed or sets is None or mark not in argument.text[sets.end() :]:
                 continue
             if name in material.variables or name in material.opaque:
                 continue
@@ -213,7 +213,7 @@ def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
                 "is not what it takes",
                 observed=f"{name}=… and ${name} in one pair of double quotes",
                 correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
-                origin=word.origin,
+                origin=argument.origin,
             )
 
 
@@ -222,40 +222,45 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
     if flags.values.keys() & _OTHERS:
         return  # on which nodes, only a run could tell
     nodes, tasks = size_of(flags.values, dict(batch_lines(material.text, material.file)))
-    for shell, word in itertools.pairwise(flags.program_words):
+    for shell, argument in itertools.pairwise(flags.program_words):
         if not re.fullmatch(r"-\w*c", shell.text):
             continue
-        for one in by_each(word.text):
-            if (tasks if one.port else nodes) < 2:
+        for choice in by_each(argument.text):
+            if (tasks if choice.port else nodes) < 2:
                 continue
-            who = "task of the step" if one.port else "node"
+            chooser = "task of the step" if choice.port else "node"
             yield Problem(
                 kind="launch",
-                said=f"{one.what} is {one.value} as the shell of each task has it: another one on every "
-                f"{who}, and they never meet",
-                observed=f"{one.what} {one.value}, inside of the step",
-                correction=one.correction,
-                origin=word.origin,
+                said=f"{choice.what} is {choice.value} as the shell of each task has it: another one on every "
+                f"{chooser}, and they never meet",
+                observed=f"{choice.what} {choice.value}, inside of the step",
+                correction=choice.correction,
+                origin=argument.origin,
             )
 
 
 def _fixed(flags: Flags) -> Iterator[Problem]:
     """``srun --export=ALL,RANK=0``: one number, for every task."""
-    given = flags.values.get("export")
-    words = " ".join(w.text for w in flags.program_words)
-    for part in given.text.split(",") if given is not None else ():
+    exported = flags.values.get("export")
+    command_text = " ".join(w.text for w in flags.program_words)
+    for part in exported.text.split(",") if exported is not None else ():
         name, _, number = part.partition("=")
-        own = _OWN.get(name)
-        if given is None or own is None or not number.isdecimal() or _launcher(flags) is not None:
+        own_number = _OWN.get(name)
+        if (
+            exported is None
+            or own_number is None
+            or not number.isdecimal()
+            or _launcher(flags) is not None
+        ):
             continue
-        if flags.program_words[0].text.endswith(".sh") or re.search(rf"\b{name}=", words):
+        if flags.program_words[0].text.endswith(".sh") or re.search(rf"\b{name}=", command_text):
             continue  # set again, for each task
         yield Problem(
             kind="launch",
             said=f"{name} is {number} in every task of the step: --export sets one value for all",
-            observed=f"--export={given.text}"[:100],
-            correction=f"srun bash -c 'export {name}={own}; …'   # single quotes: each task's own",
-            origin=given.origin,
+            observed=f"--export={exported.text}"[:100],
+            correction=f"srun bash -c 'export {name}={own_number}; …'   # single quotes: each task's own",
+            origin=exported.origin,
         )
 
 
@@ -264,20 +269,20 @@ def _alone(material: Material) -> Iterator[Problem]:
     if re.search(_CARRIERS, "\n".join(_code(material.text))):
         return
     nodes = dict(batch_lines(material.text, material.file))
-    asked = nodes.get("--nodes") or nodes.get("-N")
-    count = asked.integer if asked is not None else None
-    if asked is None or count is None or count < 2:
+    node_count = nodes.get("--nodes") or nodes.get("-N")
+    count = node_count.integer if node_count is not None else None
+    if node_count is None or count is None or count < 2:
         return
     for command in material.commands:
-        words = words_after_program(command, _PER_NODE, ("torch.distributed.run",))
-        if words is None:
+        arguments = words_after_program(command, _PER_NODE, ("torch.distributed.run",))
+        if arguments is None:
             continue
-        name = command[len(command) - len(words) - 1].text
+        name = command[len(command) - len(arguments) - 1].text
         yield Problem(
             kind="launch",
             said=f"{name} is started on the first of {count} nodes alone: a batch script runs "
             "there, and the others are never asked",
-            observed=f"{asked.origin.flag}={asked.text}, and no srun",
+            observed=f"{node_count.origin.flag}={node_count.text}, and no srun",
             correction=f"srun --ntasks-per-node=1 {name} …",
             origin=command[0].origin,
         )

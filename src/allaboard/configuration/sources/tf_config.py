@@ -30,19 +30,19 @@ def write(spec: ClusterSpec) -> str:
     """TF_CONFIG of the member that reads the spec; of worker 0 where the spec names none."""
     import json  # an environment check does not need it
 
-    known = list_tasks(spec)
+    task_list = list_tasks(spec)
     jobs: dict[str, list[str]] = {}
-    for task in known:
+    for task in task_list:
         jobs.setdefault(task.job, []).append(join(task.host, task.port))
     rank = spec.number("rank")
-    own = known[0]
+    own_task = task_list[0]
     if spec.job is not None or spec.index is not None:
-        job = spec.job.text if spec.job else own.job
+        job = spec.job.text if spec.job else own_task.job
         index = (spec.index.integer if spec.index else None) or 0
-    elif rank is not None and 0 <= rank < len(known):
-        job, index = known[rank].job, known[rank].index
+    elif rank is not None and 0 <= rank < len(task_list):
+        job, index = task_list[rank].job, task_list[rank].index
     else:
-        job, index = own.job, own.index
+        job, index = own_task.job, own_task.index
     return json.dumps({"cluster": jobs, "task": {"type": job, "index": index}}, indent=2) + "\n"
 
 

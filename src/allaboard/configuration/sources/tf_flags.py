@@ -24,33 +24,38 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
             continue
         job = flags.get(_JOB)
         index = next((flags[f] for f in _INDEX if f in flags), None)
-        both = job is not None and index is not None
+        names_task = job is not None and index is not None
         yield PartialSpec(
             source="tf_flags",
             layer="framework",
             framework="tensorflow",
             cluster=cluster,
-            job=job if both else None,
-            index=index if both else None,
+            job=job if names_task else None,
+            index=index if names_task else None,
         )
         return
 
 
 def _flags(command: Sequence[Value]) -> dict[str, Value]:
-    found: dict[str, Value] = {}
-    wanted = {*_HOSTS, _JOB, *_INDEX}
-    for at, word in enumerate(command):
-        flag, equals, text = word.text.partition("=")
+    values: dict[str, Value] = {}
+    known_flags = {*_HOSTS, _JOB, *_INDEX}
+    for position, argument in enumerate(command):
+        flag, equals, text = argument.text.partition("=")
         name = flag.lstrip("-").replace("-", "_")
-        if not flag.startswith("-") or name not in wanted:
+        if not flag.startswith("-") or name not in known_flags:
             continue
         if not equals:
-            text = command[at + 1].text if at + 1 < len(command) else ""
+            text = command[position + 1].text if position + 1 < len(command) else ""
         if text and OPAQUE not in text:
-            place = word.origin
-            origin = Origin(flag=flag, file=place.file, line=place.line, column=place.column)
-            found[name] = Value(text, origin)
-    return found
+            origin_of_flag = argument.origin
+            origin = Origin(
+                flag=flag,
+                file=origin_of_flag.file,
+                line=origin_of_flag.line,
+                column=origin_of_flag.column,
+            )
+            values[name] = Value(text, origin)
+    return values
 
 
 def _addresses(listed: Value) -> tuple[Value, ...]:

@@ -35,16 +35,18 @@ def write(spec: ClusterSpec) -> str:
         port = spec.number("master_port") or 29500
         local = spec.values.get("local_rank")
         return _block(rank, size, local.text if local else "", host.text.strip(), port)
-    known = list_tasks(spec)
-    host_name, port = meeting_host_and_port(spec, known)
+    task_list = list_tasks(spec)
+    host_name, port = meeting_host_and_port(spec, task_list)
     if spec.index is not None and spec.index.integer is not None:
         job = spec.job.text if spec.job else "worker"
-        own = [t for t in known if t.job == job and t.index == spec.index.integer]
+        own_tasks = [t for t in task_list if t.job == job and t.index == spec.index.integer]
     else:
-        own = [t for t in known if rank is None or t.rank == rank]
-    if not own:
+        own_tasks = [t for t in task_list if rank is None or t.rank == rank]
+    if not own_tasks:
         raise ValueError("the spec's own rank or task is not among its tasks")
-    return "\n".join(_block(t.rank, len(known), str(t.slot), host_name, port) for t in own)
+    return "\n".join(
+        _block(t.rank, len(task_list), str(t.slot), host_name, port) for t in own_tasks
+    )
 
 
 def _block(rank: int, size: int, local: str, host: str, port: int) -> str:

@@ -47,29 +47,29 @@ _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "us
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
     preset = pick_fields(material.variables, SOURCE_VARIABLES["torchrun"].fields)
-    found = False
-    for words in itertools.islice(
+    has_command = False
+    for arguments in itertools.islice(
         words_after_each_program(material.commands, ("torchrun",), _MODULES), _MOST
     ):
-        found = True
-        yield _spec(words, preset)
-    if preset and not found:
+        has_command = True
+        yield _spec(arguments, preset)
+    if preset and not has_command:
         # In a process that has a rank the launcher has done its part: what it told the process counts.
         started = "TORCHELASTIC_RUN_ID" in material.variables or "RANK" in material.variables
         layer = "allocation" if started and material.kind == "environment" else "launcher"
         yield PartialSpec(source="torchrun", layer=layer, framework="pytorch", values=preset)
 
 
-def _spec(words: Sequence[Value], preset: dict[str, Value]) -> PartialSpec:
-    flags = read_flags(words, _NO_VALUE)
-    given = {_FLAGS[n]: v for n, v in flags.values.items() if n in _FLAGS}
+def _spec(arguments: Sequence[Value], preset: dict[str, Value]) -> PartialSpec:
+    flags = read_flags(arguments, _NO_VALUE)
+    fields = {_FLAGS[n]: v for n, v in flags.values.items() if n in _FLAGS}
     unknown = dict.fromkeys(_ELSEWHERE, Value("")) if flags.is_opaque else {}
-    problems = (_problem(field, value) for field, value in given.items() if value.text)
+    problems = (_problem(field, value) for field, value in fields.items() if value.text)
     return PartialSpec(
         source="torchrun",
         layer="launcher",
         framework="pytorch",
-        values={**unknown, **preset, **given},
+        values={**unknown, **preset, **fields},
         problems=tuple(p for p in problems if p is not None),
     )
 
@@ -85,13 +85,13 @@ def _problem(field: str, value: Value) -> Problem | None:
         elif colon and (whole(low) or 0) > (whole(high) or 0):
             right = f"{high}:{low}"
     elif field == "nproc_per_node":
-        words = ("auto", "cpu", "gpu", "xpu")
-        right = "" if text in words or (whole(text) or 0) > 0 else "4, auto, cpu or gpu"
+        special_counts = ("auto", "cpu", "gpu", "xpu")
+        right = "" if text in special_counts or (whole(text) or 0) > 0 else "4, auto, cpu or gpu"
     elif field == "node_rank":
         right = "" if number is not None and number >= 0 else "0 on the first node, 1 on the next"
     elif field in ("rdzv_endpoint", "master_addr"):
-        seen = address.parse(text)
-        if seen.port == "0" and address.only_here(seen.host):
+        endpoint = address.parse(text)
+        if endpoint.port == "0" and address.only_here(endpoint.host):
             return None  # any free port: the documented way to run several jobs on one host
         wrong = address.fault(text, port=29500, needs_port=False)
         if wrong is not None:
@@ -123,16 +123,16 @@ def write(spec: ClusterSpec) -> str:
         parts = address.parse(host.text)
         port = spec.number("master_port") or whole(parts.port) or 29500
         node = spec.number("node_rank") or 0
-        size, many = spec.number("world_size"), nodes.integer
-        share = str(size // many) if size and many and size % many == 0 else "1"
+        size, node_count = spec.number("world_size"), nodes.integer
+        share = str(size // node_count) if size and node_count and size % node_count == 0 else "1"
         count = each.text if each and each.text else share
         return _line(nodes.text, count, node, parts.host, port) + "\n"
-    known = list_tasks(spec)
-    odd = sorted({t.job for t in known} - {"worker", "chief", "master"})
-    if odd:
-        raise ValueError(f"torchrun has no place for tasks of the job {odd[0]}")
-    host_name, port = meeting_host_and_port(spec, known)
-    hosts = Counter(t.host for t in known)
+    task_list = list_tasks(spec)
+    unplaced_jobs = sorted({t.job for t in task_list} - {"worker", "chief", "master"})
+    if unplaced_jobs:
+        raise ValueError(f"torchrun has no place for tasks of the job {unplaced_jobs[0]}")
+    host_name, port = meeting_host_and_port(spec, task_list)
+    hosts = Counter(t.host for t in task_list)
     lines = []
     for node, (host_of_node, count_there) in enumerate(hosts.items()):
         line = _line(str(len(hosts)), str(count_there), node, host_name, port)

@@ -55,22 +55,24 @@ class _Reader:
         if cluster is None:
             self._no_cluster(tree)
         elif cluster.kind != "map":
-            said = f"cluster is a {cluster.kind}, not an object of jobs"
+            message = f"cluster is a {cluster.kind}, not an object of jobs"
             right = '"cluster": {"worker": ["host0:2222", "host1:2222"]}'
-            self._problem(cluster, said, cluster.text, right, "cluster")
+            self._problem(cluster, message, cluster.text, right, "cluster")
         else:
             self._twice(cluster, "cluster.")
-            inside = self._task_inside(tree, cluster)
-            listed = {j: n for j, n in cluster.items.items() if n is not inside}
+            misplaced_task = self._task_inside(tree, cluster)
+            listed = {j: n for j, n in cluster.items.items() if n is not misplaced_task}
             jobs = {job: self._addresses(job, node) for job, node in listed.items()}
             self._nobody(listed)
-            if inside is not None:
-                return self._spec(jobs, self._type(inside, jobs), self._index(inside))
+            if misplaced_task is not None:
+                return self._spec(
+                    jobs, self._type(misplaced_task, jobs), self._index(misplaced_task)
+                )
         task = tree.at("task")
         if task is None:
             if sum(map(len, jobs.values())) > 1:
-                first = next(iter(jobs))
-                right = f'"task": {{"type": "{first}", "index": 0}}'
+                first_job = next(iter(jobs))
+                right = f'"task": {{"type": "{first_job}", "index": 0}}'
                 self._problem(tree, "has no task: who of the cluster is this process?", "", right)
             return self._spec(jobs, None, None)
         if task.kind != "map":
@@ -85,17 +87,17 @@ class _Reader:
         task = cluster.at("task")
         if tree.at("task") is not None or task is None or task.kind != "map":
             return None
-        said = "has its task inside of cluster, where it is taken for a job of that name"
-        self._problem(task, said, "", '{"cluster": {…}, "task": {…}}', "cluster.task")
+        message = "has its task inside of cluster, where it is taken for a job of that name"
+        self._problem(task, message, "", '{"cluster": {…}, "task": {…}}', "cluster.task")
         return task
 
     def _nobody(self, listed: dict[str, Node]) -> None:
         """Where no job has any task, nobody is who the task says."""
         if all(n.kind == "list" and not n.elements for n in listed.values()):
             for job, node in list(listed.items())[:1]:
-                said = f"cluster.{job} lists nobody: there is no task to be"
+                message = f"cluster.{job} lists nobody: there is no task to be"
                 right = f'"{job}": ["host0:2222", "host1:2222"]'
-                self._problem(node, said, "[]", right, f"cluster.{job}")
+                self._problem(node, message, "[]", right, f"cluster.{job}")
 
     def _no_cluster(self, tree: Node) -> None:
         if not tree.items:
@@ -108,38 +110,38 @@ class _Reader:
             self._problem(tree, f"has its jobs ({', '.join(lists)}) outside of cluster", "", right)
         elif "task" in tree.items:
             right = '"cluster": {"worker": ["host0:2222", "host1:2222"]}'
-            said = "has a task and no cluster: TensorFlow would train alone, in silence"
-            self._problem(tree, said, "", right)
+            message = "has a task and no cluster: TensorFlow would train alone, in silence"
+            self._problem(tree, message, "", right)
 
     def _addresses(self, job: str, node: Node) -> tuple[Value, ...]:
         key = f"cluster.{job}"
         if node.kind == "string":
-            said = f"cluster.{job} is one string, not a list"
+            message = f"cluster.{job} is one string, not a list"
             each = ", ".join(f'"{a.strip()}"' for a in node.text.split(","))
-            self._problem(node, said, node.text, f'"{job}": [{each}]', key)
+            self._problem(node, message, node.text, f'"{job}": [{each}]', key)
             return (Value(node.text, self._at(node, key)),)
         if node.kind != "list":
-            said = f"cluster.{job} is a {node.kind}, not a list of addresses"
-            self._problem(node, said, node.text, f'"{job}": ["host0:2222"]', key)
+            message = f"cluster.{job} is a {node.kind}, not a list of addresses"
+            self._problem(node, message, node.text, f'"{job}": ["host0:2222"]', key)
             return ()
-        found = []
+        addresses = []
         for index, element in enumerate(node.elements):
-            inside = f"{key}[{index}]"
+            element_key = f"{key}[{index}]"
             if element.kind != "string":
-                said = f"{inside} is a {element.kind}, not an address"
-                self._problem(element, said, element.text, _address_of(element), inside)
-            found.append(Value(element.text, self._at(element, inside)))
-        return tuple(found)
+                message = f"{element_key} is a {element.kind}, not an address"
+                self._problem(element, message, element.text, _address_of(element), element_key)
+            addresses.append(Value(element.text, self._at(element, element_key)))
+        return tuple(addresses)
 
     def _type(self, task: Node, jobs: dict[str, tuple[Value, ...]]) -> Value | None:
         node = task.at("type")
         if node is None:
-            first = next(iter(jobs), "worker")
-            self._problem(task, "task has no type", "", f'"type": "{first}"', "task")
+            first_job = next(iter(jobs), "worker")
+            self._problem(task, "task has no type", "", f'"type": "{first_job}"', "task")
             return None
         if node.kind != "string":
-            said = f"task.type is a {node.kind}, not a name"
-            self._problem(node, said, node.text, '"type": "worker"', "task.type")
+            message = f"task.type is a {node.kind}, not a name"
+            self._problem(node, message, node.text, '"type": "worker"', "task.type")
         return Value(node.text, self._at(node, "task.type"))
 
     def _index(self, task: Node) -> Value | None:
@@ -149,25 +151,25 @@ class _Reader:
             return None
         value = Value(node.text, self._at(node, "task.index"))
         if node.kind == "string" and value.integer is not None:
-            said = f'task.index is the string "{node.text}"'
+            message = f'task.index is the string "{node.text}"'
             right = f'"index": {value.integer}'
-            self._problem(node, said, f'"{node.text}"', right, "task.index", "tf_config.index")
+            self._problem(node, message, f'"{node.text}"', right, "task.index", "tf_config.index")
         elif value.integer is None:
-            said = f"task.index is no whole number: {node.text or node.kind}"
-            self._problem(node, said, node.text, '"index": 0', "task.index")
+            message = f"task.index is no whole number: {node.text or node.kind}"
+            self._problem(node, message, node.text, '"index": 0', "task.index")
             return None
         return value
 
     def _twice(self, node: Node, prefix: str) -> None:
         for key, line, column in node.twice:
-            first = node.keys[key]
+            first_position = node.keys[key]
             self.problems.append(
                 Problem(
                     kind="tf_config.shape",
                     said=f"has {prefix}{key} twice; the first one is ignored without a word",
                     observed=f'"{key}" again',
                     correction=f'one "{key}" with all of its entries',
-                    origin=self.origin.within(line or first[0], column, key=prefix + key),
+                    origin=self.origin.within(line or first_position[0], column, key=prefix + key),
                 )
             )
 
@@ -177,7 +179,7 @@ class _Reader:
     def _problem(
         self,
         node: Node,
-        said: str,
+        message: str,
         observed: str,
         correction: str,
         key: str = "",
@@ -186,7 +188,7 @@ class _Reader:
         self.problems.append(
             Problem(
                 kind=kind,
-                said=said,
+                said=message,
                 observed=observed or _looks(node),
                 correction=correction,
                 origin=self._at(node, key),

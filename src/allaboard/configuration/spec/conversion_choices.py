@@ -29,16 +29,16 @@ def completed(
     """
     values = dict(spec.values)
     for name in [n for n, v in values.items() if not v.text]:
-        said = (p.values[name] for p in parts if name in p.values and p.values[name].text)
-        values[name] = next(said, values[name])
+        stated = (p.values[name] for p in parts if name in p.values and p.values[name].text)
+        values[name] = next(stated, values[name])
     if port:
         values["master_port"] = Value(str(port), Origin(flag="--port"))
     where = values.get("coordinator") or values.get("rdzv_endpoint")
     if "master_addr" not in values and where is not None and where.text:
-        seen = parse(where.text)
-        values["master_addr"] = Value(seen.host, where.origin)
-        if seen.port:
-            values.setdefault("master_port", Value(seen.port, where.origin))
+        address = parse(where.text)
+        values["master_addr"] = Value(address.host, where.origin)
+        if address.port:
+            values.setdefault("master_port", Value(address.port, where.origin))
     spec = msgspec.structs.replace(spec, values=values)
     each = _each(spec, hosts)
     if hosts:
@@ -58,9 +58,9 @@ def completed(
 
 def _each(spec: ClusterSpec, hosts: Sequence[str]) -> int:
     """Processes on a host as the launcher or the counts of the members tell; 0 where they do not."""
-    told = spec.number("nproc_per_node")
-    if told:
-        return told
+    stated_count = spec.number("nproc_per_node")
+    if stated_count:
+        return stated_count
     size, local = spec.number("world_size"), spec.number("local_world_size")
     if local:
         return local

@@ -11,11 +11,11 @@ def pick_fields(
     variables: Mapping[str, Value], table: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Value]:
     """For every field of ``table`` the first of its variables that is set and not empty."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for field, names in table.items():
         for name in names:
             value = variables.get(name)
             if value is not None and value.text.strip():
-                found[field] = value
+                values[field] = value
                 break
-    return found
+    return values

@@ -55,17 +55,17 @@ def merge_parts(parts: Sequence[PartialSpec]) -> ClusterSpec:
                     continue
                 conflicts.append(Conflict(field, values[field], value))
     listed = [p for p in ordered if p.cluster]
-    first = listed[0] if listed else None
-    for other in listed[1:]:
-        if first is None or first.source == other.source:
+    first_part = listed[0] if listed else None
+    for other_part in listed[1:]:
+        if first_part is None or first_part.source == other_part.source:
             continue
-        if other.layer in _COMPARED.get(first.layer, ()):
-            conflicts += _clusters(first, other)
+        if other_part.layer in _COMPARED.get(first_part.layer, ()):
+            conflicts += _clusters(first_part, other_part)
     named = next((p for p in ordered if p.index is not None or p.job is not None), None)
     return ClusterSpec(
         source="merged",
         framework=next((p.framework for p in ordered if p.framework), ""),
-        cluster=first.cluster if first else {},
+        cluster=first_part.cluster if first_part else {},
         job=named.job if named else None,
         index=named.index if named else None,
         values=values,
@@ -81,25 +81,25 @@ def _precedence(part: PartialSpec) -> tuple[int, int]:
     return layer, _PLACE.get(part.source, len(_PLACE))
 
 
-def _same(field: str, one: Value, other: Value) -> bool:
-    if one.text.strip() == other.text.strip():
+def _same(field: str, value: Value, counterpart: Value) -> bool:
+    if value.text.strip() == counterpart.text.strip():
         return True
-    if one.integer is not None and one.integer == other.integer:
+    if value.integer is not None and value.integer == counterpart.integer:
         return True
-    return field in _ADDRESSES and canonical(one.text) == canonical(other.text)
+    return field in _ADDRESSES and canonical(value.text) == canonical(counterpart.text)
 
 
-def _clusters(one: PartialSpec, other: PartialSpec) -> list[Conflict]:
+def _clusters(part: PartialSpec, other_part: PartialSpec) -> list[Conflict]:
     """The first task in which two cluster lists differ."""
-    theirs = {(job, index): value for job, index, value in other.tasks()}
-    for job, index, value in one.tasks():
+    theirs = {(job, index): value for job, index, value in other_part.tasks()}
+    for job, index, value in part.tasks():
         counterpart = theirs.pop((job, index), None)
         if counterpart is None:
-            first = next(iter(theirs.values()), value)
-            return [Conflict(f"cluster.{job}[{index}]", value, first)]
+            first_extra = next(iter(theirs.values()), value)
+            return [Conflict(f"cluster.{job}[{index}]", value, first_extra)]
         if canonical(value.text) != canonical(counterpart.text):
             return [Conflict(f"cluster.{job}[{index}]", value, counterpart)]
     for (job, index), value in theirs.items():
-        known = next((v for _, _, v in one.tasks()), value)
-        return [Conflict(f"cluster.{job}[{index}]", known, value)]
+        first_task = next((v for _, _, v in part.tasks()), value)
+        return [Conflict(f"cluster.{job}[{index}]", first_task, value)]
     return []

@@ -27,8 +27,8 @@ def count_hosts(spec: PartialSpec) -> int:
     """
     if spec.cluster:
         names = {parse(value.text).host.lower() for _, _, value in spec.tasks()}
-        here = {name for name in names if only_here(name)}
-        return len(names - here) + (1 if here else 0)
+        loopback_names = {name for name in names if only_here(name)}
+        return len(names - loopback_names) + (1 if loopback_names else 0)
     nodes = spec.values.get("nnodes")
     if nodes is not None:
         fewest = nodes.text.partition(":")[0].strip()

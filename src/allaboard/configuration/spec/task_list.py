@@ -51,32 +51,32 @@ def list_tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
     most = max(m.slots or each for m in spec.machines)
     if base + most > 65536:
         raise ValueError(f"{most} processes on a host from port {base} on run past port 65535")
-    found: list[Task] = []
+    task_list: list[Task] = []
     for machine in spec.machines:
         for slot in range(machine.slots or each):
-            rank = len(found)
-            found.append(Task("worker", rank, rank, machine.name.text, base + slot, slot))
-    return found
+            rank = len(task_list)
+            task_list.append(Task("worker", rank, rank, machine.name.text, base + slot, slot))
+    return task_list
 
 
 def _listed(spec: PartialSpec, base: int) -> list[Task]:
     jobs = sorted(spec.cluster, key=lambda j: _ORDER.index(j) if j in _ORDER else len(_ORDER))
-    found: list[Task] = []
-    seen: dict[str, int] = {}
+    task_list: list[Task] = []
+    last_slot: dict[str, int] = {}
     for job in jobs:
         for index, value in enumerate(spec.cluster[job]):
             host, text = address.parse(value.text)[:2]
             number = whole(text) or base
-            slot = seen[host] = seen.get(host, -1) + 1
-            found.append(Task(job, index, len(found), host, number, slot))
-    return found
+            slot = last_slot[host] = last_slot.get(host, -1) + 1
+            task_list.append(Task(job, index, len(task_list), host, number, slot))
+    return task_list
 
 
-def meeting_host_and_port(spec: PartialSpec, known: list[Task]) -> tuple[str, int]:
+def meeting_host_and_port(spec: PartialSpec, task_list: list[Task]) -> tuple[str, int]:
     """Where the members meet: MASTER_ADDR and MASTER_PORT, else the first task's address."""
-    first = known[0]
+    first_task = task_list[0]
     named = spec.values.get("master_addr")
     return (
-        named.text.strip() if named and named.text.strip() else first.host,
-        spec.number("master_port") or first.port,
+        named.text.strip() if named and named.text.strip() else first_task.host,
+        spec.number("master_port") or first_task.port,
     )

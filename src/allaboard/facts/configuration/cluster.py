@@ -36,25 +36,25 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def within(self, line: int, column: int, *, key: str = "") -> Origin:
         """Return the origin of a place inside of the text that begins here, by its line and column there."""
-        there = line, column
+        position = line, column
         if self.parts:
-            there = place_in(self.parts, line, column)
+            position = place_in(self.parts, line, column)
         elif self.line:
             across = self.column + column - 1 if line == 1 else column
-            there = self.line + line - 1, across if self.column else 0
+            position = self.line + line - 1, across if self.column else 0
         return Origin(
-            variable=self.variable, key=key, file=self.file, line=there[0], column=there[1]
+            variable=self.variable, key=key, file=self.file, line=position[0], column=position[1]
         )
 
     def around(self, inner: Origin) -> Origin:
         """Return the origin in this file of what ``inner`` says to be inside of the text that begins here."""
-        found = self.within(inner.line, inner.column)
+        outer = self.within(inner.line, inner.column)
         parts: tuple[Part, ...] = ()
         if inner.parts:
-            own = self.parts or (Part(1, 1, self.line, self.column, bool(self.column)),)
-            parts = through(own, inner.parts)
+            own_parts = self.parts or (Part(1, 1, self.line, self.column, bool(self.column)),)
+            parts = through(own_parts, inner.parts)
         return msgspec.structs.replace(
-            found, variable=inner.variable, flag=inner.flag or self.flag, key=inner.key, parts=parts
+            outer, variable=inner.variable, flag=inner.flag or self.flag, key=inner.key, parts=parts
         )
 
     @property
@@ -214,7 +214,7 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ranked_tasks(self) -> list[tuple[str, int, Value]]:
         """Job, index and address of every task of ``cluster`` that has a rank, in the order of ranks."""
-        order = {job: place for place, job in enumerate(TASK_ORDER)}
+        order = {job: number for number, job in enumerate(TASK_ORDER)}
         jobs = sorted(
             (job for job in self.cluster if job not in BESIDE_CLUSTER),
             key=lambda job: order.get(job, len(order)),
@@ -228,8 +228,8 @@ class PartialSpec(msgspec.Struct, frozen=True, kw_only=True):
         A task of a listed cluster has its place there. An evaluator has no rank.
         """
         if self.cluster and self.job is not None and self.index is not None:
-            own = self.job.text, self.index.integer
-            places = (n for n, (j, i, _) in enumerate(self.ranked_tasks) if (j, i) == own)
+            own_task = self.job.text, self.index.integer
+            places = (n for n, (j, i, _) in enumerate(self.ranked_tasks) if (j, i) == own_task)
             return next(places, -1)
         rank = self.number("rank")
         return rank if rank is not None and rank >= 0 else -1

@@ -43,22 +43,22 @@ def place_in(parts: Sequence[Part], line: int, column: int) -> tuple[int, int]:
 def through(outer: Sequence[Part], inner: Sequence[Part]) -> tuple[Part, ...]:
     """Return the parts of a text whose ``inner`` parts are places in another text, which itself stands in a
     file by its ``outer`` parts."""
-    found: list[Part] = []
+    parts: list[Part] = []
     for number, part in enumerate(inner):
         start = (part.at_line, part.at_column)
-        first = max(bisect_right(outer, start, key=lambda p: p[:2]) - 1, 0)
-        line, column = outer[first].place(*start)
-        literal = part.literal and outer[first].literal
-        found.append(Part(part.line, part.column, line, column, literal))
+        outer_index = max(bisect_right(outer, start, key=lambda p: p[:2]) - 1, 0)
+        line, column = outer[outer_index].place(*start)
+        literal = part.literal and outer[outer_index].literal
+        parts.append(Part(part.line, part.column, line, column, literal))
         if not part.literal:
             continue
         end = inner[number + 1][:2] if number + 1 < len(inner) else None
-        for beyond in outer[first + 1 :]:
+        for beyond in outer[outer_index + 1 :]:
             if beyond.line == part.at_line:
-                here = part.line, part.column + beyond.column - part.at_column
+                start_of_beyond = part.line, part.column + beyond.column - part.at_column
             else:
-                here = part.line + beyond.line - part.at_line, beyond.column
-            if end is not None and here >= end:
+                start_of_beyond = part.line + beyond.line - part.at_line, beyond.column
+            if end is not None and start_of_beyond >= end:
                 break
-            found.append(Part(*here, beyond.at_line, beyond.at_column, beyond.literal))
-    return tuple(found)
+            parts.append(Part(*start_of_beyond, beyond.at_line, beyond.at_column, beyond.literal))
+    return tuple(parts)

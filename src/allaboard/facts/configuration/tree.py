@@ -58,9 +58,9 @@ class FormatError(AllaboardError, ValueError):
     text as it may have been meant, "" where that cannot be guessed.
     """
 
-    def __init__(self, said: str, line: int, column: int, near: str = "", correction: str = ""):
-        super().__init__(said)
-        self.said = said
+    def __init__(self, reason: str, line: int, column: int, near: str = "", correction: str = ""):
+        super().__init__(reason)
+        self.said = reason
         self.line = line
         self.column = column
         self.near = near

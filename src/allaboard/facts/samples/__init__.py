@@ -73,10 +73,10 @@ def waiting_member(rank: int, **changes: Any) -> Member:
 def member_with_calls(rank: int, *signatures: Signature, size: int = 3, **changes: Any) -> Member:
     """Return a member that made these calls in the default group."""
     digest, path, calls, paths = 0, 0, [], []
-    for one in signatures:
-        digest = (digest * 1000003 + one.required) & 0xFFFFFFFF
-        calls.append((digest, one))
-        path = (path * 1000003 + crc32(repr(one.site).encode())) & 0xFFFFFFFF
+    for signature in signatures:
+        digest = (digest * 1000003 + signature.required) & 0xFFFFFFFF
+        calls.append((digest, signature))
+        path = (path * 1000003 + crc32(repr(signature.site).encode())) & 0xFFFFFFFF
         paths.append((len(calls), path))
     state = GroupState(
         name="0",
@@ -140,17 +140,17 @@ def coming_member(rank: int, **changes: Any) -> Member:
     return sample_member(rank, **(fields | changes))
 
 
-def ended_member(rank: int, at: float = 95.0, **how: Any) -> Member:
+def ended_member(rank: int, ended_at: float = 95.0, **how: Any) -> Member:
     """Return a member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with
     ``frames``."""
     raised, frames = how.pop("raised", None), how.pop("frames", ())
     changes: dict[str, Any] = dict(how.pop("member", {}))
     if raised is not None:
         changes["raised"] = Raised(
-            type=raised[0], message=raised[1], at=at, where=USER, frames=frames
+            type=raised[0], message=raised[1], at=ended_at, where=USER, frames=frames
         )
         how.setdefault("code", 1)
-    return sample_member(rank, exit=Exit(at=at, **how), **changes)
+    return sample_member(rank, exit=Exit(at=ended_at, **how), **changes)
 
 
 def sample_evaluator(rank: int) -> Who:
@@ -227,9 +227,9 @@ def overdue_collective(rank: int, number: int = 0, enqueued: int = 133, **change
     return Overdue(rank=rank, number=number, enqueued=enqueued, **(fields | changes))
 
 
-def sample_watchdogs(*words: Overdue, known: tuple[int, ...] = ()) -> Watchdogs:
+def sample_watchdogs(*words: Overdue, other_ranks: tuple[int, ...] = ()) -> Watchdogs:
     """Return the words of the watchdogs of several ranks; of ``known`` ranks there is a log, too."""
-    return Watchdogs(words=words, known=tuple({*known, *(o.rank for o in words)}))
+    return Watchdogs(words=words, known=tuple({*other_ranks, *(o.rank for o in words)}))
 
 
 SERVING = Op("Server.join", 1, 60.0)

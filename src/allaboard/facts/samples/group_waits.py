@@ -10,10 +10,12 @@ from allaboard.facts.samples import stalled_job, waiting_member
 SINCE = 90.0
 
 
-def member_in_group_call(rank: int, group: str, *ranks: int, others: bool = True) -> Member:
+def member_in_group_call(
+    rank: int, group: str, *ranks: int, in_second_group: bool = True
+) -> Member:
     """Return a member in call 21 of this group; with ``others``, also in a second group of the same ranks
     that it has yet to enter."""
-    names = ("1", "2") if others else (group,)
+    names = ("1", "2") if in_second_group else (group,)
     return waiting_member(
         rank,
         op=Op("all_reduce", 41, SINCE, group, 21),
@@ -29,7 +31,7 @@ def member_in_newest_call(rank: int, *groups: tuple[str, int, int, int]) -> Memb
     return waiting_member(
         rank,
         op=Op("all_reduce", 41, SINCE, newest[0], newest[1]),
-        groups=tuple(GroupState(n, 1, made, SINCE, 2, tuple(r)) for n, made, *r in groups),
+        groups=tuple(GroupState(n, 1, calls, SINCE, 2, tuple(r)) for n, calls, *r in groups),
     )
 
 
