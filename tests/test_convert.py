@@ -12,8 +12,8 @@ from allaboard.check.read_file import Source
 from allaboard.check.source_material import Parsed, parse_source
 from allaboard.cli.spec import TARGETS, main
 from allaboard.configuration.spec import list_tasks
-from allaboard.configuration.spec.conversion_choices import completed
-from allaboard.facts import ClusterSpec, facts_of
+from allaboard.configuration.spec.conversion_choices import complete_for_writer
+from allaboard.facts import ClusterSpec, sample_config_facts
 from allaboard.options.usage_error import UsageError
 from allaboard.rules.cfg013_rank_range import RULE
 from environments import read_environment
@@ -62,7 +62,7 @@ def converted(spec: ClusterSpec, target: str, *hosts: str) -> ClusterSpec:
     """The spec as it is read from the text that it was written as."""
     write = SOURCES[TARGETS[target]].write
     assert write is not None
-    text = write(completed(spec, hosts=hosts))
+    text = write(complete_for_writer(spec, hosts=hosts))
     parsed: Parsed = parse_source(Source(NAMES[target], text))
     assert not parsed.problems, text
     ((_, material),) = parsed.materials
@@ -119,7 +119,7 @@ def test_pods_have_the_names_that_their_operators_give_them(name: str, first: st
     config = next(c for c in from_files([str(CORPUS / "kubernetes" / name)]).configs if c.parts)
     write = SOURCES["tf_config"].write
     assert write is not None
-    assert first in write(completed(config.spec, parts=config.parts))
+    assert first in write(complete_for_writer(config.spec, parts=config.parts))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -134,5 +134,5 @@ def test_what_is_no_address_is_not_converted(
 
 
 def test_the_remedy_for_a_world_of_none_is_a_world() -> None:
-    (claim,) = RULE.check(facts_of(rank="-1", world_size="0"))
+    (claim,) = RULE.check(sample_config_facts(rank="-1", world_size="0"))
     assert claim.fix == "export WORLD_SIZE=1"

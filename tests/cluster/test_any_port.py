@@ -11,7 +11,7 @@ import pytest
 from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.cluster.transport.listener import Listener
 from allaboard.facts import Answer
-from allaboard.facts.address import join
+from allaboard.facts.address import join_host_port
 
 
 @pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="no IPv6 here")
@@ -21,7 +21,7 @@ def test_any_free_port_answers_at_addresses_of_both_families(address: str) -> No
         listener = Listener("", b"", lambda m: None, lambda m, w: None, lambda *k: None)
         await listener.open_port(0)
         try:
-            found = await connect_and_greet(join(address, listener.port))
+            found = await connect_and_greet(join_host_port(address, listener.port))
             if found.writer is not None:
                 found.writer.close()
             return found.answer

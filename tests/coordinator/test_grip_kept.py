@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.process_record import GRIPPED, ProcessRecord
+from allaboard.coordinator.process_record import HELD_LOCK_SAMPLES, ProcessRecord
 from allaboard.facts import Grip
 from allaboard.facts.samples import USER
 from allaboard.protocol.events import ProcessSampled, StackSampled
@@ -24,8 +24,8 @@ def grip(*seen: bool) -> Grip | None:
 
 
 def test_a_look_that_misses_it_changes_nothing() -> None:
-    assert grip(True, *(False,) * (GRIPPED - 1)) == HELD
+    assert grip(True, *(False,) * (HELD_LOCK_SAMPLES - 1)) == HELD
 
 
 def test_after_some_looks_it_is_free() -> None:
-    assert grip(True, *(False,) * GRIPPED) is None
+    assert grip(True, *(False,) * HELD_LOCK_SAMPLES) is None

@@ -38,4 +38,4 @@ def test_who_interrupts_a_run_is_accused_of_nothing(tmp_path: Path) -> None:
     )  # fmt: skip
     (tmp_path / "report.json").write_bytes(msgspec.json.encode(report))
     found = diagnose_paths([tmp_path], load_catalogue())
-    assert not found.findings and "somebody interrupted the run" in found.conclusion
+    assert not found.findings and "a user interrupted the run" in found.conclusion

@@ -100,10 +100,10 @@ def test_who_is_connected_to_whom_and_what_they_were_told(start: Start) -> None:
     done = allaboard(*map(str, pids))
     said = done.stdout.splitlines()
     assert "asleep at rank_of_test.py:11 in rest" in said[3]
-    assert said[4].startswith("  was told RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1")
+    assert said[4].startswith("  environment: RANK=1 WORLD_SIZE=3 MASTER_ADDR=127.0.0.1")
     assert said[2].startswith("  listens on 127.0.0.1:") and said[2].endswith("connected to rank 1")
     assert said[5] == "  is connected to rank 0"
-    assert "rank 2 of 3: no process of it was looked at" in done.stdout
+    assert "rank 2 of 3: no process of it was examined" in done.stdout
     assert SECRET not in done.stdout
 
 
@@ -170,7 +170,9 @@ def test_all_that_stand_where_no_place_says_for_whom_are_said_to_stand() -> None
     said = live_diagnosis.diagnose_processes(
         [HostLook(host="h", now=12.0, present=present)]
     ).conclusion
-    assert said.startswith("no finding: all 2 stand still, and none of them at a place that shows")
+    assert said.startswith(
+        "no finding: all 2 processes stand still, but none at a place that shows"
+    )
     assert said.endswith("py-spy dump --native --pid 100")
 
 
@@ -403,7 +405,7 @@ def test_over_ssh(tmp_path: Path) -> None:
         alone = one.text()
     assert "worker 0 (rank 0, h0, pid" in said and ": asleep at rank_of_test.py:11" in said
     assert f"(rank 1, h1, pid {pid}): asleep at rank_of_test.py:11" in alone
-    assert "rank 0 of 2: no process of it was looked at" in alone
+    assert "rank 0 of 2: no process of it was examined" in alone
     assert "is connected to rank 1" in said and "is connected to rank 0" in said
     assert SECRET not in said
 
@@ -415,8 +417,8 @@ def test_who_waits_while_another_still_moves_is_said_where_nothing_was_found() -
     moves = msgspec.structs.replace(moves, member=member)
     look = HostLook(host="h0", now=52.0, allaboard="0", present=(waits, moves))
     assert live_diagnosis.diagnose_processes((look,), times=2).conclusion == (
-        "no finding: worker 0 waits for worker 1 (train.py:12 in train), where something still moves "
-        "(looked at 2 times): a long step, or a hang that has just begun; look again in 10 s"
+        "no finding: worker 0 waits for worker 1 (train.py:12 in train), which is still running "
+        "(examined 2 times): a long step, or a hang that has just begun; run diagnose again in 10 s"
     )
     alone = msgspec.structs.replace(look, present=(moves,))
     assert (

@@ -141,7 +141,7 @@ def test_any_byte_may_be_wrong(tmp_path: Path) -> None:
 def test_folders_of_some_hosts_only(tmp_path: Path) -> None:
     view = sample_job(waiting_member(0), waiting_member(2))
     found = told(left(tmp_path / "a", view=view))
-    assert any(m.startswith("rank 1 of 3: nothing of it is here") for m in found.missing)
+    assert any(m.startswith("rank 1 of 3: there is no evidence of it here") for m in found.missing)
 
 
 def test_folders_of_two_jobs_are_not_mixed(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_what_lies_beside_a_run_is_said_to_be_passed_over(tmp_path: Path) -> Non
     (run / "traces").mkdir()
     (tmp_path / "slurm-7.out").write_text("nothing\n")
     assert diagnose_paths([run], load_catalogue()).notes == (
-        f"{run}: traces: no part of the run; read only if you name it too",
+        f"{run}: traces: not part of the run; name it too if it should be read",
     )
     assert len(diagnose_paths([tmp_path], load_catalogue()).notes) == 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.facts import Address
-from allaboard.facts.address import join
+from allaboard.facts.address import join_host_port
 from allaboard.hosts.interface_address import interface_address, ipv6_in_table, preferred_address
 
 TABLE = """\
@@ -34,9 +34,9 @@ def test_of_several_addresses_the_first_of_ipv4_is_told() -> None:
 
 
 def test_an_address_of_ipv6_stands_in_brackets_before_a_port() -> None:
-    assert join("fd77::1", 29500) == "[fd77::1]:29500"
-    assert join("h0", 29500) == "h0:29500"
-    assert Address.from_endpoint(join("fd77::1", 29500)).endpoint == ("fd77::1", 29500)
+    assert join_host_port("fd77::1", 29500) == "[fd77::1]:29500"
+    assert join_host_port("h0", 29500) == "h0:29500"
+    assert Address.from_endpoint(join_host_port("fd77::1", 29500)).endpoint == ("fd77::1", 29500)
 
 
 def test_the_brackets_of_a_name_stay_where_pytorch_keeps_them() -> None:

@@ -111,7 +111,9 @@ def test_a_recording_of_a_real_fault_is_read(sample: str, rule: str, named: list
 
 def test_a_rank_of_which_nothing_is_there_is_said_to_be_missing() -> None:
     found = diagnose_paths([SAMPLES / "torch_missing"], load_catalogue())
-    assert found.missing and found.missing[0].startswith("rank 2 of 3: nothing of it is here")
+    assert found.missing and found.missing[0].startswith(
+        "rank 2 of 3: there is no evidence of it here"
+    )
 
 
 def test_half_of_a_recording_never_fails() -> None:

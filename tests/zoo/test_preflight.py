@@ -129,7 +129,7 @@ def test_an_address_that_leads_to_another_host_is_told_to_all() -> None:
         said = [p.text() for p in running]
         assert all("NET017" in s and "h1, which holds rank 1, not rank 0" in s for s in said), said
         assert "MASTER_ADDR=h1 leads h2 to the wrong host" in said[2], said[2]
-        assert "on h2: give h0:29500 in place of h1:29500" in said[2], said[2]
+        assert "on h2: use h0:29500 instead of h1:29500" in said[2], said[2]
         assert all(s.count("the roll call failed") == 1 for s in said), said
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from allaboard.agent.background_check import MAX_SHOWN_NOTES
 from allaboard.agent.journal import Journal
-from allaboard.agent.terminal import Terminal
+from allaboard.agent.terminal import LineSink
 from allaboard.analysis.stacks.stack_crowds import group_member_stacks
 from allaboard.analysis.stacks.stack_tree import merge_stacks
 from allaboard.clock import SystemClock
@@ -25,7 +25,7 @@ STDERR = 2
 class Announcer:
     """The one place through which allaboard speaks to people during a run."""
 
-    def __init__(self, journal: Journal, terminal: Terminal, verbose: bool, script: str) -> None:
+    def __init__(self, journal: Journal, terminal: LineSink, verbose: bool, script: str) -> None:
         self.clock = SystemClock()
         self.journal = journal
         self.terminal = terminal

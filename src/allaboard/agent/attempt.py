@@ -9,7 +9,7 @@ from pathlib import Path
 
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.arrival_fifo import ArrivalFifo
-from allaboard.agent.background_check import BackgroundCheck
+from allaboard.agent.background_check import FindingSource
 from allaboard.agent.command_executor import CommandExecutor
 from allaboard.agent.control_plane import ControlPlane
 from allaboard.agent.coordinator_settings import build_settings
@@ -70,7 +70,7 @@ class Attempt:
         launch: Launch,
         options: Options,
         announcer: Announcer,
-        background_check: BackgroundCheck,
+        background_check: FindingSource,
         restarted: int = 0,
     ) -> None:
         plan = launch.plan

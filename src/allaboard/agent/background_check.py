@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -34,6 +35,13 @@ class CheckSubject:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment that describes the cluster that the job joins; empty if allaboard itself describes the
     cluster."""
+
+
+class FindingSource(Protocol):
+    """What an attempt needs of the background check."""
+
+    def take_findings(self, now: float, starting: bool = False) -> list[Finding]:
+        """Return the findings once, as soon as they are complete."""
 
 
 class BackgroundCheck:

@@ -6,19 +6,16 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from typing import Protocol
 
 from allaboard.agent.announcement_policy import AnnouncementPolicy
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.end_authorization import may_end
 from allaboard.agent.options import Options
-from allaboard.agent.process_watcher import ProcessWatcher
-from allaboard.agent.shutdown import Shutdown
-from allaboard.agent.standby_process import StandbyProcess
-from allaboard.agent.worker_output import WorkerOutput
-from allaboard.agent.worker_processes import WorkerProcesses
+from allaboard.agent.process_watcher import BlackBoxes
 from allaboard.facts import ASKING, Finding, Interruption, Outcome, Phase
 from allaboard.hosts.file_locks import lock_waits
-from allaboard.launch.local_workers import Launch, WorkerStartError
+from allaboard.launch.local_workers import Launch, Worker, WorkerStartError
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
@@ -56,6 +53,46 @@ SERVER_GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL for parameter servers whose job is done."""
 
 
+class JobEnder(Protocol):
+    """What the executor needs of `shutdown.Shutdown`."""
+
+    def shorten_grace(self, seconds: float) -> None:
+        """Wait no longer than ``seconds`` before SIGKILL."""
+
+    def begin_shutdown(self, delay_s: float, number: int, group: bool) -> None:
+        """Send the signal after ``delay_s`` seconds, and SIGKILL after the grace."""
+
+
+class RestartableWorkers(Protocol):
+    """What the executor needs of `worker_processes.WorkerProcesses`."""
+
+    def expect_restart(self, worker: int) -> None:
+        """Note that this worker will be started again."""
+
+    def give_up(self, worker: int) -> None:
+        """Note that this worker will not be started again."""
+
+    def kill_process(self, pid: int) -> None:
+        """Kill this process with SIGKILL."""
+
+
+class PipeReader(Protocol):
+    """What the executor needs of `worker_output.WorkerOutput`."""
+
+    def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+        """Read the pipes of the process that was started in place of this worker."""
+
+
+class StandbySource(Protocol):
+    """What the executor needs of `standby_process.StandbyProcess`."""
+
+    def hand_over(self, index: int, now: float) -> Worker | None:
+        """Turn the standby process into this worker; return None if it is not ready yet."""
+
+    def is_worth_waiting_for(self, index: int, now: float) -> bool:
+        """Return True if a task should wait for it."""
+
+
 class CommandExecutor:
     """Executes commands on the workers of this host; ``wake`` is called when a result has arrived."""
 
@@ -64,13 +101,13 @@ class CommandExecutor:
         launch: Launch,
         options: Options,
         job: JobStatePort,
-        watcher: ProcessWatcher,
-        shutdown: Shutdown,
-        workers: WorkerProcesses,
-        output: WorkerOutput,
+        watcher: BlackBoxes,
+        shutdown: JobEnder,
+        workers: RestartableWorkers,
+        output: PipeReader,
         announcer: Announcer,
         wake: Callable[[], None],
-        standby: StandbyProcess,
+        standby: StandbySource,
     ) -> None:
         self._launch = launch
         self._options = options

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from allaboard.agent.options import Options
-from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.process_watcher import BlackBoxes
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS, awaited_by_servers
 from allaboard.cluster.file_rendezvous_check import FileRendezvousCheck
@@ -47,7 +47,7 @@ class ControlPlane:
         launch: Launch,
         options: Options,
         job: JobStatePort,
-        watcher: ProcessWatcher,
+        watcher: BlackBoxes,
         wake: Callable[[], None],
         all_exited: Callable[[], bool],
     ) -> None:

@@ -36,8 +36,9 @@ class Agent:
         self.launch = launch
         self.options = options
         script = options.check_subject.script
+        self.terminal = Terminal()
         self.announcer = Announcer(
-            Journal(launch.plan.run_dir), Terminal(), options.verbose, script
+            Journal(launch.plan.run_dir), self.terminal, options.verbose, script
         )
         self.clock = self.announcer.clock
         self.background_check = BackgroundCheck(options.check_subject, launch.started_at)
@@ -110,7 +111,7 @@ class Agent:
         self.announcer.announce_script_findings(
             now, self.background_check.wait_for_findings(SCRIPT_READ_GRACE_S)
         )
-        journal, terminal = self.announcer.journal, self.announcer.terminal
+        journal, terminal = self.announcer.journal, self.terminal
         if self.background_check.read_error:
             journal.write_event(self.clock.utc(now), self.background_check.read_error)
         if self.launch.plan.snapshot_interval_s and (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from allaboard.analysis.failures.failure_causality import known_exit_status
 from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS
@@ -31,6 +32,14 @@ _HELPER_MODULES = ("resource_tracker", "forkserver", "semaphore_tracker")
 
 USAGE_INTERVAL_S = 1.0
 """Seconds between two measurements of files, memory and disks."""
+
+
+class BlackBoxes(Protocol):
+    """The open black boxes, for parts of the agent that read them and nothing else."""
+
+    @property
+    def boxes(self) -> Mapping[int, OpenBox]:
+        """Open black boxes by pid."""
 
 
 class ProcessWatcher:

@@ -7,8 +7,8 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts.signal_name import signal_name
 
 WriteLine = Callable[[str], None]
@@ -16,11 +16,25 @@ SIGNAL_DEBOUNCE_S = 0.1
 """Seconds within which a second signal counts as the first one: nobody types that fast."""
 
 
+class SignalledWorkers(Protocol):
+    """What a shutdown needs of `worker_processes.WorkerProcesses`."""
+
+    @property
+    def all_exited(self) -> bool:
+        """True if every worker has ended."""
+
+    def signal_workers(self, number: int, group: bool) -> None:
+        """Send a signal to every worker, or to its whole process group."""
+
+    def end_all(self, grace: float) -> None:
+        """Send SIGTERM to all workers and all below them, and SIGKILL after ``grace`` seconds."""
+
+
 class Shutdown:
     """Sends a signal first and SIGKILL after ``grace`` seconds; SIGKILL at once if the user asks a second
     time."""
 
-    def __init__(self, workers: WorkerProcesses, grace: float, write_line: WriteLine) -> None:
+    def __init__(self, workers: SignalledWorkers, grace: float, write_line: WriteLine) -> None:
         self._workers = workers
         self.grace = grace
         self._write_line = write_line

@@ -19,6 +19,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 MAX_LINE_PIECE_BYTES = 8192
 """Bytes of an unfinished line after which the terminal shows them."""
@@ -36,6 +37,28 @@ _CONTROL = re.compile(
 _READER_GONE = (errno.EPIPE, errno.EIO, errno.EBADF)
 """Errors after which nobody will ever read that stream again; ENOSPC is not among them, since a disk may get
 room."""
+
+
+class LineSink(Protocol):
+    """Where workers' lines and allaboard's own lines are shown: a `Terminal`, or a fake of one."""
+
+    is_tty: bool
+    """True if stderr is a terminal, which can show a status line."""
+    uses_colour: bool
+    """True if the rank in front of each line is coloured."""
+
+    @property
+    def is_backlogged(self) -> bool:
+        """True if so many lines wait that further ones are dropped."""
+
+    def write_worker_line(self, fd: int, text: bytes, is_in_file: bool) -> None:
+        """Show one line of a worker on ``fd`` 1 (stdout) or 2 (stderr)."""
+
+    def write_line(self, text: str) -> None:
+        """Show a line of allaboard's own."""
+
+    def show_status(self, text: str) -> None:
+        """Replace the status line."""
 
 
 class Terminal:
@@ -150,7 +173,7 @@ class WorkerLog:
         label: str,
         colour: int,
         path: Path,
-        terminal: Terminal,
+        terminal: LineSink,
         on_trouble: Callable[[str], None],
     ) -> None:
         self._terminal = terminal

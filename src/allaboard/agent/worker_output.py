@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from allaboard.agent.terminal import Terminal, WorkerLog
+from allaboard.agent.terminal import LineSink, WorkerLog
 from allaboard.launch.local_workers import Worker
 
 BACKPRESSURE_PAUSE_S = 0.05
@@ -26,7 +26,7 @@ class WorkerOutput:
         self,
         workers: list[Worker],
         folder: Path,
-        terminal: Terminal,
+        terminal: LineSink,
         on_trouble: Callable[[str], None],
         tasks: Sequence[tuple[str, int]] = (),
         rank: int = 0,

@@ -7,15 +7,40 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sized
+from typing import Any, Protocol
 
-from allaboard.agent.process_watcher import ProcessWatcher
-from allaboard.agent.worker_output import WorkerOutput
 from allaboard.hosts import oom, proc
 from allaboard.protocol.events import Event, ProcessExited, WorkerLaunched
 
 WriteLine = Callable[[str], None]
+
+
+class WorkerLogs(Protocol):
+    """What is needed of `worker_output.WorkerOutput`."""
+
+    @property
+    def logs(self) -> Sized:
+        """One log per worker."""
+
+    def read_last_line(self, index: int) -> str:
+        """Return the last line of a worker that has ended."""
+
+
+class WorkerRegister(Protocol):
+    """What is needed of `process_watcher.ProcessWatcher`."""
+
+    def add_worker(self, worker: int, pid: int) -> None:
+        """Note the pid of a worker."""
+
+    def confirm_workers(self, all_known: bool) -> None:
+        """Note whether the pid of every worker is known."""
+
+    def mark_exited(self, pid: int) -> None:
+        """Note that this process has ended."""
+
+    def sample_last_state(self, pid: int, now: float) -> list[Event]:
+        """Return the last sample of a worker that has ended."""
 
 
 class WorkerProcesses:
@@ -29,8 +54,8 @@ class WorkerProcesses:
     def __init__(
         self,
         reaper: socket.socket,
-        output: WorkerOutput,
-        watcher: ProcessWatcher,
+        output: WorkerLogs,
+        watcher: WorkerRegister,
         write_line: WriteLine,
         wake: Callable[[], None],
         on_started: Callable[[int, int], None],

@@ -1,2 +1,2 @@
-"""What facts mean before any rule reports them: stacks, stalls, lost peers, causes and consequences of
+"""The meaning of facts before any rule reports them: stacks, stalls, and causes and consequences of
 failures."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from allaboard.check.concurrent_commands import concurrent_processes
 from allaboard.check.sequential_start import ProcessView
 from allaboard.configuration.spec import merge_parts
-from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole
-from allaboard.facts.address import parse
+from allaboard.facts import ClusterSpec, Origin, PartialSpec, Pasted, Problem, Value, whole_number
+from allaboard.facts.address import parse_address
 from allaboard.formats.cli_flags import words_after_program
 from allaboard.formats.shell.script import Process, Script
 
@@ -50,7 +50,7 @@ def port_conflicts(script: Script, view: ProcessView) -> Iterator[Problem]:
         for launcher in _launchers(group, view):
             if launcher.nodes != 1 or not launcher.static:
                 continue
-            if launcher.port and not 0 < (whole(launcher.port) or 0) < 65536:
+            if launcher.port and not 0 < (whole_number(launcher.port) or 0) < 65536:
                 continue  # any free one, or told by another rule
             earlier = launcher_by_port.setdefault(launcher.port or _DEFAULT_PORT, launcher)
             if earlier is not launcher:
@@ -76,7 +76,7 @@ def _launchers(group: list[Process], view: ProcessView) -> Iterator[_Launcher]:
     for process in group:
         if not _is_torchrun(process):
             continue
-        part = view(process).part("torchrun")
+        part = view(process).part_of_source("torchrun")
         if part is None or "standalone" in part.values:
             continue
         values = part.values
@@ -90,7 +90,7 @@ def _launchers(group: list[Process], view: ProcessView) -> Iterator[_Launcher]:
         backend = values["rdzv_backend"].text if "rdzv_backend" in values else "static"
         endpoint = values.get("rdzv_endpoint")
         meeting = endpoint.text if endpoint is not None else ""
-        port = parse(meeting).port if meeting else values.get("master_port", Value("")).text.strip()
+        port = parse_address(meeting).port if meeting else values.get("master_port", Value("")).text.strip()
         if not meeting and "master_addr" in values:
             meeting = f"{values['master_addr'].text}:{port or _DEFAULT_PORT}"
         start = process.command[0].origin
@@ -123,7 +123,7 @@ def _problem(earlier: _Launcher, later: _Launcher) -> Problem:
     )
     return Problem(
         kind="one_port",
-        said=f"torchrun listens on port {later.port}, on which {where} listens at the same time"
+        message=f"torchrun listens on port {later.port}, on which {where} listens at the same time"
         if are_both_given
         else f"without --master-port an older torchrun listens on {_DEFAULT_PORT}, as {where} does at "
         "the same time",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from allaboard.check.concurrent_members import meeting_place
 from allaboard.facts import ClusterSpec, ConfigFacts, Pasted, Value
-from allaboard.facts.address import canonical
+from allaboard.facts.address import canonical_address
 
 GroupedFile = tuple[ConfigFacts, frozenset[str]]
 """A file, and the scripts that it starts."""
@@ -58,7 +58,7 @@ def _member_identity(spec: ClusterSpec) -> tuple[str, int] | None:
 
 
 def _addresses(spec: ClusterSpec) -> frozenset[str]:
-    return frozenset(canonical(value.text) for _, _, value in spec.tasks())
+    return frozenset(canonical_address(value.text) for _, _, value in spec.tasks())
 
 
 def _linked_groups(views: Sequence[GroupedFile]) -> Iterator[list[ConfigFacts]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from allaboard.check.concurrent_commands import uninterrupted_stretches
 from allaboard.facts import ConfigFacts, Origin, Problem, Value
-from allaboard.facts.address import only_here, parse
+from allaboard.facts.address import is_this_host_alone, parse_address
 from allaboard.formats.cli_flags import find_flags
 from allaboard.formats.shell.script import Process, Script
 
@@ -75,7 +75,7 @@ def _member(process: Process, view: ProcessView) -> _Member | None:
     spec = facts.spec
     if spec.cluster:
         return _tensorflow_member(facts, _program(process))
-    if facts.part("torchrun") is not None:
+    if facts.part_of_source("torchrun") is not None:
         return None  # it gives its workers ranks of their own
     flags = {_FLAGS[n]: v for n, v in _script_options(process).items() if n in _FLAGS}
     values = spec.values
@@ -86,7 +86,7 @@ def _member(process: Process, view: ProcessView) -> _Member | None:
     address, port = values.get("master_addr") or flags.get("place"), values.get("master_port")
     if rank is None or size is None or address is None or not _is_this_host(address):
         return None
-    if port is None and not parse(address.text).port:
+    if port is None and not parse_address(address.text).port:
         return None  # an init without a port fails at once
     number, world_size = rank.integer, size.integer
     if number is None or world_size is None or not 0 <= number < world_size <= 1024:
@@ -111,8 +111,8 @@ def _program(process: Process) -> str:
 
 
 def _is_this_host(address: Value) -> bool:
-    host = parse(address.text).host
-    return bool(host) and only_here(host)
+    host = parse_address(address.text).host
+    return bool(host) and is_this_host_alone(host)
 
 
 def _tensorflow_member(facts: ConfigFacts, program: str) -> _Member | None:
@@ -145,7 +145,7 @@ def _problem(
     line = second.command[0].origin.line
     return Problem(
         kind="in_turn",
-        said=f"{waiting_member.name} has to end before {member.name} is started"
+        message=f"{waiting_member.name} has to end before {member.name} is started"
         + (f" in line {line}" if line != origin.line else "")
         + (
             ", and no server ends"

@@ -102,11 +102,11 @@ def _converted(config: ConfigFacts, target: str, first_port: int, hosts: Sequenc
         reason = f"{unusable[0].said} (allaboard check says more)"
         raise UsageError(f"cannot be written as {target}: {reason}")
     from allaboard.check.collect import configuration_sources
-    from allaboard.configuration.spec.conversion_choices import completed
+    from allaboard.configuration.spec.conversion_choices import complete_for_writer
 
     write = configuration_sources()[TARGETS[target]].write
     assert write is not None
     try:
-        return write(completed(config.spec, first_port, hosts, config.parts))
+        return write(complete_for_writer(config.spec, first_port, hosts, config.parts))
     except ValueError as error:
         raise UsageError(f"cannot be written as {target}: {error}") from None

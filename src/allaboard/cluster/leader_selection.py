@@ -19,7 +19,7 @@ from allaboard.cluster.rendezvous_ports import RendezvousPorts, has_own_port, is
 from allaboard.cluster.transport.client_handshake import is_same_roll_call
 from allaboard.cluster.transport.rendezvous_store import AddressStore, TcpAddressStore
 from allaboard.facts import Address, Answer, Call, Declared
-from allaboard.facts.address import join
+from allaboard.facts.address import join_host_port
 from allaboard.hosts.interface_address import (
     GLOO_INTERFACE_VARIABLE,
     LOOPBACK,
@@ -93,7 +93,7 @@ class LeaderSelection:
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = own_address.as_facts | {"interfaces": interfaces}
         probe_port = await self._ports.open_probe_port()
-        role.set_probe_address(join(own_address.address or "0.0.0.0", probe_port))
+        role.set_probe_address(join_host_port(own_address.address or "0.0.0.0", probe_port))
         if not self._uses_election:
             await self._take_early_role()
 
@@ -136,7 +136,7 @@ class LeaderSelection:
         if (
             script_address is not None and script_address.address and role.probe_address
         ):  # for whom it is not told yet
-            role.probe_address = join(
+            role.probe_address = join_host_port(
                 script_address.address, Address.from_endpoint(role.probe_address).endpoint[1]
             )
         await self._survey_rendezvous(declared.place)
@@ -247,7 +247,7 @@ class LeaderSelection:
         while self._role.leader is leader and not self._ports.is_released:
             try:
                 await store.post_address(
-                    join(await self._reachable_address(store), leader.listener.port)
+                    join_host_port(await self._reachable_address(store), leader.listener.port)
                 )
                 return
             except (OSError, TimeoutError) as error:

@@ -8,15 +8,15 @@ ended, with a finding.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from allaboard.analysis.parameter_servers.task_roles import (
     are_servers_in_use,
     nobody_trains,
     only_serves,
 )
-from allaboard.cluster.membership import Membership
 from allaboard.coordinator.job_state import RECONNECT_GRACE_S
-from allaboard.facts import Outcome, RoundReport, TaskReturn
+from allaboard.facts import Declared, Outcome, RoundReport, TaskReturn
 from allaboard.policy.restart.multi_host import RoundHosts, lost_leader_reason, restart_hindrance
 from allaboard.policy.restart.restart_policy import RESTART_NOT_ALLOWED
 from allaboard.policy.restart.task_restart import RESTARTS_FACT
@@ -31,6 +31,52 @@ END_MARGIN_S = 20.0
 """Seconds beyond the grace within which every host must have ended its workers."""
 
 
+class LeaderPort(Protocol):
+    """What a round of several hosts needs of `leader.Leader`."""
+
+    @property
+    def connected_count(self) -> int:
+        """Number of other agents that are connected now."""
+
+    @property
+    def lost_hosts(self) -> tuple[str, ...]:
+        """Hosts whose agents were connected and are not any more."""
+
+    def send_to_all(self, command: Command) -> None:
+        """Send a command to all other hosts at once."""
+
+
+class MembershipPort(Protocol):
+    """What a round of several hosts needs of `membership.Membership`."""
+
+    @property
+    def leader(self) -> LeaderPort | None:
+        """The leader, if this host leads."""
+
+    @property
+    def is_linked(self) -> bool:
+        """True if another host decides."""
+
+    @property
+    def declared(self) -> Declared | None:
+        """Arguments that the first member of this host passed to its init."""
+
+    @property
+    def expected_agents(self) -> int:
+        """Number of agents of the job; 0 if it is not known."""
+
+    @property
+    def may_meet_others(self) -> bool:
+        """True if another host may still connect or be reached."""
+
+    @property
+    def leader_place(self) -> str:
+        """Host name or address of the leader."""
+
+    def answer_for_ended_worker(self) -> None:
+        """Lead in place of a worker that ended before it reached its init."""
+
+
 class MultiHostRestart:
     """One round of this host.
 
@@ -40,7 +86,7 @@ class MultiHostRestart:
 
     def __init__(
         self,
-        membership: Membership,
+        membership: MembershipPort,
         job: JobStatePort,
         grace: float,
         timeout: float,

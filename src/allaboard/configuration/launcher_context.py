@@ -24,18 +24,18 @@ in which several jobs may run at once (PBS_JOBID, LSB_JOBID) are none."""
 class LauncherContext(NamedTuple):
     """What the launcher of this process told it."""
 
-    job: str
+    job_id: str
     """The launcher's id of the job, as `job_id` gives it; "" if it gives none."""
     rank: int
     """This task's rank; -1 if it is not said, or the task has none."""
     address: str
     """``host:port`` where all ranks meet, as far as it is known before the script says so; "" if it is not.
     """
-    kept: bool
+    has_launcher_store: bool
     """True if the launcher's own store holds MASTER_PORT, as torchrun's does: nobody else can meet there."""
-    size: int = 0
+    world_size: int = 0
     """How many ranks there are; 0 if it is not said."""
-    beside: str = ""
+    task_beside_cluster: str = ""
     """``evaluator:0`` if this task stands beside the cluster; else ""."""
 
 

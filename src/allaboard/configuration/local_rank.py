@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from allaboard.configuration.resolve import resolve
-from allaboard.facts import whole
+from allaboard.facts import whole_number
 from allaboard.facts.configuration.source_variables import variables_of
 
 _OF_LAUNCHERS = variables_of("local_rank", without=("torch_env",))
@@ -18,7 +18,7 @@ def is_first_on_host(environment: Mapping[str, str]) -> bool:
     """Return True unless a launcher started another task of this host before this one."""
     names = ("LOCAL_RANK", *_OF_LAUNCHERS) if environment.get(_TORCHRUN) else _OF_LAUNCHERS
     texts = (environment.get(name, "") for name in names)
-    return whole(next((text for text in texts if text), "0")) == 0
+    return whole_number(next((text for text in texts if text), "0")) == 0
 
 
 def is_local_rank_zero(environment: Mapping[str, str]) -> bool:

@@ -71,8 +71,10 @@ class FindingStore:
             self._relations[entry.code] = entry.rule.relations
             if self._is_usual_pause(now, key, claim):
                 continue
-            known = self._known_finding(now, key, entry, claim)
-            if known is not None or (_has_unknown_cause(entry, claim) and self._is_cause_known()):
+            known_finding = self._known_finding(now, key, entry, claim)
+            if known_finding is not None or (
+                _has_unknown_cause(entry, claim) and self._is_cause_known()
+            ):
                 continue
             if not entry.rule.passes and self._is_announced_with_others(entry, subjects):
                 continue
@@ -100,23 +102,23 @@ class FindingStore:
             self._claimed_at[key] = now
             if claim.since is not None:
                 self._claimed_since[key] = claim.since
-        known = self._findings.get(key)
-        if known is not None and known.over is not None:
+        known_finding = self._findings.get(key)
+        if known_finding is not None and known_finding.over is not None:
             if last_claimed_at is not None and now - last_claimed_at >= RECURRENCE_S:
-                known = None
+                known_finding = None
             else:
                 self._recurring_since[key] = now if claim.since is None else claim.since
-                self._findings[key] = msgspec.structs.replace(known, over=None)
+                self._findings[key] = msgspec.structs.replace(known_finding, over=None)
         recurring_since = self._recurring_since.get(key)
         if recurring_since is not None and now - recurring_since >= self._min_recurrence_s(key):
             return None  # the last that was announced of it is that it was resolved
-        return known
+        return known_finding
 
     def _is_usual_pause(self, now: float, key: FindingKey, claim: Claim) -> bool:
         """Return True if members stand at a place where they stood before, and went on. A pause that comes
         with every epoch is announced again only when it lasts twice as long."""
-        known = self._findings.get(key)
-        if known is None or known.over is None or claim.since is None:
+        known_finding = self._findings.get(key)
+        if known_finding is None or known_finding.over is None or claim.since is None:
             return False
         summary, duration = self._resolved_pauses.get(key, ("", 0.0))
         return summary == claim.summary and now - claim.since < LONGER_PAUSE * duration
@@ -219,14 +221,14 @@ class FindingStore:
         return tuple(self._findings.values())
 
 
-def _still_waits(member: Member, subjects: Subjects, at: float) -> bool:
-    """Return True if this is one of the members, and is still where it was at ``at``: in the same operation,
-    or before its first step."""
+def _still_waits(member: Member, subjects: Subjects, claimed_at: float) -> bool:
+    """Return True if this is one of the members, and is still where it was at ``claimed_at``: in the same
+    operation, or before its first step."""
     if _subject(member.who) not in subjects or only_serves(member):
         return False
     if member.op is not None:
-        return member.op.since <= at
-    return not member.step and member.moved_at <= at
+        return member.op.since <= claimed_at
+    return not member.step and member.moved_at <= claimed_at
 
 
 def _has_unknown_cause(entry: RuleEntry, claim: Claim) -> bool:

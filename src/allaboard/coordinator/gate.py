@@ -85,7 +85,7 @@ class Gate:
             if early_reason:
                 other_hosts.note_opened_early(roll)
             for member in roll.held:
-                yield OpenGate(pid=member.called, round=roll.round, beside=roll.is_rpc_only)
+                yield OpenGate(pid=member.event_key, round=roll.round, beside=roll.is_rpc_only)
             if self.opened_at is None and not roll.is_rpc_only:
                 self.opened_at = now
                 text = _describe_complete_roll(roll, now - self._launched_at)
@@ -98,7 +98,7 @@ class Gate:
         if any(m.interrupted is not None for m in roll.held):
             return True  # it is about to end
         # The command would not reach a member whose agent is disconnected, and its port would be released.
-        return any(split_process_key(m.called)[0] in self._disconnected_agents for m in roll.held)
+        return any(split_process_key(m.event_key)[0] in self._disconnected_agents for m in roll.held)
 
     def waiting_notes(self, view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Command]:
         """Show on all hosts whom the job waits for, after times that double: nobody sees another host's
@@ -121,5 +121,5 @@ def _describe_complete_roll(roll: RollCall, seconds: float) -> str:
     declared = roll.present[0].declared if roll.present else None
     if declared is None:
         return f"all {roll.size} aboard after {seconds:.1f} s"
-    place = f", {declared.place}" if declared.place else ""
-    return f"all {roll.size} aboard after {seconds:.1f} s ({declared.call}{place})"
+    suffix = f", {declared.place}" if declared.place else ""
+    return f"all {roll.size} aboard after {seconds:.1f} s ({declared.call}{suffix})"

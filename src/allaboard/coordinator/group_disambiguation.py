@@ -75,13 +75,13 @@ def _place(member: Member) -> str:
 
 
 def _with_separate_groups(member: Member, owners: dict[GroupKey, GroupOwner]) -> Member:
-    place = _place(member)
+    address = _place(member)
 
     def name_of(key: GroupKey) -> str | None:
         """Return the name that the group gets; None if nothing is to be reported of it."""
         owner = owners.get(key)
         if owner is GroupOwner.PLACE:
-            return f"{key[0]}{WORLD_MARK}{place}"
+            return f"{key[0]}{WORLD_MARK}{address}"
         is_kept = owner is None or (owner is GroupOwner.LIVING and member.alive)
         return key[0] if is_kept else None
 

@@ -27,11 +27,13 @@ class Interruptions:
         if event.signal not in ASKING or event.agent in self._interrupted_at:
             return
         self._interrupted_at[event.agent] = event.at
-        who = _member_names(members)
-        self._unreported.append(ReportInterruption(host=host, signal=event.signal, who=who))
+        member_names = _member_names(members)
+        self._unreported.append(
+            ReportInterruption(host=host, signal=event.signal, who=member_names)
+        )
         if event.agent:
             self.add_reported_interruption(
-                Interruption(host=host, signal=event.signal, at=now, who=who)
+                Interruption(host=host, signal=event.signal, at=now, who=member_names)
             )
 
     def add_reported_interruption(self, interruption: Interruption) -> None:

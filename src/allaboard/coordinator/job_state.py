@@ -283,11 +283,11 @@ class JobState:
 
     def _worker_launched(self, event: WorkerLaunched) -> None:
         memory = self._memory
-        after = memory.replacements.begin_process(event.worker)
+        predecessor_ended_at = memory.replacements.begin_process(event.worker)
         has_local_ranks = memory.settings.launched > 1
         rank = event.worker if has_local_ranks else memory.settings.rank
         memory.records[event.pid] = self._new_record(event.pid, event.worker, event.at, rank)
-        memory.records[event.pid].predecessor_ended_at = after
+        memory.records[event.pid].predecessor_ended_at = predecessor_ended_at
         memory.rollbacks.note_process_start(event.pid)
         if not split_process_key(event.pid)[0]:
             memory.local_workers.add(event.pid)
@@ -296,10 +296,10 @@ class JobState:
         memory = self._memory
         record = memory.records.get(event.pid)
         if record is None:
-            after = self._end_of_remote_predecessor(event)
+            predecessor_ended_at = self._end_of_remote_predecessor(event)
             rank = self._rank(event)
             record = self._new_record(event.pid, event.worker, event.at, rank, event.host)
-            record.predecessor_ended_at = after
+            record.predecessor_ended_at = predecessor_ended_at
             memory.records[event.pid] = record
         box = self._intern_pool.intern_box(event.box, record.box)
         had_declared = record.box is not None and record.box.declared is not None
@@ -338,11 +338,11 @@ class JobState:
         restores all of them when it comes back."""
         assert record.exit is not None
         memory = self._memory
-        who = record.to_member(False).who
+        identity = record.to_member(False).who
         chief = find_chief_task(r.to_member(False) for r in memory.records.values())
-        if who.job in SERVER_JOBS or (who.job, who.index) == chief:
+        if identity.job in SERVER_JOBS or (identity.job, identity.index) == chief:
             how = memory.task_restarts.kill_reason(record.pid) or describe_exit(record.exit)
-            memory.rollbacks.note_failure(who, how, record.exit.at)
+            memory.rollbacks.note_failure(identity, how, record.exit.at)
 
     def _note_step_number(self, event: ProcessSampled) -> None:
         box = event.box
@@ -396,9 +396,9 @@ class JobState:
         back at once."""
         memory = self._memory
         lost_agents = {
-            agent: at
-            for agent, at in memory.disconnected_agents.items()
-            if now - at >= RECONNECT_GRACE_S
+            agent: disconnected_at
+            for agent, disconnected_at in memory.disconnected_agents.items()
+            if now - disconnected_at >= RECONNECT_GRACE_S
         }
         if not lost_agents:
             return
@@ -410,17 +410,17 @@ class JobState:
                 self._process_exited(ProcessExited(pid=record.pid, at=lost_at), is_lost=True)
 
     def _new_record(
-        self, pid: int, worker: int, at: float, rank: int, host: str = ""
+        self, pid: int, worker: int, started_at: float, rank: int, host: str = ""
     ) -> ProcessRecord:
         settings = self._memory.settings
-        self._note_progress(at)
+        self._note_progress(started_at)
         task = settings.tasks[worker] if settings.tasks and worker >= 0 else None
-        record = ProcessRecord(pid, worker, host or settings.host, at, rank, task)
+        record = ProcessRecord(pid, worker, host or settings.host, started_at, rank, task)
         record.interrupted = self._memory.interruptions.interrupted_at(split_process_key(pid)[0])
         return record
 
-    def _note_progress(self, at: float) -> None:
-        self._memory.progress_at = max(self._memory.progress_at, at)
+    def _note_progress(self, progress_at: float) -> None:
+        self._memory.progress_at = max(self._memory.progress_at, progress_at)
         self._memory.stall_detector.note_progress()
 
     def _process_exited(self, event: ProcessExited, is_lost: bool = False) -> None:

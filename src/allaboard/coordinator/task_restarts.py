@@ -1,4 +1,5 @@
-"""The tasks of this round that come back alone: what is remembered of their ends, and what is due."""
+"""The tasks of this round that are restarted alone: how they ended, what is to be done, and how they came
+back."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from allaboard.coordinator.trackers.server_downtime import (
     restored_snapshots,
 )
 from allaboard.coordinator.trackers.step_history import StepHistory
-from allaboard.facts import Cause, Exit, JobView, Member, Outcome, Phase, Setback, TaskReturn
+from allaboard.facts import Cause, Exit, JobView, Member, Outcome, Phase, Setback, TaskReturn, Who
 from allaboard.policy.restart.attempt_summary import describe_end
 from allaboard.policy.restart.failure_attribution import EndedTask, find_lost_task
 from allaboard.policy.restart.restart_policy import Restart, RestartPolicy
@@ -27,103 +28,105 @@ from allaboard.policy.restart.task_restart import TaskEnd, can_restart_alone, de
 from allaboard.protocol.commands import EndJob, KillForReplacement, RestartWorker, ShowNote
 from allaboard.protocol.events import SnapshotTaken
 
-TELLS = 3.0
-"""Seconds after the first step in which the chief has told where the values came from: others may be
+RESTORE_REPORT_S = 3.0
+"""Time after the first step in which the chief reports from where the values came: other members may be
 quicker."""
 
-REMEMBERED = 100
-"""Snapshots whose times are kept in mind: ten are taken a second at the most."""
+MAX_SNAPSHOTS = 100
+"""Snapshots whose times are remembered: at most ten are taken a second."""
 
 
 class TaskRestarts:
-    """``used`` restarts were made in the rounds before; a task that is stopped is replaced after
-    ``stopped_after`` s."""
+    """Decides on restarts of single tasks. ``used`` restarts were made in the rounds before; a task that is
+    stopped is replaced after ``stopped_after`` (s)."""
 
     def __init__(self, policy: RestartPolicy, stopped_after: float, used: int) -> None:
         self._policy = policy
         self._stopped_after = stopped_after
-        self._before = used
+        self._used_before = used
         self._ends: dict[int, list[TaskEnd]] = {}
-        self._seen: set[int] = set()
-        self._evicted: dict[int, str] = {}
-        self._out: dict[int, ServerDowntime] = {}
-        self._tally = StepHistory()
-        self._kept: dict[int, SnapshotTaken] = {}
-        self._gone: list[EndedTask] = []
+        """Worker to its ends in this round."""
+        self._handled: set[int] = set()
+        """Processes on whose ends it was decided."""
+        self._kill_reasons: dict[int, str] = {}
+        self._downtimes: dict[int, ServerDowntime] = {}
+        """Worker to its downtime, until it is back."""
+        self._step_history = StepHistory()
+        self._snapshots: dict[int, SnapshotTaken] = {}
+        self._ended_tasks: list[EndedTask] = []
         self.task_returns: list[TaskReturn] = []
         self.awaited_workers: set[int] = set()
-        """Workers of which another process is to be seen next."""
+        """Workers that were restarted and whose new process has not been seen."""
 
     def kill_reason(self, pid: int) -> str:
-        """Why it was ended, to be replaced ("was stopped for 30 s"); "" where it was not."""
-        return self._evicted.get(pid, "")
+        """Return why the process was killed in order to replace it ("was stopped for 30 s"); "" if it was
+        not."""
+        return self._kill_reasons.get(pid, "")
+
+    @property
+    def _used(self) -> int:
+        """Restarts so far, in this round and before."""
+        return self._used_before + len(self.task_returns)
 
     @property
     def restore_source(self) -> str:
-        """From what a server comes back that is lost now; "" where it does not."""
-        if (
-            not self._policy.allowed
-            or self._before + len(self.task_returns) >= self._policy.max_restarts
-        ):
+        """What a server comes back from that is lost now: "snapshot" or "checkpoint"; "" if it is not
+        restarted."""
+        if not self._policy.allowed or self._used >= self._policy.max_restarts:
             return ""
-        return "snapshot" if self._kept else "checkpoint"
+        return "snapshot" if self._snapshots else "checkpoint"
 
     def add_snapshot(self, event: SnapshotTaken) -> None:
-        """A snapshot was taken. Only the newest one is restored, but that is told a moment later, and others
-        may be taken meanwhile. Who takes them may begin anew, and then count from 1."""
-        self._kept.pop(event.number, None)
-        self._kept[event.number] = event
-        for number in list(self._kept)[:-REMEMBERED]:
-            del self._kept[number]
+        """Remember a snapshot. Only the newest one is restored, but that is reported a moment later, and
+        others may be taken meanwhile. The process that takes them may be restarted, and then numbers them
+        from 1."""
+        self._snapshots.pop(event.number, None)
+        self._snapshots[event.number] = event
+        for number in list(self._snapshots)[:-MAX_SNAPSHOTS]:
+            del self._snapshots[number]
 
     def next_commands(
-        self, view: JobView, done: int
+        self, view: JobView, dropped_steps: int
     ) -> Iterator[RestartWorker | KillForReplacement | EndJob | ShowNote]:
-        """What is to be done now; ``done`` steps were made by processes that are gone and replaced."""
+        """Yield what is to be done now; ``dropped_steps`` were made by processes that were replaced."""
         if not self._policy.allowed or view.ending:
             return
-        steps = done + sum(m.step for m in training_members(view))
-        self._tally.add_total(view.now, steps)
-        # Who fell with another is asked about after that other one.
+        steps = dropped_steps + sum(m.step for m in training_members(view))
+        self._step_history.add_total(view.now, steps)
+        # A task that fell with another is handled after that other one.
         for member in sorted(view.members, key=lambda m: m.raised is not None):
-            if member.called in self._seen or not can_restart_alone(view, member):
+            if member.called in self._handled or not can_restart_alone(view, member):
                 continue
             if member.exit is not None and (has_failed(member) or self.kill_reason(member.called)):
-                self._seen.add(member.called)
+                self._handled.add(member.called)
                 if any(
                     m.alive or m.exit is None or m.exit.code != 0 for m in training_members(view)
                 ):
-                    yield self._ended(view, member, member.exit, steps)
-            elif self._stopped(view, member):
-                since = view.now - member.os_state_since
-                self._evicted[member.called] = f"was stopped for {since:.0f} s"
-                yield KillForReplacement(
-                    pid=member.called, text=f"{task_name(member)} {self._evicted[member.called]}"
-                )
-        yield from self._back(view)
+                    yield self._command_after_end(view, member, member.exit, steps)
+            elif self._is_stopped_too_long(view, member):
+                seconds = view.now - member.os_state_since
+                reason = f"was stopped for {seconds:.0f} s"
+                self._kill_reasons[member.called] = reason
+                yield KillForReplacement(pid=member.called, text=f"{task_name(member)} {reason}")
+        yield from self._report_returns(view)
 
-    def _stopped(self, view: JobView, member: Member) -> bool:
-        since = view.now - member.os_state_since
-        stopped = member.alive and member.os_state == "T" and since >= self._stopped_after
-        return stopped and not self.kill_reason(member.called)
+    def _is_stopped_too_long(self, view: JobView, member: Member) -> bool:
+        seconds = view.now - member.os_state_since
+        is_stopped = member.alive and member.os_state == "T" and seconds >= self._stopped_after
+        return is_stopped and not self.kill_reason(member.called)
 
-    def _ended(
-        self, view: JobView, member: Member, end: Exit, steps: int
+    def _command_after_end(
+        self, view: JobView, member: Member, process_exit: Exit, steps: int
     ) -> RestartWorker | EndJob:
-        why, other = describe_end(member), None
-        if self.kill_reason(member.called):
-            why = Cause(who=task_name(member), what=self._evicted[member.called], steps=member.step)
-        elif (other := find_lost_task(member, self._gone)) is not None:
-            # No place: the line is not to blame, and may be met again when that other one is lost again.
-            why = Cause(who=why.who, what=f"fell with {other.name}: {why.what}", steps=why.steps)
-        self._gone.append(EndedTask(member.who, end.at))
+        cause, lost_task = self._cause_of_end(member)
+        self._ended_tasks.append(EndedTask(member.who, process_exit.at))
         ends = self._ends.setdefault(member.worker, [])
-        ends.append(TaskEnd(cause=why, total_steps=steps))
-        answer = decide_after_task(ends, self._before + len(self.task_returns), self._policy)
-        if not isinstance(answer, Restart):
-            return EndJob(outcome=Outcome.FAILED, reason=answer.reason, final=True)
-        self._out[member.worker] = ServerDowntime(
-            ended_at=end.at,
+        ends.append(TaskEnd(cause=cause, total_steps=steps))
+        decision = decide_after_task(ends, self._used, self._policy)
+        if not isinstance(decision, Restart):
+            return EndJob(outcome=Outcome.FAILED, reason=decision.reason, final=True)
+        self._downtimes[member.worker] = ServerDowntime(
+            ended_at=process_exit.at,
             return_index=len(self.task_returns),
             steps=steps,
             is_server=member.who.job in SERVER_JOBS,
@@ -133,56 +136,82 @@ class TaskRestarts:
         self.task_returns.append(
             TaskReturn(
                 task=member.task or f"{member.who.job}-{member.who.index}",
-                cause=str(why),
-                decision=answer.reason,
-                fell_with=f"{other.job}-{other.index}" if other is not None else "",
+                cause=str(cause),
+                decision=decision.reason,
+                fell_with=f"{lost_task.job}-{lost_task.index}" if lost_task is not None else "",
             )
         )
-        return RestartWorker(worker=member.worker, reason=answer.reason, delay=answer.delay)
+        return RestartWorker(worker=member.worker, reason=decision.reason, delay=decision.delay)
 
-    def note_rollback(self, back: Setback) -> None:
-        """The training went back: the steps are lost with the last of those who ended before."""
-        tasks = {f"{w.job}-{w.index}" for w in back.who}
-        for at in range(len(self.task_returns) - 1, -1, -1):
-            if self.task_returns[at].task in tasks:
-                self.task_returns[at] = msgspec.structs.replace(
-                    self.task_returns[at], lost=back.lost
-                )
+    def _cause_of_end(self, member: Member) -> tuple[Cause, Who | None]:
+        """Return the cause, and the task whose end made this one end too; None if there is none."""
+        cause = describe_end(member)
+        if kill_reason := self.kill_reason(member.called):
+            return Cause(who=task_name(member), what=kill_reason, steps=member.step), None
+        lost_task = find_lost_task(member, self._ended_tasks)
+        if lost_task is not None:
+            # Without a place: the line is not to blame, and may raise again when that task is lost again.
+            description = f"fell with {lost_task.name}: {cause.what}"
+            cause = Cause(who=cause.who, what=description, steps=cause.steps)
+        return cause, lost_task
+
+    def note_rollback(self, rollback: Setback) -> None:
+        """Count the steps by which the training went back as lost with the last of the tasks that ended
+        before."""
+        tasks = {f"{w.job}-{w.index}" for w in rollback.who}
+        for index in range(len(self.task_returns) - 1, -1, -1):
+            task_return = self.task_returns[index]
+            if task_return.task in tasks:
+                self.task_returns[index] = msgspec.structs.replace(task_return, lost=rollback.lost)
                 return
 
-    def _back(self, view: JobView) -> Iterator[ShowNote]:
-        """Who is there again: it has told its framework who it is; an evaluator, which tells nobody, has
-        imported it. Of a server: when somebody trains."""
+    def _report_returns(self, view: JobView) -> Iterator[ShowNote]:
+        """Report the tasks that are back: that have joined the cluster, or, for an evaluator, which joins
+        none, have imported the framework. A server is back when a trainer makes a step."""
         for member in view.members:
-            out = self._out.get(member.worker)
-            there = Phase.IMPORTED if member.who.job in AUXILIARY_JOBS else Phase.JOINED
-            if out is None or not member.alive or member.phase < there:
+            downtime = self._downtimes.get(member.worker)
+            is_auxiliary = member.who.job in AUXILIARY_JOBS
+            back_phase = Phase.IMPORTED if is_auxiliary else Phase.JOINED
+            if downtime is None or not member.alive or member.phase < back_phase:
                 continue
-            made = self.task_returns[out.return_index]
-            if made.seconds is None:
-                seconds = round(member.phase_since - out.ended_at, 3)
-                made = self.task_returns[out.return_index] = msgspec.structs.replace(
-                    made, seconds=seconds
-                )
-            if out.is_server:
-                made = self.task_returns[out.return_index] = self._measured(view, member, out, made)
-                told_so = made.snapshot is not None or not self._kept
-                if made.out is None or (not told_so and view.now - out.ended_at - made.out < TELLS):
+            task_return = self.task_returns[downtime.return_index]
+            if task_return.seconds is None:
+                seconds = round(member.phase_since - downtime.ended_at, 3)
+                task_return = msgspec.structs.replace(task_return, seconds=seconds)
+            if downtime.is_server:
+                task_return = self._measure_recovery(view, member, downtime, task_return)
+            self.task_returns[downtime.return_index] = task_return
+            if downtime.is_server:
+                if not self._is_measured(view, downtime, task_return):
                     continue
-                why = out.restore_failure(view) if made.snapshot is None else ""
-                hindered = f"; its values are not those of the snapshot: {why}" if why else ""
-                yield ShowNote(text=f"{task_name(member)} is back: {made.recovery}{hindered}")
-            del self._out[member.worker]
+                why = downtime.restore_failure(view) if task_return.snapshot is None else ""
+                suffix = f"; its values are not those of the snapshot: {why}" if why else ""
+                text = f"{task_name(member)} is back: {task_return.recovery}{suffix}"
+                yield ShowNote(text=text)
+            del self._downtimes[member.worker]
 
-    def _measured(
-        self, view: JobView, member: Member, out: ServerDowntime, made: TaskReturn
+    def _is_measured(
+        self, view: JobView, downtime: ServerDowntime, task_return: TaskReturn
+    ) -> bool:
+        """Return True if all is known of the return of a server, or the chief had its time to report it."""
+        if task_return.out is None:
+            return False
+        if task_return.snapshot is not None or not self._snapshots:
+            return True
+        return view.now - downtime.ended_at - task_return.out >= RESTORE_REPORT_S
+
+    def _measure_recovery(
+        self, view: JobView, member: Member, downtime: ServerDowntime, task_return: TaskReturn
     ) -> TaskReturn:
-        """The return of a server as far as it has come: the first step after it, and from where its values
+        """Return what is known of the return of a server: the first step after it, and from where its values
         came."""
-        if made.out is None:
-            again = [m.step_at for m in training_members(view) if m.alive]
-            after = [at for at in again if at > member.phase_since]
-            if not after:
-                return made
-            made = msgspec.structs.replace(made, out=round(min(after) - out.ended_at, 3))
-        return out.with_restored_snapshot(view, made, self._kept, self._tally)
+        if task_return.out is None:
+            steps_at = [m.step_at for m in training_members(view) if m.alive]
+            steps_after = [step_at for step_at in steps_at if step_at > member.phase_since]
+            if not steps_after:
+                return task_return
+            out = round(min(steps_after) - downtime.ended_at, 3)
+            task_return = msgspec.structs.replace(task_return, out=out)
+        return downtime.with_restored_snapshot(
+            view, task_return, self._snapshots, self._step_history
+        )

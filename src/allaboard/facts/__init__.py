@@ -1,6 +1,6 @@
 """Frozen values that all other rooms use. Nothing here decides, reads or writes."""
 
-from allaboard.facts.address import Address, whole
+from allaboard.facts.address import Address, whole_number
 from allaboard.facts.attempts import Cause, RoundEnd, RoundReport, TaskReturn
 from allaboard.facts.collective_calls import GroupState, Signature, Traced, Unused
 from allaboard.facts.configuration.cluster import (
@@ -14,7 +14,12 @@ from allaboard.facts.configuration.cluster import (
     Problem,
     Value,
 )
-from allaboard.facts.configuration.config_facts import ConfigFacts, FilePlace, LocalHost, facts_of
+from allaboard.facts.configuration.config_facts import (
+    ConfigFacts,
+    FilePlace,
+    LocalHost,
+    sample_config_facts,
+)
 from allaboard.facts.configuration.manifest import (
     ManifestFacts,
     Role,
@@ -180,6 +185,6 @@ __all__ = [
     "Who",
     "WorkerReport",
     "Workload",
-    "facts_of",
-    "whole",
+    "sample_config_facts",
+    "whole_number",
 ]

@@ -13,7 +13,7 @@ DEFAULT_PORT = {"tensorflow": 2222, "pytorch": 29500, "jax": 1234}
 """Ports that the frameworks' own documents use in their examples."""
 
 
-def whole(text: str) -> int | None:
+def whole_number(text: str) -> int | None:
     """Return the text as a whole number in ASCII decimals; None if it is not one, or absurdly long."""
     text = text.strip()
     digits = text[1:] if text[:1] in ("-", "+") else text
@@ -38,7 +38,7 @@ class Address(NamedTuple):
 
         More than one colon without brackets is an IPv6 address without a port.
         """
-        return parse(text)
+        return parse_address(text)
 
     @classmethod
     def from_endpoint(cls, text: str) -> Address:
@@ -56,7 +56,7 @@ class Address(NamedTuple):
     @property
     def number(self) -> int:
         """The port as a number from 1 to 65535; 0 if it is missing or none of these."""
-        number = whole(self.port)
+        number = whole_number(self.port)
         return number if number is not None and 0 < number < 65536 else 0
 
     @property
@@ -73,11 +73,11 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         """``host:port`` without scheme and path, with brackets around an IPv6 address."""
-        return join(self.host, self.port) if self.port else self.host
+        return join_host_port(self.host, self.port) if self.port else self.host
 
 
 @lru_cache(maxsize=2**17)
-def parse(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Return the parts of an address, as `Address.parse` does."""
     text = text.strip()
     scheme, marks, behind = text.partition("://")
@@ -96,28 +96,28 @@ def parse(text: str) -> Address:
     return Address(host, port, scheme, path)
 
 
-def join(host: str, port: str | int) -> str:
+def join_host_port(host: str, port: str | int) -> str:
     """Return ``host:port``, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def only_here(host: str) -> bool:
+def is_this_host_alone(host: str) -> bool:
     """Return True if the name can mean this host alone: loopback, or "any address"."""
     name = host.strip("[]").lower().rstrip(".")
     return (
         name in ("localhost", "localhost.localdomain", "localhost4", "localhost6")
         or name in ("ip6-localhost", "ip6-loopback", "::1", "0:0:0:0:0:0:0:1")
         or name.startswith("127.")
-        or everywhere(name)
+        or is_wildcard(name)
     )
 
 
-def everywhere(host: str) -> bool:
+def is_wildcard(host: str) -> bool:
     """Return True if it is the address that a server binds to listen on every interface."""
     return host.strip("[]") in ("0.0.0.0", "::", "0", "*")
 
 
-def nobody(host: str) -> str:
+def why_unusable(host: str) -> str:
     """Return why no host can have this address; "" if one may.
 
     Addresses of 240.0.0.0/4 are in use inside of clouds.
@@ -125,7 +125,7 @@ def nobody(host: str) -> str:
     name = host.strip("[]").lower()
     if name == "255.255.255.255":
         return f"{name} is the broadcast address, at which nobody listens"
-    first_octet = whole(name.partition(".")[0])
+    first_octet = whole_number(name.partition(".")[0])
     if _ipv4(name) and first_octet is not None and 224 <= first_octet < 240:
         return f"{name} is a multicast address, which no host has"
     if re.fullmatch(r"ff[0-9a-f]{2}:[0-9a-f:]+", name):
@@ -141,26 +141,26 @@ def lacks_interface(host: str) -> bool:
 LINK_LOCAL = "is a link-local IPv6 address without its interface, which leads nowhere"
 
 
-def canonical(text: str) -> str:
+def canonical_address(text: str) -> str:
     """Return the same text for addresses that surely are the same place."""
-    address = parse(text)
+    address = parse_address(text)
     host = address.host.lower().rstrip(".")
     if host in ("127.0.0.1", "::1", "localhost.localdomain"):
         host = "localhost"
     port = address.port.lstrip("0") or address.port
-    return join(host, port) if port else host
+    return join_host_port(host, port) if port else host
 
 
-def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] | None:
+def address_fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] | None:
     """Return what is wrong with the form of a ``host:port``, and the right form; None if nothing is.
 
     ``port`` is the one proposed where there is none that could be kept.
     """
-    address = parse(text)
+    address = parse_address(text)
     host = re.sub(r"\s", "", address.host) or "HOST"
-    number = whole(address.port)
+    number = whole_number(address.port)
     kept_port = number if number is not None and 0 < number < 65536 else port
-    right = join(host, kept_port)
+    right = join_host_port(host, kept_port)
     odd_character = next((c for c in text if ord(c) > 127), "")
     if not text.strip():
         return "is empty", right
@@ -188,11 +188,11 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
         return _bare_ipv6(text, port)
     if re.fullmatch(r"[\d.]+", address.host) and not _ipv4(address.host):
         return f"{address.host} is no IPv4 address", f"HOST:{kept_port}"
-    reason = nobody(address.host)
+    reason = why_unusable(address.host)
     if reason:
-        return reason, join("HOST", kept_port)
+        return reason, join_host_port("HOST", kept_port)
     if lacks_interface(address.host):
-        return LINK_LOCAL, join(f"{host}%INTERFACE", kept_port)
+        return LINK_LOCAL, join_host_port(f"{host}%INTERFACE", kept_port)
     if not address.port:
         return ("has no port", right) if needs_port else None
     if number is None:
@@ -206,13 +206,13 @@ def fault(text: str, *, port: int, needs_port: bool = True) -> tuple[str, str] |
 
 def _ipv4(host: str) -> bool:
     parts = host.split(".")
-    numbers = [whole(p) for p in parts]
+    numbers = [whole_number(p) for p in parts]
     return len(parts) == 4 and all(n is not None and 0 <= n < 256 for n in numbers)
 
 
 def _bare_ipv6(text: str, port: int) -> tuple[str, str] | None:
     head, _, tail = text.rpartition(":")
-    if len(tail) in (4, 5) and 0 < (whole(tail) or 0) < 65536 and head.count(":") > 1:
+    if len(tail) in (4, 5) and 0 < (whole_number(tail) or 0) < 65536 and head.count(":") > 1:
         return "is an IPv6 address without brackets", f"[{head.rstrip(':') or '::'}]:{tail}"
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and re.match(r"[0-9A-Fa-f]*:", text):
         return "is an IPv6 address without brackets and without a port", f"[{text}]:{port}"

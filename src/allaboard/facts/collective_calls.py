@@ -101,10 +101,10 @@ class Traced(msgspec.Struct, frozen=True):
     """(digest up to the call, signature) of each call; a signature is None if it is not known any more."""
 
     @property
-    def last(self) -> int:
+    def last_number(self) -> int:
         """Number of the last call in ``calls``."""
         return self.first + len(self.calls) - 1
 
-    def at(self, number: int) -> tuple[int, Signature | None] | None:
+    def call_at(self, number: int) -> tuple[int, Signature | None] | None:
         """Return the call of this number; None if it is not in here."""
-        return self.calls[number - self.first] if self.first <= number <= self.last else None
+        return self.calls[number - self.first] if self.first <= number <= self.last_number else None

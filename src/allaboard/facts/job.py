@@ -90,7 +90,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The members that live."""
         return tuple(m for m in self.members if m.alive)
 
-    def told(self, field: str) -> bool:
+    def any_member_has(self, field: str) -> bool:
         """Return True if any member has this field of Member filled, so that it is not empty, 0 or None."""
         answers = self._told
         if field not in answers:

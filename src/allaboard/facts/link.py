@@ -40,7 +40,7 @@ class Answer(StrEnum):
     """The attempt failed on the host that made it."""
 
     @property
-    def foreign(self) -> bool:
+    def is_foreign(self) -> bool:
         """True if another program than the roll call holds the port."""
         return self in (Answer.MUTE, Answer.STORE, Answer.GRPC, Answer.HTTP, Answer.OTHER)
 
@@ -97,12 +97,12 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.answer is Answer.ABOARD
 
     @property
-    def lasting(self) -> bool:
+    def is_lasting(self) -> bool:
         """True if the link failed in more than one moment."""
         return not self.works and self.tries > 1
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The answer, for people."""
         return f"{self.said or self.answer}{', twice' if self.tries > 1 else ''}"
 
@@ -152,12 +152,12 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
     """When it came last (s)."""
 
     @property
-    def named(self) -> bool:
+    def is_unequipped_worker(self) -> bool:
         """True if it is a worker that lacks what all others have, and says which host it is on."""
         return self.kind in LACKING and bool(self.host)
 
     @property
-    def who(self) -> str:
+    def claimed_member(self) -> str:
         """The member that it says to be; "" if it does not say."""
         return f"{self.host} (rank {self.rank})" if self.rank >= 0 else self.host
 

@@ -142,9 +142,9 @@ class Overdue(msgspec.Struct, frozen=True, kw_only=True):
 class Watchdogs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The words of all ranks' watchdogs."""
 
-    words: tuple[Overdue, ...]
+    reports: tuple[Overdue, ...]
     """One entry for each rank and group."""
-    known: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = ()
     """All ranks of which anything is here."""
 
 

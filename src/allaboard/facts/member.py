@@ -257,12 +257,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """True if others say that it serves, whatever it shows itself."""
 
     @property
-    def called(self) -> int:
+    def event_key(self) -> int:
         """The key by which events and commands call it."""
         return self.key or self.who.pid
 
     @property
-    def elsewhere(self) -> bool:
+    def is_on_other_host(self) -> bool:
         """True if another host's agent started it."""
         return bool(self.key >> 32)
 
@@ -277,12 +277,12 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         it and its output is not kept."""
         if ATTACHED in self.notes:
             return "its own output"
-        worker = self.worker & 0xFFF if self.elsewhere else self.worker
-        on = f" on {self.who.host}" if self.elsewhere else ""
+        worker = self.worker & 0xFFF if self.is_on_other_host else self.worker
+        on = f" on {self.who.host}" if self.is_on_other_host else ""
         return f"logs/{self.task or f'worker-{worker}'}.log{on}"
 
     @property
-    def unheard(self) -> bool:
+    def ended_unobserved(self) -> bool:
         """True if it ended without an exception at its top and nobody told us how: of a process that somebody
         else started only its parent knows that."""
         end = self.exit
@@ -291,7 +291,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return not (end.lost or end.ours)
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """True if a signal has stopped it, or a tracer holds it."""
         return self.os_state in STOPPED
 

@@ -45,12 +45,12 @@ class Pace(msgspec.Struct, frozen=True):
     """The same from above."""
 
     @property
-    def seen(self) -> float:
+    def covered_seconds(self) -> float:
         """Seconds that these steps took: the first sample of a span has steps from before it."""
         return max(self.span, self.steps * self.step)
 
     @property
-    def own(self) -> float:
+    def own_time(self) -> float:
         """Time of a step in which it did not wait for others (s)."""
         return max(0.0, self.step - self.sync)
 

@@ -56,12 +56,12 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     """The line of the last four seconds."""
 
     @property
-    def lately(self) -> Use:
+    def recent_use(self) -> Use:
         """This use, by its recent line alone."""
         trend = self.recent
         return msgspec.structs.replace(self, rate=trend.rate, fit=trend.fit, span=trend.span)
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds until the limit at this rate; infinite if the use does not rise."""
         return (self.limit - self.value) / self.rate if self.rate > 0 else float("inf")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from allaboard.facts import ClusterSpec
-from allaboard.facts.address import join
+from allaboard.facts.address import join_host_port
 
 
 def cluster_of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) -> dict[str, str]:
@@ -27,14 +27,15 @@ def cluster_of_allocation(spec: ClusterSpec, rank: int, size: int, port: int) ->
     if len(slots) != size or node_rank is None or slots[rank][0] != node_rank:
         return {}  # as where tasks are not numbered host by host: srun --distribution
     return {
-        f"worker:{r}": join(spec.machines[n].name.text, port + i) for r, (n, i) in enumerate(slots)
+        f"worker:{r}": join_host_port(spec.machines[n].name.text, port + i)
+        for r, (n, i) in enumerate(slots)
     }
 
 
 def cluster_of_hosts(hosts: Sequence[str], port: int, first_address: str = "") -> dict[str, str]:
     """Return a cluster of one worker per host. ``first_address`` is the address of the first worker if it
     is a different one."""
-    cluster = {f"worker:{r}": join(host, port) for r, host in enumerate(hosts)}
+    cluster = {f"worker:{r}": join_host_port(host, port) for r, host in enumerate(hosts)}
     return cluster | ({"worker:0": first_address} if first_address else {})
 
 

@@ -14,8 +14,12 @@ from allaboard.report.diagnosis import diagnosis_schema
 from allaboard.report.json_schema import json_schema_of
 from allaboard.report.preflight import preflight_schema
 
-SCHEMAS: dict[str, Callable[[], object]] = {"report.schema.json": partial(json_schema_of, Report), "diagnosis.schema.json": diagnosis_schema,
-           "preflight.schema.json": preflight_schema, "check.json": check_schema}  # fmt: skip
+SCHEMAS: dict[str, Callable[[], object]] = {
+    "report.schema.json": partial(json_schema_of, Report),
+    "diagnosis.schema.json": diagnosis_schema,
+    "preflight.schema.json": preflight_schema,
+    "check.json": check_schema,
+}
 """Name of each schema's file, and the function that makes its content."""
 
 

@@ -2,12 +2,12 @@
 
 ## Why it matters
 What cannot be read was not checked: if nothing is reported for such a file, that does not mean it is right.
-The usual cases are binary files, UTF-16, texts that end in the middle, YAML whose aliases explode, and
-Windows line ends in shell scripts. The last one makes every exported value end in an invisible carriage
+The usual cases are binary files, UTF-16, truncated files, YAML whose aliases explode, and Windows line ends
+in shell scripts. The last one makes every exported value end in an invisible carriage
 return, so that no host name resolves.
 
 ## What to do
-Look at the position given. `file NAME` tells what a file really holds. `sed -i 's/\\r$//' NAME` removes
+Look at the given position. `file NAME` shows what a file really contains. `sed -i 's/\\r$//' NAME` removes
 Windows line ends. Leave a file of another kind out of the command.
 """
 
@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
+from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for problem in facts.problems:
         if problem.kind == "unreadable":
             yield Claim(
-                summary=f"{problem.origin.file or facts.subject} {problem.said}",
+                summary=f"{problem.origin.file or facts.subject} {problem.message}",
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
                 where=problem.origin.place,
@@ -32,7 +32,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 _BINARY = Problem(
     kind="unreadable",
-    said="is not UTF-8 text",
+    message="is not UTF-8 text",
     observed="byte 0x80 at offset 0",
     correction="give a TF_CONFIG as UTF-8 text",
     origin=Origin(file="model.bin", line=1, column=1),
@@ -42,8 +42,8 @@ RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
-    fires_on={"binary": (facts_of(problems=(_BINARY,)), "model.bin is not UTF-8 text")},
-    silent_on={"an empty environment": facts_of()},
+    fires_on={"binary": (sample_config_facts(problems=(_BINARY,)), "model.bin is not UTF-8 text")},
+    silent_on={"an empty environment": sample_config_facts()},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

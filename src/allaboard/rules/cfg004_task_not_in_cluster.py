@@ -18,7 +18,7 @@ import msgspec
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Origin, Stage, Value, facts_of
+from allaboard.facts import Claim, ConfigFacts, Origin, Stage, Value, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -70,7 +70,9 @@ _TWO_WORKERS = {"worker": ["a:2222", "b:2222"]}
 
 
 def _vertex_pool(index: int) -> ConfigFacts:
-    facts = facts_of(cluster={"worker": ["a:2222"]}, task=("worker", index), source="vertex")
+    facts = sample_config_facts(
+        cluster={"worker": ["a:2222"]}, task=("worker", index), source="vertex"
+    )
     task = Value("a:2222", Origin(variable="CLUSTER_SPEC", key="cluster.workerpool1[0]"))
     spec = msgspec.structs.replace(facts.spec, cluster={"worker": (task,)})
     return msgspec.structs.replace(facts, spec=spec)
@@ -82,11 +84,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "counted from 1": (
-            facts_of(cluster=_TWO_WORKERS, task=("worker", 2)),
+            sample_config_facts(cluster=_TWO_WORKERS, task=("worker", 2)),
             "worker 2 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
         "negative": (
-            facts_of(cluster=_TWO_WORKERS, task=("worker", -1)),
+            sample_config_facts(cluster=_TWO_WORKERS, task=("worker", -1)),
             "worker -1 is not in the cluster: worker has 2 tasks, so its index must be 0 to 1",
         ),
         "one of Vertex AI's pools": (
@@ -94,13 +96,15 @@ RULE = Rule(
             "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index must be 0",
         ),
         "unknown job": (
-            facts_of(cluster=_TWO_WORKERS, task=("workers", 0)),
+            sample_config_facts(cluster=_TWO_WORKERS, task=("workers", 0)),
             "the task is a 'workers', but the cluster has no such job: it has worker",
         ),
     },
     silent_on={
-        "the last index": facts_of(cluster=_TWO_WORKERS, task=("worker", 1)),
-        "an evaluator beside the cluster": facts_of(cluster=_TWO_WORKERS, task=("evaluator", 0)),
+        "the last index": sample_config_facts(cluster=_TWO_WORKERS, task=("worker", 1)),
+        "an evaluator beside the cluster": sample_config_facts(
+            cluster=_TWO_WORKERS, task=("evaluator", 0)
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

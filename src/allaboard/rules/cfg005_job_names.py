@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
 
 _KERAS_JOBS = ("chief", "worker", "ps", "evaluator")
 _CORRECT_NAMES = {
@@ -34,7 +34,7 @@ _CORRECT_NAMES = {
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    if facts.part("tf_config") is None:
+    if facts.part_of_source("tf_config") is None:
         return
     for job, listed in facts.spec.cluster.items():
         meant = _CORRECT_NAMES.get(job)
@@ -65,19 +65,21 @@ RULE = Rule(
     check=check,
     fires_on={
         "plural": (
-            facts_of(cluster={"workers": ["a:1", "b:1"]}, task=("workers", 0)),
+            sample_config_facts(cluster={"workers": ["a:1", "b:1"]}, task=("workers", 0)),
             "the cluster has a job 'workers'; TensorFlow's name for it is 'worker'",
         ),
         "two chiefs": (
-            facts_of(cluster={"chief": ["a:1", "b:1"]}, task=("chief", 0)),
+            sample_config_facts(cluster={"chief": ["a:1", "b:1"]}, task=("chief", 0)),
             "the cluster has 2 tasks of the job 'chief'; TensorFlow allows at most one",
         ),
     },
     silent_on={
-        "chief and worker": facts_of(
+        "chief and worker": sample_config_facts(
             cluster={"chief": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)
         ),
-        "a job of one's own": facts_of(cluster={"trainer": ["a:1", "b:1"]}, task=("trainer", 0)),
+        "a job with a name of its own": sample_config_facts(
+            cluster={"trainer": ["a:1", "b:1"]}, task=("trainer", 0)
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -2,11 +2,11 @@
 
 ## Why it matters
 TensorFlow hands the text to gRPC as it is. An address without a port, with `http://` before it, with a
-space, with a port above 65535, or with a placeholder left in it never connects, and nothing says so: every
-member waits. Port 0 means "any free port", which no other member can know.
+space, with a port above 65535, or with a placeholder left in it never connects, and no message says so:
+every member waits. Port 0 means "any free port", which no other member can know.
 
 ## What to do
-Write the entry in the form shown. IPv6 addresses stand in brackets: `[fd00::1]:2222`.
+Write the entry in the form shown. IPv6 addresses are in brackets: `[fd00::1]:2222`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Who, address, facts_of
+from allaboard.facts import Claim, ConfigFacts, Stage, Who, address, sample_config_facts
 
 _MAX_REPORTED = 20
 """Addresses that are reported one by one; a mistake in a template is in all of them."""
@@ -24,7 +24,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     reported = 0
     shapes = {str(p.origin) for p in facts.problems if p.kind == "tf_config.shape"}
     for job, index, value in facts.spec.tasks():
-        wrong = address.fault(value.text, port=2222)
+        wrong = address.address_fault(value.text, port=2222)
         if wrong is None or str(value.origin) in shapes:
             continue  # what is no text is reported as tf-config-shape
         reported += 1
@@ -40,7 +40,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _with_worker(text: str) -> ConfigFacts:
-    return facts_of(cluster={"worker": ["a:2222", text]}, task=("worker", 0))
+    return sample_config_facts(cluster={"worker": ["a:2222", text]}, task=("worker", 0))
 
 
 RULE = Rule(

@@ -2,7 +2,7 @@
 
 ## Why it matters
 `localhost`, `127.0.0.1`, `::1` and `0.0.0.0` are a different machine for every reader. Each member connects
-to itself, finds nobody or the wrong one, and waits; PyTorch and TensorFlow both stay silent about it. On
+to itself, finds no one or the wrong one, and waits; PyTorch and TensorFlow both stay silent about it. On
 one host such addresses are right, so a cluster on one host is not reported.
 
 ## What to do
@@ -17,8 +17,8 @@ import msgspec
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, facts_of
-from allaboard.facts.address import DEFAULT_PORT, join, only_here, parse
+from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, sample_config_facts
+from allaboard.facts.address import DEFAULT_PORT, join_host_port, is_this_host_alone, parse_address
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     for field in ("master_addr", "rdzv_endpoint", "coordinator"):
         value = spec.values.get(field)
-        if value is None or not only_here(parse(value.text).host):
+        if value is None or not is_this_host_alone(parse_address(value.text).host):
             continue
         name = value.origin.name or field
         yield Claim(
@@ -53,20 +53,20 @@ def _node_count_evidence(facts: ConfigFacts) -> tuple[Evidence, ...]:
 
 
 def _corrected_assignment(value: Value, host: LocalHost | None) -> str:
-    port = parse(value.text).port
+    port = parse_address(value.text).port
     name = "HOST-OF-RANK-0" if host is None or not host.addresses else host.addresses[0]
-    right = join(name, port) if port else name
-    return value.origin.written(right)
+    right = join_host_port(name, port) if port else name
+    return value.origin.assignment_of(right)
 
 
 def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
     if count_hosts(spec) < 2:
         return
-    reachable_tasks = [(j, i) for j, i, v in spec.tasks() if not only_here(parse(v.text).host)]
+    reachable_tasks = [(j, i) for j, i, v in spec.tasks() if not is_this_host_alone(parse_address(v.text).host)]
     for job, index, value in spec.tasks():
-        parsed = parse(value.text)
-        if not only_here(parsed.host) or not parsed.host:
+        parsed = parse_address(value.text)
+        if not is_this_host_alone(parsed.host) or not parsed.host:
             continue
         remote_tasks = ", ".join(f"{j} {i}" for j, i in reachable_tasks[:3]) + (
             ", …" if len(reachable_tasks) > 3 else ""
@@ -82,7 +82,7 @@ def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
             "reach it",
             who=(Who(job=job, index=index),),
             evidence=(value.evidence,),
-            fix=f'"{join(name, parsed.port or DEFAULT_PORT["tensorflow"])}"',
+            fix=f'"{join_host_port(name, parsed.port or DEFAULT_PORT["tensorflow"])}"',
             where=value.origin.place,
         )
 
@@ -93,22 +93,22 @@ RULE = Rule(
     check=check,
     fires_on={
         "one of two": (
-            facts_of(cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)),
+            sample_config_facts(cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)),
             "worker 0 has the address localhost: worker 1 on other hosts cannot reach it",
         ),
         "torchrun on two nodes": (
-            facts_of(master_addr="127.0.0.1", nnodes="2"),
+            sample_config_facts(master_addr="127.0.0.1", nnodes="2"),
             "MASTER_ADDR is 127.0.0.1, which is another machine on each of the 2 hosts",
         ),
     },
     silent_on={
-        "all on one host": facts_of(
+        "all on one host": sample_config_facts(
             cluster={"worker": ["localhost:2222", "localhost:2223"]}, task=("worker", 0)
         ),
-        "rank 0 itself": facts_of(master_addr="localhost", nnodes="2", rank="0"),
-        "one node": facts_of(master_addr="localhost", world_size="4", local_world_size="4"),
+        "rank 0 itself": sample_config_facts(master_addr="localhost", nnodes="2", rank="0"),
+        "one node": sample_config_facts(master_addr="localhost", world_size="4", local_world_size="4"),
         "two nodes played on one host": msgspec.structs.replace(
-            facts_of("shell", master_addr="localhost", nnodes="2"), one_host=True
+            sample_config_facts("shell", master_addr="localhost", nnodes="2"), one_host=True
         ),
     },
     since="0.1",

@@ -24,9 +24,9 @@ from allaboard.facts import (
     LocalHost,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
-from allaboard.facts.address import only_here
+from allaboard.facts.address import is_this_host_alone
 
 _INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
@@ -35,9 +35,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     host = facts.host
     if host is None or count_hosts(facts.spec) < 2 or facts.spec.framework == "tensorflow":
         return
-    if facts.known(_INTERFACE_VARIABLES[0]):
+    if facts.is_set(_INTERFACE_VARIABLES[0]):
         return
-    bad = [a for a in host.named if only_here(a)]
+    bad = [a for a in host.named if is_this_host_alone(a)]
     if not bad or len(bad) < len(host.named):
         return
     names = [i for i in host.interfaces if i != "lo" and not i.startswith(("docker", "veth", "br"))]
@@ -69,14 +69,14 @@ RULE = Rule(
     check=check,
     fires_on={
         "Debian": (
-            facts_of(master_addr="node0", nnodes="2", host=_DEBIAN),
+            sample_config_facts(master_addr="node0", nnodes="2", host=_DEBIAN),
             "this host's name node1 is 127.0.1.1 in /etc/hosts: gloo would offer that address to "
             "the other hosts",
         )
     },
     silent_on={
-        "one host": facts_of(master_addr="node0", nnodes="1", host=_DEBIAN),
-        "interface chosen": facts_of(
+        "one host": sample_config_facts(master_addr="node0", nnodes="1", host=_DEBIAN),
+        "interface chosen": sample_config_facts(
             master_addr="node0",
             nnodes="2",
             host=_DEBIAN,

@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Who, facts_of, whole
-from allaboard.facts.address import canonical, join, parse
+from allaboard.facts import Claim, ConfigFacts, Stage, Who, sample_config_facts, whole_number
+from allaboard.facts.address import canonical_address, join_host_port, parse_address
 
 _MAX_REPORTED = 20
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     task_by_address: dict[str, tuple[str, int]] = {}
-    taken_addresses = {canonical(v.text) for _, _, v in facts.spec.tasks()}
+    taken_addresses = {canonical_address(v.text) for _, _, v in facts.spec.tasks()}
     reported = 0
     for job, index, value in facts.spec.tasks():
-        name = canonical(value.text)
+        name = canonical_address(value.text)
         if name not in task_by_address:
             task_by_address[name] = (job, index)
             continue
         reported += 1
-        if reported > _MAX_REPORTED or not parse(value.text).port:
+        if reported > _MAX_REPORTED or not parse_address(value.text).port:
             continue
         other_job, other_index = task_by_address[name]
         other_value = facts.spec.cluster[other_job][other_index]
@@ -45,11 +45,11 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _next_free_address(text: str, taken_addresses: set[str]) -> str:
     """Return the address with the next higher port that no task of the cluster has."""
-    parsed = parse(text)
-    port = whole(parsed.port) or 2222
-    while canonical(join(parsed.host, port)) in taken_addresses and port < 65535:
+    parsed = parse_address(text)
+    port = whole_number(parsed.port) or 2222
+    while canonical_address(join_host_port(parsed.host, port)) in taken_addresses and port < 65535:
         port += 1
-    return join(parsed.host, port)
+    return join_host_port(parsed.host, port)
 
 
 RULE = Rule(
@@ -58,16 +58,18 @@ RULE = Rule(
     check=check,
     fires_on={
         "two workers": (
-            facts_of(cluster={"worker": ["a:2222", "a:2222"]}, task=("worker", 0)),
+            sample_config_facts(cluster={"worker": ["a:2222", "a:2222"]}, task=("worker", 0)),
             "worker 0 and worker 1 have the same address a:2222",
         ),
         "chief and worker": (
-            facts_of(cluster={"chief": ["a:2222"], "worker": ["A:2222"]}, task=("worker", 0)),
+            sample_config_facts(
+                cluster={"chief": ["a:2222"], "worker": ["A:2222"]}, task=("worker", 0)
+            ),
             "chief 0 and worker 0 have the same address A:2222",
         ),
     },
     silent_on={
-        "one host, two ports": facts_of(
+        "one host, two ports": sample_config_facts(
             cluster={"worker": ["a:2222", "a:2223"]}, task=("worker", 0)
         )
     },

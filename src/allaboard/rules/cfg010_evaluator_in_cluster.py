@@ -1,8 +1,8 @@
 """The evaluator is listed in the training cluster.
 
 ## Why it matters
-An evaluator takes no part in training. If it is listed in `cluster`, it is one more task that the start of
-all members waits for, and it never joins.
+An evaluator takes no part in training. If it is listed in `cluster`, the others wait at the start for one
+more task, and it never joins.
 
 ## What to do
 Take it out of `cluster`. The evaluator's own TF_CONFIG keeps `"task": {"type": "evaluator"}`.
@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, Who, facts_of
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, Who, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     listed = facts.spec.cluster.get("evaluator")
-    if not listed or len(facts.spec.cluster) < 2 or facts.part("tf_config") is None:
+    if not listed or len(facts.spec.cluster) < 2 or facts.part_of_source("tf_config") is None:
         return
-    if facts.part("vertex") is not None:
+    if facts.part_of_source("vertex") is not None:
         return
     other_jobs = ", ".join(f'"{job}": […]' for job in facts.spec.cluster if job != "evaluator")
     yield Claim(
@@ -40,11 +40,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "listed": (
-            facts_of(cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)),
+            sample_config_facts(cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)),
             "the evaluator is listed in the training cluster, which it never joins",
         )
     },
-    silent_on={"beside it": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))},
+    silent_on={"beside it": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -1,7 +1,7 @@
 """A cluster with parameter servers has no chief.
 
 ## Why it matters
-TF2's ParameterServerStrategy runs its coordinator on the chief. Without a chief nobody creates the
+TF2's ParameterServerStrategy runs its coordinator on the chief. Without a chief nothing creates the
 variables or schedules a step, and workers and parameter servers serve silently forever. TF1 programs that
 make worker 0 their chief need none.
 
@@ -16,14 +16,14 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     cluster = facts.spec.cluster
     if "ps" not in cluster or "chief" in cluster or "master" in cluster:
         return
-    if facts.part("tf_config") is None:
+    if facts.part_of_source("tf_config") is None:
         return
     yield Claim(
         summary="the cluster has parameter servers but no chief: "
@@ -43,16 +43,16 @@ RULE = Rule(
     check=check,
     fires_on={
         "ps and worker": (
-            facts_of(cluster={"ps": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)),
+            sample_config_facts(cluster={"ps": ["a:1"], "worker": ["b:1"]}, task=("worker", 0)),
             "the cluster has parameter servers but no chief: "
             "ParameterServerStrategy would have no coordinator",
         )
     },
     silent_on={
-        "with a chief": facts_of(
+        "with a chief": sample_config_facts(
             cluster={"ps": ["a:1"], "worker": ["b:1"], "chief": ["c:1"]}, task=("worker", 0)
         ),
-        "a TF1 server's literal": facts_of(
+        "a TF1 server's literal": sample_config_facts(
             cluster={"ps": ["a:1"], "worker": ["b:1"]}, source="literal"
         ),
     },

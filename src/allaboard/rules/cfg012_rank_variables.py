@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
+from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, sample_config_facts
 
 _NUMBER_FIELDS = {
     "rank": ("RANK", "0"),
@@ -45,7 +45,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 summary=f"{name} is {value.text!r}, which is not a whole number",
                 who=own_member(facts.spec),
                 evidence=(value.evidence,),
-                fix=value.origin.written(example),
+                fix=value.origin.assignment_of(example),
                 where=value.origin.place,
             )
     if facts.kind == "environment":
@@ -53,8 +53,8 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
-    part = facts.part("torch_env")
-    if part is None or any(facts.part(source) is not None for source in _OTHER_SOURCES):
+    part = facts.part_of_source("torch_env")
+    if part is None or any(facts.part_of_source(source) is not None for source in _OTHER_SOURCES):
         return
     # torch takes an empty variable for one that is not set.
     present = [n for n in _ENV_RENDEZVOUS if n in facts.opaque or _variable_text(facts, n)]
@@ -88,7 +88,7 @@ def _check_missing(facts: ConfigFacts) -> Iterator[Claim]:
             for n in present
         ),
         fix="export " + " ".join(f"{n}={_ENV_RENDEZVOUS[n]}" for n in absent),
-        # The meeting point may stand in the call: init_method="tcp://HOST:PORT".
+        # The meeting point may be in the call: init_method="tcp://HOST:PORT".
         severity=Severity.WARNING if {"RANK", "WORLD_SIZE"} <= set(present) else Severity.ERROR,
         certainty=Certainty.LIKELY,
     )
@@ -107,7 +107,7 @@ def _variable_text(facts: ConfigFacts, name: str) -> str:
 
 def _environment(**values: str) -> ConfigFacts:
     fields = {name.lower(): text for name, text in values.items()}
-    return facts_of(source="torch_env", variables=values, values=fields)
+    return sample_config_facts(source="torch_env", variables=values, values=fields)
 
 
 RULE = Rule(
@@ -115,11 +115,11 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "no number": (
+        "not a number": (
             _environment(RANK="one", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
             "RANK is 'one', which is not a whole number",
         ),
-        "NODE_RANK given for RANK": (
+        "NODE_RANK instead of RANK": (
             _environment(NODE_RANK="2", WORLD_SIZE="4", MASTER_ADDR="a", MASTER_PORT="29500"),
             "RANK is not set, but NODE_RANK is 2: init_process_group reads RANK",
         ),
@@ -131,7 +131,7 @@ RULE = Rule(
     silent_on={
         "all four": _environment(RANK="0", WORLD_SIZE="2", MASTER_ADDR="a", MASTER_PORT="29500"),
         "before torchrun": _environment(MASTER_ADDR="a", MASTER_PORT="29500"),
-        "some other program's": _environment(WORLD_SIZE="2"),
+        "WORLD_SIZE of some other program": _environment(WORLD_SIZE="2"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

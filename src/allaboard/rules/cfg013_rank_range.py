@@ -2,8 +2,8 @@
 
 ## Why it matters
 Ranks go from 0 to WORLD_SIZE - 1. PyTorch refuses a larger one in this process (`rank < size`), and the
-others, rank 0 among them, wait for the rank that nobody has. A world size of 0 or below is a script's
-default that was never replaced.
+others, rank 0 among them, wait for the rank that no process has. A world size of 0 or below is a
+script's default that was never replaced.
 
 ## What to do
 Number the processes from 0. If there really is one more process, WORLD_SIZE is too small on all of them.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, PartialSpec, Stage, Value, Who, facts_of
+from allaboard.facts import Claim, ConfigFacts, PartialSpec, Stage, Value, Who, sample_config_facts
 
 _RANK_AND_SIZE_FIELDS = (("rank", "world_size"), ("node_rank", "nnodes"))
 
@@ -36,7 +36,7 @@ def _check_pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator
             summary=f"{_name(total, size_field)} is {size}; it must be at least 1",
             who=(),
             evidence=(total.evidence,),
-            fix=total.origin.written(str(max(number or 0, 0) + 1)),
+            fix=total.origin.assignment_of(str(max(number or 0, 0) + 1)),
             where=total.origin.place,
         )
         return
@@ -51,7 +51,7 @@ def _check_pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator
         summary=f"{_name(value, rank_field)} is {number}{size_note}: it must be {bound}",
         who=members,
         evidence=(value.evidence, *((total.evidence,) if total is not None else ())),
-        fix=value.origin.written(str(size - 1 if size is not None and number > 0 else 0)),
+        fix=value.origin.assignment_of(str(size - 1 if size is not None and number > 0 else 0)),
         where=value.origin.place,
     )
 
@@ -66,21 +66,21 @@ RULE = Rule(
     check=check,
     fires_on={
         "counted from 1": (
-            facts_of(rank="2", world_size="2"),
+            sample_config_facts(rank="2", world_size="2"),
             "RANK is 2 with WORLD_SIZE=2: it must be 0 to 1",
         ),
         "negative": (
-            facts_of(rank="-1", world_size="2"),
+            sample_config_facts(rank="-1", world_size="2"),
             "RANK is -1 with WORLD_SIZE=2: it must be 0 to 1",
         ),
         "world size 0": (
-            facts_of(rank="0", world_size="0"),
+            sample_config_facts(rank="0", world_size="0"),
             "WORLD_SIZE is 0; it must be at least 1",
         ),
     },
     silent_on={
-        "the last": facts_of(rank="1", world_size="2"),
-        "a range of nodes": facts_of(node_rank="3", nnodes="1:4"),
+        "the last": sample_config_facts(rank="1", world_size="2"),
+        "a range of nodes": sample_config_facts(node_rank="3", nnodes="1:4"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -23,7 +23,7 @@ from allaboard.facts import (
     LocalHost,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 
@@ -88,18 +88,22 @@ RULE = Rule(
     check=check,
     fires_on={
         "beyond its world": (
-            facts_of(local_rank="4", local_world_size="4"),
+            sample_config_facts(local_rank="4", local_world_size="4"),
             "LOCAL_RANK is 4: it must be 0 to 3",
         ),
         "beyond the devices": (
-            facts_of(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
+            sample_config_facts(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
             "LOCAL_RANK is 2, but this process can see 2 GPUs (0 to 1)",
         ),
     },
     silent_on={
-        "the last device": facts_of(local_rank="1", variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
-        "one device each": facts_of(local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "2"}),
-        "no GPUs here": facts_of(local_rank="2", host=LocalHost(gpus=0)),
+        "the last device": sample_config_facts(
+            local_rank="1", variables={"CUDA_VISIBLE_DEVICES": "0,1"}
+        ),
+        "one device each": sample_config_facts(
+            local_rank="2", variables={"CUDA_VISIBLE_DEVICES": "2"}
+        ),
+        "no GPUs here": sample_config_facts(local_rank="2", host=LocalHost(gpus=0)),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

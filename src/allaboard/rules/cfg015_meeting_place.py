@@ -8,7 +8,7 @@ silent.
 ## What to do
 Set MASTER_ADDR to a host name or an address alone (IPv6 without brackets, a link-local one with its
 interface: `fe80::1%eth0`), and MASTER_PORT to a number from 1 to 65535, the same on every rank. `getent
-hosts NAME` tells whether a host knows the name.
+hosts NAME` shows whether a host can resolve the name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Value, address, facts_of
+from allaboard.facts import Claim, ConfigFacts, Stage, Value, address, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -35,17 +35,17 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             yield from _check_port(facts, port)
         coordinator = values.get("coordinator")
         if coordinator is not None:
-            problem = address.fault(coordinator.text, port=1234)
+            problem = address.address_fault(coordinator.text, port=1234)
             if problem is not None:
                 yield _claim(facts, coordinator, problem[0], problem[1])
 
 
 def _check_host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator[Claim]:
     text = host.text
-    bare = address.parse(text)
+    bare = address.parse_address(text)
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
-        if address.nobody(text):
-            yield _claim(facts, host, f"names no host: {address.nobody(text)}", "HOST-OF-RANK-0")
+        if address.why_unusable(text):
+            yield _claim(facts, host, f"names no host: {address.why_unusable(text)}", "HOST-OF-RANK-0")
         elif address.lacks_interface(text):
             yield _claim(facts, host, address.LINK_LOCAL, f"{text}%INTERFACE")
         return  # an IPv6 address, which MASTER_ADDR takes without brackets
@@ -56,9 +56,9 @@ def _check_host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator
         number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
         yield _claim(facts, host, f"has a port in it{number}", bare.host)
         return
-    problem = address.fault(text, port=29500, needs_port=False)
+    problem = address.address_fault(text, port=29500, needs_port=False)
     if problem is not None:
-        yield _claim(facts, host, problem[0], address.parse(problem[1]).host)
+        yield _claim(facts, host, problem[0], address.parse_address(problem[1]).host)
 
 
 def _check_port(facts: ConfigFacts, port: Value) -> Iterator[Claim]:
@@ -76,7 +76,7 @@ def _claim(facts: ConfigFacts, value: Value, problem: str, correction: str) -> C
         summary=f"{name} {problem}: {value.text!r}",
         who=own_member(facts.spec),
         evidence=(value.evidence,),
-        fix=value.origin.written(correction),
+        fix=value.origin.assignment_of(correction),
         where=value.origin.place,
     )
 
@@ -87,57 +87,57 @@ RULE = Rule(
     check=check,
     fires_on={
         "scheme": (
-            facts_of(master_addr="tcp://node0", master_port="29500"),
+            sample_config_facts(master_addr="tcp://node0", master_port="29500"),
             "MASTER_ADDR begins with tcp://; a task's address has no scheme: 'tcp://node0'",
         ),
         "port inside": (
-            facts_of(master_addr="node0:29500", master_port="29500"),
+            sample_config_facts(master_addr="node0:29500", master_port="29500"),
             "MASTER_ADDR has a port in it: 'node0:29500'",
         ),
         "port too high": (
-            facts_of(master_addr="node0", master_port="129500"),
+            sample_config_facts(master_addr="node0", master_port="129500"),
             "MASTER_PORT is not from 1 to 65535: '129500'",
         ),
         "port 0": (
-            facts_of(master_addr="node0", master_port="0"),
+            sample_config_facts(master_addr="node0", master_port="0"),
             "MASTER_PORT means any free port, which no other rank could know: '0'",
         ),
         "broadcast": (
-            facts_of(master_addr="255.255.255.255", master_port="29500"),
+            sample_config_facts(master_addr="255.255.255.255", master_port="29500"),
             "MASTER_ADDR 255.255.255.255 is the broadcast address, at which nobody listens: "
             "'255.255.255.255'",
         ),
         "multicast": (
-            facts_of(master_addr="239.1.2.3", master_port="29500"),
+            sample_config_facts(master_addr="239.1.2.3", master_port="29500"),
             "MASTER_ADDR 239.1.2.3 is a multicast address, which no host has: '239.1.2.3'",
         ),
         "IPv6 in brackets": (
-            facts_of(master_addr="[fd00::1]", master_port="29500"),
+            sample_config_facts(master_addr="[fd00::1]", master_port="29500"),
             "MASTER_ADDR has brackets, so PyTorch takes it for a name: '[fd00::1]'",
         ),
         "a link-local address without its interface": (
-            facts_of(master_addr="fe80::1", master_port="29500"),
+            sample_config_facts(master_addr="fe80::1", master_port="29500"),
             "MASTER_ADDR is a link-local IPv6 address without its interface, which leads nowhere: "
             "'fe80::1'",
         ),
         "JAX, a link-local address without its interface": (
-            facts_of(coordinator="[fe80::1]:1234", source="jax"),
+            sample_config_facts(coordinator="[fe80::1]:1234", source="jax"),
             "COORDINATOR is a link-local IPv6 address without its interface, which leads nowhere: "
             "'[fe80::1]:1234'",
         ),
         "JAX without a port": (
-            facts_of(coordinator="node0", source="jax"),
+            sample_config_facts(coordinator="node0", source="jax"),
             "COORDINATOR has no port: 'node0'",
         ),
     },
     silent_on={
-        "name and port": facts_of(master_addr="node0.train.svc", master_port="29500"),
-        "a cloud's own 240.0.0.0/4": facts_of(master_addr="240.10.0.7", master_port="29500"),
-        "a name that begins with ff": facts_of(master_addr="ff02.example", master_port="29500"),
-        "any address, on one host": facts_of(master_addr="0.0.0.0", master_port="29500"),
-        "IPv6": facts_of(master_addr="fd00::1", master_port="29500"),
-        "IPv6, link-local": facts_of(master_addr="fe80::1%eth0", master_port="29500"),
-        "JAX, IPv6": facts_of(coordinator="[fe80::1%eth0]:1234", source="jax"),
+        "name and port": sample_config_facts(master_addr="node0.train.svc", master_port="29500"),
+        "a cloud's own 240.0.0.0/4": sample_config_facts(master_addr="240.10.0.7", master_port="29500"),
+        "a name that begins with ff": sample_config_facts(master_addr="ff02.example", master_port="29500"),
+        "any address, on one host": sample_config_facts(master_addr="0.0.0.0", master_port="29500"),
+        "IPv6": sample_config_facts(master_addr="fd00::1", master_port="29500"),
+        "IPv6, link-local": sample_config_facts(master_addr="fe80::1%eth0", master_port="29500"),
+        "JAX, IPv6": sample_config_facts(coordinator="[fe80::1%eth0]:1234", source="jax"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

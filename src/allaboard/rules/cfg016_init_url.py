@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, facts_of
+from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for problem in facts.problems:
         if problem.kind == "init_url":
             yield Claim(
-                summary=f"the init URL {problem.said}",
+                summary=f"the init URL {problem.message}",
                 who=own_member(facts.spec),
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
@@ -31,7 +31,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 _NO_PORT = Problem(
     kind="init_url",
-    said="has no port",
+    message="has no port",
     observed="tcp://node0",
     correction="tcp://node0:29500",
     origin=Origin(flag="init_process_group(init_method=)", file="train.py", line=9, column=40),
@@ -41,8 +41,8 @@ RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
     check=check,
-    fires_on={"no port": (facts_of(problems=(_NO_PORT,)), "the init URL has no port")},
-    silent_on={"a good one": facts_of(init_url="tcp://node0:29500", source="init_url")},
+    fires_on={"no port": (sample_config_facts(problems=(_NO_PORT,)), "the init URL has no port")},
+    silent_on={"a good one": sample_config_facts(init_url="tcp://node0:29500", source="init_url")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -23,7 +23,7 @@ from allaboard.facts import (
     FilePlace,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 
@@ -54,7 +54,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _facts(rendezvous_file: FilePlace) -> ConfigFacts:
-    return facts_of(
+    return sample_config_facts(
         init_url=f"file://{rendezvous_file.path}", place=rendezvous_file, source="init_url"
     )
 

@@ -25,7 +25,7 @@ from allaboard.facts import (
     FilePlace,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 STARTING_RUN_S = 120.0
@@ -67,7 +67,9 @@ def _describe_age(seconds: float) -> str:
 
 def _facts(size: int, age: float) -> ConfigFacts:
     rendezvous_file = FilePlace(path="/shared/rdzv", size=size, age=age)
-    return facts_of(init_url="file:///shared/rdzv", place=rendezvous_file, source="init_url")
+    return sample_config_facts(
+        init_url="file:///shared/rdzv", place=rendezvous_file, source="init_url"
+    )
 
 
 RULE = Rule(
@@ -83,8 +85,8 @@ RULE = Rule(
     },
     silent_on={
         "none": _facts(-1, -1.0),
-        "empty, made by hand": _facts(0, 90000.0),
-        "of the run that starts": _facts(812, 5.0),
+        "empty, created by hand": _facts(0, 90000.0),
+        "of the run that is starting": _facts(812, 5.0),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

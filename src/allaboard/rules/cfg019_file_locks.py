@@ -23,7 +23,7 @@ from allaboard.facts import (
     FilePlace,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 _FILESYSTEMS_WITHOUT_LOCKS = (
@@ -64,7 +64,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _facts(filesystem: str, options: str = "rw") -> ConfigFacts:
     rendezvous_file = FilePlace(path="/shared/rdzv", filesystem=filesystem, options=options)
-    return facts_of(init_url="file:///shared/rdzv", place=rendezvous_file, source="init_url")
+    return sample_config_facts(
+        init_url="file:///shared/rdzv", place=rendezvous_file, source="init_url"
+    )
 
 
 RULE = Rule(

@@ -1,9 +1,9 @@
-"""Slurm's counts contradict each other, or what the job tells its framework.
+"""Slurm's counts contradict each other, or the job's own WORLD_SIZE or RANK.
 
 ## Why it matters
 The world size is usually computed from these numbers. If the task counts do not add up to the number of
-tasks, or a script exports its own WORLD_SIZE, some ranks exist that nobody waits for, or the job waits for
-ranks that are never started.
+tasks, or a script exports its own WORLD_SIZE, some ranks are not expected by the others, or the job waits
+for ranks that are never started.
 
 ## What to do
 Make `--ntasks` equal to `#SBATCH --nodes` times `--ntasks-per-node`, or leave one of them out. Take
@@ -27,7 +27,7 @@ from allaboard.facts import (
     Severity,
     Stage,
     Value,
-    facts_of,
+    sample_config_facts,
 )
 
 _LAUNCHER_VARIABLES = (
@@ -41,7 +41,7 @@ _LAUNCHER_VARIABLES = (
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    slurm = facts.part("slurm")
+    slurm = facts.part_of_source("slurm")
     if slurm is None:
         return
     for problem in slurm.problems:
@@ -60,7 +60,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """Report a WORLD_SIZE that is not the step's size, in a task whose rank is Slurm's number of the task."""
     size, total = facts.variables.get("WORLD_SIZE"), facts.variables.get("SLURM_STEP_NUM_TASKS")
-    if size is None or total is None or any(facts.known(name) for name in _LAUNCHER_VARIABLES):
+    if size is None or total is None or any(facts.is_set(name) for name in _LAUNCHER_VARIABLES):
         return
     pairs = (("RANK", "SLURM_PROCID"), ("LOCAL_RANK", "SLURM_LOCALID"))
     ours = [(facts.variables.get(a), facts.variables.get(b)) for a, b in pairs]
@@ -88,8 +88,8 @@ def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
 
 def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """Report a WORLD_SIZE of a batch script that is not the number of tasks of its step."""
-    size, step = facts.variables.get("WORLD_SIZE"), facts.part("srun")
-    launched = any(facts.part(n) is not None for n in ("torchrun", "accelerate", "deepspeed"))
+    size, step = facts.variables.get("WORLD_SIZE"), facts.part_of_source("srun")
+    launched = any(facts.part_of_source(n) is not None for n in ("torchrun", "accelerate", "deepspeed"))
     if size is None or size.integer is None or step is None or step.values or launched:
         return
     total, nodes = slurm.values.get("world_size"), slurm.values.get("nnodes")
@@ -138,7 +138,7 @@ def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     slurm_rank, total = slurm.values.get("rank"), facts.variables.get("SLURM_STEP_NUM_TASKS")
     if rank is None or size is None or slurm_rank is None or total is None:
         return
-    if facts.known("TORCHELASTIC_RUN_ID") or size.integer != total.integer:
+    if facts.is_set("TORCHELASTIC_RUN_ID") or size.integer != total.integer:
         return
     if rank.integer is not None and rank.integer != slurm_rank.integer:
         yield Claim(
@@ -165,14 +165,14 @@ def _claim(facts: ConfigFacts, value: Value, contradicting: Value, contradiction
 
 
 def _slurm_facts(machines: tuple[tuple[str, int], ...], **values: str) -> ConfigFacts:
-    return facts_of(source="slurm", machines=machines, values=values)
+    return sample_config_facts(source="slurm", machines=machines, values=values)
 
 
 _NODES = (("n1", 2), ("n2", 2))
 
 
 def _batch_script(size: str, **step: str) -> ConfigFacts:
-    facts = facts_of(
+    facts = sample_config_facts(
         "shell",
         source="slurm",
         variables={"WORLD_SIZE": size},
@@ -192,7 +192,7 @@ def _task_environment(**more: str) -> ConfigFacts:
         "LOCAL_RANK": "1",
     }
     variables = {n: t for n, t in {**here, **more}.items() if t}
-    return facts_of(source="slurm", variables=variables)
+    return sample_config_facts(source="slurm", variables=variables)
 
 
 RULE = Rule(
@@ -223,12 +223,12 @@ RULE = Rule(
     },
     silent_on={
         "a task of its world": _task_environment(RANK="1", WORLD_SIZE="4"),
-        "a node's number, which spawns its ranks": _task_environment(
+        "the number of a node, which spawns its ranks": _task_environment(
             RANK="1", WORLD_SIZE="8", LOCAL_RANK=""
         ),
         "under torchrun": _task_environment(RANK="1", WORLD_SIZE="8", TORCHELASTIC_RUN_ID="7"),
         "under DeepSpeed's launcher": _task_environment(RANK="1", WORLD_SIZE="8", LOCAL_SIZE="2"),
-        "by hand in an interactive step": _task_environment(
+        "started by hand in an interactive step": _task_environment(
             RANK="1", WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1"
         ),
         "they agree": _slurm_facts(

@@ -2,7 +2,7 @@
 
 ## Why it matters
 Rank 0 opens the store on its own node, and Slurm puts task 0 on the first node of the list. If MASTER_ADDR
-names another node, rank 0 listens where nobody knocks, and all the others knock where nobody listens.
+names another node, rank 0 listens on one node, and all others connect to another.
 
 ## What to do
 Take the first node: `export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`.
@@ -14,22 +14,22 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, facts_of
-from allaboard.facts.address import only_here
+from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
+from allaboard.facts.address import is_this_host_alone
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    slurm, master = facts.part("slurm"), facts.spec.values.get("master_addr")
+    slurm, master = facts.part_of_source("slurm"), facts.spec.values.get("master_addr")
     if slurm is None or master is None or not slurm.machines or len(slurm.machines) < 2:
         return
     # Under torchrun the master may be any node: it is the one of the first agent.
-    if facts.known("TORCHELASTIC_RUN_ID") or facts.part("torchrun") is not None:
+    if facts.is_set("TORCHELASTIC_RUN_ID") or facts.part_of_source("torchrun") is not None:
         return
     name = master.text.strip().lower()
     names = [m.name.text.lower() for m in slurm.machines]
     short = name.partition(".")[0]
     # A name that is none of the nodes may be another interface of the first one.
-    if only_here(name) or short not in names or short == names[0]:
+    if is_this_host_alone(name) or short not in names or short == names[0]:
         return
     yield Claim(
         summary=f"MASTER_ADDR is {master.text}, but rank 0 runs on {names[0]}, "
@@ -51,14 +51,14 @@ RULE = Rule(
     check=check,
     fires_on={
         "the second node": (
-            facts_of(source="slurm", machines=_NODES, master_addr="n2"),
+            sample_config_facts(source="slurm", machines=_NODES, master_addr="n2"),
             "MASTER_ADDR is n2, but rank 0 runs on n1, the first node of the list",
         )
     },
     silent_on={
-        "the first": facts_of(source="slurm", machines=_NODES, master_addr="n1.cluster"),
-        "another interface": facts_of(source="slurm", machines=_NODES, master_addr="n1-ib"),
-        "an address": facts_of(source="slurm", machines=_NODES, master_addr="10.0.0.1"),
+        "the first": sample_config_facts(source="slurm", machines=_NODES, master_addr="n1.cluster"),
+        "another interface": sample_config_facts(source="slurm", machines=_NODES, master_addr="n1-ib"),
+        "an address": sample_config_facts(source="slurm", machines=_NODES, master_addr="10.0.0.1"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -28,8 +28,8 @@ from allaboard.facts import (
     Severity,
     Stage,
     Value,
-    facts_of,
-    whole,
+    sample_config_facts,
+    whole_number,
 )
 
 _ONE_NODE = Value("1")
@@ -42,7 +42,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from _check_array(facts)
     port = facts.spec.values.get("master_port")
     number = port.integer if port is not None else None
-    if port is None or number is None or facts.part("slurm") is None:
+    if port is None or number is None or facts.part_of_source("slurm") is None:
         return
     problem, evidence = "", Evidence("")
     own_port = facts.variables.get("SLURM_SRUN_COMM_PORT")
@@ -70,7 +70,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
     """Report tasks of a job array that may share a node and have the same literal port."""
-    slurm, torchrun = facts.part("slurm"), facts.part("torchrun")
+    slurm, torchrun = facts.part_of_source("slurm"), facts.part("torchrun")
     array = slurm.values.get("array") if slurm is not None else None
     if slurm is None or array is None or not re.search(r"[-,]", array.text):
         return
@@ -101,21 +101,21 @@ def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
 def _is_in_ranges(number: int, ranges: str) -> bool:
     for part in ranges.split(","):
         low, _, high = part.partition("-")
-        low_port, high_port = whole(low), whole(high or low)
+        low_port, high_port = whole_number(low), whole_number(high or low)
         if low_port is not None and high_port is not None and low_port <= number <= high_port:
             return True
     return False
 
 
 def _array_script(array: str, torchrun: dict[str, str] | None = None) -> ConfigFacts:
-    facts = facts_of("shell", source="slurm", array=array)
+    facts = sample_config_facts("shell", source="slurm", array=array)
     values = {n: Value(t, Origin(flag=f"--{n}")) for n, t in (torchrun or {}).items()}
     launcher = PartialSpec(source="torchrun", values=values)
     return ConfigFacts(kind="shell", spec=facts.spec, parts=(*facts.parts, launcher))
 
 
 def _facts(port: str, **variables: str) -> ConfigFacts:
-    return facts_of(source="slurm", master_port=port, variables=variables)
+    return sample_config_facts(source="slurm", master_port=port, variables=variables)
 
 
 RULE = Rule(
@@ -138,10 +138,10 @@ RULE = Rule(
     },
     silent_on={
         "beside them": _facts("29500", SLURM_STEP_RESV_PORTS="12001-12008"),
-        "one after the other": _array_script("0-7%1"),
-        "an array of one": _array_script("3"),
+        "one task at a time": _array_script("0-7%1"),
+        "an array with one task": _array_script("3"),
         "any free port": _array_script("0-7", {"standalone": "1"}),
-        "by the shell": _array_script("0-7", {"master_port": ""}),
+        "a port that the shell computes": _array_script("0-7", {"master_port": ""}),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

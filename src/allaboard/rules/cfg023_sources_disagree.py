@@ -25,7 +25,7 @@ from allaboard.facts import (
     Severity,
     Stage,
     Value,
-    facts_of,
+    sample_config_facts,
 )
 
 _MAX_REPORTED = 10
@@ -35,7 +35,7 @@ _ENV_RENDEZVOUS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     for conflict in facts.spec.conflicts[:_MAX_REPORTED]:
-        used, ignored = conflict.used, conflict.other
+        used, ignored = conflict.used, conflict.overruled
         yield Claim(
             summary=f"{conflict.field.replace('_', ' ')}: {_source_name(used)} says {used.text!r} "
             f"and is used; {_source_name(ignored)} says {ignored.text!r}",
@@ -62,7 +62,7 @@ def _fix(used: Value, ignored: Value) -> str:
 
 
 def _facts(used: Value, ignored: Value) -> ConfigFacts:
-    facts = facts_of(rank=used.text)
+    facts = sample_config_facts(rank=used.text)
     spec = msgspec.structs.replace(facts.spec, conflicts=(Conflict("rank", used, ignored),))
     return msgspec.structs.replace(facts, spec=spec)
 
@@ -87,7 +87,7 @@ RULE = Rule(
             "rank: OMPI_COMM_WORLD_RANK says '1' and is used; RANK says '0'",
         ),
     },
-    silent_on={"one source": facts_of(rank="0")},
+    silent_on={"one source": sample_config_facts(rank="0")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

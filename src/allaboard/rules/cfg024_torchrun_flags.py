@@ -2,7 +2,7 @@
 
 ## Why it matters
 With `--nnodes=2` and no address, each node's torchrun meets at its own 127.0.0.1 and silently waits for the
-other. `--standalone` ignores whatever says that there are more nodes: each trains alone. Without
+other. `--standalone` ignores every option for more nodes: each node trains alone. Without
 `--node-rank`, a static rendezvous takes every node for node 0.
 
 ## What to do
@@ -27,7 +27,7 @@ from allaboard.facts import (
     Problem,
     Stage,
     Value,
-    facts_of,
+    sample_config_facts,
 )
 
 _OPERATOR_JOBS = ("PyTorchJob", "TrainJob")
@@ -79,12 +79,12 @@ def _job_manifest(kind: str) -> ConfigFacts:
 
 
 def _flags(kind: str = "shell", **values: str) -> ConfigFacts:
-    return facts_of(kind, source="torchrun", values=values)
+    return sample_config_facts(kind, source="torchrun", values=values)
 
 
 _BAD_NNODES = Problem(
     kind="flags",
-    said="--nnodes cannot be 'two'",
+    message="--nnodes cannot be 'two'",
     observed="--nnodes two",
     correction="2 or 1:4 (fewest:most)",
     origin=Origin(flag="--nnodes", file="run.sh", line=3, column=10),
@@ -107,18 +107,18 @@ RULE = Rule(
             _flags(nnodes="2", master_addr="a"),
             "2 nodes with a static rendezvous but no --node-rank: every node is node 0",
         ),
-        "a job that nobody tells": (
+        "a job without an operator": (
             _job_manifest("Job"),
             "2 nodes but no rendezvous address: each node waits at its own 127.0.0.1",
         ),
-        "no number": (facts_of(problems=(_BAD_NNODES,)), "--nnodes cannot be 'two'"),
+        "not a number": (sample_config_facts(problems=(_BAD_NNODES,)), "--nnodes cannot be 'two'"),
     },
     silent_on={
         "one node": _flags(nnodes="1"),
         "c10d": _flags(nnodes="2", rdzv_backend="c10d", rdzv_endpoint="a:29500"),
         "elastic from one": _flags(nnodes="1:4"),
-        "a job whose operator tells it": _job_manifest("TrainJob"),
-        "a number by the shell": _flags(nnodes="2", master_addr="a", node_rank=""),
+        "a job whose operator sets the address": _job_manifest("TrainJob"),
+        "a node rank that the shell computes": _flags(nnodes="2", master_addr="a", node_rank=""),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -23,7 +23,7 @@ from allaboard.facts import (
     Problem,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 
@@ -31,12 +31,12 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     for problem in facts.problems:
         if problem.kind == "hostfile":
             yield Claim(
-                summary=f"the hostfile's line {problem.origin.line} {problem.said}",
+                summary=f"the hostfile's line {problem.origin.line} {problem.message}",
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
                 where=problem.origin.place,
             )
-    part = facts.part("hostfile")
+    part = facts.part_of_source("hostfile")
     if part is None:
         return
     index_by_name: dict[str, int] = {}
@@ -68,7 +68,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 _BARE_NUMBER = Problem(
     kind="hostfile",
-    said="has a bare number '4'",
+    message="has a bare number '4'",
     observed="node1 4",
     correction="node1 slots=4",
     origin=Origin(file="hosts", line=2, column=1),
@@ -80,17 +80,17 @@ RULE = Rule(
     check=check,
     fires_on={
         "bare number": (
-            facts_of(problems=(_BARE_NUMBER,)),
+            sample_config_facts(problems=(_BARE_NUMBER,)),
             "the hostfile's line 2 has a bare number '4'",
         ),
         "twice": (
-            facts_of("hostfile", source="hostfile", machines=(("a", 4), ("a", 2))),
+            sample_config_facts("hostfile", source="hostfile", machines=(("a", 4), ("a", 2))),
             "the host a is listed twice, with 4 and with 2 slots",
         ),
     },
     silent_on={
-        "one line a host": facts_of("hostfile", source="hostfile", machines=(("a", 4), ("b", 4))),
-        "one line a slot": facts_of("hostfile", source="hostfile", machines=(("a", 0), ("a", 0))),
+        "one line a host": sample_config_facts("hostfile", source="hostfile", machines=(("a", 4), ("b", 4))),
+        "one line a slot": sample_config_facts("hostfile", source="hostfile", machines=(("a", 0), ("a", 0))),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

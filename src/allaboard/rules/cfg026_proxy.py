@@ -24,9 +24,9 @@ from allaboard.facts import (
     Evidence,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
-from allaboard.facts.address import only_here, parse
+from allaboard.facts.address import is_this_host_alone, parse_address
 
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Variables that gRPC's core reads, in its order."""
@@ -41,14 +41,14 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     exempt = next(
         (facts.variables[n] for n in ("no_grpc_proxy", "no_proxy") if _is_set(facts, n)), None
     )
-    host_names = [parse(v.text).host for _, _, v in facts.spec.tasks()]
+    host_names = [parse_address(v.text).host for _, _, v in facts.spec.tasks()]
     coordinator = facts.spec.values.get("coordinator")
-    host_names += [parse(coordinator.text).host] if coordinator is not None else []
+    host_names += [parse_address(coordinator.text).host] if coordinator is not None else []
     suffixes = [s.strip() for s in exempt.text.split(",")] if exempt is not None else []
     caught = [
         h
         for h in dict.fromkeys(host_names)
-        if not only_here(h) and not any(s and _is_exempt(h, s) for s in suffixes)
+        if not is_this_host_alone(h) and not any(s and _is_exempt(h, s) for s in suffixes)
     ]
     if not caught:
         return
@@ -80,7 +80,7 @@ def _is_exempt(host: str, suffix: str) -> bool:
 
 
 def _facts(**variables: str) -> ConfigFacts:
-    return facts_of(
+    return sample_config_facts(
         cluster={"worker": ["w0:2222", "w1:2222"]},
         task=("worker", 0),
         framework="tensorflow",
@@ -101,7 +101,7 @@ RULE = Rule(
     silent_on={
         "exempt": _facts(http_proxy="http://proxy:3128", no_proxy="localhost,w0,w1"),
         "capitals": _facts(HTTP_PROXY="http://proxy:3128"),
-        "PyTorch": facts_of(
+        "PyTorch": sample_config_facts(
             master_addr="a", framework="pytorch", variables={"http_proxy": "http://proxy:3128"}
         ),
     },

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, facts_of
+from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -68,7 +68,7 @@ def _missing_for_nccl(text: str, host: LocalHost) -> str:
 
 def _facts(**variables: str) -> ConfigFacts:
     host = LocalHost(name="n", interfaces=("ens5", "lo"))
-    return facts_of(rank="0", variables=variables, host=host)
+    return sample_config_facts(rank="0", variables=variables, host=host)
 
 
 RULE = Rule(

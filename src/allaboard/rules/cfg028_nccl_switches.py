@@ -23,7 +23,7 @@ from allaboard.facts import (
     LocalHost,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 _SWITCHES = ("NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
@@ -72,7 +72,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _facts(devices: tuple[str, ...] = (), **variables: str) -> ConfigFacts:
-    return facts_of(rank="0", variables=variables, host=LocalHost(infiniband=devices))
+    return sample_config_facts(rank="0", variables=variables, host=LocalHost(infiniband=devices))
 
 
 RULE = Rule(

@@ -1,9 +1,9 @@
-"""A manifest starts another number of pods than it tells the pods.
+"""A manifest starts a different number of pods than it sets in their environment.
 
 ## Why it matters
 A literal WORLD_SIZE, a TF_CONFIG or `--nnodes` in the pod template is not adjusted when somebody changes
 `replicas`. With more pods than the world size, two of them claim one rank or one is refused; with fewer,
-all wait for pods that nobody starts. Training operators set these variables themselves.
+all wait for pods that are never started. Training operators set these variables themselves.
 
 ## What to do
 Make the numbers equal, or remove the variable and let the operator set it.
@@ -208,7 +208,7 @@ RULE = Rule(
             _mpi_job("16"),
             "-np 16 asks for 16 processes, but MPIJob mnist has 8 slots: 2 workers of 4",
         ),
-        "fewer than none": (
+        "a negative number": (
             _pytorch_job("-2", "4"),
             "PyTorchJob mnist has -2 Worker replicas; it must be at least 0",
         ),
@@ -217,7 +217,7 @@ RULE = Rule(
         "equal": _pytorch_job("4", "4"),
         "processes in each": _pytorch_job("2", "16", per="8"),
         "as many slots": _mpi_job("8"),
-        "more by will": _mpi_job("16", "--oversubscribe"),
+        "more on purpose": _mpi_job("16", "--oversubscribe"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -27,7 +27,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
-from allaboard.facts.address import parse
+from allaboard.facts.address import parse_address
 
 _ADDRESS_VARIABLES = (
     "MASTER_ADDR",
@@ -80,7 +80,7 @@ def _addresses(role: Role) -> Iterator[Value]:
 
 def _check_job_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
     """Report a name that no pod of the JobSet has; they are ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
-    pod, _, domain = parse(value.text).host.partition(".")
+    pod, _, domain = parse_address(value.text).host.partition(".")
     if domain.partition(".")[0] != workload.subdomain or not workload.subdomain:
         return
     for other_role in workload.roles:
@@ -96,7 +96,7 @@ def _check_spelling(
     workload_names: Set[str], workload: Workload, role: Role, value: Value
 ) -> Iterator[Claim]:
     """Report a misspelt pod name under the service of this workload."""
-    pod, _, domain_text = parse(value.text).host.partition(".")
+    pod, _, domain_text = parse_address(value.text).host.partition(".")
     domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
     match = re.fullmatch(r"(.+)-\d+", pod)
     if domain is None or match is None or domain_text.partition(".")[0] != domain.text:
@@ -114,7 +114,7 @@ def _check_spelling(
 
 
 def _claim(workload: Workload, value: Value, contradiction: str, correct_name: str) -> Claim:
-    port = parse(value.text).port
+    port = parse_address(value.text).port
     return Claim(
         summary=f"{value.origin.name or 'the address'} is {value.text}, but {contradiction}",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
@@ -127,13 +127,13 @@ def _claim(workload: Workload, value: Value, contradiction: str, correct_name: s
 def _check_pod(
     workload: Workload, role: Role, value: Value, service_names: set[str]
 ) -> Iterator[Claim]:
-    host = parse(value.text).host
+    host = parse_address(value.text).host
     pod, _, domain_text = host.partition(".")
     match = re.fullmatch(re.escape(workload.name) + r"-(\d+)", pod)
     if match is None or pod in service_names or not workload.name:
         return
     domain = workload.service if workload.kind == "StatefulSet" else role.subdomain
-    port = f":{parse(value.text).port}" if parse(value.text).port else ""
+    port = f":{parse_address(value.text).port}" if parse_address(value.text).port else ""
     contradiction = correction = ""
     count = role.replicas.integer
     if workload.kind == "Job" and not workload.indexed:
@@ -198,7 +198,7 @@ RULE = Rule(
             _facts("minst-0.train"),
             "MASTER_ADDR is minst-0.train, but the pods are named mnist-0 and so on",
         ),
-        "no such role of the set": (
+        "no such role in the JobSet": (
             _job_set("train-worker-0-0.train"),
             "MASTER_ADDR is train-worker-0-0.train, but the pods are named train-workers-0-0.train "
             "and so on",
@@ -208,7 +208,7 @@ RULE = Rule(
         "pod and service": _facts("mnist-0.train.default.svc.cluster.local"),
         "a service of its own": _facts("master"),
         "another workload's pod": _facts("coordinator-0.train"),
-        "a pod of the set": _job_set("train-workers-0-3.train.default.svc"),
+        "a pod of the JobSet": _job_set("train-workers-0-3.train.default.svc"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

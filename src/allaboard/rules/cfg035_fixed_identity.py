@@ -100,14 +100,14 @@ RULE = Rule(
     },
     silent_on={
         "one pod": _facts("1"),
-        "c10d gives the numbers": _torchrun_pods(
+        "c10d assigns the numbers": _torchrun_pods(
             "--nnodes=4", "--node-rank=0", "--rdzv-backend=c10d"
         ),
         "each pod alone": _torchrun_pods("--nnodes=1", "--node-rank=0"),
-        "by the pod's name": _torchrun_pods(
+        "taken from the pod's name": _torchrun_pods(
             "--nnodes=4", "--node-rank=\0", "--master-addr=train-0.train"
         ),
-        "the same by right": _facts("3", "WORLD_SIZE", "4"),
+        "a variable that is rightly the same": _facts("3", "WORLD_SIZE", "4"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

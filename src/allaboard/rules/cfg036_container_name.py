@@ -55,7 +55,7 @@ RULE = Rule(
         )
     },
     silent_on={
-        "as it should be": _facts("TFJob", "tensorflow"),
+        "the right name": _facts("TFJob", "tensorflow"),
         "a plain Job": _facts("Job", "trainer"),
     },
     since="0.1",

@@ -3,7 +3,7 @@
 ## Why it matters
 The resolver sorts the host names as text, and gives task n the n-th address. Slurm starts its tasks in the
 order of the node list. If the two differ (`n9,n10`: as text, n10 comes first), every task takes itself for
-another one, binds the wrong port or none, and all wait.
+another one, binds the wrong port or none, and all of them wait.
 
 ## What to do
 Pass the order yourself: `allaboard spec --as tf_config` writes a TF_CONFIG in Slurm's order. Or name hosts
@@ -16,11 +16,11 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, Severity, Stage, facts_of
+from allaboard.facts import Claim, ConfigFacts, Evidence, Severity, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    slurm = facts.part("slurm")
+    slurm = facts.part_of_source("slurm")
     if slurm is None or len(slurm.machines) < 2 or facts.spec.framework in ("pytorch", "jax"):
         return
     names = [m.name.text for m in slurm.machines]
@@ -44,7 +44,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _facts(*names: str, framework: str = "") -> ConfigFacts:
     machines = tuple((name, 1) for name in names)
-    return facts_of(source="slurm", machines=machines, framework=framework)
+    return sample_config_facts(source="slurm", machines=machines, framework=framework)
 
 
 RULE = Rule(

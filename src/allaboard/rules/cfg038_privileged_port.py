@@ -22,23 +22,23 @@ from allaboard.facts import (
     Stage,
     Value,
     Who,
-    facts_of,
-    whole,
+    sample_config_facts,
+    whole_number,
 )
-from allaboard.facts.address import DEFAULT_PORT, join, parse
+from allaboard.facts.address import DEFAULT_PORT, join_host_port, parse_address
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     if facts.kind == "manifest":
         return
     for job, index, value in facts.spec.tasks():
-        address = parse(value.text)
+        address = parse_address(value.text)
         if _is_privileged(address.port):
             yield _claim(
                 f"{job} {index} has port {address.port}, which only root may bind",
                 (Who(job=job, index=index),),
                 value,
-                f'"{join(address.host, DEFAULT_PORT["tensorflow"])}"',
+                f'"{join_host_port(address.host, DEFAULT_PORT["tensorflow"])}"',
             )
             return
     port = facts.spec.values.get("master_port")
@@ -53,7 +53,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 
 def _is_privileged(port: str) -> bool:
-    return 0 < (whole(port) or 0) < 1024
+    return 0 < (whole_number(port) or 0) < 1024
 
 
 def _claim(summary: str, members: tuple[Who, ...], value: Value, fix: str) -> Claim:
@@ -73,16 +73,16 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "a task": (
-            facts_of(cluster={"worker": ["a:80"]}, task=("worker", 0)),
+        "a task of a cluster": (
+            sample_config_facts(cluster={"worker": ["a:80"]}, task=("worker", 0)),
             "worker 0 has port 80, which only root may bind",
         ),
         "the store": (
-            facts_of(master_addr="a", master_port="443"),
+            sample_config_facts(master_addr="a", master_port="443"),
             "MASTER_PORT is 443, which only root may bind",
         ),
     },
-    silent_on={"1024": facts_of(master_addr="a", master_port="1024")},
+    silent_on={"1024": sample_config_facts(master_addr="a", master_port="1024")},
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

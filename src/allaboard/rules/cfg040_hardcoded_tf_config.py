@@ -1,4 +1,4 @@
-"""The script sets TF_CONFIG itself, identity included, whatever the environment says.
+"""The script sets TF_CONFIG itself, including the task's identity, and ignores the environment.
 
 ## Why it matters
 Started on every host, such a script is worker 0 everywhere. Whatever a launcher or an operator put into
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.facts.address import only_here, parse
+from allaboard.facts.address import is_this_host_alone, parse_address
 
 if TYPE_CHECKING:
     from allaboard.formats.python.script_ast import Script
@@ -107,13 +107,13 @@ def _is_guarded(script: Script, node: ast.AST) -> bool:
 
 def _has_several_hosts(cluster: dict[object, object]) -> bool:
     hosts = {
-        parse(address).host
+        parse_address(address).host
         for tasks in cluster.values()
         if isinstance(tasks, list)
         for address in tasks
         if isinstance(address, str)
     }
-    return len(hosts) > 1 and not all(only_here(h) for h in hosts)
+    return len(hosts) > 1 and not all(is_this_host_alone(h) for h in hosts)
 
 
 _SET = """import json, os
@@ -134,7 +134,7 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "worker 0 for all": (
+        "every process is worker 0": (
             _script("0"),
             "the script sets TF_CONFIG itself: every process that runs it is worker 0",
         )

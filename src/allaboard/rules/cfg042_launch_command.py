@@ -3,7 +3,7 @@
 ## Why it matters
 `srun`, `mpirun`, `deepspeed`, `accelerate launch` and `torchrun` are often nested, and each counts in its
 own way. A torchrun that waits for 4 nodes in a step of 2 waits until it gives up; `accelerate`'s
-num_processes counts all machines, not one; a launcher that is told of one node and started on two trains
+num_processes counts all machines, not one; a launcher that is set up for one node but started on two trains
 twice, each alone. What the shell of each task works out by itself (`srun bash -c '… $(hostname) …'`,
 `$RANDOM`) is another address or port on each.
 
@@ -28,7 +28,7 @@ from allaboard.facts import (
     Problem,
     Stage,
     Value,
-    facts_of,
+    sample_config_facts,
 )
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
@@ -36,14 +36,14 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from problem_claims(facts.problems, "launch", Certainty.LIKELY)
-    step, allocation = facts.part("srun"), facts.part("slurm")
+    step, allocation = facts.part_of_source("srun"), facts.part("slurm")
     allocated = _node_count(allocation, most=True)
     if step is not None and allocated is not None:
         yield from _check_step(step, allocated)
     step_nodes = _node_count(step) if step is not None and "nnodes" in step.values else allocated
     by_srun = step.values.get("launcher") if step is not None else None
     for name in _LAUNCHERS:
-        launcher = facts.part(name)
+        launcher = facts.part_of_source(name)
         if launcher is None:
             continue
         if (
@@ -133,7 +133,7 @@ def _clause_without_place(number: int) -> str:
 
 
 def _facts(allocation: str, step: dict[str, str] | None = None, **launcher: str) -> ConfigFacts:
-    facts = facts_of("shell", source="slurm", nnodes=allocation)
+    facts = sample_config_facts("shell", source="slurm", nnodes=allocation)
     parts = list(facts.parts)
     for source, values in (("srun", step), ("torchrun", launcher)):
         if values is not None:
@@ -147,7 +147,7 @@ def _facts(allocation: str, step: dict[str, str] | None = None, **launcher: str)
 
 _TOO_FEW_SLOTS = Problem(
     kind="launch",
-    said="-np 8 asks for 8 processes, and -H has 4 slots",
+    message="-np 8 asks for 8 processes, and -H has 4 slots",
     observed="-H a:2,b:2",
     correction="-H a:4,b:4   # or -np 4",
     origin=Origin(flag="-np", file="run.sh", line=3, column=8),
@@ -158,7 +158,7 @@ RULE = Rule(
     reads=ConfigFacts,
     check=check,
     fires_on={
-        "slots": (facts_of("shell", problems=(_TOO_FEW_SLOTS,)), _TOO_FEW_SLOTS.said),
+        "slots": (sample_config_facts("shell", problems=(_TOO_FEW_SLOTS,)), _TOO_FEW_SLOTS.message),
         "a larger step": (
             _facts("2", {"nnodes": "4"}, nnodes="2"),
             "srun asks for 4 nodes, but the allocation has 2: srun fails",
@@ -167,7 +167,7 @@ RULE = Rule(
             _facts("2", {}, nnodes="4"),
             "torchrun waits for 4 nodes, but there are 2",
         ),
-        "told of one": (
+        "set up for one": (
             _facts("2", {}, nproc_per_node="4"),
             "torchrun is started on 2 nodes but set up for one: each of them trains alone",
         ),
@@ -175,7 +175,7 @@ RULE = Rule(
             _facts("3", {}, nnodes="2", rdzv_backend="c10d"),
             "torchrun is started on 3 nodes, but --nnodes is 2: one of them has no place in the job",
         ),
-        "every node the first": (
+        "every node has rank 0": (
             _facts("2", {}, nnodes="2", node_rank="0"),
             "--node-rank is 0 on each of the 2 nodes, which srun starts with one command",
         ),
@@ -183,15 +183,15 @@ RULE = Rule(
     silent_on={
         "as many": _facts("2", {}, nnodes="2"),
         "a smaller step": _facts("4", {"nnodes": "2"}, nnodes="2"),
-        "a step of one": _facts("4", {"nnodes": "1"}, nnodes="1"),
+        "a step with one node": _facts("4", {"nnodes": "1"}, nnodes="1"),
         "elastic": _facts("4", {}, nnodes="2:4"),
         "a range of nodes": _facts("2-4", {"nnodes": "4"}, nnodes="4"),
-        "a number by the shell": _facts("2", {}, nnodes=""),
-        "a node rank by the shell": _facts("2", {}, nnodes="2", node_rank=""),
-        "c10d gives the numbers": _facts("2", {}, nnodes="2", node_rank="0", rdzv_backend="c10d"),
+        "a number of nodes that the shell computes": _facts("2", {}, nnodes=""),
+        "a node rank that the shell computes": _facts("2", {}, nnodes="2", node_rank=""),
+        "c10d assigns the numbers": _facts("2", {}, nnodes="2", node_rank="0", rdzv_backend="c10d"),
         "elastic up to all": _facts("3", {}, nnodes="1:3"),
-        "not by srun": _facts("3", None, nnodes="2", node_rank="0"),
-        "a step by the shell": _facts("2", {"nnodes": ""}, nproc_per_node="4"),
+        "not started by srun": _facts("3", None, nnodes="2", node_rank="0"),
+        "a step size that the shell computes": _facts("2", {"nnodes": ""}, nproc_per_node="4"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -2,7 +2,7 @@
 
 ## Why it matters
 Rank 0 opens the store in its own pod. If each pod takes its rank from the end of its name, rank 0 is pod
-NAME-0. With NAME-1 as MASTER_ADDR, rank 0 listens in one pod, and all knock at another.
+NAME-0. With NAME-1 as MASTER_ADDR, rank 0 listens in one pod, and all others connect to another.
 
 ## What to do
 Put pod 0's name into the address: `MASTER_ADDR=train-0.train`.
@@ -24,7 +24,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
-from allaboard.facts.address import join, parse
+from allaboard.facts.address import join_host_port, parse_address
 
 _RANK_VARIABLES = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")
 _ADDRESS_VARIABLES = ("MASTER_ADDR", "PET_MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
@@ -39,7 +39,7 @@ _MASTER_ADDRESS = re.compile(r"--master[-_]addr[= ]([\w.-]+)|\bMASTER_ADDR=[\"']
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
     for workload in facts.workloads:
-        if workload.kind not in ("StatefulSet", "Job") or not workload.name or workload.first:
+        if workload.kind not in ("StatefulSet", "Job") or not workload.name or workload.first_pod:
             continue
         for role in workload.roles:
             if not _ranks_by_ordinal(role):
@@ -69,7 +69,7 @@ def _master_addresses(role: Role) -> Iterator[Value]:
 
 
 def _check_address(workload: Workload, value: Value) -> Iterator[Claim]:
-    parsed = parse(value.text)
+    parsed = parse_address(value.text)
     pod, _, domain = parsed.host.partition(".")
     match = re.fullmatch(re.escape(workload.name) + r"-(\d+)", pod)
     if match is None or int(match[1]) == 0:
@@ -79,7 +79,7 @@ def _check_address(workload: Workload, value: Value) -> Iterator[Claim]:
         summary=f"{value.origin.name} is {value.text}, but rank 0 runs in {workload.name}-0: each pod's rank "
         "is the number in its name",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
-        fix=f"{value.origin.name}={join(correct_name, parsed.port) if parsed.port else correct_name}",
+        fix=f"{value.origin.name}={join_host_port(correct_name, parsed.port) if parsed.port else correct_name}",
         certainty=Certainty.LIKELY,
         where=value.origin.place,
     )
@@ -91,7 +91,7 @@ def _facts(
     address_value = Value(address, Origin(variable="MASTER_ADDR", file="job.yaml", line=18))
     command = (Value("sh"), Value("-c"), Value(script))
     role = Role(name="", replicas=Value("3"), env={"MASTER_ADDR": address_value}, command=command)
-    workload = Workload(kind="StatefulSet", name="train", roles=(role,), first=first_ordinal)
+    workload = Workload(kind="StatefulSet", name="train", roles=(role,), first_pod=first_ordinal)
     return ManifestFacts(workloads=(workload,))
 
 

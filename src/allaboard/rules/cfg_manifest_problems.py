@@ -20,7 +20,7 @@ def _rule(page: str, case: str, example: Problem) -> Rule[ManifestFacts]:
         stage=Stage.CONFIG,
         reads=ManifestFacts,
         check=check,
-        fires_on={case: (ManifestFacts(problems=(example,)), example.said)},
+        fires_on={case: (ManifestFacts(problems=(example,)), example.message)},
         silent_on={"nothing": ManifestFacts()},
         since="0.1",
         unstaged="read from configuration: the corpus in tests/corpus stages it",
@@ -33,7 +33,7 @@ RULES = {
 
 ## Why it matters
 Kubernetes accepts only strings there and refuses the document (`cannot unmarshal number into … of type
-string`). Inside an operator's custom resource, the operator may refuse it later, where nobody looks.
+string`). Inside an operator's custom resource, the operator may refuse it later, where the reason is easily missed.
 
 ## What to do
 Put the value in quotes.
@@ -41,7 +41,7 @@ Put the value in quotes.
         case="a number",
         example=Problem(
             kind="manifest.env",
-            said="the value of MASTER_PORT is a number; Kubernetes accepts only strings here",
+            message="the value of MASTER_PORT is a number; Kubernetes accepts only strings here",
             observed="value: 29500",
             correction='value: "29500"',
             origin=Origin(variable="MASTER_PORT", file="job.yaml", line=19, column=20),
@@ -51,8 +51,8 @@ Put the value in quotes.
         page="""A manifest has a key twice in one mapping.
 
 ## Why it matters
-YAML forbids it, and most readers silently take the last one: a `replicas` or an `env` list that somebody
-edited has no effect, because another one stands further down.
+YAML forbids it, and most readers silently take the last one: an edited `replicas` or `env` list has
+no effect, because another one follows further down.
 
 ## What to do
 Merge the two. Strict readers refuse the document: `kubectl apply --validate=strict`.
@@ -60,7 +60,7 @@ Merge the two. Strict readers refuse the document: `kubectl apply --validate=str
         case="replicas",
         example=Problem(
             kind="manifest.twice",
-            said="the key 'replicas' appears twice in one mapping: the first one is ignored",
+            message="the key 'replicas' appears twice in one mapping: the first one is ignored",
             observed="replicas: again",
             correction="one 'replicas', with what both say",
             origin=Origin(key="replicas", file="job.yaml", line=9, column=7),
@@ -81,7 +81,7 @@ Write the name as shown. The operator ignores upper and lower case.
         case="a plural",
         example=Problem(
             kind="manifest.role",
-            said="TFJob mnist has replicas called 'Workers'; "
+            message="TFJob mnist has replicas called 'Workers'; "
             "its operator knows Chief, Master, PS, Worker, Evaluator",
             observed="Workers:",
             correction="Worker:",

@@ -16,7 +16,7 @@ from allaboard.facts import (
     Problem,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 _SIZES = frozenset(
@@ -53,7 +53,7 @@ def _rule(
         reads=ConfigFacts,
         check=check,
         fires_on={
-            case: (facts_of("shell", problems=(example,)), example.said)
+            case: (sample_config_facts("shell", problems=(example,)), example.message)
             for case, example in examples.items()
         },
         silent_on=silent_on,
@@ -65,7 +65,7 @@ def _rule(
 def _below(option: str) -> Problem:
     return Problem(
         kind="late",
-        said=f"#SBATCH {option} stands below the first command, where sbatch does not read it",
+        message=f"#SBATCH {option} stands below the first command, where sbatch does not read it",
         observed="line 2 is a command: set -e",
         correction=f"#SBATCH {option}   # above line 2",
         origin=Origin(flag=option.partition("=")[0], file="job.sbatch", line=3, column=9),
@@ -88,17 +88,17 @@ Remove the blank, move the comment above the command, or add the backslash.
         examples={
             "a blank": Problem(
                 kind="torn",
-                said="the command of torchrun ends here: there is a blank after the backslash, "
+                message="the command of torchrun ends here: there is a blank after the backslash, "
                 "and the options after it are lost",
                 observed="there is a blank after the backslash",
                 correction="sed -i 's/\\\\[[:blank:]]*$/\\\\/' run.sh",
                 origin=Origin(file="run.sh", line=3, column=20),
             )
         },
-        silent_on={"whole": facts_of("shell", nnodes="2", source="torchrun")},
+        silent_on={"a whole command": sample_config_facts("shell", nnodes="2", source="torchrun")},
     ),
     "cfg045_late_directive": _rule(
-        page="""An `#SBATCH` line stands below the first command of its script.
+        page="""An `#SBATCH` line is below the first command of its script.
 
 ## Why it matters
 sbatch reads its options up to the first line that is not a comment, and no further. Anything below a `set
@@ -110,7 +110,7 @@ Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one of
 `##SBATCH`.
 """,
         examples={"the nodes": _below("--nodes=2"), "the output": _below("--output=log")},
-        silent_on={"above": facts_of("shell", nnodes="2", source="slurm")},
+        silent_on={"above the first command": sample_config_facts("shell", nnodes="2", source="slurm")},
         is_warning=lambda problem: problem.origin.flag not in _SIZES,
     ),
     "cfg046_started_in_turn": _rule(
@@ -128,13 +128,13 @@ Put `&` after each of them, and `wait` after the last. Or start one script with 
         examples={
             "no &": Problem(
                 kind="in_turn",
-                said="rank 0 has to end before rank 1 is started in line 3, and waits for it to begin",
+                message="rank 0 has to end before rank 1 is started in line 3, and waits for it to begin",
                 observed="python train.py",
                 correction="& at the end of that command, and `wait` behind the last one",
                 origin=Origin(file="start.sh", line=2, column=8),
             )
         },
-        silent_on={"one member": facts_of("shell", rank="0", world_size="2", source="torch_env")},
+        silent_on={"one member": sample_config_facts("shell", rank="0", world_size="2", source="torch_env")},
     ),
     "cfg047_one_port": _rule(
         page="""Two launchers that a script starts side by side listen on one port.
@@ -150,14 +150,14 @@ Give each its own `--master-port`, or start each with `--standalone`, which take
         examples={
             "given twice": Problem(
                 kind="one_port",
-                said="torchrun listens on port 29501, on which the torchrun of line 2 listens "
+                message="torchrun listens on port 29501, on which the torchrun of line 2 listens "
                 "at the same time",
                 observed="--master-port 29501",
                 correction="torchrun --master-port=29502 …",
                 origin=Origin(flag="--master-port", file="start.sh", line=3, column=40),
             )
         },
-        silent_on={"one launcher": facts_of("shell", master_port="29501", source="torchrun")},
+        silent_on={"one launcher": sample_config_facts("shell", master_port="29501", source="torchrun")},
         # Without a port given, it depends on the version of torchrun.
         is_warning=lambda problem: not problem.origin.flag,
     ),

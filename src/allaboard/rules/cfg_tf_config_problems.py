@@ -15,7 +15,7 @@ from allaboard.facts import (
     Problem,
     Severity,
     Stage,
-    facts_of,
+    sample_config_facts,
 )
 
 
@@ -48,7 +48,7 @@ def _rule(
         stage=Stage.CONFIG,
         reads=ConfigFacts,
         check=check,
-        fires_on={case: (facts_of(problems=(example,)), summary(example))},
+        fires_on={case: (sample_config_facts(problems=(example,)), summary(example))},
         silent_on=silent_on,
         since="0.1",
         drill=drill,
@@ -86,13 +86,13 @@ JSON in single quotes.
         case="a Python dict",
         example=Problem(
             kind="tf_config.json",
-            said="a single quote; JSON strings stand in double quotes",
+            message="a single quote; JSON strings stand in double quotes",
             observed="'cluster': {}}",
             correction='{"cluster": {}}',
             origin=Origin(variable="TF_CONFIG", line=1, column=2),
         ),
-        summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} is not JSON: {p.said}",
-        silent_on={"a cluster": facts_of(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))},
+        summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} is not JSON: {p.message}",
+        silent_on={"a cluster": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))},
         fix=_corrected_text,
         drill=("tf-config-comma",),
     ),
@@ -111,13 +111,13 @@ this process's `type` and `index`.
         case="one string",
         example=Problem(
             kind="tf_config.shape",
-            said="cluster.worker is one string, not a list",
+            message="cluster.worker is one string, not a list",
             observed="host0:2222",
             correction='"worker": ["host0:2222"]',
             origin=Origin(variable="TF_CONFIG", key="cluster.worker", line=1, column=24),
         ),
-        summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} {p.said}",
-        silent_on={"one worker": facts_of(cluster={"worker": ["a:2222"]}, task=("worker", 0))},
+        summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} {p.message}",
+        silent_on={"one worker": sample_config_facts(cluster={"worker": ["a:2222"]}, task=("worker", 0))},
     ),
     "cfg029_index_is_text": _rule(
         page="""The task's index in TF_CONFIG is a string.
@@ -133,13 +133,13 @@ Write the number without quotes.
         case="a string",
         example=Problem(
             kind="tf_config.index",
-            said='task.index is the string "0"',
+            message='task.index is the string "0"',
             observed='"0"',
             correction='"index": 0',
             origin=Origin(variable="TF_CONFIG", key="task.index", line=1, column=70),
         ),
-        summary=lambda p: f"TF_CONFIG's {p.said}; TensorFlow converts it, scripts often do not",
-        silent_on={"a number": facts_of(cluster={"worker": ["a:1"]}, task=("worker", 0))},
+        summary=lambda p: f"TF_CONFIG's {p.message}; TensorFlow converts it, scripts often do not",
+        silent_on={"a number": sample_config_facts(cluster={"worker": ["a:1"]}, task=("worker", 0))},
         severity=Severity.INFO,
     ),
 }

@@ -219,7 +219,7 @@ RULE = Rule(
             ScriptFacts(source=_HEAD + "loader = DataLoader(data, batch_size=8, shuffle=True)\n"),
             "every rank reads the whole dataset: the DataLoader has no DistributedSampler",
         ),
-        "a sampler that nobody gets": (
+        "a sampler that no loader gets": (
             ScriptFacts(
                 source=_HEAD.replace(" as Spread", "")
                 + "s = DistributedSampler(data)\nloader = DataLoader(data, shuffle=True)\n"
@@ -227,13 +227,13 @@ RULE = Rule(
             ),
             "s is not passed to any DataLoader: every rank reads the whole dataset",
         ),
-        "a stream of its own": (
+        "an IterableDataset that does not divide its data": (
             ScriptFacts(source=_HEAD + _STREAM + "loader = DataLoader(Lines(), batch_size=8)\n"),
             "every rank reads the whole dataset: Lines does not divide it",
         ),
     },
     silent_on={
-        "a stream divided by rank": ScriptFacts(
+        "an IterableDataset divided by rank": ScriptFacts(
             source=_HEAD
             + _STREAM.replace("open(p)", "islice(open(p), dist.get_rank(), None, 2)")
             + "loader = DataLoader(Lines(), batch_size=8)\n"
@@ -242,7 +242,7 @@ RULE = Rule(
             source=_HEAD + "import torch\nr = dist.get_rank()\ntorch.manual_seed(7 + r)\n"
             "data = torch.randn(99, 8)\nloader = DataLoader(data)\n"
         ),
-        "files by the rank": ScriptFacts(
+        "files chosen by the rank": ScriptFacts(
             source=_HEAD + "r = dist.get_rank()\nloader = DataLoader(Lines(f'part-{r}.txt'))\n"
         ),
         "a sampler": ScriptFacts(

@@ -73,7 +73,7 @@ RULE = Rule(
         )
     },
     silent_on={
-        "told": ScriptFacts(
+        "set_epoch is called": ScriptFacts(
             source=_HEAD + "for epoch in range(9):\n    sampler.set_epoch(epoch)\n"
         ),
         "one pass": ScriptFacts(source=_HEAD + "for x in loader:\n    train(x)\n"),

@@ -181,31 +181,31 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a barrier of one": (
+        "a barrier on one rank": (
             ScriptFacts(source=_HEAD + "if rank == 0:\n    save()\n    dist.barrier()\n"),
             "barrier is entered only where rank == 0: it waits for all ranks",
         ),
-        "of JAX": (
+        "in JAX": (
             ScriptFacts(
                 source=_JAX + "if jax.process_index() == 0:\n    mu.sync_global_devices('saved')\n"
             ),
             "sync_global_devices is entered only where jax.process_index() == 0: "
             "it waits for all ranks",
         ),
-        "of accelerate": (
+        "in accelerate": (
             ScriptFacts(
                 source="from accelerate import Accelerator\na = Accelerator()\n"
                 "if a.is_main_process:\n    save()\n    a.wait_for_everyone()\n"
             ),
             "wait_for_everyone is entered only where a.is_main_process: it waits for all ranks",
         ),
-        "a group of two": (
+        "a group created by its two members": (
             ScriptFacts(
                 source=_HEAD + "if dist.get_rank() in (0, 1):\n    pair = dist.new_group([0, 1])\n"
             ),
             "new_group is called only where dist.get_rank() in (0, 1): all ranks must call it",
         ),
-        "a model of one": (
+        "DDP on one rank": (
             ScriptFacts(
                 source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
                 "if rank == 0:\n    model = DDP(model)\n"
@@ -291,14 +291,14 @@ RULE = Rule(
             source=_ACCELERATE_FSDP
             + "state = a.get_state_dict(model)\nif a.is_main_process:\n    a.save(state, 'out.pt')\n"
         ),
-        "accelerate saves by all": ScriptFacts(
+        "accelerate saves on all ranks": ScriptFacts(
             source=_ACCELERATE_FSDP + "a.save_state('out')\na.save_model(model, 'out')\n"
         ),
         "accelerate saves under DDP": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\n"
             "if a.is_main_process:\n    a.save_state('out')\n    a.save_model(model, 'out')\n"
         ),
-        "FSDP2, by all": ScriptFacts(
+        "FSDP2, on all ranks": ScriptFacts(
             source=_FSDP2 + "state = get_model_state_dict(model, options=o)\n"
             "if rank == 0:\n    save(state)\n"
         ),
@@ -318,7 +318,7 @@ RULE = Rule(
             source=_FSDP + "FSDP.set_state_dict_type(model, StateDictType.LOCAL_STATE_DICT)\n"
             "if rank == 0:\n    save(model.state_dict())\n"
         ),
-        "of JAX, by all": ScriptFacts(
+        "in JAX, on all ranks": ScriptFacts(
             source=_JAX
             + "first = jax.process_index() == 0\nif first:\n    save()\nmu.sync_global_devices('s')\n"
             "x = mu.broadcast_one_to_all(x, is_source=first)\n"
@@ -336,7 +336,7 @@ RULE = Rule(
             source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
             "if rank < 2:\n    model = DDP(model, process_group=pair)\n"
         ),
-        "a model of accelerate, by all": ScriptFacts(
+        "accelerate waits on all ranks": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\na.wait_for_everyone()\n"
             "if a.is_main_process:\n    a.save(model)\n"
         ),

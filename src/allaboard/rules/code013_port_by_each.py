@@ -2,7 +2,7 @@
 
 ## Why it matters
 If the process that joins picks a random or free port itself, every process has another one: rank 0 listens
-on its own, the others knock on theirs, and all wait. The same happens if the port is computed from the
+on its own, the others connect to theirs, and all wait. The same happens if the port is computed from the
 rank, or if each process's function sets a different one.
 
 ## What to do
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.facts.address import only_here
+from allaboard.facts.address import is_this_host_alone
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 
 _CHOSEN_BY_PROCESS = re.compile(
@@ -114,7 +114,9 @@ def _check_two_functions(
         earlier = first_settings.setdefault(name, (node, text, home))
         differ = earlier[1] != text and ranks[earlier[2]] != ranks[home]
         # Rank 0 may use localhost for itself: its store listens on all addresses.
-        if not differ or (name == "MASTER_ADDR" and (only_here(text) or only_here(earlier[1]))):
+        if not differ or (
+            name == "MASTER_ADDR" and (is_this_host_alone(text) or is_this_host_alone(earlier[1]))
+        ):
             continue
         yield Claim(
             summary=f"{home.name} sets {name} to {text}, {earlier[2].name} to {earlier[1]}: "

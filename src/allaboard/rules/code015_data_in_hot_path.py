@@ -1,8 +1,8 @@
-"""The data pipeline is built anew in every training step.
+"""The data pipeline is rebuilt in every training step.
 
 ## Why it matters
 `next(iter(loader))` inside the loop starts a new pass each time: its worker processes start and end with
-every step, and a sampler that is not told of a new epoch yields the same first batch in every step. The
+every step, and a sampler without `set_epoch` yields the same first batch in every step. The
 others wait for the rank whose workers start slowly. `experimental_distribute_dataset` inside the loop makes
 a new distributed dataset in each step, which gets slower and larger from step to step.
 
@@ -60,7 +60,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             yield _claim(
                 script,
                 call,
-                "the dataset is distributed anew in every step",
+                "the dataset is distributed again in every step",
                 f"{script.source_line(call)}   # before the loop",
             )
 
@@ -146,20 +146,20 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
-        "a new iterator a step": (
+        "a new iterator in each step": (
             ScriptFacts(
                 source=f"{_HEAD}for step in range(9):\n    x = next(iter(loader))\n{_STEP}"
             ),
             "every step restarts the data pipeline: its worker processes start again, and each step may "
             "get the same batch",
         ),
-        "a new distribution a step": (
+        "a new distributed dataset in each step": (
             ScriptFacts(
                 source=_TF + "for step in range(9):\n"
                 "    data = iter(strategy.experimental_distribute_dataset(make()))\n"
                 "    strategy.run(f, args=(next(data),))\n"
             ),
-            "the dataset is distributed anew in every step",
+            "the dataset is distributed again in every step",
         ),
     },
     silent_on={
@@ -179,7 +179,7 @@ RULE = Rule(
             source=_TF + "for n in names:\n    x = next(iter(sets[n]))\n"
             "    strategy.run(judge, args=(x,))\n"
         ),
-        "anew each epoch": ScriptFacts(
+        "rebuilt each epoch": ScriptFacts(
             source=_TF + "for epoch in range(9):\n"
             "    data = strategy.experimental_distribute_dataset(make(epoch))\n"
             "    for batch in data:\n        strategy.run(f, args=(batch,))\n"

@@ -70,9 +70,9 @@ RULE = Rule(
         )
     },
     silent_on={
-        "a world of one": ScriptFacts(source=_SET.replace('"2"', '"1"')),
+        "a world of one process": ScriptFacts(source=_SET.replace('"2"', '"1"')),
         "from an argument": ScriptFacts(source=_SET.replace('"0"', "sys.argv[1]")),
-        "where nobody set it": ScriptFacts(
+        "only if it is not set": ScriptFacts(
             source=_SET.replace(
                 'os.environ["RANK"] = "0"',
                 'if "RANK" not in os.environ:\n    os.environ["RANK"] = "0"',

@@ -44,18 +44,18 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _does_harm(view: JobView, uneven_pass: UnevenPass) -> bool:
     """Return True if a member with more batches waits in vain, lost its peer, or makes a call of its own."""
-    more = {m.called for m, _ in uneven_pass.more if _is_in_pass(m, uneven_pass)}
-    if any(m.called in more and has_failed(m) and has_lost_peer(m) for m in view.members):
+    more = {m.event_key for m, _ in uneven_pass.more if _is_in_pass(m, uneven_pass)}
+    if any(m.event_key in more and has_failed(m) and has_lost_peer(m) for m in view.members):
         return True
-    fewer = {m.called for m in uneven_pass.fewer}
+    fewer = {m.event_key for m in uneven_pass.fewer}
     current_stall = find_stall(view)
     if current_stall is not None:
-        waits = {m.called for m in current_stall.waiting}
-        others_absent = any(m.called not in waits | fewer for m in view.members if not m.launcher)
+        waits = {m.event_key for m in current_stall.waiting}
+        others_absent = any(m.event_key not in waits | fewer for m in view.members if not m.launcher)
         # A member that waits too is not awaited if another one is absent.
         if more & waits and not (others_absent and fewer <= waits):
             return True
-    return any(m.called in fewer for d in find_differences(view) for m, _ in d.calls)
+    return any(m.event_key in fewer for d in find_differences(view) for m, _ in d.calls)
 
 
 def _is_in_pass(member: Member, uneven_pass: UnevenPass) -> bool:
@@ -118,7 +118,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "nobody waits": sample_job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
+        "no member waits": sample_job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
         "all had the same": stalled_job(
             _waiting_reader(0, 12), _reader(1, 12, 12), _waiting_reader(2, 12)
         ),
@@ -127,7 +127,7 @@ RULE = Rule(
             msgspec.structs.replace(_waiting_reader(1, 12), loops=_FINISHED_PASS),
             _waiting_past_pass(2),
         ),
-        "who had fewer waits with them, for a third": stalled_job(
+        "the one with fewer batches waits with them, for a third rank": stalled_job(
             _waiting_reader(0, 13),
             msgspec.structs.replace(_reader(1, 12, 12), stack=sample_stack(REDUCE, USER)),
             _reader(2, 13),

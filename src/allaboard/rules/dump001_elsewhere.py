@@ -114,7 +114,7 @@ RULE = Rule(
             "ranks 0,2 wait in a collective (all_reduce); rank 1 is somewhere else: "
             "in its own code at train.py:41 in train",
         ),
-        "of processes, whose ranks no dump tells": (
+        "dumps that do not show ranks": (
             Dumps(
                 stacks=dict(
                     zip(_PIDS, (_IN_OWN_CODE, _IN_COLLECTIVE, _IN_COLLECTIVE), strict=True)

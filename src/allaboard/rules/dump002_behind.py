@@ -58,13 +58,13 @@ RULE = Rule(
     reads=Recording,
     check=check,
     fires_on={
-        "one did not come": (
+        "one did not enter": (
             sample_recording(
                 *_TWO_COLLECTIVES, recorded_collective(0, 3), recorded_collective(2, 3)
             ),
             "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
         ),
-        "one entered none": (
+        "one entered no collective": (
             sample_recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
             "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; rank 0,2 did",
         ),

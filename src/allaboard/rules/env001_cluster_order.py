@@ -20,7 +20,7 @@ from allaboard.analysis.configuration.config_comparison import (
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
-from allaboard.facts.address import canonical
+from allaboard.facts.address import canonical_address
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -54,7 +54,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
 
 def _listed_tasks(spec: ClusterSpec) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(
-        ((job, canonical(v.text)) for job, _, v in spec.tasks()), key=lambda t: t[0]
+        ((job, canonical_address(v.text)) for job, _, v in spec.tasks()), key=lambda t: t[0]
     ))  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from allaboard.analysis.configuration.config_comparison import (
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, ClusterSpec, Evidence, Pasted, Stage
-from allaboard.facts.address import canonical
+from allaboard.facts.address import canonical_address
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -40,7 +40,8 @@ def check(facts: Pasted) -> Iterator[Claim]:
         else:
             differences.append(f"{extra[0][0]} at {extra[0][1]}, {model} at {absent[0][1]}")
         differing_value = next(
-            (v for j, _, v in spec.tasks() if (j, canonical(v.text)) in tasks - usual_set), None
+            (v for j, _, v in spec.tasks() if (j, canonical_address(v.text)) in tasks - usual_set),
+            None,
         )
         value = differing_value or next(v for _, _, v in spec.tasks())
         observed = ", ".join(f"{j} {a}" for j, a in (extra or absent)[:3])
@@ -57,7 +58,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
 
 
 def _task_set(spec: ClusterSpec) -> frozenset[tuple[str, str]]:
-    return frozenset((job, canonical(v.text)) for job, _, v in spec.tasks())
+    return frozenset((job, canonical_address(v.text)) for job, _, v in spec.tasks())
 
 
 RULE = Rule(

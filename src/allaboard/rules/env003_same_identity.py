@@ -2,7 +2,7 @@
 
 ## Why it matters
 Until identities are right, nothing else can be trusted. If two tasks have one index, the second cannot
-bind, or is never reached, and the others wait forever for the index that nobody has. If two processes have
+bind, or is never reached, and the others wait forever for the missing index. If two processes have
 one rank, PyTorch's timeout names the *absent* rank, never the double one.
 
 ## What to do
@@ -17,7 +17,7 @@ import msgspec
 
 from allaboard.analysis.configuration.config_comparison import example_pasted_configs
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, facts_of
+from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, sample_config_facts
 
 
 def check(facts: Pasted) -> Iterator[Claim]:
@@ -82,7 +82,7 @@ def _torchrun_nodes(*ranks: str, **values: str) -> Pasted:
             (
                 f"run.sh:{line}",
                 msgspec.structs.replace(
-                    facts_of("shell", node_rank=rank, values=spec_values).spec,
+                    sample_config_facts("shell", node_rank=rank, values=spec_values).spec,
                     sources=("torchrun",),
                 ),
             )
@@ -108,7 +108,7 @@ RULE = Rule(
     silent_on={
         "one each": example_pasted_configs([_WORKERS] * 3, (0, 1, 2)),
         "two nodes": _torchrun_nodes("0", "1"),
-        "c10d gives the numbers": _torchrun_nodes("0", "0", rdzv_backend="c10d"),
+        "c10d assigns the numbers": _torchrun_nodes("0", "0", rdzv_backend="c10d"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

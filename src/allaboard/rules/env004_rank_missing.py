@@ -1,7 +1,7 @@
 """One member that the others wait for has no configuration among those given.
 
 ## Why it matters
-All members wait for each task of the cluster, or each rank below WORLD_SIZE. One that nobody starts holds
+All members wait for each task of the cluster, or each rank below WORLD_SIZE. One that is never started holds
 up all of them: forever in TensorFlow, for half an hour in PyTorch.
 
 ## What to do
@@ -56,7 +56,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         summary=f"{names} {'has' if len(missing) == 1 else 'have'} no configuration among the "
         f"{len(facts.specs)} given",
         who=tuple(Who(job=job if job != "rank" else "worker", index=i) for job, i in missing[:5]),
-        evidence=(Evidence(f"{len(awaited)} members awaited", origin),),
+        evidence=(Evidence(f"{len(awaited)} members expected", origin),),
         fix=_fix(missing[0], origin),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

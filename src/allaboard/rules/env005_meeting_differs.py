@@ -1,7 +1,7 @@
 """The members would meet at different places, or disagree on how many they are.
 
 ## Why it matters
-A member with another MASTER_ADDR or MASTER_PORT knocks where nobody listens. With another WORLD_SIZE, rank
+A member with another MASTER_ADDR or MASTER_PORT connects where no one listens. With another WORLD_SIZE, rank
 0's store counts to another number: its own init succeeds, and the first collective stops.
 
 ## What to do
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, facts_of
-from allaboard.facts.address import canonical
+from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, sample_config_facts
+from allaboard.facts.address import canonical_address
 
 _FIELDS = ("world_size", "master_addr", "master_port", "init_url", "coordinator", "backend",
            "rdzv_endpoint", "rdzv_id", "nnodes")  # fmt: skip
@@ -28,7 +28,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
         if len(values) < 2:
             continue
         comparable = {
-            n: canonical(v.text) if "addr" in field else v.text for n, v in values.items()
+            n: canonical_address(v.text) if "addr" in field else v.text for n, v in values.items()
         }
         usual_text = Counter(comparable.values()).most_common(1)[0][0]
         model = next(n for n, text in comparable.items() if text == usual_text)
@@ -54,13 +54,13 @@ def check(facts: Pasted) -> Iterator[Claim]:
 
 
 def _fix(value: Value, variable: str, text: str) -> str:
-    return value.origin.written(text) if value.origin.flag else f"export {variable}={text}"
+    return value.origin.assignment_of(text) if value.origin.flag else f"export {variable}={text}"
 
 
 def _pasted_sizes(*sizes: str) -> Pasted:
     return Pasted(
         specs=tuple(
-            (f"node{i}.env", facts_of(rank=str(i), world_size=size, source="torch_env").spec)
+            (f"node{i}.env", sample_config_facts(rank=str(i), world_size=size, source="torch_env").spec)
             for i, size in enumerate(sizes)
         )
     )

@@ -5,7 +5,7 @@
 only, they make init hang (another transport), or make every step as slow as that host.
 
 ## What to do
-Set it on every host or on none: in the job script rather than in somebody's shell profile.
+Set it on every host or on none: in the job script rather than in a shell profile.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ RULE = Rule(
         "files of the login's": example_side_by_side(
             "variable GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/etc/ssl/certs/ca.crt", "", "", ""
         ),
-        "one host says more": example_side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
+        "one host logs more": example_side_by_side("variable NCCL_DEBUG", "", "INFO", "", ""),
         "set by a library": example_side_by_side("variable KMP_INIT_AT_FORK", "FALSE", "", "", ""),
         "an interface is each host's own": example_side_by_side(
             "variable NCCL_SOCKET_IFNAME", "eth0", "ens3", "eth0", "eth0"

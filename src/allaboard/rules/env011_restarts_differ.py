@@ -50,7 +50,7 @@ RULE = Rule(
     reads=JobView,
     check=check,
     fires_on={
-        "one host without": (
+        "one host without the option": (
             example_side_by_side(
                 RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, STOP_OPTION, _RESTART_OPTIONS
             ),
@@ -73,7 +73,7 @@ RULE = Rule(
         "the same": example_side_by_side(
             RESTARTS_FACT, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS, _RESTART_OPTIONS
         ),
-        "nothing is started again anywhere": example_side_by_side(
+        "no host restarts anything": example_side_by_side(
             RESTARTS_FACT, STOP_OPTION, STOP_OPTION, STOP_OPTION, STOP_OPTION
         ),
     },

@@ -90,17 +90,15 @@ def _claim_unhandled_signal(members: list[Member], order: FailureOrder) -> Claim
     name = signal_name(first_member.exit.signal)
     plural = len(members) > 1
     return Claim(
-        summary=f"{name_members(members)} {'were' if plural else 'was'} killed by {name}, for which the "
-        "script has no "
-        "handler",
+        summary=f"{name_members(members)} {'were' if plural else 'was'} killed by {name}, for "
+        "which the script has no handler",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"killed by {name} in phase {first_member.phase.name.lower()}", "wait status"),
             *order.consequence_evidence(first_member),
         ),
-        fix=f"signal.signal(signal.{name}, save)   # in the script; or find out who sends it: Slurm's "
-        "--signal, "
-        "a person (allaboard forwards the signals that it receives)",
+        fix=f"signal.signal(signal.{name}, save)   # in the script; or find out who sends it: "
+        "Slurm's --signal, a person (allaboard forwards the signals that it receives)",
         since=first_member.exit.at,
     )
 

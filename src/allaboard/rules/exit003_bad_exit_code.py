@@ -85,9 +85,8 @@ def _fix(ending_signal: signal.Signals | None, member: Member) -> str:
     if ending_signal is None:
         if member.exit is not None and _LAST_TRACEBACK_LINE.match(member.exit.last_line):
             return (
-                f"fix the error at the end of {member.log}; if that is not the cause, look for an except or "
-                "a sys.excepthook "
-                "that calls sys.exit or os._exit"
+                f"fix the error at the end of {member.log}; if that is not the cause, look for an "
+                "except or a sys.excepthook that calls sys.exit or os._exit"
             )
         return f"look for sys.exit or os._exit; read {member.log}"
     if ending_signal in CRASH_SIGNALS:
@@ -95,9 +94,8 @@ def _fix(ending_signal: signal.Signals | None, member: Member) -> str:
     killer = "the out-of-memory killer, a limit, " if ending_signal is signal.SIGKILL else ""
     return (
         f"a program that it started was ended by {ending_signal.name}, unless a program exits with "
-        f"{ending_signal + 128} by "
-        "itself: find "
-        f"out who sent it ({killer}a scheduler, a person); read {member.log}"
+        f"{ending_signal + 128} by itself: find out who sent it ({killer}a scheduler, a person); "
+        f"read {member.log}"
     )
 
 

@@ -74,8 +74,7 @@ def _claim(exited: list[Member], victims: list[Member]) -> Claim:
             *_steps_evidence((*exited[:3], *victims[:3])),
             Evidence(
                 f"rank{'s' * (len(victims) > 1)} {ranks} {conjugate_verb('wait', victims)} in a "
-                "collective or "
-                f"lost {whose} peer{location}",
+                f"collective or lost {whose} peer{location}",
                 "stacks, exceptions",
             ),
             *(Evidence(m.exit.last_line, m.log) for m in exited[:1] if m.exit and m.exit.last_line),

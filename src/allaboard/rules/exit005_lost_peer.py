@@ -75,7 +75,7 @@ def check(view: JobView) -> Iterator[Claim]:
     exited_well = [
         m for m in view.members if m.exit is not None and m.exit.code == 0 and m.round > 0
     ]
-    stopped = [m for m in view.alive if m.stopped]
+    stopped = [m for m in view.alive if m.is_stopped]
     # A member in its shutdown has closed its connections; how it exits is known only later.
     leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not has_failed(m)]
     lost_hosts = find_lost_hosts(view)
@@ -95,7 +95,7 @@ def check(view: JobView) -> Iterator[Claim]:
     error_evidence = Evidence(message[:300], f"{first_failed.who.name}, the first to fail")
     if find_early_exits(view) is not None:
         return  # EXIT004 is the better answer
-    unheard = [m for m in view.members if m.unheard and not m.launcher and m.round > 0]
+    unheard = [m for m in view.members if m.ended_unobserved and not m.launcher and m.round > 0]
     exited_before = [
         m for m in unheard if ended_at(m) <= failed_at(first_failed) + EXIT_NOTICE_DELAY_S
     ]
@@ -146,8 +146,7 @@ def _claim_unknown_exit(
             Evidence("no uncaught exception, and its interpreter did not finish", "black box"),
         ),
         fix=f"read the end of the output of {name_members(exited)}, and what its launcher reports: "
-        "os._exit, a crash "
-        "of native code, or a signal (kill, out of memory)",
+        "os._exit, a crash of native code, or a signal (kill, out of memory)",
         since=min(map(ended_at, exited)),
         certainty=Certainty.LIKELY,
     )

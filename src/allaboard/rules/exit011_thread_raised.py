@@ -126,8 +126,7 @@ def _claim(failures: list[MemberThread], lost: list[MemberThread]) -> Claim:
     thread_name = f"thread {thread.name}" if thread.name else "a thread"
     return Claim(
         summary=f"{thread_name} of {name_members(members)} raised {kind}{location}, but "
-        f"{name_members(members)} exited with "
-        "code 0",
+        f"{name_members(members)} exited with code 0",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix=_fix(first_member, thread)
@@ -142,9 +141,8 @@ def _fix(member: Member, thread: EndedThread) -> str:
     line = thread.raised_at.partition(" in ")[0]
     fix_line = f"fix {line}" if line else f"see its exception in {member.log}"
     return (
-        f"{fix_line}; and let the worker fail with its thread: store its exception and raise it after "
-        "join(), or "
-        "use concurrent.futures and call future.result()"
+        f"{fix_line}; and let the worker fail with its thread: store its exception and raise it "
+        "after join(), or use concurrent.futures and call future.result()"
     )
 
 

@@ -199,7 +199,7 @@ RULE = Rule(
             sample_job(
                 *(
                     msgspec.structs.replace(
-                        member_in_group_call(r, "1", 0, 1, others=False), moved_at=90.0
+                        member_in_group_call(r, "1", 0, 1, in_second_group=False), moved_at=90.0
                     )
                     for r in (0, 1)
                 ),
@@ -224,15 +224,15 @@ RULE = Rule(
         ),
         "a message of a rank that is in a call of others": (
             stalled_job(
-                *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
+                *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
                 member_waiting_for_peer(2, 0),
             ),
             "all 3 members wait for each other in 2 different places",
         ),
         "each in the group of its own pipeline": (
             stalled_job(
-                *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
-                *(member_in_group_call(r, "2", 2, 3, others=False) for r in (2, 3)),
+                *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
+                *(member_in_group_call(r, "2", 2, 3, in_second_group=False) for r in (2, 3)),
             ),
             "all 4 members wait for each other in all_reduce at train.py:41 in train",
         ),
@@ -247,7 +247,7 @@ RULE = Rule(
         "a long transfer of one pair": sample_job(
             *(
                 msgspec.structs.replace(
-                    member_in_group_call(r, "1", 0, 1, others=False), traffic=3e6
+                    member_in_group_call(r, "1", 0, 1, in_second_group=False), traffic=3e6
                 )
                 for r in (0, 1)
             ),
@@ -256,7 +256,7 @@ RULE = Rule(
         "the last one has just arrived": sample_job(
             *(
                 msgspec.structs.replace(
-                    member_in_group_call(r, "1", 0, 1, 2, others=False), moved_at=at
+                    member_in_group_call(r, "1", 0, 1, 2, in_second_group=False), moved_at=at
                 )
                 for r, at in enumerate((90.0, 90.0, 99.9))
             )

@@ -57,7 +57,7 @@ def check(view: JobView) -> Iterator[Claim]:
     stall = find_stall(view)
     for blocked_member in stall.gil_blocked if stall is not None else ():
         grip = blocking_gil_grip(blocked_member)
-        if grip is not None and not blocked_member.stopped:
+        if grip is not None and not blocked_member.is_stopped:
             yield _claim(
                 view,
                 blocked_member,
@@ -74,9 +74,8 @@ def _claim(view: JobView, member: Member, grip: Grip, peers_evidence: Evidence |
     holder = "its main thread" if grip.main else f"its thread {grip.thread}"
     blocked_threads = "its other threads" if grip.main else "its main thread"
     return Claim(
-        summary=f"{name}: {holder} holds the GIL in native code at {frame} and does not release it, so "
-        f"{blocked_threads} "
-        "cannot run",
+        summary=f"{name}: {holder} holds the GIL in native code at {frame} and does not release "
+        f"it, so {blocked_threads} cannot run",
         who=(member.who,),
         evidence=(
             Evidence(f"the GIL held there for at least {grip.span:.1f} s, {activity}", "py-spy"),
@@ -87,9 +86,8 @@ def _claim(view: JobView, member: Member, grip: Grip, peers_evidence: Evidence |
             Evidence(frame.text or "source not readable", f"{frame.file}:{frame.line}"),
             *((peers_evidence,) if peers_evidence is not None else ()),
         ),
-        fix=f"let the call at {frame.file}:{frame.line} release the GIL (ctypes.CDLL, not PyDLL), limit "
-        "it, or "
-        "move it to a process of its own; "
+        fix=f"let the call at {frame.file}:{frame.line} release the GIL (ctypes.CDLL, not PyDLL), "
+        "limit it, or move it to a process of its own; "
         + command_on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
         severity=Severity.WARNING if grip.busy else Severity.ERROR,
         certainty=Certainty.LIKELY,

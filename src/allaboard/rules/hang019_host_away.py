@@ -68,7 +68,7 @@ def _lost_leader(view: JobView) -> Iterator[Claim]:
     """Report the leader's host, which no other host can report; this host's servers may still be in use by
     members that live."""
     call = view.call
-    local_members = [m for m in view.alive if m.phase >= Phase.JOINED and not m.elsewhere]
+    local_members = [m for m in view.alive if m.phase >= Phase.JOINED and not m.is_on_other_host]
     if (
         call is None
         or not call.shook
@@ -88,8 +88,7 @@ def _lost_leader(view: JobView) -> Iterator[Claim]:
     yield Claim(
         summary=f"host {host}, "
         f"{'where ' + identity.name + ' ran' if leader_task else 'which led the job'}, is no "
-        "longer reachable; "
-        f"{name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
+        f"longer reachable; {name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
         who=(replace(identity, host=host),),
         evidence=(
             Evidence(call.said, f"agent at {call.address}"),
@@ -142,8 +141,7 @@ def _claim(
     assert op is not None
     return Claim(
         summary=f"host {host}, where {name_members(members)} ran, is no longer reachable; "
-        f"{name_members(waits)} "
-        f"{conjugate_verb('wait', waits)} in {op.name}",
+        f"{name_members(waits)} {conjugate_verb('wait', waits)} in {op.name}",
         who=tuple(m.who for m in members),
         evidence=(
             Evidence(f"no message for {view.now - lost_at:.0f} s", f"agent of {host}"),

@@ -53,8 +53,7 @@ def check(view: JobView) -> Iterator[Claim]:
         ]
         yield Claim(
             summary=f"ranks called different operations as collective {mismatch.number} of group "
-            f"{mismatch.group}: "
-            f"{'; '.join(sides)}",
+            f"{mismatch.group}: {'; '.join(sides)}",
             who=tuple(m.who for m in view.members if m.who.rank in mismatch.outliers),
             evidence=tuple(
                 Evidence(
@@ -63,9 +62,8 @@ def check(view: JobView) -> Iterator[Claim]:
                 )
                 for ranks, entry in mismatch.sides[:MAX_SIDES]
             ),
-            fix="look at these lines for what only some ranks call, or call with another shape: every "
-            "rank of a "
-            "group must call the same collectives in the same order",
+            fix="look at these lines for what only some ranks call, or call with another shape: "
+            "every rank of a group must call the same collectives in the same order",
             certainty=Certainty.LIKELY,
             since=stalled_since(view),
         )

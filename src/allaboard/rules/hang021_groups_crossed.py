@@ -44,15 +44,13 @@ def _claim(view: JobView, cycle: tuple[Member, ...]) -> Claim:
     absent_members = (*cycle[1:], cycle[0])
     rows = list(zip(cycle, calls, absent_members, strict=True))
     return Claim(
-        summary=f"{', '.join(waits[:MAX_NAMED_RANKS])}{more}: the ranks call their groups in different "
-        "orders, or "
-        "one skipped a call",
+        summary=f"{', '.join(waits[:MAX_NAMED_RANKS])}{more}: the ranks call their groups in "
+        "different orders, or one skipped a call",
         who=tuple(m.who for m in cycle),
         evidence=tuple(
             Evidence(
                 f"rank {m.who.rank}: {describe_position(m)}, in {call}, which rank "
-                f"{absent_member.who.rank} has "
-                "not made",
+                f"{absent_member.who.rank} has not made",
                 "black box",
             )
             for m, call, absent_member in rows[:MAX_NAMED_RANKS]
@@ -89,8 +87,8 @@ RULE = Rule(
     },
     silent_on={
         "each in the group of its own pipeline": stalled_job(
-            *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
-            *(member_in_group_call(r, "2", 2, 3, others=False) for r in (2, 3)),
+            *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
+            *(member_in_group_call(r, "2", 2, 3, in_second_group=False) for r in (2, 3)),
         ),
         "both in one group": stalled_job(
             member_in_group_call(0, "1", 0, 1), member_in_group_call(1, "1", 0, 1)

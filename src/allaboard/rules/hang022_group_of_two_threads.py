@@ -38,10 +38,9 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     assert first_member.op is not None
     threads = f"{first_member.op.name} and {first_member.op.also}"
     return Claim(
-        summary=f"two threads of {name_first_members(mutual_wait.two_threaded)} call collectives of the same "
-        "group at "
-        "the same "
-        f"time ({threads}); {name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
+        summary=f"two threads of {name_first_members(mutual_wait.two_threaded)} call collectives "
+        f"of the same group at the same time ({threads}); "
+        f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other",
         who=tuple(m.who for m in mutual_wait.two_threaded),
         evidence=tuple(
             Evidence(

@@ -59,9 +59,8 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
             Evidence(f"{name_by_rank([m])}: {describe_position(m)}", "stacks")
             for m in mutual_wait.waiting[:MAX_NAMED_RANKS]
         ),
-        fix=f"fix {thread.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for that "
-        "thread's "
-        f"{owed}, which will never arrive; its traceback is in {first_member.log}",
+        fix=f"fix {thread.raised_at.partition(' in ')[0] or 'what ended it'}: the others wait for "
+        f"that thread's {owed}, which will never arrive; its traceback is in {first_member.log}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )

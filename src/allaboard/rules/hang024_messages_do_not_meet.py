@@ -51,8 +51,7 @@ def _claim(view: JobView, mutual_wait: MutualWait) -> Claim:
     shown_members = (*knot[:MAX_NAMED_RANKS], *(m for m in mutual_wait.waiting if m not in knot))
     return Claim(
         summary=f"{name_waiting_ranks(view, mutual_wait.waiting)} wait for each other: "
-        f"{', '.join(waits[:MAX_NAMED_RANKS])}; the others "
-        "wait for them",
+        f"{', '.join(waits[:MAX_NAMED_RANKS])}; the others wait for them",
         who=tuple(m.who for m in knot),
         evidence=tuple(
             Evidence(f"{name_by_rank([m])}: {describe_position(m)}", "stacks")
@@ -82,7 +81,7 @@ RULE = Rule(
         ),
         "a message of a rank that is in a call of all": (
             stalled_job(
-                *(member_in_group_call(r, "1", 0, 1, 2, others=False) for r in (0, 1)),
+                *(member_in_group_call(r, "1", 0, 1, 2, in_second_group=False) for r in (0, 1)),
                 member_waiting_for_peer(2, 0),
             ),
             "all 3 members wait for each other: rank 0 in all_reduce, rank 2 in recv from rank 0; the others "
@@ -97,7 +96,7 @@ RULE = Rule(
             member_waiting_for_peer(0, 1, "Work.wait for irecv"), waiting_member(1)
         ),
         "a message of a rank that is in a call of others": stalled_job(
-            *(member_in_group_call(r, "1", 0, 1, others=False) for r in (0, 1)),
+            *(member_in_group_call(r, "1", 0, 1, in_second_group=False) for r in (0, 1)),
             member_waiting_for_peer(2, 0),
         ),
     },

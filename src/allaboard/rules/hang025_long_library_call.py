@@ -49,9 +49,8 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     assert member.stack is not None and member.stack.user is not None
     user_frame, inner, stays = member.stack.user, member.stack.frames[0], member.stack.stays
     return Claim(
-        summary=f"{member.who.name} has been computing in one library call at {user_frame} for more than "
-        f"{LONG_LIBRARY_CALL_S:.0f} s while "
-        "the others wait for it",
+        summary=f"{member.who.name} has been computing in one library call at {user_frame} for "
+        f"more than {LONG_LIBRARY_CALL_S:.0f} s while the others wait for it",
         who=(member.who,),
         evidence=(
             Evidence(f"in {inner.function} ({inner.file}) for {stays:.0f} s", member.stack.by),
@@ -61,10 +60,9 @@ def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
                 user_frame.text or "source not readable", f"{user_frame.file}:{user_frame.line}"
             ),
         ),
-        fix=f"see what {user_frame.function} passes to the call at {user_frame.file}:{user_frame.line}, "
-        "and set a "
-        "limit; if it "
-        "ends by itself (a fit, a metric), do it after the barrier, or on all ranks; "
+        fix=f"see what {user_frame.function} passes to the call at "
+        f"{user_frame.file}:{user_frame.line}, and set a limit; if it ends by itself (a fit, a "
+        "metric), do it after the barrier, or on all ranks; "
         + command_on_host(view, member, f"py-spy dump --native --pid {member.who.pid}"),
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,

@@ -118,15 +118,12 @@ def _claim_ended_by_launcher(roll: RollCall, ended: tuple[Member, ...]) -> Claim
     absent = unaccounted_ranks(roll)
     absent_names = describe_tasks(declaration, absent, 16)
     return Claim(
-        summary=f"{absent_names} {_has(absent)} not joined; {member_names.name_members(ended)} waited in "
-        "init "
-        "until the "
-        f"launcher ended {'it' if len(ended) == 1 else 'them'}",
+        summary=f"{absent_names} {_has(absent)} not joined; {member_names.name_members(ended)} "
+        f"waited in init until the launcher ended {'it' if len(ended) == 1 else 'them'}",
         who=tuple(who_has_rank(declaration, r) for r in absent),
         evidence=(Evidence(f"world size {roll.size}", declaration.origin or declaration.call),),
-        fix=f"read the output of {absent_names}: most likely it failed before init, and the launcher "
-        "ended the "
-        "others",
+        fix=f"read the output of {absent_names}: most likely it failed before init, and the "
+        "launcher ended the others",
         certainty=Certainty.LIKELY,
         since=min(m.phase_since for m in ended),
     )

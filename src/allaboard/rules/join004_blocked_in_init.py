@@ -157,9 +157,8 @@ def _advise_network(view: JobView, blocked_members: list[Member]) -> str:
         return OWN_PORT_ADVICE
     if len({m.who.host for m in blocked_members}) > 1:
         return (
-            "let every host reach every other on all ports above 1024, or set GLOO_SOCKET_IFNAME or "
-            "NCCL_SOCKET_IFNAME "
-            "to the interface by which they reach each other"
+            "let every host reach every other on all ports above 1024, or set GLOO_SOCKET_IFNAME "
+            "or NCCL_SOCKET_IFNAME to the interface by which they reach each other"
         )
     return (
         "all are on one host: check that its loopback is up and not filtered "
@@ -194,9 +193,8 @@ def _claim_wrong_port(rank_0: Member, blocked_members: list[Member], since: floa
             Evidence(declaration.bind, "coordinator_bind_address"),
             Evidence(declaration.place.removeprefix("tcp://"), "coordinator_address"),
         ),
-        fix=f"set the port of coordinator_bind_address to {connect_port}, or remove the argument, unless "
-        "port "
-        f"{connect_port} is forwarded to {listen_port}",
+        fix=f"set the port of coordinator_bind_address to {connect_port}, or remove the argument, "
+        f"unless port {connect_port} is forwarded to {listen_port}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=since,

@@ -63,9 +63,8 @@ def _task_names(view: JobView, roll: RollCall, clusters: Clusters) -> Iterator[C
         declaration = members[0].declared
         origin = declaration.origin if declaration is not None else ""
         yield Claim(
-            summary=f"{names} has different task names in its cluster: {address} is {their_task}, but "
-            f"{right} for "
-            f"{majority_names}",
+            summary=f"{names} has different task names in its cluster: {address} is {their_task}, "
+            f"but {right} for {majority_names}",
             who=tuple(m.who for m in members),
             evidence=(
                 Evidence(", ".join(sorted(their_tasks.values())), f"{origin} of {names}"),

@@ -176,9 +176,8 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[RollCall, ...]) -> Ite
             yield _claim_left_by_destroy(roll, last_member, path, age)
             continue
         yield Claim(
-            summary=f"the rendezvous file {path} is left over from an earlier run: it was written before "
-            "this "
-            "one began",
+            summary=f"the rendezvous file {path} is left over from an earlier run: it was written "
+            "before this one began",
             who=tuple(m.who for m in roll.held if m.who.rank == 0),
             evidence=(
                 Evidence(
@@ -200,9 +199,8 @@ def _claim_left_by_destroy(roll: RollCall, last_member: Member, path: str, age: 
     declaration = last_member.declared
     assert declaration is not None
     return Claim(
-        summary=f"the rendezvous file {path} is left over from an earlier group of this job: all ranks "
-        "destroyed "
-        "it, but torch did not remove the file",
+        summary=f"the rendezvous file {path} is left over from an earlier group of this job: all "
+        "ranks destroyed it, but torch did not remove the file",
         who=tuple(m.who for m in roll.held if m.who.rank == 0),
         evidence=(
             Evidence(
@@ -311,9 +309,8 @@ RULE = Rule(
         ),
         "a file, and all members are here": (
             _file_view(1),
-            "the rendezvous file /shared/meeting is left over from an earlier run: it was written before "
-            "this "
-            "one began",
+            "the rendezvous file /shared/meeting is left over from an earlier run: it was written "
+            "before this one began",
         ),
         "a file, at a later init": (
             _file_view(0, round=2),

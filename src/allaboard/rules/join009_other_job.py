@@ -45,7 +45,7 @@ def check(view: JobView) -> Iterator[Claim]:
             yield Claim(
                 summary=f"a worker of another job connected from {knock.peer} and was rejected",
                 evidence=(
-                    Evidence(f"{knock.who} {knock.said}", f"roll call, {knock.times} times"),
+                    Evidence(f"{knock.claimed_member} {knock.said}", f"roll call, {knock.times} times"),
                 ),
                 fix="give each job its own port, or end the earlier job on that host",
                 severity=Severity.WARNING,
@@ -84,9 +84,8 @@ def _held_port(view: JobView, member: Member, holder: Holder) -> Iterator[Claim]
     if not holder.job or holder.ours or view.now - holder.at < MIN_REJECTED_S:
         return
     yield Claim(
-        summary=f"port {Address.from_endpoint(holder.address).port} on {member.who.host} is held by "
-        "another job: pid "
-        f"{holder.pid} ({holder.command})",
+        summary=f"port {Address.from_endpoint(holder.address).port} on {member.who.host} is held "
+        f"by another job: pid {holder.pid} ({holder.command})",
         who=(member.who,),
         evidence=(
             Evidence(holder.job, f"environment of pid {holder.pid}"),

@@ -5,7 +5,7 @@ The watchdog reports on the victims, and ends them with SIGABRT; launchers then 
 root cause. The rank at fault logged only how far it got: fewer collectives of the group than the others.
 
 ## What to do
-Look at what the named ranks did meanwhile: their own log, a `py-spy dump --pid PID` while the job hangs, a
+Look at what the named ranks did at that time: their own log, a `py-spy dump --pid PID` while the job hangs, a
 branch on the rank, data that ran out there, a slow checkpoint or download on one rank alone. If the rank
 had called the collective and its GPU did not get through it, look at that GPU, its links and its host.
 """

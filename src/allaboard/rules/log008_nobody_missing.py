@@ -74,7 +74,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "a rank between them is not heard": sample_watchdogs(
+        "a rank between them left no message": sample_watchdogs(
             overdue_collective(0, 133), overdue_collective(2, 133)
         ),
         "one did not come": sample_watchdogs(
@@ -88,7 +88,7 @@ RULE = Rule(
             overdue_collective(2, enqueued=133),
         ),
         "another rank's log is here, and it did not wait": sample_watchdogs(
-            overdue_collective(0, 133), overdue_collective(1, 133), known=(0, 1, 2)
+            overdue_collective(0, 133), overdue_collective(1, 133), other_ranks=(0, 1, 2)
         ),
         "a message from one to another": sample_watchdogs(
             overdue_collective(0, 133, op="SEND"), overdue_collective(1, 133, op="RECV")

@@ -44,7 +44,7 @@ it is the one they wait for: it is stopped, stuck, slow, in another collective, 
 
 ## What to do
 Read the log of the rank that is named here as silent, or look at it while it hangs: `allaboard diagnose
-PID...`. Under `allaboard run`, the job itself tells you which rank it is, and where.
+PID...`. `allaboard run` names that rank and its place while the job hangs.
 """,
         stage=Stage.RUNTIME,
         example=sample_heard(
@@ -159,7 +159,7 @@ Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's ow
         page="""NCCL failed and says little about the reason.
 
 ## Why it matters
-The traceback points to an innocent line: whatever used NCCL first. What NCCL ran into stands after "Last
+The traceback points to an innocent line: whatever used NCCL first. What NCCL ran into is after "Last
 error:", and in the lines of `NCCL_DEBUG=INFO` before it. Those of other ranks say only that a peer went
 away.
 

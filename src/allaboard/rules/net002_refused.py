@@ -34,9 +34,8 @@ def check(view: JobView) -> Iterator[Claim]:
         advice += " if it waits there, a firewall rejects the connection;"
     if tried.resolved_host.startswith("127.") or tried.resolved_host == "::1":
         advice = (
-            f"use the address of rank 0's host, unless it is this host: with {tried.host_name} every host "
-            "connects "
-            "to itself;"
+            f"use the address of rank 0's host, unless it is this host: with {tried.host_name} "
+            "every host connects to itself;"
         )
     if tried.origin == "--coordinator":
         advice = f"give all hosts the same --coordinator (ALLABOARD_COORDINATOR), or none; {advice}"

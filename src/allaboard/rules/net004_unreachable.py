@@ -29,9 +29,8 @@ def check(view: JobView) -> Iterator[Claim]:
         summary=f"{host} cannot reach the rendezvous address {tried.call.address}: {tried.call.said}",
         who=(tried.member.who,),
         evidence=tried.evidence,
-        fix=f"on {host}: ip route get {shlex.quote(tried.resolved_host)}   # then fix the route, the "
-        "interface or "
-        "the address",
+        fix=f"on {host}: ip route get {shlex.quote(tried.resolved_host)}   # then fix the route, "
+        "the interface or the address",
         severity=tried.severity,
         certainty=tried.certainty,
         since=tried.call.since,

@@ -78,8 +78,7 @@ def _claim(difference: FamilyConflict, since: float) -> Claim:
     )
     return Claim(
         summary=f"gloo cannot connect {hosts} to the other hosts: {hosts} would use "
-        f"{_describe_address(minority)}, "
-        f"{majority_hosts} {_describe_address(majority)}",
+        f"{_describe_address(minority)}, {majority_hosts} {_describe_address(majority)}",
         who=tuple(m.who for m in difference.outliers),
         evidence=tuple(
             Evidence(f"{m.who.host}: {gloo_address(m)}", m.facts.get("data interface", ""))
@@ -89,10 +88,8 @@ def _claim(difference: FamilyConflict, since: float) -> Claim:
             )
         ),
         fix=f"on {minority.who.host}: getent ahosts {minority.who.host}; sysctl "
-        "net.ipv6.conf.all.disable_ipv6; cat "
-        f"/etc/gai.conf   # then compare with {majority.who.host}: the same family must come first on "
-        "all; or, "
-        "with PyTorch, set "
+        "net.ipv6.conf.all.disable_ipv6; cat /etc/gai.conf   # then compare with "
+        f"{majority.who.host}: the same family must come first on all; or, with PyTorch, set "
         "GLOO_SOCKET_IFNAME on every host",
         since=since,
     )

@@ -41,8 +41,7 @@ def check(view: JobView) -> Iterator[Claim]:
     servers = ", ".join(t.replace(":", " ") for t in listed)
     yield Claim(
         summary=f"{name_members(blocked)} {'create' if len(blocked) > 1 else 'creates'} a "
-        f"{COLLECTIVE_STRATEGY}, but the "
-        f"cluster lists {servers}, which never joins it",
+        f"{COLLECTIVE_STRATEGY}, but the cluster lists {servers}, which never joins it",
         who=tuple(m.who for m in blocked),
         evidence=(
             Evidence(", ".join(f"{t} = {a}" for t, a in listed.items()), declaration.origin),

@@ -113,8 +113,7 @@ def _exited_tf2_workers(view: JobView) -> Iterator[Claim]:
         if continuing:
             yield Claim(
                 summary=f"{task_name(worker)} exited with code 0 and no longer serves; "
-                f"{name_members(continuing)} continues "
-                "without it",
+                f"{name_members(continuing)} continues without it",
                 who=(worker.who,),
                 evidence=(
                     Evidence("exit code 0", "wait status"),
@@ -149,9 +148,8 @@ def _claim(worker: Member, still_training: list[Member], alone_s: float) -> Clai
         f"for {alone_s:.0f} s",
         who=(worker.who,),
         evidence=(Evidence(runs, "black box"), Evidence("exit code 0", "wait status")),
-        fix="give every worker the same amount of data (Dataset.repeat), or stop all at the same global "
-        "step: "
-        "tf.train.StopAtStepHook(last_step=...)",
+        fix="give every worker the same amount of data (Dataset.repeat), or stop all at the same "
+        "global step: tf.train.StopAtStepHook(last_step=...)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
         since=worker.exit.at if worker.exit is not None else None,

@@ -60,17 +60,16 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim(view: JobView, lag: Lag) -> Claim:
     in_part = f" in {lag.part}" if lag.part is not None else ""
     they, them = ("they", "them") if len(lag.slow) > 1 else ("it", "it")
-    window = f"{lag.slow[0].pace.seen:.0f} s"
+    window = f"{lag.slow[0].pace.covered_seconds:.0f} s"
     durations = (
         f"{_format_duration(lag.slow_took)} a step{in_part}, the others "
         f"{_format_duration(lag.others_took)}"
     )
     return Claim(
-        summary=f"{name_members(lag.slow)} {conjugate_verb('slow', lag.slow)} down most steps of the "
-        f"last {window}: "
-        f"the others wait {_format_duration(lag.seconds)} of each {_format_duration(lag.step)} step for "
-        f"{them}; "
-        f"{they} {conjugate_verb('take', lag.slow)} {durations}",
+        summary=f"{name_members(lag.slow)} {conjugate_verb('slow', lag.slow)} down most steps of "
+        f"the last {window}: the others wait {_format_duration(lag.seconds)} of each "
+        f"{_format_duration(lag.step)} step for {them}; {they} {conjugate_verb('take', lag.slow)} "
+        f"{durations}",
         who=tuple(m.who for m in lag.slow),
         evidence=(
             Evidence(
@@ -83,8 +82,7 @@ def _claim(view: JobView, lag: Lag) -> Claim:
             ),
             Evidence(
                 f"apart from waiting for others, {they} {conjugate_verb('take', lag.slow)} "
-                f"{lag.factor:.1f} "
-                "times as long as the others",
+                f"{lag.factor:.1f} times as long as the others",
                 "black box",
             ),
             Evidence(

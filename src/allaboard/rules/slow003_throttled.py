@@ -36,8 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
         yield host_load_claim(
             members,
             f"the workers on host {use.host} are throttled: they use up the CPU quota of their "
-            f"cgroup{quota}, "
-            f"{use.rate:.1f} s of throttling a second",
+            f"cgroup{quota}, {use.rate:.1f} s of throttling a second",
             Evidence(f"{use.rate:.2f} s a second over {use.span:.0f} s", use.origin),
             "raise the CPU limit (resources.limits.cpu, --cpus, --cpus-per-task) or use fewer threads",
         )

@@ -92,9 +92,8 @@ def _claim(groups: list[_CoreSharingGroup], waits: dict[tuple[str, int], Use]) -
     each = min(max(1, group.cores // len(group.members)) for group in groups)
     return host_load_claim(
         tuple(members),
-        f"{subject} on {host} {have} {sum(threads)} threads for {sum(s.cores for s in groups)} cores, "
-        f"and {wait} "
-        f"for a core {min(u.rate for u in queued):.0%} of the time",
+        f"{subject} on {host} {have} {sum(threads)} threads for {sum(s.cores for s in groups)} "
+        f"cores, and {wait} for a core {min(u.rate for u in queued):.0%} of the time",
         Evidence(
             ", ".join(
                 f"rank {m.who.rank} {n} threads, waits {u.rate:.0%}"

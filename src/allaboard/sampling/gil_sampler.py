@@ -68,7 +68,7 @@ class GilSampler:
             pid, sorted(possible_gil_waiters(previous, now))[:MAX_CANDIDATES]
         )
         spied = await self._spy(pid) if asking else ()
-        return msgspec.structs.replace(now, asking=asking, spied=spied)
+        return msgspec.structs.replace(now, at_futex=asking, python_threads=spied)
 
 
 async def _threads_at_futex(pid: int, tids: list[int]) -> frozenset[int]:

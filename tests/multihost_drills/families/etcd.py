@@ -142,7 +142,7 @@ DRILLS = {
         environment=environment,
         options=("--timeout", "12"),
         within=14.0,
-        says=r"is it given etcd://h3:2379/job-8 there too",
+        says=r"give it etcd://h3:2379/job-8 too",
         needs=etcd.NEEDS,
     ),
     "etcd-some-mute": HostDrill(

@@ -104,8 +104,7 @@ def example_near_misses(majority_call: Signature, outlier_call: Signature) -> Ma
 def mismatch_claim(
     view: JobView, difference: CallDifference, outlier_did: str, majority_did: str, fix: str
 ) -> Claim:
-    """Return the certain claim that the outliers did something ("passed int32") and the majority another
-    thing."""
+    """Return the certain claim that outliers did one thing ("passed int32") and the majority another."""
     if difference.majority_call is not None:
         subject, majority = name_members(difference.outliers), "the others"
     else:
@@ -165,8 +164,7 @@ def mismatch_sites(difference: CallDifference) -> str:
 
 
 def mismatch_since(difference: CallDifference) -> float | None:
-    """Return the time at which the first of the outliers made that call (s); None if it is nobody's last
-    call."""
+    """Return when the first of the outliers made that call (s); None if it is not their last call."""
     times = [
         s.since
         for m in difference.outliers

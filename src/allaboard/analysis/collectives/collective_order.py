@@ -145,8 +145,7 @@ def _select_telling_ranks(members: RankStates) -> RankStates:
 
 
 def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
-    """Return, for each diverged group, the members whose last calls must be read to find the first
-    difference."""
+    """Return, for each diverged group, the members to trace in order to find the first difference."""
     requests = []
     for key, number in (_groups_of_failed(view) | diverged_groups(view)).items():
         known_difference = find_difference(view, key)
@@ -218,8 +217,7 @@ def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
 
 
 def _first_diverged_number(traced: list[tuple[Traced, int]]) -> int | None:
-    """Return the first number at which digests differ; each trace counts up to where its order proves
-    something."""
+    """Return the first number at which digests differ, of each trace up to where its order is proven."""
     # A digest covers all calls up to its number, so ranks with the same last digest need no comparison. That
     # leaves few kinds of traces even among thousands of ranks.
     kinds = {

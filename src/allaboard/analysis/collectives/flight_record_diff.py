@@ -1,5 +1,4 @@
-"""Entries of PyTorch's Flight Recorder compared between ranks: who is behind, and who called something
-else."""
+"""Entries of PyTorch's Flight Recorder compared between ranks: who is behind, and whose calls differ."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ GroupKey = tuple[str, int]
 GroupCall = tuple[GroupKey, int]
 """One call of a group, by its number there."""
 AwaitedCalls = dict[GroupCall, dict[GroupCall, Member]]
-"""The calls that each call waits for, each with the first member inside it that has yet to make the waiting
-call."""
+"""Calls that each call waits for, each with the first member inside it that the waiting call lacks."""
 
 
 def find_group_cycle(waiting: tuple[Member, ...]) -> tuple[Member, ...]:

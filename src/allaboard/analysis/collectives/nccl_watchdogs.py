@@ -68,10 +68,10 @@ class AllWaiting(msgspec.Struct, frozen=True):
 def compare_watchdogs(watchdogs: Watchdogs) -> tuple[LateRanks | UnequalCalls | AllWaiting, ...]:
     """Return a verdict on each group whose reports allow one."""
     groups: dict[str, list[Overdue]] = defaultdict(list)
-    for report in sorted(watchdogs.words, key=lambda o: o.rank):
+    for report in sorted(watchdogs.reports, key=lambda o: o.rank):
         if report.rank >= 0:
             groups[report.group].append(report)
-    silent = set(watchdogs.known) - {o.rank for o in watchdogs.words if o.number}
+    silent = set(watchdogs.ranks) - {o.rank for o in watchdogs.reports if o.number}
     verdicts = (_verdict(reports, not silent) for reports in groups.values())
     return tuple(v for v in verdicts if v is not None)
 
@@ -151,8 +151,7 @@ def _find_all_waiting(reports: list[Overdue], waiting: list[Overdue]) -> AllWait
 
 
 def watchdog_certainty(report: Overdue) -> Certainty:
-    """Return how certain a verdict is: only a global name of the group proves that all reports are about
-    it."""
+    """Return how certain a verdict is: only a group's global name proves that all reports are about it."""
     return Certainty.LIKELY if report.group.startswith(OWN_NUMBER_PREFIX) else Certainty.CERTAIN
 
 

@@ -57,8 +57,7 @@ def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
 
 
 def _awaited_peer(member: Member) -> int | None:
-    """Return the rank that must do its side of the message for which the member's main thread waits, or
-    None."""
+    """Return the rank from which the member's main thread waits for a message (or its receipt), or None."""
     awaited_message = (
         parse_message(member.op.name) if member.op is not None and not member.op.beside else None
     )

@@ -1,5 +1,4 @@
-"""Advice about code that only some ranks reach, such as an evaluation, a prediction or a sharded model's
-save.
+"""Advice about code that only some ranks reach, such as an evaluation or the save of a sharded model.
 
 It applies if a rank has ended or is finished while others still wait there.
 """

@@ -195,8 +195,7 @@ class _Window:
             yield _Crossing(number, then, outliers, repeats)
 
     def _crossings(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of calls at the same two places, where every rank is at the other place the second
-        time."""
+        """Yield pairs of calls at the same two places that every rank reached in the opposite order."""
         paired: set[int] = set()
         for number, row in self.rows.items():
             if number in paired or len(set(row)) != 2:

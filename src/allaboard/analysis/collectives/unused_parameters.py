@@ -1,5 +1,4 @@
-"""DDP's error about parameters that got no gradient in the previous step: the line that raises is not to
-blame.
+"""DDP's error about parameters without a gradient in the previous step: its line is not to blame.
 
 The wording is that of PyTorch 2.13 (torch/csrc/distributed/c10d/reducer.cpp).
 """

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from allaboard.facts import ClusterSpec, Pasted, facts_of
+from allaboard.facts import ClusterSpec, Pasted, sample_config_facts
 
 T = TypeVar("T", bound=Hashable)
 
@@ -14,8 +14,7 @@ T = TypeVar("T", bound=Hashable)
 def find_majority_value(
     facts: Pasted, read: Callable[[ClusterSpec], T]
 ) -> tuple[dict[str, T], str, T] | None:
-    """Return what ``read`` returns for each configuration with a cluster, by name, and the most frequent
-    value.
+    """Return the value of ``read`` for each configuration with a cluster, by name, and the most frequent one.
 
     Between the two is the first name that has this value. Return None if fewer than two have a cluster.
     """
@@ -34,7 +33,10 @@ def example_pasted_configs(clusters: Sequence[list[str]], indices: Sequence[int]
     task_indices = indices or range(len(clusters))
     return Pasted(
         specs=tuple(
-            (f"node{i}.json", facts_of(cluster={"worker": tasks}, task=("worker", index)).spec)
+            (
+                f"node{i}.json",
+                sample_config_facts(cluster={"worker": tasks}, task=("worker", index)).spec,
+            )
             for i, (tasks, index) in enumerate(zip(clusters, task_indices, strict=True))
         )
     )

@@ -1,5 +1,4 @@
-"""Numbers of batches by which ranks are behind others: a rank that left its loop early calls what comes
-next."""
+"""Batches that ranks took: a rank that left its loop early calls what comes after the loop."""
 
 from __future__ import annotations
 

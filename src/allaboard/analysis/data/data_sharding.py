@@ -43,12 +43,12 @@ def find_uneven_pass(view: JobView) -> UnevenPass | None:
     for loop_frame, loops in _loops_by_frame(view).items():
         ended = [(m, p) for m, p in loops if p.whole and p.ended]
         for pass_ in sorted({p.ended for _, p in ended}):
-            batches_at_end = {m.called: p.whole for m, p in ended if p.ended == pass_}
+            batches_at_end = {m.event_key: p.whole for m, p in ended if p.ended == pass_}
             batches_had = [(m, _batches_had(p, pass_)) for m, p in loops]
             least_batches = min(batches_at_end.values())
             more = tuple((m, n) for m, n in batches_had if n > least_batches)
             if more:
-                fewer = tuple(m for m, _ in loops if batches_at_end.get(m.called) == least_batches)
+                fewer = tuple(m for m, _ in loops if batches_at_end.get(m.event_key) == least_batches)
                 return UnevenPass(
                     loop_frame=loop_frame,
                     pass_=pass_,
@@ -130,8 +130,7 @@ EXAMPLE_LOOP_FRAME = Frame("/home/u/train.py", 30, "train")
 def example_reading_member(
     rank: int, *digests: int, rows: int = 8, size: int = 3, **changes: Any
 ) -> Member:
-    """Return a member for rules' examples that trains with DDP and has had these batches in its first
-    pass."""
+    """Return a member for rules' examples that trains with DDP and has had these batches."""
     samples = tuple(Batch(1, n, rows, d, n + 10) for n, d in enumerate(digests, 1))
     group = GroupState("0", 1, 40, 90.0, size, last=sample_signature(DDP_BACKWARD))
     loop = Loop(EXAMPLE_LOOP_FRAME, 1, len(digests) + 1, samples=samples)

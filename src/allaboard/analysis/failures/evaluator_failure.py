@@ -9,8 +9,7 @@ from allaboard.facts import Claim, JobView, Member, Severity
 
 
 def soften_evaluator_claim(view: JobView, member: Member, claim: Claim) -> Claim:
-    """Return the claim about a failed member; for an evaluator, a warning that says whether training goes
-    on."""
+    """Return the claim about a failed member, for an evaluator as a warning that training goes on or not."""
     if member.who.job not in AUXILIARY_JOBS:
         return claim
     trainers_of_job = training_members(view)

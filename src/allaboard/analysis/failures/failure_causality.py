@@ -18,13 +18,11 @@ CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT, s
 _REPLACED_BY_INTERRUPT = re.compile(r"ORIGINAL \w+ REPLACED BY KeyboardInterrupt\b")
 """Message of pybind11 for an error of native code (TensorFlow's) that a KeyboardInterrupt replaced."""
 USER_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that batch systems send to all processes of a job at once; they end a program that has no
-handler."""
+"""Signals that batch systems send to all processes of a job; they end a program without a handler."""
 OWN_FAULT_SIGNALS = {
     signal.SIGKILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, *USER_SIGNALS
 }  # fmt: skip
-"""Signals that survivors of another member's failure do not get, except from a launcher that has waited for
-them to exit."""
+"""Signals that no survivor of another's failure gets, except from a launcher that has waited for its exit."""
 
 
 def known_exit_status(wait_status: int) -> tuple[int | None, int | None]:
@@ -101,8 +99,7 @@ def interruption_behind(view: JobView, member: Member) -> Interruption | None:
 
 
 INTERRUPTION_NOTICE_S = 3.0
-"""Most seconds between the failure of its peers and the news that a host was interrupted, which is sent at
-once."""
+"""Most seconds between the failure of its peers and the news that a host was interrupted."""
 
 
 def was_interrupted(member: Member) -> bool:

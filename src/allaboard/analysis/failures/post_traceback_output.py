@@ -60,8 +60,7 @@ _LAUNCHER_REPORT = re.compile(
     r"srun: error: \S+: tasks? [\d,-]+: (?:Exited with exit code|[A-Z])"
     r"|(?:mpirun|prterun|mpiexec) (?:noticed that process|detected that one or more processes exited)"
 )
-"""Report of a launcher that a process failed; what follows it is from the script that started the
-launcher."""
+"""Report of a launcher that a process failed; the lines after it are from the script around it."""
 _LAUNCHER_REPORT_LINE = re.compile(f"^(?:{_LAUNCHER_REPORT.pattern})", re.MULTILINE)
 _LOG_RECORD = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
 """A record of a logger; the traceback that it gets as ``exc_info`` is written right after it."""

@@ -40,7 +40,7 @@ class LinkFault(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_lasting(self) -> bool:
         """Return True if all of the links failed in a second probe, too."""
-        return all(k.lasting for k in self.links)
+        return all(k.is_lasting for k in self.links)
 
 
 def find_link_faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list[LinkFault]:
@@ -175,8 +175,7 @@ def members_on_hosts(view: JobView, *hosts: str) -> tuple[Who, ...]:
 
 
 def example_four_hosts(*wrong: Link) -> JobView:
-    """Return a view for rules' examples: four hosts with one member each; ``wrong`` links replace working
-    ones."""
+    """Return a view for rules' examples: four hosts, one member each, with these ``wrong`` links."""
     names = ["h0", "h1", "h2", "h3"]
     replaced = {(k.source, k.target): k for k in wrong}
     links = tuple(

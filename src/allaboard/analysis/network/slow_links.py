@@ -62,8 +62,7 @@ class SlowLinks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_slow_links(view: JobView) -> SlowLinks | None:
-    """Return the links that hold up every step; None if there are none, or the measurements do not show
-    it."""
+    """Return the links that hold up every step; None if there are none, or they cannot be told."""
     members = stepping_members(view)
     if len({m.who.host for m in members}) < 3:  # with two there is nothing to compare with
         return None

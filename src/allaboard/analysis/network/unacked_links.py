@@ -54,8 +54,7 @@ def silent_links(view: JobView) -> tuple[SilentLink, ...]:
 
 
 def _lost_direction(cases: list[tuple[Member, str, Silence]]) -> tuple[str, str] | None:
-    """Return the direction that loses packets: an end that hears its peer and gets no answer is not heard
-    there."""
+    """Return the direction that loses packets; the end that hears its peer but gets no answer sends them."""
     directions = {(m.who.host, peer_host) for m, peer_host, s in cases if s.heard}
     return directions.pop() if len(directions) == 1 else None
 

@@ -54,8 +54,7 @@ class ServerLink(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_slow(self) -> bool:
-        """Return True if the link itself is slow: its ends are far apart, or it carries hardly more than is
-        sent.
+        """Return True if the link itself is slow: a long round trip, or little capacity beyond what is sent.
 
         If it can carry far more, the data in transit waits for a process that is slow to answer, as all
         processes are on a host with too few cores.

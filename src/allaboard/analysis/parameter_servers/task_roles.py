@@ -37,8 +37,8 @@ def has_parameter_servers(view: JobView) -> bool:
 
 
 def only_serves(member: Member) -> bool:
-    """Return True if the member only serves: a ps, or a process in `Server.join`, as TensorFlow 2's workers
-    are."""
+    """Return True if the member only serves: a ps, or a process in `Server.join` (workers of TensorFlow
+    2)."""
     if member.launcher or member.candidate:
         return False
     is_joined = member.op is not None and member.op.name == SERVER_JOIN_OP
@@ -70,8 +70,7 @@ def _is_handed_work(member: Member) -> bool:
 
 @cached_per_view
 def training_members(view: JobView) -> tuple[Member, ...]:
-    """Return the members that train, neither servers nor evaluators: when they have ended, the work is
-    done."""
+    """Return the members that train; when all of these have ended, the work is done."""
     return tuple(
         m
         for m in view.members
@@ -94,7 +93,7 @@ def nobody_trains(view: JobView) -> bool:
 
 def are_servers_in_use(view: JobView) -> bool:
     """Return True if a live server of this host exchanged data with any task in the last seconds."""
-    pairs = (p for m in view.alive if only_serves(m) and not m.elsewhere for p in m.pairs)
+    pairs = (p for m in view.alive if only_serves(m) and not m.is_on_other_host for p in m.pairs)
     return any(p.received > 0 or p.sent > 0 for p in pairs)
 
 
@@ -117,8 +116,7 @@ def uninterrupted_trainers(view: JobView) -> tuple[Member, ...]:
 
 
 def is_collective_beside_servers(member: Member) -> bool:
-    """Return True if the member uses a collective strategy in a cluster that lists servers: they take no
-    part."""
+    """Return True if a member's collective strategy ignores the servers that its cluster lists."""
     declared = member.declared
     return (
         declared is not None
@@ -148,7 +146,7 @@ def can_go_on_without(view: JobView, member: Member) -> bool:
 def has_lost_server(view: JobView) -> bool:
     """Return True if a server is dead or stopped: the training members wait for it, whatever else they do."""
     return any(
-        server is not None and (not server.alive or server.stopped)
+        server is not None and (not server.alive or server.is_stopped)
         for server in _newest_servers(view)
     )
 
@@ -253,7 +251,7 @@ def describe_activity(member: Member | None) -> str:
         return "no process of it was ever seen"
     if member.exit is not None:
         return f"it {describe_exit(member.exit)}"
-    if member.stopped:
+    if member.is_stopped:
         return "it is stopped (SIGSTOP or Ctrl-Z)"
     user_frame = member.stack.user if member.stack is not None else None
     if user_frame is not None:

@@ -37,8 +37,7 @@ MIN_LAG_S = 0.003
 EXPLAINED_SHARE = 0.8
 """Share of the lag that one part of the step must explain to be named."""
 TURN_SHARE = 0.75
-"""Share of the difference between the own times of slow and other members from which a sample counts as
-slow."""
+"""Share of the way from the others' own time to the slow members' from which a sample counts as slow."""
 THREAD_POOL_FRAMEWORKS = frozenset(("tensorflow", "jax"))
 """Frameworks that compute in thread pools. Of the time in their calls, the CPU time of the whole process
 counts as work, which includes the threads that prepare data even while the member waits for others."""
@@ -76,7 +75,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def factor(self) -> float:
         """Return how many times as long as the others the stragglers take for their own part of a step."""
-        return median(m.pace.own for m in self.slow) / max(1e-6, _median_own(self.waiting))
+        return median(m.pace.own_time for m in self.slow) / max(1e-6, _median_own(self.waiting))
 
 
 @cached_per_view
@@ -112,7 +111,7 @@ def _training_members_at_pace(view: JobView) -> tuple[Member, ...]:
         return ()
     if view.stalled or view.ending or has_parameter_servers(view):
         return ()
-    if any(m.phase is not Phase.TRAINING or m.stopped or SHADOWS_NOTE in m.notes for m in members):
+    if any(m.phase is not Phase.TRAINING or m.is_stopped or SHADOWS_NOTE in m.notes for m in members):
         return ()
     return members
 
@@ -185,8 +184,7 @@ def _is_own_work(member: Member, waiting: tuple[Member, ...]) -> bool:
 
 
 def _take_turns(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
-    """Return True if members take turns: some that wait now were slow in the last seconds, and the slow were
-    not."""
+    """Return True if members take turns: some of the waiting were slow just before, and the slow were not."""
     slow_own, others_own = _median_own(slow), _median_own(waiting)
     margin = TURN_SHARE * (slow_own - others_own)
     return max(m.pace.high for m in waiting) >= others_own + margin and any(
@@ -195,7 +193,7 @@ def _take_turns(slow: tuple[Member, ...], waiting: tuple[Member, ...]) -> bool:
 
 
 def _median_own(members: tuple[Member, ...]) -> float:
-    return median(m.pace.own for m in members)
+    return median(m.pace.own_time for m in members)
 
 
 def _median_input(members: tuple[Member, ...]) -> float:
@@ -203,4 +201,4 @@ def _median_input(members: tuple[Member, ...]) -> float:
 
 
 def _median_rest(members: tuple[Member, ...]) -> float:
-    return median(max(0.0, m.pace.own - m.pace.input) for m in members)
+    return median(max(0.0, m.pace.own_time - m.pace.input) for m in members)

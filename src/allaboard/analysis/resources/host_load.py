@@ -44,7 +44,7 @@ def find_throttling(view: JobView, member: Member) -> Use | None:
     uses = (
         use
         for use, whose in _rising_counters(view, "throttled", THROTTLED_SHARE, THROTTLED_SHARE)
-        if any(m.called == member.called for m in whose)
+        if any(m.event_key == member.called for m in whose)
     )
     return next(uses, None)
 
@@ -59,15 +59,14 @@ def find_pressed_hosts(
 def _rising_counters(
     view: JobView, name: str, rate: float, short_rate: float
 ) -> Iterator[tuple[Use, tuple[Member, ...]]]:
-    """Yield the uses whose counter rises by ``rate`` a second, or by ``short_rate`` over the last few
-    seconds."""
+    """Yield uses whose counter rises by ``rate`` a second, or by ``short_rate`` over a few seconds."""
     for longterm in view.uses:
         if longterm.name != name or not is_whole_job_training(view):
             continue
         use = (
             longterm
             if longterm.span >= MIN_RATE_SPAN_S and longterm.rate >= rate
-            else longterm.lately
+            else longterm.recent_use
         )
         if use is longterm or (use.span >= MIN_RECENT_SPAN_S and use.rate >= short_rate):
             members = tuple(

@@ -25,11 +25,11 @@ def partition_into_worlds(
     alone = [m for m in declarers if m.declared is not None and m.declared.world_size == 1]
     if (view.launched > 1 or view.joined) and declared:
         nested = _nested_processes(declarers)
-        nested_keys = {m.called for m in nested}
-        own_declarers = [m for m in declared if m.called not in nested_keys]
+        nested_keys = {m.event_key for m in nested}
+        own_declarers = [m for m in declared if m.event_key not in nested_keys]
         # Under -n N, a worker that declares a world size of 1 belongs to the same job, by mistake.
         separate_worlds = _split_by_place(view, own_declarers) or [
-            [m for m in declarers if m.called not in nested_keys]
+            [m for m in declarers if m.event_key not in nested_keys]
         ]
         return separate_worlds + _group_by_place(nested, merge=True)
     if alone and not declared:
@@ -55,8 +55,7 @@ def _split_by_place(view: JobView, declared: list[Member]) -> list[list[Member]]
 
 
 def _nested_processes(declarers: list[Member]) -> list[Member]:
-    """Return the processes that a member has started after its own init, each with a meeting place of its
-    own.
+    """Return processes that a member has started after its own init, with meeting places of their own.
 
     They form worlds of their own (a background checkpoint, an inference engine).
     """

@@ -19,11 +19,11 @@ def members_of_previous_attempt(view: JobView, roll: RollCall) -> tuple[Member, 
     if declared is None or not declared.place.startswith("tcp://"):
         return ()
     first_started_at = min(m.started_at for m in roll.present)
-    present_keys = {m.called for m in roll.present}
+    present_keys = {m.event_key for m in roll.present}
     return tuple(
         m
         for m in view.members
-        if m.called not in present_keys
+        if m.event_key not in present_keys
         and m.declared is not None
         and m.declared.place == declared.place
         and m.exit is not None
@@ -33,8 +33,7 @@ def members_of_previous_attempt(view: JobView, roll: RollCall) -> tuple[Member, 
 
 
 def members_misled_by_store(view: JobView, roll: RollCall) -> tuple[Member, ...]:
-    """Return the members that are stuck in init, or failed there because peers were not at the stored
-    addresses."""
+    """Return the members that are stuck in init, or failed since peers were not at the stored addresses."""
     stuck = [
         m
         for m in roll.present

@@ -18,8 +18,7 @@ from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 
 MAX_CALLED_RANKS = 1_000_000
-"""Ranks that a roll call covers at most. No job has so many, but a corrupt black box may declare any
-number."""
+"""Most ranks that a roll call covers; a corrupt black box may declare any number."""
 RPC_INIT = "init_rpc"
 """The init of PyTorch's RPC. Its participants may be others than those that join a process group."""
 
@@ -28,8 +27,7 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The roll call of one world in one round of init."""
 
     size: int
-    """World size: the number of workers started together if a member declared it, else the most declared
-    one."""
+    """World size: the number of workers started together if one declared it, else the most frequent."""
     round: int
     """Round of init, from 1."""
     present: tuple[Member, ...]
@@ -89,8 +87,7 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return unclaimed[len(unclaimed) - unexplained :] if unexplained > 0 else ()
 
     def is_settled(self, now: float) -> bool:
-        """Return True if nobody is late, or no member has arrived for SETTLE_S; before that a majority may
-        change."""
+        """Return True if nobody is late, or no one arrived for SETTLE_S; until then a majority may change."""
         is_enough = not self.late and len(self.present) >= min(self.members_by_size)
         return is_enough or now - self.last_arrival >= SETTLE_S
 
@@ -132,8 +129,7 @@ def has_live_rpc_member(view: JobView) -> bool:
 
 
 def _rpc_roll(member: Member) -> RollCall:
-    """Return the roll call of one member in RPC. A rank missing there may be in the init of its group
-    instead."""
+    """Return the roll call of one member in RPC; a rank missing there may be in its group's init."""
     assert member.declared is not None
     size = member.declared.world_size
     return RollCall(

@@ -16,8 +16,7 @@ from allaboard.facts.rank_sets import rank_ranges
 
 
 class _Node:
-    """One call of the tree with the groups that pass through it; their ranks are joined only for the
-    result."""
+    """One call of the tree and the groups that pass through it; ranks are joined only for the result."""
 
     __slots__ = ("children", "frame", "groups", "is_end")
 
@@ -49,8 +48,7 @@ def merge_stacks(
 
 
 def _make_branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
-    """Return the branches below ``root``. Not recursive: a stack may be deeper than Python's recursion
-    limit."""
+    """Return the branches below ``root``, without recursion, which a deep stack would exceed."""
     visited: list[tuple[_Node, list[Frame], list[_Node]]] = []
     queue = list(root.children.values())
     while queue:

@@ -37,8 +37,7 @@ def child_evidence(member: Member) -> tuple[Evidence, ...]:
 
 
 def child_command(view: JobView, member: Member) -> str:
-    """Return the command that shows what the child does, or resumes a stopped one; "" if no child is
-    known."""
+    """Return the command that shows what the child does, or resumes it if stopped; "" without a child."""
     if resume := resume_command(view, member):
         return resume
     children = member.stack.children if member.stack is not None else ()

@@ -1,5 +1,4 @@
-"""Members that exited with code 0 while others still trained, and the members that wait or failed because of
-it."""
+"""Members that exited with code 0 while others still trained, and the members that suffer from it."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def _exited_early(member: Member) -> bool:
 
 def exited_by_itself(member: Member) -> bool:
     """Return True if the interpreter shut down without an exception, but the exit code is not known."""
-    return member.unheard and not member.launcher and member.phase is Phase.LEAVING
+    return member.ended_unobserved and not member.launcher and member.phase is Phase.LEAVING
 
 
 def _left_after_thread_died(member: Member) -> bool:
@@ -94,7 +93,7 @@ def _awaited_among(member: Member, exited: list[Member]) -> list[Member] | None:
     state = next((s for s in member.groups if (s.name, s.number) == (op.group, op.position)), None)
     if state is None:
         return None
-    calls_made = {m.called: s.number for m in exited for s in m.groups if s.key == state.key}
+    calls_made = {m.event_key: s.number for m in exited for s in m.groups if s.key == state.key}
     return [
-        m for m in exited if m.who.rank in state.ranks and calls_made.get(m.called, 0) < op.position
+        m for m in exited if m.who.rank in state.ranks and calls_made.get(m.event_key, 0) < op.position
     ]

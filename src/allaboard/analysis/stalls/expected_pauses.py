@@ -23,8 +23,7 @@ MAX_PAUSE_S = 60.0
 stall. Such a pause may show no CPU and no I/O of its own: another process uploads, the file system is slow, a
 reward model or a simulator computes the answer."""
 PAUSED_CORES = 0.03
-"""Cores from which a pausing member counts as computing; on a fully loaded host it gets only a few
-hundredths."""
+"""Cores from which a pausing member counts as computing; on a full host it gets only hundredths."""
 _ACTIVITY_TEXT = {"checkpoint": "writes a checkpoint", "evaluation": "evaluates"}
 _OUTSIDE_ANSWER_TEXT = "waits for the answer of another process"
 _CHECKPOINT_READER = "torch/distributed/checkpoint/state_dict_loader.py"
@@ -40,10 +39,10 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
     if not view.stalled:
         return ()
     alive = [m for m in view.alive if not m.launcher]
-    pausing = tuple(m for m in alive if m.spent.now and not m.stopped)
+    pausing = tuple(m for m in alive if m.spent.now and not m.is_stopped)
     if not pausing:
         candidates = (
-            m for m in alive if not m.stopped and (awaits_outside_answer(m) or evaluates_by_name(m))
+            m for m in alive if not m.is_stopped and (awaits_outside_answer(m) or evaluates_by_name(m))
         )
         sampled = tuple(
             m for m in candidates if m.stack is not None and m.stack.samples >= MIN_STILL_SAMPLES
@@ -56,8 +55,7 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
 
 
 def is_in_short_pause(view: JobView, member: Member) -> bool:
-    """Return True while a pause of this member is short enough that its place in the code proves nothing
-    yet."""
+    """Return True while a pause is so short that the member's place in the code proves nothing yet."""
     pausing = bool(member.spent.now) or awaits_outside_answer(member) or evaluates_by_name(member)
     return pausing and view.now - stalled_since(view) < MAX_PAUSE_S
 

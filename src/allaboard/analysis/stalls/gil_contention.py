@@ -135,6 +135,5 @@ def blocking_gil_grip(member: Member) -> Grip | None:
 
 
 def gil_holder_frame(gil_holder: Grip) -> Frame:
-    """Return the frame to show for the thread that keeps the GIL: the user's innermost one, else the
-    innermost."""
+    """Return the frame to show for the thread that keeps the GIL: the innermost one of user code, if any."""
     return next((f for f in gil_holder.frames if f.is_user), gil_holder.frames[0])

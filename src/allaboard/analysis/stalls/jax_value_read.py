@@ -16,12 +16,10 @@ _NUMPY_READ_LINE = re.compile(
     r"\b(?:np|numpy|onp)\.(?:as(?:any|contiguous|fortran)?array|ascontiguousarray|array|copy|is(?:finite|nan|inf)"
     r"|float\d+)\s*\(|\bmemoryview\s*\("
 )
-"""Calls of NumPy that take an array in C without a Python frame of their own; only the source line shows
-them."""
+"""Calls of NumPy that take an array in C without a Python frame; only the source line shows them."""
 _NUMPY_ARRAY_CALL = re.compile(r"\bas(?:any)?array\s*\(|\barray\s*\(")
 _JAX_TREE_FILE = "jax/_src/tree_util.py"
-"""Calls a C function for each leaf (`jax.tree.map(np.asarray, …)`); a Python function would have its own
-frame."""
+"""It calls a C function for each leaf (`jax.tree.map(np.asarray, …)`); a Python one has its own frame."""
 
 
 def reads_jax_value(member: Member) -> bool:

@@ -1,5 +1,4 @@
-"""Description of a wait inside a process, told from the function of the standard library that waits at the
-lock."""
+"""Description of a wait inside a process, by the function of the standard library at the lock."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ _WAITERS = (
 
 
 def describe_wait(stack: Stack | None) -> str:
-    """Return what the stack waits for; a lock is described as that of a queue, a future, an event or a
-    thread."""
+    """Return what the stack waits for; a lock as that of a queue, a future, an event or a thread."""
     position = classify_stack(stack)
     if position is not Spot.LOCK or stack is None:
         return str(position)

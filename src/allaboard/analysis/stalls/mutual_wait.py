@@ -37,8 +37,7 @@ CROSS_HOST_WAIT_S = 10.0
 
 
 class MutualWait(NamedTuple):
-    """A stall in which all wait for each other. At most one of the four possible explanations is not
-    empty."""
+    """A stall in which all wait for each other. At most one of the four explanations is not empty."""
 
     stall: Stall
     """The stall that this is."""

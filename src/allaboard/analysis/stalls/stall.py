@@ -1,5 +1,4 @@
-"""The members that make no progress, divided into those that wait for their peers and those that are
-elsewhere."""
+"""The members that make no progress: those that wait for their peers, and those that are elsewhere."""
 
 from __future__ import annotations
 
@@ -67,13 +66,13 @@ def find_stall(view: JobView) -> Stall | None:
     # No collective waits for a task that only serves; such tasks have rules of their own.
     joined = tuple(m for m in stalled if not only_serves(m))
     gil_blocked = tuple(m for m in joined if blocking_gil_grip(m) is not None)
-    gil_blocked_keys = {m.called for m in gil_blocked}
+    gil_blocked_keys = {m.event_key for m in gil_blocked}
     waiting = tuple(
-        m for m in joined if m.called not in gil_blocked_keys and member_waits_for_peers(m)
+        m for m in joined if m.event_key not in gil_blocked_keys and member_waits_for_peers(m)
     )
-    accounted_for = {m.called for m in (*waiting, *gil_blocked)}
+    accounted_for = {m.event_key for m in (*waiting, *gil_blocked)}
     absent = tuple(
-        member_at_stuck_generator(view, m) or m for m in joined if m.called not in accounted_for
+        member_at_stuck_generator(view, m) or m for m in joined if m.event_key not in accounted_for
     )
     if not absent and not gil_blocked:
         waiting, absent = _split_by_stuck_generator(view, waiting)
@@ -114,20 +113,19 @@ def _members_that_owe_a_call(
 def _split_by_stuck_generator(
     view: JobView, waiting: tuple[Member, ...]
 ) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-    """Divide the waiting into those that wait for each other and those whose step waits for a stuck
-    generator.
+    """Divide the waiting into those that wait for each other and those with a stuck input generator.
 
     Ask this only if nobody else explains the stall. If most members have a stuck generator, it explains
     nothing: they may wait for their peers as well, with a generator that has nothing to do yet.
     """
     at_generator_of = {
-        m.called: stuck
+        m.event_key: stuck
         for m in waiting
         if is_settled_stack(m.stack) and (stuck := member_at_stuck_generator(view, m))
     }
     if len(at_generator_of) * 2 > len(waiting):
         return waiting, ()
-    return tuple(m for m in waiting if m.called not in at_generator_of), tuple(
+    return tuple(m for m in waiting if m.event_key not in at_generator_of), tuple(
         at_generator_of.values()
     )
 
@@ -138,7 +136,7 @@ def member_waits_for_peers(member: Member) -> bool:
     Its black box or its stack shows it in a collective. Where it may as well compute there (in a training
     step), it must use no CPU.
     """
-    if member.stopped:
+    if member.is_stopped:
         return False
     if member.op is not None and member.op.name in RESULT_READS:
         return member.cpu < IDLE_CORES
@@ -164,8 +162,7 @@ def _is_in_jitted_step(member: Member) -> bool:
 
 
 def describe_hidden_wait(member: Member) -> str:
-    """Return what the member waits in if neither its black box nor a frame shows it ("a jitted step"), else
-    ""."""
+    """Return what the member waits in if neither black box nor frames show it ("a jitted step"), else ""."""
     if member.op is not None:
         return ""
     if is_in_compiled_operation(member):
@@ -187,8 +184,7 @@ def is_still(member: Member) -> bool:
 
 
 MIN_STUCK_S = 4.0
-"""Seconds that others must have waited for an `is_stuck_idle` member before it is reported: it may be about
-to go on."""
+"""Seconds that others must have waited for an `is_stuck_idle` member before it is reported."""
 
 
 def is_stuck_idle(view: JobView, member: Member) -> bool:
@@ -215,8 +211,7 @@ TRANSFER_BYTES_PER_S = 1e5
 
 
 def is_transferring(view: JobView) -> bool:
-    """Return True if all live members are in a collective and bytes still flow: a long transfer is no
-    stall."""
+    """Return True if all live members are in a collective and bytes still flow: a long transfer."""
     joined = [m for m in view.alive if not m.launcher and not only_serves(m)]
     return (
         bool(joined)

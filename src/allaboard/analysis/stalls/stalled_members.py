@@ -15,8 +15,7 @@ from allaboard.facts.memo import cached_per_view
 
 @cached_per_view
 def stalled_members(view: JobView) -> tuple[Member, ...]:
-    """Return the members that have stood still for longer than the job's rhythm explains; () while all is
-    well."""
+    """Return the members that stand still for longer than the job's rhythm explains; () if none does."""
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
     if view.stalled:
         return joined
@@ -28,7 +27,7 @@ def stalled_members(view: JobView) -> tuple[Member, ...]:
             behind = members_behind(key, member.op.position)
             if behind is not None:
                 # Where all have come, the call takes its time from when the last of them came.
-                awaited[member.called] = behind or members_behind.group_members(key)
+                awaited[member.event_key] = behind or members_behind.group_members(key)
     return _stuck_for_good(view, joined, awaited)
 
 
@@ -41,8 +40,7 @@ def stalled_since(view: JobView) -> float:
 
 @cached_per_view
 def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Member, ...]], ...]:
-    """Return each member that waits in a call, the call's group, and the awaited members that go on
-    elsewhere."""
+    """Return members that wait in a call, the call's group, and its absent members that go on elsewhere."""
     members_behind = _MembersBehind(view)
     still_moving: dict[tuple[GroupKey, int], tuple[Member, ...]] = {}
     missed = []
@@ -56,7 +54,7 @@ def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Memb
             still_moving[call] = tuple(
                 m
                 for m in behind
-                if m.alive and not _is_quiet(view, m) and not m.stopped and not _is_ending(m)
+                if m.alive and not _is_quiet(view, m) and not m.is_stopped and not _is_ending(m)
             )
         if still_moving[call]:
             missed.append((member, key, still_moving[call]))
@@ -70,7 +68,7 @@ def _is_ending(member: Member) -> bool:
 
 def _awaited_group(view: JobView, member: Member) -> GroupKey | None:
     """Return the group in whose call the member has waited for a while, or None."""
-    if member.op is None or not member.op.position or not _is_quiet(view, member) or member.stopped:
+    if member.op is None or not member.op.position or not _is_quiet(view, member) or member.is_stopped:
         return None
     states = [
         s for s in member.groups if s.name == member.op.group and s.number == member.op.position
@@ -88,8 +86,7 @@ def _members_by_group(view: JobView) -> dict[GroupKey, list[tuple[Member, GroupS
 
 
 class _MembersBehind:
-    """The members of a group that have not reached a call, worked out once a call: all that wait in it
-    ask."""
+    """The members of a group that have not reached a call, worked out once per call."""
 
     def __init__(self, view: JobView) -> None:
         self._view = view
@@ -136,7 +133,7 @@ def _stuck_for_good(
 
     The members that they wait for are part of the answer if they are alive.
     """
-    moving = {m.called for m in joined if not _is_quiet(view, m) and not m.stopped}
+    moving = {m.event_key for m in joined if not _is_quiet(view, m) and not m.is_stopped}
     # All that wait in one call share one tuple of awaited members, so its id() stands for the call. With
     # thousands of ranks, comparing the tuples themselves would be quadratic.
     calls = {id(awaited_members): awaited_members for awaited_members in awaited.values()}
@@ -147,7 +144,7 @@ def _stuck_for_good(
         may_complete = [
             n
             for n, awaited_members in calls.items()
-            if any(m.called in moving for m in awaited_members)
+            if any(m.event_key in moving for m in awaited_members)
         ]
         if not may_complete:
             break
@@ -156,8 +153,8 @@ def _stuck_for_good(
             moving.update(waiters[call])
     stuck = {called for call in calls for called in waiters[call]}
     for awaited_members in calls.values():
-        stuck |= {m.called for m in awaited_members if m.alive}
-    return tuple(m for m in joined if m.called in stuck)
+        stuck |= {m.event_key for m in awaited_members if m.alive}
+    return tuple(m for m in joined if m.event_key in stuck)
 
 
 def _is_quiet(view: JobView, member: Member) -> bool:

@@ -1,5 +1,4 @@
-"""Child processes of a member that are stopped (SIGSTOP, Ctrl-Z); the member may wait for what they
-deliver."""
+"""Child processes of a member that are stopped (SIGSTOP, Ctrl-Z), for which it may wait."""
 
 from __future__ import annotations
 

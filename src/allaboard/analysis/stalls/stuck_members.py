@@ -25,13 +25,11 @@ from allaboard.facts import Evidence, JobView, Member
 from allaboard.facts.memo import cached_per_view
 
 MIN_BUSY_SAMPLES, MIN_BUSY_SPAN_S = 6, 2.0
-"""Samples at one place, and the seconds that they must span, before a member that uses its CPU counts as
-stuck."""
+"""Samples at one place, and the seconds they must span, before a busy member counts as stuck."""
 CHILD_WAIT_S = 60.0
 """Seconds that a member may wait for a child process that shows no CPU and no I/O; HANG018 reports it."""
 LONG_LIBRARY_CALL_S = 60.0
-"""Seconds in one busy call of a library before it is reported; most calls that return at all return
-earlier."""
+"""Seconds in one busy call of a library before it is reported; most calls return earlier."""
 MAX_SETUP_COLLECTIVES = 10
 """Collectives that a member may make before its training begins: models are compared and broadcast."""
 _STUCK_SPOTS = (Spot.USER, Spot.CHILD)
@@ -100,8 +98,7 @@ def _awaits_recent_child(view: JobView, member: Member) -> bool:
 
 
 def _is_preparing(view: JobView, member: Member) -> bool:
-    """Return True if the member has not computed long before its first step: it builds a vocabulary, a
-    kernel."""
+    """Return True if the member still computes before its first step, and has not done so for long."""
     return (
         not _has_begun_training(member)
         and not is_idle(member)
@@ -155,6 +152,5 @@ def _is_in_long_library_call(member: Member) -> bool:
 
 
 def is_idle(member: Member) -> bool:
-    """Return True if the member computes nothing. One in state R is not idle: on a full host it gets little
-    CPU."""
+    """Return True if the member computes nothing; one in state R may get little CPU on a full host."""
     return member.cpu < IDLE_CORES and member.os_state != "R"

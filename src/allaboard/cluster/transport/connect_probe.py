@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from allaboard.cluster.transport import protocol_sniffer, wire
 from allaboard.facts import Address, Answer
-from allaboard.facts.address import join
+from allaboard.facts.address import join_host_port
 from allaboard.probe.leader_port import met_itself
 
 CONNECT_TIMEOUT_S = 3.0
@@ -73,7 +73,7 @@ async def connect_and_greet(
         return ConnectResult(Answer.FAILED, str(error))
     best = ConnectResult(Answer.FAILED, "no address")
     for family, kind, protocol, _, sockaddr in addresses[:4]:
-        numeric = join(str(sockaddr[0]), int(sockaddr[1]))
+        numeric = join_host_port(str(sockaddr[0]), int(sockaddr[1]))
         try:
             sock = socket.socket(family, kind, protocol)
         except OSError as error:  # a kernel without this address family

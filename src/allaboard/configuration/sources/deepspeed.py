@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import Material, PartialSpec, Problem, Value, whole
+from allaboard.facts import Material, PartialSpec, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _FIELDS = {
@@ -49,7 +49,7 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
     counts = [options[n] for n in ("num_nodes", "num_gpus", "num_accelerators") if n in options]
     for count in counts:
         low, _, high = count.text.partition(":")
-        if count.text and not all((whole(p) or 0) > 0 for p in (low, high or low)):
+        if count.text and not all((whole_number(p) or 0) > 0 for p in (low, high or low)):
             flag = count.origin.flag
             yield _problem(count, f"{flag} cannot be {count.text!r}", f"{flag}=2")
     filters = [options[n] for n in ("include", "i", "exclude", "e") if n in options]
@@ -62,7 +62,7 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
             counts[0], message, f"deepspeed {filters[0].origin.flag}={filters[0].text} …"
         )
     nodes = options.get("num_nodes")
-    has_several_nodes = nodes is not None and (whole(nodes.text.partition(":")[0]) or 0) > 1
+    has_several_nodes = nodes is not None and (whole_number(nodes.text.partition(":")[0]) or 0) > 1
     if nodes is None or not has_several_nodes or opaque:
         return
     if "no_ssh" in options:
@@ -82,7 +82,7 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
 def _problem(value: Value, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag} {value.text}".strip()
     return Problem(
-        kind="launch", said=message, observed=observed, correction=right, origin=value.origin
+        kind="launch", message=message, observed=observed, correction=right, origin=value.origin
     )
 
 

@@ -20,9 +20,9 @@ from allaboard.facts import (
     PartialSpec,
     Problem,
     Value,
-    whole,
+    whole_number,
 )
-from allaboard.facts.address import parse
+from allaboard.facts.address import parse_address
 
 _LINE = r"\s*(?P<host>\S+?)(?P<colon>:\d+)?(?P<rest>(?:\s+\S+)*)\s*$"
 _LAUNCHERS = frozenset(["mpirun", "mpiexec", "horovodrun", "prterun", "orterun"])
@@ -50,7 +50,7 @@ def _file(material: Material) -> PartialSpec:
         problems.append(
             Problem(
                 kind="hostfile",
-                said=f"is the last one that is read: {_LINES:,} lines, and there are more",
+                message=f"is the last one that is read: {_LINES:,} lines, and there are more",
                 observed=lines[-1].strip()[:60],
                 correction="one line a host, with slots=…",
                 origin=Origin(file=material.file, line=_LINES, column=1),
@@ -67,7 +67,7 @@ def _file(material: Material) -> PartialSpec:
             problems.append(
                 Problem(
                     kind="hostfile",
-                    said=message,
+                    message=message,
                     observed=content.strip(),
                     correction=right,
                     origin=origin,
@@ -99,7 +99,7 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
         name, equals, text = option.partition("=")
         name = name.replace("-", "_")
         if name == "max_slots":
-            most = whole(text) or 0
+            most = whole_number(text) or 0
         elif name != "slots" and name in ("slot", "Slots", "SLOTS", "cpu", "gpus", "ngpus"):
             message, right = f"has {option!r}, which no launcher reads", f"{host} slots={text or 1}"
         elif name == "slots" and not (equals and text.isascii() and text.isdigit()):
@@ -115,7 +115,7 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
                 f"has {option!r}, which no launcher reads",
                 f"{host} slots={re.sub(r'[^0-9]', '', name)[:9] or 1}",
             )
-        elif not equals and whole(option) is not None:
+        elif not equals and whole_number(option) is not None:
             message, right = f"has a bare number {option!r}", f"{host} slots={option}"
     if most and slots > most:
         message, right = f"has more slots ({slots}) than max_slots ({most})", f"{host} slots={most}"
@@ -136,7 +136,7 @@ def _listed(command: Sequence[Value]) -> Value | None:
 def _inline(listed: Value) -> PartialSpec:
     machines = []
     for part in listed.text.split(",")[:_LINES]:
-        host, slots = parse(part)[:2]
+        host, slots = parse_address(part)[:2]
         if host:
             is_number = slots.isascii() and slots.isdigit() and len(slots) < 6
             count = int(slots) if is_number else 0

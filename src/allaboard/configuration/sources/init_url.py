@@ -50,7 +50,7 @@ def _spec(url: Value, values: Mapping[str, Value]) -> PartialSpec:
             fields[name] = Value(text, url.origin)
     fields["init_url"] = url
     if scheme == "tcp" and problem is None:
-        parts = address.parse(body)
+        parts = address.parse_address(body)
         fields["master_addr"] = Value(parts.host, url.origin)
         fields["master_port"] = Value(parts.port, url.origin)
     return PartialSpec(
@@ -71,7 +71,7 @@ def _problem(url: Value) -> Problem | None:
     if not marks:
         message, right = "has no scheme", _with_scheme(text)
     elif scheme == "tcp":
-        wrong = address.fault(body.rstrip("/"), port=29500)
+        wrong = address.address_fault(body.rstrip("/"), port=29500)
         if wrong is not None:
             message, right = wrong[0], f"tcp://{wrong[1]}"
     elif scheme == "file":
@@ -86,7 +86,7 @@ def _problem(url: Value) -> Problem | None:
     if not message:
         return None
     return Problem(
-        kind="init_url", said=message, observed=text, correction=right, origin=url.origin
+        kind="init_url", message=message, observed=text, correction=right, origin=url.origin
     )
 
 

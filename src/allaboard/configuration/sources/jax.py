@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import Material, PartialSpec, Value, whole
-from allaboard.facts.address import join, parse
+from allaboard.facts import Material, PartialSpec, Value, whole_number
+from allaboard.facts.address import join_host_port, parse_address
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 _FIELDS = SOURCE_VARIABLES["jax"].fields
@@ -51,12 +51,12 @@ def _open_mpi(material: Material) -> Value | None:
     uri = material.variables.get("OMPI_MCA_orte_hnp_uri")
     if uri is None:
         return None
-    job = whole(uri.text.partition(".")[0])
+    job = whole_number(uri.text.partition(".")[0])
     host = re.search(r"tcp://(.+?)[,:]|tcp6://\[(.+?)[,\]]", uri.text)
     if job is None or host is None:
         return None
     port = job // _PORTS % _PORTS + 65536 - _PORTS
-    return Value(join(host[1] or host[2], port), uri.origin)
+    return Value(join_host_port(host[1] or host[2], port), uri.origin)
 
 
 def _slurm(material: Material) -> Value | None:
@@ -70,7 +70,7 @@ def _slurm(material: Material) -> Value | None:
     if bracket and "," not in head:
         first_host = head + numbers.replace("-", ",").replace("]", ",").split(",")[0]
     port = job.integer % _PORTS + 65536 - _PORTS
-    host = parse(first_host).host
+    host = parse_address(first_host).host
     return Value(f"{host}:{port}", nodes.origin)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import Machine, Material, PartialSpec, Problem, Value, whole
+from allaboard.facts import Machine, Material, PartialSpec, Problem, Value, whole_number
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 _MAX_HOSTS = 100_000
@@ -48,12 +48,12 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 def _counted(value: Value, problems: list[Problem]) -> dict[str, int]:
     """Return the slots of each host from ``hostA 4 hostB 4``."""
     items = value.text.split()[: 2 * _MAX_HOSTS]
-    counts = [whole(item) for item in items[1::2]]
+    counts = [whole_number(item) for item in items[1::2]]
     if len(items) % 2 or any(count is None or count < 1 for count in counts):
         problems.append(
             Problem(
                 kind="flags",
-                said="LSB_MCPU_HOSTS is no list of hosts, each with its number of slots",
+                message="LSB_MCPU_HOSTS is no list of hosts, each with its number of slots",
                 observed=value.text[:80],
                 correction='export LSB_MCPU_HOSTS="hostA 4 hostB 4"',
                 origin=value.origin,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole
+from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole_number
 from allaboard.formats.cli_flags import Flags, find_flags, words_after_each_program
 
 _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
@@ -84,7 +84,7 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
         if name in _OWN:
             yield Problem(
                 kind="launch",
-                said=f"{name} is {number} in all {count.text} processes: {argument.text} sets one value for all",
+                message=f"{name} is {number} in all {count.text} processes: {argument.text} sets one value for all",
                 observed=f"{argument.text} {name}={number}, {count.origin.flag} {count.text}",
                 correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
                 origin=argument.origin,
@@ -101,8 +101,8 @@ def _too_many(flags: Flags) -> Problem | None:
     )
     if listed is None or count is None or number is None or over or flags.is_opaque:
         return None
-    hosts = [address.parse(part)[:2] for part in listed.text.split(",") if part.strip()]
-    slots = [1 if not text else whole(text) for _, text in hosts]
+    hosts = [address.parse_address(part)[:2] for part in listed.text.split(",") if part.strip()]
+    slots = [1 if not text else whole_number(text) for _, text in hosts]
     known_slots = [s for s in slots if s is not None]
     if not hosts or len(known_slots) < len(slots) or number <= sum(known_slots):
         return None
@@ -111,7 +111,7 @@ def _too_many(flags: Flags) -> Problem | None:
     flag = listed.origin.flag
     return Problem(
         kind="launch",
-        said=f"{count.origin.flag} {number} asks for {number} processes, and {flag} has "
+        message=f"{count.origin.flag} {number} asks for {number} processes, and {flag} has "
         f"{sum(known_slots)} slots",
         observed=f"{flag} {listed.text}"[:100],
         correction=f"{flag} {right}   # or {count.origin.flag} {sum(known_slots)}",

@@ -27,13 +27,13 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     wrong = None
     if text not in _WORDS:
         port = 10001 if text.startswith("ray://") else 6379
-        wrong = address.fault(body, port=port, needs_port=not text.startswith("http"))
+        wrong = address.address_fault(body, port=port, needs_port=not text.startswith("http"))
     if wrong is not None:
         head = "ray://" if text.startswith("ray://") else ""
         problems = (
             Problem(
                 kind="flags",
-                said=f"RAY_ADDRESS {wrong[0]}",
+                message=f"RAY_ADDRESS {wrong[0]}",
                 observed=text,
                 correction=f"export RAY_ADDRESS={head}{wrong[1]}",
                 origin=address_value.origin,

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from allaboard.configuration.spec import list_tasks, read_cluster
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import ClusterSpec, Material, Origin, PartialSpec
-from allaboard.facts.address import join
+from allaboard.facts.address import join_host_port
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
     if material.kind == "json" and material.tree is not None:
         if "environment" in material.tree.items and "task" in material.tree.items:
-            pools = material.tree.at("cluster")
+            pools = material.tree.node_at("cluster")
             if pools is not None and any(j.startswith("workerpool") for j in pools.items):
                 return
         origin = Origin(file=material.file)
@@ -33,7 +33,7 @@ def write(spec: ClusterSpec) -> str:
     task_list = list_tasks(spec)
     jobs: dict[str, list[str]] = {}
     for task in task_list:
-        jobs.setdefault(task.job, []).append(join(task.host, task.port))
+        jobs.setdefault(task.job, []).append(join_host_port(task.host, task.port))
     rank = spec.number("rank")
     own_task = task_list[0]
     if spec.job is not None or spec.index is not None:

@@ -21,7 +21,7 @@ from allaboard.facts import (
     Problem,
     Value,
     address,
-    whole,
+    whole_number,
 )
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
@@ -79,21 +79,21 @@ def _problem(field: str, value: Value) -> Problem | None:
     right = ""
     if field == "nnodes":
         low, colon, high = text.partition(":")
-        numbers = [(whole(p) or 0) > 0 for p in ((low, high) if colon else (low,))]
+        numbers = [(whole_number(p) or 0) > 0 for p in ((low, high) if colon else (low,))]
         if not all(numbers):
             right = "2 or 1:4 (fewest:most)"
-        elif colon and (whole(low) or 0) > (whole(high) or 0):
+        elif colon and (whole_number(low) or 0) > (whole_number(high) or 0):
             right = f"{high}:{low}"
     elif field == "nproc_per_node":
         special_counts = ("auto", "cpu", "gpu", "xpu")
-        right = "" if text in special_counts or (whole(text) or 0) > 0 else "4, auto, cpu or gpu"
+        right = "" if text in special_counts or (whole_number(text) or 0) > 0 else "4, auto, cpu or gpu"
     elif field == "node_rank":
         right = "" if number is not None and number >= 0 else "0 on the first node, 1 on the next"
     elif field in ("rdzv_endpoint", "master_addr"):
-        endpoint = address.parse(text)
-        if endpoint.port == "0" and address.only_here(endpoint.host):
+        endpoint = address.parse_address(text)
+        if endpoint.port == "0" and address.is_this_host_alone(endpoint.host):
             return None  # any free port: the documented way to run several jobs on one host
-        wrong = address.fault(text, port=29500, needs_port=False)
+        wrong = address.address_fault(text, port=29500, needs_port=False)
         if wrong is not None:
             right = wrong[1] if field == "rdzv_endpoint" else wrong[1].rpartition(":")[0]
     elif field == "master_port" and (number is None or not 0 <= number < 65536):
@@ -103,7 +103,7 @@ def _problem(field: str, value: Value) -> Problem | None:
     flag = value.origin.flag or value.origin.variable
     return Problem(
         kind="flags",
-        said=f"{flag} cannot be {text!r}",
+        message=f"{flag} cannot be {text!r}",
         observed=f"{flag} {text}",
         correction=f"{flag}={right}" if " " not in right else right,
         origin=value.origin,
@@ -120,8 +120,8 @@ def write(spec: ClusterSpec) -> str:
             raise ValueError("the spec has no MASTER_ADDR and no host list to take it from")
         if not nodes.text or not host.text:
             raise ValueError("the number of nodes or their address is known only when it runs")
-        parts = address.parse(host.text)
-        port = spec.number("master_port") or whole(parts.port) or 29500
+        parts = address.parse_address(host.text)
+        port = spec.number("master_port") or whole_number(parts.port) or 29500
         node = spec.number("node_rank") or 0
         size, node_count = spec.number("world_size"), nodes.integer
         share = str(size // node_count) if size and node_count and size % node_count == 0 else "1"

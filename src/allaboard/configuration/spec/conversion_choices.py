@@ -8,12 +8,12 @@ import msgspec
 
 from allaboard.configuration.spec.spec_members import count_hosts
 from allaboard.facts import ClusterSpec, Machine, Origin, PartialSpec, Value
-from allaboard.facts.address import parse
+from allaboard.facts.address import parse_address
 
 _HERE = "127.0.0.1"
 
 
-def completed(
+def complete_for_writer(
     spec: ClusterSpec,
     port: int = 0,
     hosts: Sequence[str] = (),
@@ -35,7 +35,7 @@ def completed(
         values["master_port"] = Value(str(port), Origin(flag="--port"))
     where = values.get("coordinator") or values.get("rdzv_endpoint")
     if "master_addr" not in values and where is not None and where.text:
-        address = parse(where.text)
+        address = parse_address(where.text)
         values["master_addr"] = Value(address.host, where.origin)
         if address.port:
             values.setdefault("master_port", Value(address.port, where.origin))

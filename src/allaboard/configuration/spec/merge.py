@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from allaboard.facts import ClusterSpec, Conflict, PartialSpec, Value
-from allaboard.facts.address import canonical
+from allaboard.facts.address import canonical_address
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 LAYERS = ("call", "launcher", "framework", "processes", "step", "allocation")
@@ -86,7 +86,9 @@ def _same(field: str, value: Value, counterpart: Value) -> bool:
         return True
     if value.integer is not None and value.integer == counterpart.integer:
         return True
-    return field in _ADDRESSES and canonical(value.text) == canonical(counterpart.text)
+    return field in _ADDRESSES and canonical_address(value.text) == canonical_address(
+        counterpart.text
+    )
 
 
 def _clusters(part: PartialSpec, other_part: PartialSpec) -> list[Conflict]:
@@ -97,7 +99,7 @@ def _clusters(part: PartialSpec, other_part: PartialSpec) -> list[Conflict]:
         if counterpart is None:
             first_extra = next(iter(theirs.values()), value)
             return [Conflict(f"cluster.{job}[{index}]", value, first_extra)]
-        if canonical(value.text) != canonical(counterpart.text):
+        if canonical_address(value.text) != canonical_address(counterpart.text):
             return [Conflict(f"cluster.{job}[{index}]", value, counterpart)]
     for (job, index), value in theirs.items():
         first_task = next((v for _, _, v in part.tasks()), value)

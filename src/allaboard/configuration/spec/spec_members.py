@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.facts import Machine, Origin, PartialSpec, Value, Who
-from allaboard.facts.address import only_here, parse
+from allaboard.facts.address import is_this_host_alone, parse_address
 
 _MAX_HOSTS = 100_000
 """Hosts of one list that are read."""
@@ -26,8 +26,8 @@ def count_hosts(spec: PartialSpec) -> int:
     Tasks of one cluster that are all at loopback addresses are on one host.
     """
     if spec.cluster:
-        names = {parse(value.text).host.lower() for _, _, value in spec.tasks()}
-        loopback_names = {name for name in names if only_here(name)}
+        names = {parse_address(value.text).host.lower() for _, _, value in spec.tasks()}
+        loopback_names = {name for name in names if is_this_host_alone(name)}
         return len(names - loopback_names) + (1 if loopback_names else 0)
     nodes = spec.values.get("nnodes")
     if nodes is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.facts import PartialSpec, address, whole
+from allaboard.facts import PartialSpec, address, whole_number
 from allaboard.facts.configuration.cluster import BESIDE_CLUSTER, TASK_ORDER
 
 PORT = 29500
@@ -65,8 +65,8 @@ def _listed(spec: PartialSpec, base: int) -> list[Task]:
     last_slot: dict[str, int] = {}
     for job in jobs:
         for index, value in enumerate(spec.cluster[job]):
-            host, text = address.parse(value.text)[:2]
-            number = whole(text) or base
+            host, text = address.parse_address(value.text)[:2]
+            number = whole_number(text) or base
             slot = last_slot[host] = last_slot.get(host, -1) + 1
             task_list.append(Task(job, index, len(task_list), host, number, slot))
     return task_list

@@ -82,8 +82,11 @@ class LinkProbes:
             if sys.byteorder == "big":
                 figures.byteswap()  # the wire has little-endian floats
             is_large = len(figures) > 2 * MAX_LISTED_LINKS
-            usual = _usual_link(figures) if not self._failed and is_large else None
-            self._summary = () if usual else (*self._failed, *self._working_links(figures)), usual
+            usual_link = _usual_link(figures) if not self._failed and is_large else None
+            self._summary = (
+                () if usual_link else (*self._failed, *self._working_links(figures)),
+                usual_link,
+            )
         return self._summary
 
     def _working_links(self, figures: array[float]) -> Iterator[Link]:

@@ -26,16 +26,16 @@ class ResourceTrends:
         self._points: dict[ReadingKey, dict[str, deque[tuple[float, float]]]] = {}
         self._uses: dict[ReadingKey, dict[str, Use]] = {}
 
-    def add_readings(self, at: float, host: str, readings: Iterable[Reading]) -> None:
-        """Take in the readings of one host, all taken at ``at`` (s)."""
+    def add_readings(self, measured_at: float, host: str, readings: Iterable[Reading]) -> None:
+        """Take in the readings of one host, all taken at ``measured_at`` (s)."""
         for reading in readings:
             key = host, reading.pid
             points = self._points.setdefault(key, {}).setdefault(reading.name, deque())
             previous_use = self._uses.get(key, {}).get(reading.name)
             if previous_use is not None and previous_use.limit != reading.limit:
                 points.clear()  # after a change of the limit (cores taken away) another line begins
-            points.append((at, reading.value))
-            while points[0][0] < at - WINDOW_S:
+            points.append((measured_at, reading.value))
+            while points[0][0] < measured_at - WINDOW_S:
                 points.popleft()
             trend = _trend(points)
             self._uses.setdefault(key, {})[reading.name] = Use(
@@ -48,7 +48,7 @@ class ResourceTrends:
                 fit=trend.fit,
                 span=trend.span,
                 origin=reading.origin,
-                recent=_trend(_recent_points(points, at)),
+                recent=_trend(_recent_points(points, measured_at)),
             )
 
     def forget_process(self, host: str, pid: int) -> None:
@@ -67,12 +67,14 @@ class ResourceTrends:
         return tuple(use for uses in self._uses.values() for use in uses.values())
 
 
-def _recent_points(points: deque[tuple[float, float]], at: float) -> list[tuple[float, float]]:
+def _recent_points(
+    points: deque[tuple[float, float]], measured_at: float
+) -> list[tuple[float, float]]:
     """Return the readings of the recent window, newest first, and at least the last MIN_READINGS."""
     return [
         point
         for n, point in enumerate(islice(reversed(points), 8))
-        if n < MIN_READINGS or point[0] >= at - RECENT_WINDOW_S
+        if n < MIN_READINGS or point[0] >= measured_at - RECENT_WINDOW_S
     ]
 
 

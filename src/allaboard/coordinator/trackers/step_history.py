@@ -14,11 +14,11 @@ class StepHistory:
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque(maxlen=MAX_MARKS)
 
-    def add_total(self, at: float, steps: int) -> None:
-        """Add the total at ``at`` (s); if it has not changed, the last mark is moved on."""
+    def add_total(self, sampled_at: float, steps: int) -> None:
+        """Add the total at ``sampled_at`` (s); if it has not changed, the last mark is moved on."""
         if len(self._marks) > 1 and self._marks[-1][1] == self._marks[-2][1] == steps:
             self._marks.pop()
-        self._marks.append((at, steps))
+        self._marks.append((sampled_at, steps))
 
     def steps_at(self, moment: float) -> int | None:
         """Return the total at this moment, interpolated between two marks; None before the first mark."""

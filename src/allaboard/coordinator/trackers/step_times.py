@@ -29,15 +29,15 @@ class StepTimes:
         """Sorted values of each part of a pace: kept sorted, since medians are asked for at every sample."""
         self._pace = self._recent_pace = Pace()
 
-    def add_step_times(self, at: float, pace: Pace, steps: int) -> None:
-        """Take in one sample at ``at`` (s), after ``steps`` steps. A pace that has not changed is no new
-        one."""
+    def add_step_times(self, sampled_at: float, pace: Pace, steps: int) -> None:
+        """Take in one sample at ``sampled_at`` (s), after ``steps`` steps. A pace that has not changed is no
+        new one."""
         if self._samples and self._samples[-1][2] == pace:
             return
-        self._samples.append((at, steps, pace))
+        self._samples.append((sampled_at, steps, pace))
         for values, value in zip(self._sorted_parts, _parts(pace), strict=True):
             insort(values, value)
-        while self._samples[0][0] < at - WINDOW_S:
+        while self._samples[0][0] < sampled_at - WINDOW_S:
             *_, expired = self._samples.popleft()
             for values, value in zip(self._sorted_parts, _parts(expired), strict=True):
                 del values[bisect_left(values, value)]
@@ -50,7 +50,7 @@ class StepTimes:
             step,
             input_,
             sync,
-            at - begin,
+            sampled_at - begin,
             own_times[extreme],
             own_times[-1 - extreme],
         )
@@ -91,7 +91,7 @@ class StepTimes:
 
 
 def _parts(pace: Pace) -> tuple[float, float, float, float]:
-    return pace.step, pace.input, pace.sync, pace.own
+    return pace.step, pace.input, pace.sync, pace.own_time
 
 
 def _sorted_median(values: list[float]) -> float:

@@ -36,7 +36,7 @@ class TimeShares:
         self._is_stopped = False
 
     def add_times(
-        self, at: float, cpu: float, inside: float, allowed: float, works: bool,
+        self, sampled_at: float, cpu: float, inside_time: float, allowed: float, works: bool,
         for_chief: bool = False, stopped: bool = False,
     ) -> None:  # fmt: skip
         """Take in one sample: totals of CPU time and of time inside operations (s), and the ``allowed``
@@ -45,11 +45,11 @@ class TimeShares:
         ``works``: it trains or serves, and does not start up any more; ``for_chief``: it waits for the chief
         to initialise the variables; ``stopped``: a signal has stopped it.
         """
-        passed = max(0.0, at - self._last[0]) if self._last is not None else 0.0
+        passed = max(0.0, sampled_at - self._last[0]) if self._last is not None else 0.0
         self._chief_time += passed if self._waits_for_chief else 0.0
         self._stopped_time += passed if self._is_stopped else 0.0
         self._waits_for_chief, self._is_stopped = for_chief, stopped
-        self._last = at, cpu, inside, self._chief_time, self._stopped_time
+        self._last = sampled_at, cpu, inside_time, self._chief_time, self._stopped_time
         if allowed != self._allowed_cores:
             self._samples.clear()  # with other cores, earlier use says nothing of use now
         self._allowed_cores = allowed
@@ -57,7 +57,7 @@ class TimeShares:
             self._work_began = self._last
             self._samples.clear()  # a start has a pace of its own
         self._samples.append(self._last)
-        while self._samples[0][0] < at - WINDOW_S:
+        while self._samples[0][0] < sampled_at - WINDOW_S:
             self._samples.pop(0)
 
     def restart_window(self) -> None:
@@ -91,15 +91,15 @@ class TimeShares:
         span = later[0] - earlier[0]
         if span <= 0:
             return NO_LOAD
-        cpu, inside = (later[1] - earlier[1]) / span, (later[2] - earlier[2]) / span
-        inside = 0.0 if inside < 0.0 else 1.0 if inside > 1.0 else inside
+        cpu, inside_share = (later[1] - earlier[1]) / span, (later[2] - earlier[2]) / span
+        inside_share = 0.0 if inside_share < 0.0 else 1.0 if inside_share > 1.0 else inside_share
         chief = (later[3] - earlier[3]) / span
         stopped = (later[4] - earlier[4]) / span
         return Load(
             span=span,
             cpu=cpu if cpu > 0.0 else 0.0,
             allowed=self._allowed_cores,
-            inside=inside,
-            chief=chief if chief < inside else inside,
+            inside=inside_share,
+            chief=chief if chief < inside_share else inside_share,
             stopped=stopped if stopped < 1.0 else 1.0,
         )

@@ -24,7 +24,7 @@ class TrafficRates:
         self._totals: dict[str, tuple[int, int]] = {}
         """Task to the bytes received from it and sent to it so far."""
 
-    def add_flows(self, at: float, flows_by_task: tuple[Flows, ...]) -> None:
+    def add_flows(self, sampled_at: float, flows_by_task: tuple[Flows, ...]) -> None:
         """Take in one sample. A connection that is new counts from its first byte."""
         sample = {(f.local, f.remote): f for task in flows_by_task for f in task.flows}
         previous = self._samples[-1][1] if self._samples else {}
@@ -36,8 +36,8 @@ class TrafficRates:
                 received + flow.received - (earlier.received if earlier is not None else 0),
                 sent + flow.sent - (earlier.sent if earlier is not None else 0),
             )
-        self._samples.append((at, sample))
-        while self._samples[0][0] < at - WINDOW_S:
+        self._samples.append((sampled_at, sample))
+        while self._samples[0][0] < sampled_at - WINDOW_S:
             self._samples.popleft()
 
     def restart_window(self) -> None:

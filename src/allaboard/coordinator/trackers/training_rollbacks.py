@@ -31,19 +31,21 @@ class TrainingRollbacks:
         """Remember what a new process can read at the least."""
         self._at_start[pid] = self.highest_step, self._epoch
 
-    def note_failure(self, who: Who, how: str, at: float = 0.0) -> None:
+    def note_failure(self, task: Who, description: str, failed_at: float = 0.0) -> None:
         """Remember the end of a task with which steps may be lost, even steps that were made and not
         reported."""
-        self._failures[who] = how, at
+        self._failures[task] = description, failed_at
 
     def add_step_reading(
-        self, at: float, pid: int, reading: Numbered, trains_since: float = 0.0
+        self, sampled_at: float, pid: int, reading: Numbered, trains_since: float = 0.0
     ) -> Setback | None:
         """Take in what a process read. Return the rollback if it is the first to show it, or shows that it
         went further back than earlier readings did."""
         if not self._readings:  # nothing was lost with those that ended before anybody trained
             self._failures = {
-                who: (how, t) for who, (how, t) in self._failures.items() if t >= trains_since
+                task: (description, t)
+                for task, (description, t) in self._failures.items()
+                if t >= trains_since
             }
         epoch, previous = self._readings.get(pid, (-1, None))
         if reading == previous:
@@ -60,7 +62,7 @@ class TrainingRollbacks:
             low = reading.low if reading.falls else reading.first
             self._epoch += 1
             self.highest_step = None
-            rollback = self._new_rollback(at, step_before, low)
+            rollback = self._new_rollback(sampled_at, step_before, low)
         self._readings[pid] = self._epoch, reading
         self.highest_step = max(reading.last, self.highest_step or 0)
         return rollback
@@ -83,9 +85,13 @@ class TrainingRollbacks:
         self.rollbacks[-1] = msgspec.structs.replace(last_rollback, low=low)
         return self.rollbacks[-1]
 
-    def _new_rollback(self, at: float, high: int, low: int) -> Setback:
-        how = "; ".join(f"{who.name} {how}" for who, (how, _) in self._failures.items())
-        rollback = Setback(at=at, high=high, low=low, who=tuple(self._failures), how=how)
+    def _new_rollback(self, noticed_at: float, high: int, low: int) -> Setback:
+        description = "; ".join(
+            f"{task.name} {description}" for task, (description, _) in self._failures.items()
+        )
+        rollback = Setback(
+            at=noticed_at, high=high, low=low, who=tuple(self._failures), how=description
+        )
         self._failures.clear()
         self.rollbacks.append(rollback)
         return rollback

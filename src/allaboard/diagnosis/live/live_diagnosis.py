@@ -241,7 +241,7 @@ def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> 
 
 
 def _absent_rank_lines(ranks: Sequence[Present], members: Sequence[Member]) -> list[str]:
-    """Return a sentence on ranks that the environments imply and of which no process is known, alive or ended."""
+    """Return a sentence on ranks that the environments imply but of which no process is known."""
     size, missing = absent_ranks(ranks)
     ended_ranks = {m.who.rank for m in members if not m.alive}
     missing = [rank for rank in missing if rank not in ended_ranks]
@@ -279,7 +279,7 @@ def _why_no_finding(
     ):
         if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
             return (
-                f"all {len(members)} processes stand still{looks_clause}, and none of them waits for another: "
+                f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
                 + ", ".join(
                     f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}"
                     for m in members[:4]
@@ -303,9 +303,9 @@ def _why_no_finding(
     if idle_member is not None:
         return (
             f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}"
-            f"{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What that waits for may still "
-            f"come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap {idle_member.who.pid} for its "
-            "children"
+            f"{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What that waits for may "
+            f"still come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap "
+            f"{idle_member.who.pid} for its children"
         )
     return (
         f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "

@@ -106,7 +106,7 @@ def _files(
 
 
 def _redact_look(look: HostLook, secrets: Sequence[str]) -> HostLook:
-    """Return the look with secrets redacted; its variables are an allow-list already, but their values are not."""
+    """Return the look with secrets redacted in arguments and in values; only listed variables are in it."""
     return msgspec.structs.replace(
         look,
         present=tuple(

@@ -149,7 +149,7 @@ def _unread_notes(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:
 
 
 def _clear_launcher_ranks(runs: Sequence[Run], record: LogRecord) -> None:
-    """Clear the rank of a launcher's log: it is not rank 0's, and only the prefixes of its lines tell ranks."""
+    """Clear the rank of a launcher's log: it is not rank 0's, only the prefixes of its lines tell ranks."""
     for run in runs:
         if run.start is None or not run.start.wrapped:
             continue

@@ -41,7 +41,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _foreign(name: str, data: bytes) -> bool:
-    """Return True if the readable part of the file is JSON of another kind; a torn or empty one may be ours."""
+    """Return True if the readable part of the file is JSON of another kind; a torn one may be ours."""
     if name == "report.json":
         try:
             document = msgspec.json.decode(data)

@@ -48,8 +48,8 @@ def missing_ranks(
     hosts = ", ".join(sorted({r.host for r in runs if r.host}))
     hosts_clause = f" (only the ranks of {hosts})" if hosts else ""
     return [
-        f"rank {format_ranks(missing)} of {max(sizes)}: there is no evidence of it here{hosts_clause}. What is "
-        "said of the other ranks holds, but a missing rank may be the cause"
+        f"rank {format_ranks(missing)} of {max(sizes)}: there is no evidence of it here{hosts_clause}. "
+        "What is said of the other ranks holds, but a missing rank may be the cause"
     ]
 
 
@@ -72,6 +72,6 @@ def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[P
     known_count = len(record.names) - record.unknown_count
     return (
         f"no finding: unknown, because there is no known message, traceback, dump or trace of a fault in "
-        f"what was read ({len(record.names)} files, {known_count} of a known kind); a job that hangs silently "
-        "leaves none: diagnose its PIDs while it hangs"
+        f"what was read ({len(record.names)} files, {known_count} of a known kind); a job that hangs "
+        "silently leaves none: diagnose its PIDs while it hangs"
     )

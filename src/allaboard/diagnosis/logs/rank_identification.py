@@ -91,8 +91,8 @@ def ambiguous_pid_notes(observed: Iterable[Glimpse]) -> Iterator[str]:
         first_file, *other_files = dict.fromkeys(places.values())
         if other_files:
             yield (
-                f"{first_file}: pid {pid} is in {other_files[0]} too, at another place, and the later one counts; "
-                "if they are of two hosts, call the files rank0.txt, rank1.txt"
+                f"{first_file}: pid {pid} is in {other_files[0]} too, at another place; the later one "
+                "counts. If they are of two hosts, call the files rank0.txt, rank1.txt"
             )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.facts.address import Address, whole
-from allaboard.facts.configuration.text_positions import Part, place_in, through
+from allaboard.facts.address import Address, whole_number
+from allaboard.facts.configuration.text_positions import Part, compose_parts, position_of
 from allaboard.facts.finding import Evidence, Place
 
 
@@ -38,7 +38,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return the origin of a place inside of the text that begins here, by its line and column there."""
         position = line, column
         if self.parts:
-            position = place_in(self.parts, line, column)
+            position = position_of(self.parts, line, column)
         elif self.line:
             across = self.column + column - 1 if line == 1 else column
             position = self.line + line - 1, across if self.column else 0
@@ -52,7 +52,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parts: tuple[Part, ...] = ()
         if inner.parts:
             own_parts = self.parts or (Part(1, 1, self.line, self.column, bool(self.column)),)
-            parts = through(own_parts, inner.parts)
+            parts = compose_parts(own_parts, inner.parts)
         return msgspec.structs.replace(
             outer, variable=inner.variable, flag=inner.flag or self.flag, key=inner.key, parts=parts
         )
@@ -69,13 +69,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The writer's name of the value: the variable, the flag, or the key in a file."""
         return self.variable or self.flag or self.key
 
-    def written(self, text: str) -> str:
+    def assignment_of(self, text: str) -> str:
         """Return the line or words to paste where this value is to be ``text``."""
         if self.variable:
             return f"export {self.variable}={text}"
         if self.flag.endswith("=)"):  # an argument of a call in Python
             argument = self.flag.partition("(")[2].removesuffix(")")
-            return argument + (text if whole(text) is not None else json.dumps(text))
+            return argument + (text if whole_number(text) is not None else json.dumps(text))
         if self.flag:
             return f"{self.flag}={text}" if self.flag.startswith("--") else f"{self.flag} {text}"
         return f"{self.key}: {text}" if self.key else text
@@ -101,7 +101,7 @@ class Value(msgspec.Struct, frozen=True):
     @property
     def integer(self) -> int | None:
         """The value as a whole number in decimal; None if it is not one."""
-        return whole(self.text)
+        return whole_number(self.text)
 
     @property
     def evidence(self) -> Evidence:
@@ -115,7 +115,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     """One of KINDS; it decides which rule speaks of it."""
-    said: str
+    message: str
     """What is wrong, as one sentence."""
     observed: str = ""
     """The text at the place."""
@@ -277,7 +277,7 @@ class Conflict(msgspec.Struct, frozen=True):
     """The field."""
     used: Value
     """The value that is in force."""
-    other: Value
+    overruled: Value
     """The other value."""
 
 

@@ -73,16 +73,16 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     one_host: bool = False
     """True if a script starts the nodes of a job beside each other, on the host that it runs on."""
 
-    def part(self, source: str) -> PartialSpec | None:
+    def part_of_source(self, source: str) -> PartialSpec | None:
         """Return the statement of this source; None if it states nothing."""
         return next((p for p in self.parts if p.source == source), None)
 
-    def known(self, name: str) -> bool:
+    def is_set(self, name: str) -> bool:
         """Return True if the variable is set at all, be its value literal or not."""
         return name in self.variables or name in self.opaque
 
 
-def facts_of(
+def sample_config_facts(
     kind: str = "environment",
     *,
     cluster: dict[str, list[str]] | None = None,

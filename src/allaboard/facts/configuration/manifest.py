@@ -67,7 +67,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """The one under which a JobSet names its pods."""
     elastic: bool = False
     """True if a PyTorchJob has an elasticPolicy."""
-    first: str = ""
+    first_pod: str = ""
     """Number of a StatefulSet's first pod; "" for the default 0."""
     at_once: bool = False
     """True if it starts its pods without waiting until the one before is ready (podManagementPolicy:

@@ -22,7 +22,7 @@ class Part(NamedTuple):
     """True if it stands in the file letter by letter, lines included; False if all of it is at that one
     place."""
 
-    def place(self, line: int, column: int) -> tuple[int, int]:
+    def position_in_file(self, line: int, column: int) -> tuple[int, int]:
         """Return the line and column of the file where this place of the text stands."""
         if not self.literal or line < self.line:
             return self.at_line, self.at_column
@@ -31,23 +31,23 @@ class Part(NamedTuple):
         return self.at_line + line - self.line, column
 
 
-def place_in(parts: Sequence[Part], line: int, column: int) -> tuple[int, int]:
+def position_of(parts: Sequence[Part], line: int, column: int) -> tuple[int, int]:
     """Return the line and column of the file where a place of a text stands that has these parts.
 
     The parts stand in the text's order; there is at least one.
     """
     index = bisect_right(parts, (line, column), key=lambda part: part[:2])
-    return parts[max(index - 1, 0)].place(line, column)
+    return parts[max(index - 1, 0)].position_in_file(line, column)
 
 
-def through(outer: Sequence[Part], inner: Sequence[Part]) -> tuple[Part, ...]:
+def compose_parts(outer: Sequence[Part], inner: Sequence[Part]) -> tuple[Part, ...]:
     """Return the parts of a text whose ``inner`` parts are places in another text, which itself stands in a
     file by its ``outer`` parts."""
     parts: list[Part] = []
     for number, part in enumerate(inner):
         start = (part.at_line, part.at_column)
         outer_index = max(bisect_right(outer, start, key=lambda p: p[:2]) - 1, 0)
-        line, column = outer[outer_index].place(*start)
+        line, column = outer[outer_index].position_in_file(*start)
         literal = part.literal and outer[outer_index].literal
         parts.append(Part(part.line, part.column, line, column, literal))
         if not part.literal:

@@ -30,7 +30,7 @@ class Node(msgspec.Struct):
     parts: tuple[Part, ...] = ()
     """Where the parts of a text stand that is not in the file letter by letter."""
 
-    def at(self, *path: str | int) -> Node | None:
+    def node_at(self, *path: str | int) -> Node | None:
         """Return the node at this path of keys and indices; None if there is none."""
         node = self
         for step in path:
@@ -47,7 +47,7 @@ class Node(msgspec.Struct):
 
     def text_at(self, *path: str | int) -> str:
         """Return the text of the scalar at this path; "" if there is none."""
-        node = self.at(*path)
+        node = self.node_at(*path)
         return node.text if node is not None and node.kind not in ("map", "list") else ""
 
 
@@ -60,7 +60,7 @@ class FormatError(AllaboardError, ValueError):
 
     def __init__(self, reason: str, line: int, column: int, near: str = "", correction: str = ""):
         super().__init__(reason)
-        self.said = reason
+        self.reason = reason
         self.line = line
         self.column = column
         self.near = near

@@ -89,7 +89,7 @@ PREFIX_FORMS = (
     _form(r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", "]<std"),  # horovodrun
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
     _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
-    _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", kept=True),
+    _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", stays_in_line=True),
     _form(r"\[default(?P<local>\d{1,7})\]:", "[default"),  # torchrun: the local rank
     _form(r" {0,6}(?P<rank>\d{1,7}):(?: |$)", share=0.5, repeats=True),  # srun -l
     _form(r"\[(?P<rank>\d{1,7})\]:?(?: |$)", share=0.5, repeats=True),
@@ -111,7 +111,7 @@ def split_labels(text: str) -> list[tuple[Label, str]]:
             for f in PREFIX_FORMS
             if f.key in text and _is_prefix_here(f, [line for _, line in lines])
         ]
-        stripped = [_strip_prefix(one, forms) for one in lines] if forms else lines
+        stripped = [_strip_prefix(labelled, forms) for labelled in lines] if forms else lines
         if stripped == lines:
             break
         lines = stripped

@@ -1,4 +1,4 @@
-"""Tracebacks as Python's traceback module prints them; chained ones and exception groups count as one. Pure."""
+"""Tracebacks as Python's traceback module prints them; chains and exception groups count as one. Pure."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"(\d{1,7})$")
 
 
 def ranks_in_variables(text: str) -> list[tuple[int, int]]:
-    """Return the positions in the text that state a rank, and the ranks; of several names only PyTorch's own."""
+    """Return the positions in the text that state a rank, and the ranks; PyTorch's own name goes first."""
     matches = list(_VARIABLE.finditer(text))
     pytorch_matches = [m for m in matches if m["name"] == "RANK"]
     return [(m.start(), int(m["rank"])) for m in pytorch_matches or matches]

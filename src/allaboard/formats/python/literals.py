@@ -101,7 +101,7 @@ class _Reader:
         return self.constants.get(node.id, node) if isinstance(node, ast.Name) else node
 
     def _value(self, value: ast.expr, variable: str) -> Value | None:
-        """Return the text that the expression certainly has, ``json.dumps`` or ``str`` of a literal included."""
+        """Return the text that the expression certainly has; ``json.dumps`` or ``str`` of a literal count."""
         value = self._resolve_constant(value)
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return Value(value.value, self.places.origin(value, variable=variable))

@@ -62,7 +62,7 @@ class RankDataflow:
         return self.rank_kind(test) == "text"
 
     def rank_kind(self, node: ast.expr) -> str:
-        """Return ``number``, ``text`` (as in the environment), ``truth`` (a comparison), or "" for no rank."""
+        """Return ``number``, ``text`` (as in the environment), ``truth`` (a comparison), or "" for none."""
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name_kind(node)
         if isinstance(node, ast.Subscript):
@@ -147,7 +147,8 @@ class RankDataflow:
         return kinds.pop() if len(kinds) == 1 else ""
 
     def _collect_bindings(self, tree: ast.Module) -> None:
-        """Collect every binding and function with its enclosing functions; by a stack, since trees are deep."""
+        """Collect every binding and function with its enclosing functions."""
+        # By a stack of our own: trees may be deeper than Python's recursion limit.
         pending: list[tuple[ast.AST, tuple[Scope, ...]]] = [(tree, (None,))]
         while pending:
             node, scopes = pending.pop()

@@ -86,7 +86,9 @@ def _absent_places(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
 
     On a host that is full there are too few samples to tell what they do.
     """
-    explained = {who for stage, claim in claims if stage is Stage.RUNTIME for who in claim.who}
+    explained = {
+        identity for stage, claim in claims if stage is Stage.RUNTIME for identity in claim.who
+    }
     stall = find_stall(view)
     if stall is None or not stall.waiting:
         return ""

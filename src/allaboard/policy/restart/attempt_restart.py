@@ -25,9 +25,9 @@ def decide_after_round(
     ``alone`` tasks were restarted by themselves before; ``hindrance`` says why another host cannot take part
     in a further round, "" if it can.
     """
-    last = rounds[-1]
+    last_round = rounds[-1]
     reason = (
-        _reason_to_stop(last, policy)
+        _reason_to_stop(last_round, policy)
         or _repeated_exception(rounds)
         or _lack_of_progress(rounds)
         or hindrance
@@ -39,23 +39,23 @@ def decide_after_round(
         times = f"{used} restart{'s' if used != 1 else ''}"
         return NoRestart(f"{times} used up (--max-restarts {policy.max_restarts})")
     delay = restart_delay(policy.backoff, count_futile_rounds(rounds))
-    cause = str(last.cause) if last.cause is not None else last.reason
+    cause = str(last_round.cause) if last_round.cause is not None else last_round.reason
     return Restart(f"{cause}; restart {used + 1} of {policy.max_restarts}", delay)
 
 
-def _reason_to_stop(last: RoundEnd, policy: RestartPolicy) -> str:
+def _reason_to_stop(last_round: RoundEnd, policy: RestartPolicy) -> str:
     """Return why nothing would be restarted, however often it is allowed; "" if nothing forbids it."""
-    if last.outcome is Outcome.COMPLETED:
-        return last.reason
-    if last.outcome is Outcome.INTERRUPTED:
-        return f"{last.reason}; a job that the user ends is not restarted"
+    if last_round.outcome is Outcome.COMPLETED:
+        return last_round.reason
+    if last_round.outcome is Outcome.INTERRUPTED:
+        return f"{last_round.reason}; a job that the user ends is not restarted"
     if not policy.allowed:
         return RESTART_NOT_ALLOWED
-    if last.final:
-        return last.reason
-    if last.outcome is Outcome.USAGE:
-        return f"{last.reason}; a restart would fail in the same way"
-    if last.outcome is Outcome.ROLL_CALL_FAILED and last.cause is None:
+    if last_round.final:
+        return last_round.reason
+    if last_round.outcome is Outcome.USAGE:
+        return f"{last_round.reason}; a restart would fail in the same way"
+    if last_round.outcome is Outcome.ROLL_CALL_FAILED and last_round.cause is None:
         return "the roll call failed, and no process died: another round would fail in the same way"
     return ""
 
@@ -65,8 +65,8 @@ def _repeated_exception(rounds: Sequence[RoundEnd]) -> str:
 
     Then it is in the program or its data, and would come in every round.
     """
-    last = rounds[-1]
-    cause = last.cause
+    last_round = rounds[-1]
+    cause = last_round.cause
     if cause is None or not cause.place:
         return ""
     for earlier in rounds[:-1]:
@@ -75,20 +75,24 @@ def _repeated_exception(rounds: Sequence[RoundEnd]) -> str:
             continue
         if (earlier_cause.error, earlier_cause.place) != (cause.error, cause.place):
             continue
-        if _failed_at_same_step(earlier, last):
-            after = f"step {last.reached}" if last.reached is not None else f"{cause.steps} steps"
+        if _failed_at_same_step(earlier, last_round):
+            progress = (
+                f"step {last_round.reached}"
+                if last_round.reached is not None
+                else f"{cause.steps} steps"
+            )
             return (
-                f"{cause.who} raised {cause.error} at {cause.place} after {after}, as in round "
+                f"{cause.who} raised {cause.error} at {cause.place} after {progress}, as in round "
                 f"{earlier.number}: it would fail in every round"
             )
     return ""
 
 
-def _failed_at_same_step(earlier: RoundEnd, last: RoundEnd) -> bool:
-    if earlier.reached is not None and last.reached is not None:
-        return earlier.reached == last.reached
-    assert earlier.cause is not None and last.cause is not None
-    return earlier.cause.steps == last.cause.steps
+def _failed_at_same_step(earlier: RoundEnd, last_round: RoundEnd) -> bool:
+    if earlier.reached is not None and last_round.reached is not None:
+        return earlier.reached == last_round.reached
+    assert earlier.cause is not None and last_round.cause is not None
+    return earlier.cause.steps == last_round.cause.steps
 
 
 def _lack_of_progress(rounds: Sequence[RoundEnd]) -> str:
@@ -133,14 +137,14 @@ def count_repeated_steps(rounds: Sequence[RoundEnd]) -> int | None:
     """
     if rounds[-1].first is None:
         return _steps_after_last_checkpoint(rounds)
-    last, furthest = rounds[-1], furthest_step(rounds[:-1])
-    if furthest is None or last.first is None or not last.steps:
+    last_round, furthest = rounds[-1], furthest_step(rounds[:-1])
+    if furthest is None or last_round.first is None or not last_round.steps:
         return None
-    return max(0, furthest - (last.first - 1))
+    return max(0, furthest - (last_round.first - 1))
 
 
 def _steps_after_last_checkpoint(rounds: Sequence[RoundEnd]) -> int | None:
-    last = rounds[-1]
-    if len(rounds) < 2 or last.restored is None or last.restored < 0:
+    last_round = rounds[-1]
+    if len(rounds) < 2 or last_round.restored is None or last_round.restored < 0:
         return None
     return rounds[-2].steps - max(0, rounds[-2].saved or 0)

@@ -66,12 +66,12 @@ def describe_end(member: Member) -> Cause:
     raised = member.raised
     if raised is not None and raised.where is not None:
         where = raised.where
-        place = f"{where.file}:{where.line}"
+        location = f"{where.file}:{where.line}"
         return Cause(
             who=task_name(member),
-            what=f"raised {raised.type} at {place.rpartition('/')[2]}",
+            what=f"raised {raised.type} at {location.rpartition('/')[2]}",
             error=raised.type,
-            place=place,
+            place=location,
             steps=member.step,
         )
     if raised is not None:

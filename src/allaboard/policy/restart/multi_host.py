@@ -55,5 +55,5 @@ def lost_leader_reason(leader: str) -> str:
 
 def _host_names(hosts: tuple[str, ...]) -> str:
     names = ", ".join(hosts[:MAX_SHOWN_HOSTS])
-    more = len(hosts) - MAX_SHOWN_HOSTS
-    return f"{names} and {more} more" if more > 0 else names
+    hidden_hosts = len(hosts) - MAX_SHOWN_HOSTS
+    return f"{names} and {hidden_hosts} more" if hidden_hosts > 0 else names

@@ -83,10 +83,10 @@ def decide_after_task(
 
 def _is_repeated_exception(ends: Sequence[TaskEnd]) -> bool:
     """Return True if the task raised the same exception at the same line after the same steps before."""
-    last = ends[-1].cause
-    if not last.place:
+    last_cause = ends[-1].cause
+    if not last_cause.place:
         return False
-    signature = (last.error, last.place, last.steps)
+    signature = (last_cause.error, last_cause.place, last_cause.steps)
     return any((e.cause.error, e.cause.place, e.cause.steps) == signature for e in ends[:-1])
 
 

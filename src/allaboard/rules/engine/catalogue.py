@@ -21,9 +21,13 @@ class RuleEntry(msgspec.Struct, frozen=True):
     """A rule of the catalogue with its code, its name and its page."""
 
     code: str
+    """Its code in upper case: ``HANG001``."""
     name: str
+    """Its name, as people type it: ``port-taken``."""
     page: str
+    """Its published page as Markdown."""
     rule: Rule[Any]
+    """What it checks, and its examples."""
 
     @property
     def title(self) -> str:
@@ -32,10 +36,12 @@ class RuleEntry(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """All rules by code, and those that could not be loaded."""
+    """The rules that were loaded."""
 
     entries: tuple[RuleEntry, ...]
+    """The rules, in the order of their codes."""
     broken: tuple[Broken, ...]
+    """Files that could not be loaded, each with the reason: their rules report nothing."""
 
     def find_rule(self, code_or_name: str) -> RuleEntry | None:
         """Return the rule with this code (in any case) or name, or None."""

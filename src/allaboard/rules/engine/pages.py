@@ -25,7 +25,7 @@ def render_page(entry: RuleEntry) -> str:
     return (
         f"# {entry.code} {entry.name}\n\n"
         f"*Stage {rule.stage}, since {rule.since}.*\n\n{entry.page}\n\n"
-        f"## What it says\n\n{examples}\n\n## Where it stays silent\n\n{near_misses}\n\n{staged}\n"
+        f"## What it reports\n\n{examples}\n\n## What it does not report\n\n{near_misses}\n\n{staged}\n"
     )
 
 
@@ -35,10 +35,10 @@ def render_pages() -> dict[str, str]:
     texts = {f"{e.code}.md": render_page(e) for e in entries}
     rows = "\n".join(f"| [{e.code}]({e.code}.md) | {e.name} | {e.title} |" for e in entries)
     texts["README.md"] = (
-        "# All that allaboard can say\n\n"
+        "# Everything that allaboard can report\n\n"
         "Made from `src/allaboard/rules`; "
         "`allaboard explain CODE` prints the same.\n\n"
-        f"| code | name | says |\n|---|---|---|\n{rows}\n"
+        f"| code | name | reports |\n|---|---|---|\n{rows}\n"
     )
     return texts
 

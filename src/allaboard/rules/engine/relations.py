@@ -1,7 +1,7 @@
 """How findings relate: which follow from others, and in which order they are printed. Pure.
 
 What a rule's findings mean for those of others is declared on the rule (``contracts.Relations``), or holds
-for a whole family of rules and stands in a table here: no other module decides between findings by code.
+for a whole family of rules and is in a table here: no other module decides between findings by code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOG_CAUSES = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """Families that a job's logs may add to what its run found itself: they report causes, not consequences."""
 
 _QUOTED_CHARACTERS = 80
-"""Characters of an exception's first line that must stand in a message for both to be the same failure."""
+"""Characters of an exception's first line that must occur in a message for both to be the same failure."""
 
 
 def declared_relations(entries: Iterable[RuleEntry]) -> RelationsOf:
@@ -71,7 +71,7 @@ def suppress_consequences(
     ]
     beginning_known = any(relations_of(f.rule).begins_failure for f in (*ends, *proven))
     if not beginning_known:
-        # What a member that only lost a peer logged about that peer says more than its own end.
+        # The message that a member logged about its lost peer says more than its own end.
         ends = [f for f in ends if not relations_of(f.rule).consequence_only]
     patterns = [p for f in messages if (p := relations_of(f.rule).raised_as)]
     if patterns:
