@@ -17,7 +17,7 @@ Nothing.
 """
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, facts_of
+from allaboard.facts import Claim, ConfigFacts, Stage, sample_config_facts
 
 
 def check(facts):

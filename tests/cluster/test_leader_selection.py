@@ -30,7 +30,7 @@ class Began(NamedTuple):
 
 
 async def _begin(port: int, early: bool) -> Began:
-    told = LauncherContext(job="job", rank=0, address="", kept=True, size=2)
+    told = LauncherContext(job_id="job", rank=0, address="", has_launcher_store=True, world_size=2)
     role = MembershipRole(
         MeetingSettings(launcher_info=told, secret=b"secret"), lambda: None, _nowhere, lambda: None
     )
@@ -73,7 +73,9 @@ def test_a_worker_at_its_init_in_the_moment_in_which_its_agent_is_ready_changes_
 async def _prepared_with(limit: int) -> tuple[bool, list[str]]:
     role = MembershipRole(
         MeetingSettings(
-            launcher_info=LauncherContext(job="job", rank=0, address="", kept=True, size=2)
+            launcher_info=LauncherContext(
+                job_id="job", rank=0, address="", has_launcher_store=True, world_size=2
+            )
         ),
         lambda: None,
         _nowhere,
@@ -110,7 +112,9 @@ async def _at_init(
     """What is known of this host for a worker that told gloo so, and where its links are tried."""
     role = MembershipRole(
         MeetingSettings(
-            launcher_info=LauncherContext(job="job", rank=1, address="", kept=True, size=2)
+            launcher_info=LauncherContext(
+                job_id="job", rank=1, address="", has_launcher_store=True, world_size=2
+            )
         ),
         lambda: None,
         _nowhere,

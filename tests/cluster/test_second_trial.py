@@ -24,15 +24,15 @@ def test_one_that_works_the_second_time_works() -> None:
 
 def test_one_that_fails_twice_is_told_as_that() -> None:
     twice = combine_trials(SILENT, SILENT)
-    assert twice.lasting and twice.told == "silent, twice"
-    assert not SILENT.lasting and SILENT.told == "silent"
+    assert twice.is_lasting and twice.description == "silent, twice"
+    assert not SILENT.is_lasting and SILENT.description == "silent"
 
 
 def test_no_answer_and_no_way_are_alike_and_large_ones_lost_is_something_else() -> None:
-    assert combine_trials(SILENT, met(Answer.UNREACHABLE)).lasting
-    assert not combine_trials(SILENT, met(Answer.CUT)).lasting
-    assert not combine_trials(met(Answer.CUT), SILENT).lasting
-    assert combine_trials(met(Answer.CUT), met(Answer.CUT)).lasting
+    assert combine_trials(SILENT, met(Answer.UNREACHABLE)).is_lasting
+    assert not combine_trials(SILENT, met(Answer.CUT)).is_lasting
+    assert not combine_trials(met(Answer.CUT), SILENT).is_lasting
+    assert combine_trials(met(Answer.CUT), met(Answer.CUT)).is_lasting
 
 
 async def _hung_up_on() -> tuple[int, Link]:
@@ -59,4 +59,4 @@ def test_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_took_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_handshake, "MAX_FIRST_TRIAL_S", 0.0)
     came, link = asyncio.run(_hung_up_on())
-    assert (came, link.lasting) == (1, False)
+    assert (came, link.is_lasting) == (1, False)

@@ -46,7 +46,7 @@ class Door:
 
     def _knocked(self, knock: Knock) -> None:
         self.knocks.append(knock.kind)
-        self.words.append(f"{knock.who}: {knock.said}" if knock.host else knock.said)
+        self.words.append(f"{knock.claimed_member}: {knock.said}" if knock.host else knock.said)
 
 
 async def _enter(

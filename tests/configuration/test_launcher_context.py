@@ -24,13 +24,13 @@ def test_tasks_are_numbered_chief_first_and_servers_last(job: str, index: int, r
     told = read_launcher_context({"TF_CONFIG": text})
     assert told is not None
     assert (told.address, told.rank) == ("a:1", rank)
-    assert told.beside == ("evaluator:0" if job == "evaluator" else "")
+    assert told.task_beside_cluster == ("evaluator:0" if job == "evaluator" else "")
 
 
 def test_the_launchers_own_store_is_no_place_of_others() -> None:
     torchrun = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "h0", "MASTER_PORT": "29400"}
     told = read_launcher_context({**torchrun, "TORCHELASTIC_USE_AGENT_STORE": "True"})
-    assert told is not None and told.kept and told.address == ""
+    assert told is not None and told.has_launcher_store and told.address == ""
     assert master_address(torchrun) == "h0:29400"
     assert master_address({"MASTER_ADDR": "fe80::1", "MASTER_PORT": "1"}) == "[fe80::1]:1"
     assert master_address({"MASTER_ADDR": "h0"}) == ""
@@ -51,7 +51,7 @@ def test_where_processes_of_jax_meet_is_known_before_they_say_so(
     jax = {"JAX_COORDINATOR_ADDRESS": "h0:1234", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "1"}
     told = read_launcher_context(jax | more)
     assert told is not None
-    assert (told.address, told.rank, told.size) == (address, 1, 3)
+    assert (told.address, told.rank, told.world_size) == (address, 1, 3)
 
 
 def test_whose_job_a_process_is_of() -> None:

@@ -57,8 +57,8 @@ def test_both_entrances_agree_on_the_whole_corpus(name: str) -> None:
     assert fast == full
     context = read_launcher_context(variables)
     if context is not None:
-        assert (context.rank, context.size) == (full.rank, full.world_size)
-        if not context.kept:
+        assert (context.rank, context.world_size) == (full.rank, full.world_size)
+        if not context.has_launcher_store:
             assert context.address == str(full.meeting_address or "")
     try:
         asked = task_of_environment(variables, is_meeting_optional=True)
@@ -91,7 +91,7 @@ def test_where_run_and_check_disagreed(variables: dict[str, str], rank: int, siz
     spec, context = resolve(variables), read_launcher_context(variables)
     assert (spec.rank, spec.world_size) == (rank, size)
     assert spec == checked(variables)
-    assert context is not None and (context.rank, context.size) == (rank, size)
+    assert context is not None and (context.rank, context.world_size) == (rank, size)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ class Torchruns:
     def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> ProcessSampled:
         at, worker = self.clock.now, host << 12
         return ProcessSampled(
-            pid=process_key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box, host=f"h{host}", **how
+            pid=process_key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box,
+            host=f"h{host}", **how,
         )  # fmt: skip
 
     def fails(self, host: int) -> None:

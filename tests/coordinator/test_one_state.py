@@ -16,7 +16,16 @@ from allaboard.clock import FakeClock
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.job_status import JobStatus
 from allaboard.coordinator.settings import JobSettings
-from allaboard.protocol.events import GateOpened, WorkerLaunched
+from allaboard.facts import Certainty, Finding, Interruption, Outcome, Severity, Stage, Who
+from allaboard.protocol.commands import EndJob
+from allaboard.protocol.events import (
+    CoordinatorChanged,
+    FindingReported,
+    GateOpened,
+    InterruptionReported,
+    JobEndOrdered,
+    WorkerLaunched,
+)
 from allaboard.protocol.job_state_port import JobStatePort, JobStatusPort
 from house import SRC, files, place
 
@@ -69,6 +78,33 @@ def test_what_is_read_is_of_now() -> None:
     state.handle(1001.0, WorkerLaunched(worker=0, pid=7, at=1001.0), GateOpened(at=1001.0))
     assert status.opened_at == 1001.0
     assert [m.who.pid for m in status.view(1001.0).members] == [7]
+
+
+def test_what_the_leader_decided_is_remembered_and_nothing_is_decided_here() -> None:
+    clock = FakeClock()
+    settings = JobSettings(launched=1, host="h1", joined=True)
+    state = JobState(settings, clock.now, (), clock.utc)
+    finding = sample_finding("EXIT001")
+    told = Interruption(host="h2", signal=15, at=clock.now, who="worker 2")
+    commands = state.handle(
+        clock.now,
+        WorkerLaunched(worker=0, pid=7, at=clock.now),
+        CoordinatorChanged(is_local=False),
+        GateOpened(at=clock.now),
+        FindingReported(finding=finding),
+        InterruptionReported(interruption=told),
+        JobEndOrdered(outcome=Outcome.HANG, reason="as the leader says", final=True),
+        JobEndOrdered(outcome=Outcome.FAILED, reason="a second one"),
+    )
+    status = state.status
+    assert commands == [] and status.leader_decides
+    assert status.opened_at == clock.now
+    assert status.findings == (finding,)
+    assert status.ending == EndJob(outcome=Outcome.HANG, reason="as the leader says", final=True)
+    view = status.view(clock.now)
+    assert view.interruptions == (told,) and view.ending
+    state.handle(clock.now, CoordinatorChanged(is_local=True))
+    assert not status.leader_decides and status.ending is not None
 
 
 def test_who_imports_what_of_the_coordinator_is_known() -> None:
@@ -128,9 +164,11 @@ def test_a_state_is_handed_on_as_a_port() -> None:
             )
             if not typed:
                 wrong.append(place(file, call.lineno))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.arg) and _annotation(node) == "JobState":
-                wrong.append(f"{place(file, node.lineno)} takes the whole state")
+        wrong += [
+            f"{place(file, node.lineno)} takes the whole state"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.arg) and _annotation(node) == "JobState"
+        ]
     assert wrong == [] and made == 1
 
 
@@ -191,3 +229,11 @@ def _assigned(node: ast.Assign, states: set[str]) -> set[str]:
 def a_state() -> JobState:
     clock = FakeClock()
     return JobState(JobSettings(launched=1, host="a"), clock.now, (), clock.utc)
+
+
+def sample_finding(rule: str) -> Finding:
+    return Finding(
+        rule=rule, name="killed", stage=Stage.EXIT, severity=Severity.ERROR,
+        certainty=Certainty.CERTAIN, summary="worker 2 was killed", evidence=(), fix="",
+        who=(Who(index=2, rank=2, host="h2", pid=7),),
+    )  # fmt: skip

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.coordinator.finding_store import AGAIN, BLIND, SETTLED, FindingStore
+from allaboard.coordinator.finding_store import (
+    RECURRENCE_S,
+    RESOLVED_AFTER_S,
+    UNMEASURED_S,
+    FindingStore,
+)
 from allaboard.facts import Claim, JobView, Op, Phase, Who
 from allaboard.facts.samples import ended_member, sample_job, sample_member, stalled_job
 from allaboard.report.finding_text import finding_lines
@@ -35,9 +40,9 @@ def test_it_is_over_once_the_job_moves_for_a_while() -> None:
     kept = ledger()
     (first,) = kept.new_findings(10.0, [(entry("HANG005"), CLAIM)])
     assert first.over is None
-    assert told(kept, 10.0 + SETTLED - 0.1) == []
-    assert told(kept, 10.0 + SETTLED) == [True]
-    assert told(kept, 11.0 + SETTLED) == []
+    assert told(kept, 10.0 + RESOLVED_AFTER_S - 0.1) == []
+    assert told(kept, 10.0 + RESOLVED_AFTER_S) == [True]
+    assert told(kept, 11.0 + RESOLVED_AFTER_S) == []
     (finding,) = kept.findings
     assert finding.over == "2026-01-01T00:00:10.000Z"
     (line,) = finding_lines(finding)
@@ -50,8 +55,8 @@ def test_it_is_not_over_while_its_window_begins_anew() -> None:
     kept = ledger()
     list(kept.new_findings(10.0, [(entry("HANG005"), CLAIM)]))
     kept.hold_resolutions(12.0)
-    assert told(kept, 10.0 + SETTLED) == []
-    assert told(kept, 12.0 + BLIND) == [True]
+    assert told(kept, 10.0 + RESOLVED_AFTER_S) == []
+    assert told(kept, 12.0 + UNMEASURED_S) == [True]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ def test_what_comes_again_soon_was_not_over_and_later_it_is_said_anew() -> None:
     assert list(kept.new_findings(30.0, claims)) == [] and kept.findings[0].over is None
     assert told(kept, 40.0) == []  # that is what was said last
     assert kept.findings[0].over == "2026-01-01T00:00:30.000Z"
-    assert [f.over for f in kept.new_findings(30.0 + AGAIN, claims)] == [None]
+    assert [f.over for f in kept.new_findings(30.0 + RECURRENCE_S, claims)] == [None]
 
 
 def test_what_comes_again_soon_and_stays_is_said_anew() -> None:
@@ -108,7 +113,7 @@ def test_what_is_measured_comes_again_and_stays() -> None:
     assert len(list(kept.new_findings(10.0, claims))) == 1
     assert told(kept, 20.0) == [True]
     assert [len(list(kept.new_findings(now, claims))) for now in (30.0, 60.0, 89.9)] == [0, 0, 0]
-    assert len(list(kept.new_findings(30.0 + AGAIN, claims))) == 1
+    assert len(list(kept.new_findings(30.0 + RECURRENCE_S, claims))) == 1
 
 
 def test_another_host_hears_of_it() -> None:
@@ -139,7 +144,7 @@ def test_who_was_slow_to_the_end_has_not_recovered() -> None:
     for view, over in ((WELL, [True]), (evaluated, []), (well, [])):
         kept = ledger()
         list(kept.new_findings(10.0, [(entry("SLOW001"), CLAIM)]))
-        assert told(kept, 10.0 + 2 * SETTLED, view=view) == over
+        assert told(kept, 10.0 + 2 * RESOLVED_AFTER_S, view=view) == over
 
 
 def test_two_hosts_may_have_one_pid() -> None:
@@ -160,12 +165,15 @@ def test_a_pause_that_comes_again_is_told_again_only_where_it_lasts_twice_as_lon
 
     assert stands(10.0, since=6.0) == 1
     assert stands(14.0, since=6.0) == 0
-    assert told(kept, 14.0 + SETTLED) == [True]  # it was so for eight seconds
+    assert told(kept, 14.0 + RESOLVED_AFTER_S) == [True]  # it was so for eight seconds
     assert stands(30.0, since=24.0) == 0
-    assert told(kept, 30.0 + SETTLED) == []  # nor is it told to be over
-    assert stands(90.0 + AGAIN, since=84.0 + AGAIN) == 0
-    assert stands(91.0 + AGAIN, since=84.0 + AGAIN, summary="worker 1 sleeps elsewhere") == 1
-    assert told(kept, 92.0 + AGAIN + SETTLED) == [True]
+    assert told(kept, 30.0 + RESOLVED_AFTER_S) == []  # nor is it told to be over
+    assert stands(90.0 + RECURRENCE_S, since=84.0 + RECURRENCE_S) == 0
+    assert (
+        stands(91.0 + RECURRENCE_S, since=84.0 + RECURRENCE_S, summary="worker 1 sleeps elsewhere")
+        == 1
+    )
+    assert told(kept, 92.0 + RECURRENCE_S + RESOLVED_AFTER_S) == [True]
     assert stands(300.0, since=283.0) == 1
 
 
@@ -176,7 +184,7 @@ def test_a_link_is_lost_while_who_waits_for_it_is_where_it_was() -> None:
         kept = ledger()
         list(kept.new_findings(10.0, [(entry("NET012"), CLAIM)]))
         view = sample_job(sample_member(0), sample_member(1, op=op), sample_member(2))
-        assert told(kept, 10.0 + SETTLED, view=view) == over
+        assert told(kept, 10.0 + RESOLVED_AFTER_S, view=view) == over
     starts = {"step": 0, "phase": Phase.JOINING, "op": None}
     for moved_at, over in ((9.0, []), (12.0, [True])):
         kept = ledger()
@@ -184,4 +192,4 @@ def test_a_link_is_lost_while_who_waits_for_it_is_where_it_was() -> None:
         view = sample_job(
             sample_member(0), sample_member(1, moved_at=moved_at, **starts), sample_member(2)
         )
-        assert told(kept, 10.0 + SETTLED, view=view) == over
+        assert told(kept, 10.0 + RESOLVED_AFTER_S, view=view) == over

@@ -34,7 +34,7 @@ def test_what_rises_has_an_end() -> None:
     (use,) = gauges.uses
     assert (use.host, use.pid, use.value, use.limit) == ("a", 7, 490.0, 1000.0)
     assert use.rate == pytest.approx(5.0) and use.fit == pytest.approx(1.0)
-    assert use.left == pytest.approx(102.0) and use.span == WINDOW_S
+    assert use.seconds_left == pytest.approx(102.0) and use.span == WINDOW_S
 
 
 def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
@@ -42,15 +42,15 @@ def test_what_has_just_begun_is_seen_in_the_last_looks() -> None:
     follow(gauges, *([100.0] * 30), *range(110, 160, 10), every=1.0)
     (use,) = gauges.uses
     assert use.rate < 2.0
-    assert use.lately.rate == pytest.approx(10.0) and use.lately.fit == pytest.approx(1.0)
-    assert use.lately.span == pytest.approx(4.0)
-    assert use.lately.left == pytest.approx(85.0)
+    assert use.recent_use.rate == pytest.approx(10.0) and use.recent_use.fit == pytest.approx(1.0)
+    assert use.recent_use.span == pytest.approx(4.0)
+    assert use.recent_use.seconds_left == pytest.approx(85.0)
 
 
 def test_few_looks_make_no_line_and_the_dead_are_forgotten() -> None:
     gauges = ResourceTrends()
     follow(gauges, *range(MIN_READINGS - 1))
-    assert gauges.uses[0].rate == 0.0 and gauges.uses[0].left == float("inf")
+    assert gauges.uses[0].rate == 0.0 and gauges.uses[0].seconds_left == float("inf")
     gauges.forget_process("b", 7)
     assert gauges.uses
     gauges.forget_process("a", 7)

@@ -85,7 +85,7 @@ def servers(cpu: float = 0.0, moved_at: float = 90.0, op: Op | None = None) -> J
 
 
 def test_who_is_awaited_at_the_start_of_a_session_is_looked_at_if_it_stands() -> None:
-    awaited = servers().members[0].called
+    awaited = servers().members[0].event_key
     assert StallDetector().pids_to_sample(servers()) == (awaited,)
     assert StallDetector().pids_to_sample(servers(cpu=0.9)) == (), "it computes, and is on its way"
     assert StallDetector().pids_to_sample(servers(moved_at=99.0)) == (), (

@@ -126,7 +126,7 @@ def test_the_place_is_that_of_the_text(case: str, tmp_path: Path) -> None:
 
 def test_what_cannot_be_placed_is_at_its_beginning() -> None:
     (part,) = align_text("something else", "as it is written", 3, 7, "plain")
-    assert part.place(1, 9) == (3, 7) and not part.literal
+    assert part.position_in_file(1, 9) == (3, 7) and not part.literal
     origin = Origin(file="x", line=3, column=7, parts=(part,))
     assert origin.within(1, 5).column == 7
 

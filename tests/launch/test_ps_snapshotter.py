@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
-from allaboard.launch.serving.ps_snapshotter import await_answers, batches, hindrance
+from allaboard.launch.serving.ps_snapshotter import await_answers, read_batches, snapshot_hindrance
 
 
 def names(sizes: list[int], most: int) -> list[list[str]]:
-    found = batches(sizes, [1] * len(sizes), most)
+    found = read_batches(sizes, [1] * len(sizes), most)
     return [[str(p.variable) for p in batch] for batch in found]
 
 
@@ -21,12 +21,12 @@ def test_no_step_asks_for_more_than_the_most() -> None:
 
 def test_one_that_is_larger_comes_in_pieces() -> None:
     assert names([2, 20, 2], 8) == [["0"], ["1"], ["1"], ["1", "2"]]
-    pieces = [piece for batch in batches([2, 20], [1, 4], 8) for piece in batch]
+    pieces = [piece for batch in read_batches([2, 20], [1, 4], 8) for piece in batch]
     assert pieces == [(0, 0, -1), (1, 0, 2), (1, 2, 2), (1, 4, 1)]
 
 
 def test_one_element_that_is_larger_comes_alone() -> None:
-    assert [len(batch) for batch in batches([32], [16], 8)] == [1, 1]
+    assert [len(batch) for batch in read_batches([32], [16], 8)] == [1, 1]
 
 
 class Slow:
@@ -66,7 +66,7 @@ def listed(address: str, *shape: int) -> dict[str, object]:
 
 
 def test_what_no_message_holds_cannot_be_given_to_another_host() -> None:
-    assert hindrance(listed("h2:1", 1 << 20, 512)).startswith("words: more than 2 GiB")
-    assert hindrance(listed("h2:1", 1 << 20, 256)) == ""
-    assert hindrance(listed("127.0.0.1:1", 1 << 20, 512)) == ""
-    assert "not only variables" in hindrance({"unread": ["table"]})
+    assert snapshot_hindrance(listed("h2:1", 1 << 20, 512)).startswith("words: more than 2 GiB")
+    assert snapshot_hindrance(listed("h2:1", 1 << 20, 256)) == ""
+    assert snapshot_hindrance(listed("127.0.0.1:1", 1 << 20, 512)) == ""
+    assert "not only variables" in snapshot_hindrance({"unread": ["table"]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.launch.serving.ps_snapshotter import _said
+from allaboard.launch.serving.ps_snapshotter import _one_line
 
 LONG = """Graph execution error:
 
@@ -15,6 +15,6 @@ Attempting to use uninitialized value ref
 
 
 def test_the_cause_comes_after_the_node() -> None:
-    assert _said(ValueError(LONG)) == "ValueError: Attempting to use uninitialized value ref"
-    assert _said(ValueError("lost\nmore")) == "ValueError: lost"
-    assert _said(ValueError()) == "ValueError: "
+    assert _one_line(ValueError(LONG)) == "ValueError: Attempting to use uninitialized value ref"
+    assert _one_line(ValueError("lost\nmore")) == "ValueError: lost"
+    assert _one_line(ValueError()) == "ValueError: "

@@ -49,7 +49,7 @@ def test_calls_come_back(tmp_path: Path) -> None:
     assert [n for n, _ in state.marks] == [2, 1]
     assert state.last is not None and state.last.root == 1
     traced = rank.reader.calls.trace_group("0", 1)
-    assert traced is not None and (traced.first, traced.last) == (1, 2)
+    assert traced is not None and (traced.first, traced.last_number) == (1, 2)
     first = traced.calls[0][1]
     assert first is not None and str(first) == "all_reduce(float32[2,3], sum)"
     assert first.elements == 6
@@ -80,7 +80,7 @@ def test_the_ring_goes_round_and_marks_stay_within_it(tmp_path: Path) -> None:
     assert all(n > 5000 - SAFE_RING_CALLS for n, _ in state.marks)
     assert {5000, 4992, 4864} <= {n for n, _ in state.marks}
     traced = rank.reader.calls.trace_group("0", 1)
-    assert traced is not None and traced.last == 5000
+    assert traced is not None and traced.last_number == 5000
     shapes = [s.elements if s is not None else 0 for _, s in traced.calls[-300:]]
     assert shapes == [1 + n % 700 for n in range(4700, 5000)]
 

@@ -86,7 +86,7 @@ class Attempt:
             (plan.run_dir, Path(working_folder())),
             wrapped=options.wrapped,
             was_oom_killed=lambda worker: self.workers.was_oom_killed(worker),
-            beside=options.joined.beside if options.joined is not None else "",
+            beside=options.joined.task_beside_cluster if options.joined is not None else "",
         )
         self.arrival_fifo = ArrivalFifo(launch.boxes, self.wake.set)
         self.traffic_sampler = TrafficSampler(self.clock.monotonic)

@@ -96,6 +96,7 @@ def _matches(text: str, message: KnownMessage) -> Iterator[tuple[int, re.Match[s
         start = max(start, position - MAX_MESSAGE_CHARS)  # a line without an end
         end = text.find("\n", position)
         end = len(text) if end < 0 else end
+        # The search is bounded, so that a pattern cannot run through a log of gigabytes.
         match = message.compiled.search(text, start, start + MAX_MESSAGE_CHARS + (position - start))
         if match is not None and match.start() < end:
             yield start, match

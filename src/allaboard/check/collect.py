@@ -234,7 +234,7 @@ def resolve_material(
 def _for_every_task(config: ConfigFacts) -> ConfigFacts:
     """Return the subject as a statement to all of its tasks: which of them reads it is left open."""
     spec = msgspec.structs.replace(config.spec, job=None, index=None)
-    problems = tuple(p for p in config.problems if "no task" not in p.said)
+    problems = tuple(p for p in config.problems if "no task" not in p.message)
     return msgspec.structs.replace(config, spec=spec, problems=problems, every=True)
 
 

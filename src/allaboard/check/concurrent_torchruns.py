@@ -90,7 +90,11 @@ def _launchers(group: list[Process], view: ProcessView) -> Iterator[_Launcher]:
         backend = values["rdzv_backend"].text if "rdzv_backend" in values else "static"
         endpoint = values.get("rdzv_endpoint")
         meeting = endpoint.text if endpoint is not None else ""
-        port = parse_address(meeting).port if meeting else values.get("master_port", Value("")).text.strip()
+        port = (
+            parse_address(meeting).port
+            if meeting
+            else values.get("master_port", Value("")).text.strip()
+        )
         if not meeting and "master_addr" in values:
             meeting = f"{values['master_addr'].text}:{port or _DEFAULT_PORT}"
         start = process.command[0].origin

@@ -100,7 +100,7 @@ def _decode(name: str, data: bytes) -> Source:
 def _unreadable(name: str, problem_text: str, observed: str, line: int, column: int) -> Problem:
     return Problem(
         kind="unreadable",
-        said=problem_text,
+        message=problem_text,
         observed=observed or problem_text,
         correction="give a TF_CONFIG, a manifest, a hostfile or a script as UTF-8 text",
         origin=Origin(file=name, line=line, column=column),

@@ -45,7 +45,7 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
         }
         yield Problem(
             kind="torn",
-            said=f"the command of {name} ends here: {_REASONS[position.why]}, and the options after it "
+            message=f"the command of {name} ends here: {_REASONS[position.why]}, and the options after it "
             "are lost",
             observed=_REASONS[position.why],
             correction=corrections[position.why],
@@ -93,7 +93,7 @@ def _late_problem(name: str, value: Value, line: int, command: str, command_line
     )
     return Problem(
         kind="late",
-        said=f"#SBATCH {text} stands below the first command, where sbatch does not read it",
+        message=f"#SBATCH {text} stands below the first command, where sbatch does not read it",
         observed=f"line {command_line} is a command: {command.strip()[:60]}",
         correction=f"#SBATCH {text}   # above line {command_line}",
         origin=origin,

@@ -89,7 +89,7 @@ def parse_source(source: Source) -> Parsed:
     try:
         reader(source, parsed)
     except FormatError as error:
-        problem = _problem(source.name, error.line, error.column, error.said, error.near)
+        problem = _problem(source.name, error.line, error.column, error.reason, error.near)
         if error.correction:
             problem = msgspec.structs.replace(problem, correction=error.correction)
         parsed.problems.append(problem)
@@ -112,7 +112,7 @@ def unjudged_reason(source: Source, parsed: Parsed) -> str:
     kind = kind_of(source.name, source.text)
     is_tf_config = kind == "json" and '"cluster"' in source.text
     is_manifest = kind == "manifest" and "apiVersion:" in source.text and "{{" not in source.text
-    return "" if is_tf_config or is_manifest else parsed.problems[0].said
+    return "" if is_tf_config or is_manifest else parsed.problems[0].message
 
 
 def _too_large(source: Source, kind: str) -> Problem:
@@ -126,7 +126,7 @@ def _too_large(source: Source, kind: str) -> Problem:
 def _problem(file: str, line: int, column: int, problem_text: str, observed: str = "") -> Problem:
     return Problem(
         kind="unreadable",
-        said=problem_text,
+        message=problem_text,
         observed=observed or problem_text,
         correction=f"look at {file}:{line}:{column}" if line else "split it into smaller files",
         origin=Origin(file=file, line=line, column=column),
@@ -160,7 +160,7 @@ def _byte_order_mark_problem(file: str) -> Problem:
     with it."""
     return Problem(
         kind="tf_config.json",
-        said="begins with a byte order mark, which json.loads refuses",
+        message="begins with a byte order mark, which json.loads refuses",
         observed="EF BB BF",
         correction=f"sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(file)}",
         origin=Origin(file=file, line=1, column=1),
@@ -238,7 +238,7 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
         parsed.problems.append(
             Problem(
                 kind="unreadable",
-                said="has Windows line ends: in a shell every value would end in a carriage return",
+                message="has Windows line ends: in a shell every value would end in a carriage return",
                 observed="\\r\\n",
                 correction=f"sed -i 's/\\r$//' {shlex.quote(source.name)}",
                 origin=Origin(

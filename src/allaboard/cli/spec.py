@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     unreadable = [p for c in gathered.configs for p in c.problems if p.kind == "unreadable"]
     if not configs:
         raise UsageError(
-            f"{unreadable[0].origin}: {unreadable[0].said}"
+            f"{unreadable[0].origin}: {unreadable[0].message}"
             if unreadable
             else "no configuration found"
         )
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
 def _converted(config: ConfigFacts, target: str, first_port: int, hosts: Sequence[str]) -> str:
     """Return the configuration in another format. Raises UsageError where that format cannot say it."""
     if unusable := [p for p in config.problems if p.kind in UNUSABLE_PROBLEMS]:
-        reason = f"{unusable[0].said} (allaboard check says more)"
+        reason = f"{unusable[0].message} (allaboard check says more)"
         raise UsageError(f"cannot be written as {target}: {reason}")
     from allaboard.check.collect import configuration_sources
     from allaboard.configuration.spec.conversion_choices import complete_for_writer

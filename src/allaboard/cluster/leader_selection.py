@@ -125,7 +125,9 @@ class LeaderSelection:
             # framework is imported. The role is taken right here: the worker may reach its init before the
             # port is open.
             role.run_beside(
-                self._open_meeting(self._become_leader(_assumed_declaration(launcher_info.size)))
+                self._open_meeting(
+                    self._become_leader(_assumed_declaration(launcher_info.world_size))
+                )
             )
 
     async def take_role(self, declared: Declared) -> None:
@@ -182,7 +184,7 @@ class LeaderSelection:
         await self.ready.wait()
         if self._role.leader is None and await is_local_address(self.address):
             await self._open_meeting(
-                self._become_leader(_assumed_declaration(self._role.launcher_info.size))
+                self._become_leader(_assumed_declaration(self._role.launcher_info.world_size))
             )
         else:
             self.is_unreachable = True

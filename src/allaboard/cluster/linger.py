@@ -80,7 +80,7 @@ class Linger:
             return False
         if membership.leader is None:
             return membership.is_linked
-        return any(m.elsewhere and m.alive and not m.launcher for m in view.members)
+        return any(m.is_on_other_host and m.alive and not m.launcher for m in view.members)
 
     def _cause_is_pending(self, now: float) -> bool:
         """Return True if the cause is still to be found or to be sent, and another host is connected."""
@@ -88,7 +88,7 @@ class Linger:
         if self._finished_at is None:
             self._finished_at = now
         others_joined = membership.leader is not None and any(
-            m.elsewhere for m in job.status.view(now).members
+            m.is_on_other_host for m in job.status.view(now).members
         )
         if now - self._finished_at >= CAUSE_TIMEOUT_S or not (
             others_joined or membership.is_linked

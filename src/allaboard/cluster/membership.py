@@ -39,7 +39,7 @@ class Membership:
         self._election: Election | None = None
         if uses_election:
             url = parse_etcd_url(role.coordinator)
-            lease_store = EtcdLeaseStore(url, role.launcher_info.job, environment, role.tls)
+            lease_store = EtcdLeaseStore(url, role.launcher_info.job_id, environment, role.tls)
             self._election = Election(role, lease_store, url.endpoints[0])
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class Membership:
     @property
     def expected_agents(self) -> int:
         """Number of agents of the job according to the launcher; 0 if it does not say."""
-        return self._role.launcher_info.size
+        return self._role.launcher_info.world_size
 
     @property
     def may_meet_others(self) -> bool:
@@ -123,7 +123,7 @@ class Membership:
         """True if other hosts of the job may not know yet what happened here."""
         declared, launcher_info = self.declared, self._role.launcher_info
         if self.leader is not None:
-            size = declared.world_size if declared is not None else launcher_info.size
+            size = declared.world_size if declared is not None else launcher_info.world_size
             return not size or self.leader.met_count + 1 < size
         if self.follower is not None:
             return self.follower.may_be_unheard

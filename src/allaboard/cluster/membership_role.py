@@ -106,7 +106,7 @@ class MembershipRole:
     def identity(self) -> Identity:
         """Return the name and credentials with which this host introduces itself to other agents."""
         return Identity(
-            self.launcher_info.job,
+            self.launcher_info.job_id,
             self._secret,
             self.host,
             self.declared.rank if self.declared is not None else self.launcher_info.rank,
@@ -238,7 +238,7 @@ class MembershipRole:
 
     def _make_leader(self, framework: str, ports_elsewhere: bool) -> Leader:
         raise_limit()  # a leader of thousands of hosts needs as many open files
-        job = self.launcher_info.job
+        job = self.launcher_info.job_id
         return Leader(
             job,
             self._secret,

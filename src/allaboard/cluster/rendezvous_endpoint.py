@@ -24,7 +24,7 @@ def launcher_store(
     """Return the store that torchrun keeps, or None if the job meets elsewhere."""
     address = master_address(environment)
     if (
-        not launcher_info.kept
+        not launcher_info.has_launcher_store
         or not address
         or launcher_info.rank < 0
         or launcher_info.address
@@ -34,7 +34,7 @@ def launcher_store(
     return (
         None
         if "JAX_COORDINATOR_ADDRESS" in environment
-        else TcpAddressStore(address, launcher_info.job)
+        else TcpAddressStore(address, launcher_info.job_id)
     )
 
 
@@ -51,9 +51,11 @@ def posted_endpoint(
     """
     if declared.place.startswith("file://"):
         path = declared.place.removeprefix("file://")
-        return FileAddressStore(path, launcher_info.job, agent_started_at - MAX_POST_AGE_S)
-    if launcher_info.kept and _same_address(declared.place, f"tcp://{master_address(environment)}"):
-        return TcpAddressStore(declared.place.removeprefix("tcp://"), launcher_info.job)
+        return FileAddressStore(path, launcher_info.job_id, agent_started_at - MAX_POST_AGE_S)
+    if launcher_info.has_launcher_store and _same_address(
+        declared.place, f"tcp://{master_address(environment)}"
+    ):
+        return TcpAddressStore(declared.place.removeprefix("tcp://"), launcher_info.job_id)
     return None
 
 

@@ -127,7 +127,7 @@ def _source(name: str) -> ConfigurationSource:
 def _failed(name: str, error: Exception, file: str) -> Problem:
     return Problem(
         kind="unreadable",
-        said=f"was not read in full: the own reader of {name} failed: {type(error).__name__}",
+        message=f"was not read in full: the own reader of {name} failed: {type(error).__name__}",
         observed=f"{type(error).__name__}: {error}"[:120],
         correction="report this line with the file; the other sources were read",
         origin=Origin(file=file, variable="" if file else name),

@@ -98,7 +98,9 @@ class Gate:
         if any(m.interrupted is not None for m in roll.held):
             return True  # it is about to end
         # The command would not reach a member whose agent is disconnected, and its port would be released.
-        return any(split_process_key(m.event_key)[0] in self._disconnected_agents for m in roll.held)
+        return any(
+            split_process_key(m.event_key)[0] in self._disconnected_agents for m in roll.held
+        )
 
     def waiting_notes(self, view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Command]:
         """Show on all hosts whom the job waits for, after times that double: nobody sees another host's

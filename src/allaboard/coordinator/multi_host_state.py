@@ -124,7 +124,11 @@ class MultiHostState:
         earlier = self._strangers.get(key)
         if earlier is not None:
             # A caller that hangs up where TLS begins may say over another stream who it is.
-            best = knock if knock.named and not earlier.named else earlier
+            best = (
+                knock
+                if knock.is_unequipped_worker and not earlier.is_unequipped_worker
+                else earlier
+            )
             knock = msgspec.structs.replace(best, times=earlier.times + 1, at=earlier.at)
         if earlier is not None or len(self._strangers) < MAX_STRANGERS:
             self._strangers[key] = knock

@@ -82,7 +82,7 @@ class StallDetector:
             return ()
         self.last_sample_at = view.now
         self.sample_count += 1
-        return stuck_pids if stuck_pids and not is_silent else tuple(m.called for m in members)
+        return stuck_pids if stuck_pids and not is_silent else tuple(m.event_key for m in members)
 
 
 def _stuck_pids(view: JobView) -> tuple[int, ...]:
@@ -94,16 +94,16 @@ def _stuck_pids(view: JobView) -> tuple[int, ...]:
     """
     absent = members_to_sample(view)
     if absent:
-        return tuple(m.called for m in absent)
+        return tuple(m.event_key for m in absent)
     early_stall_after = view.stall_after / 2
     if any(view.now - m.moved_at >= early_stall_after for m in view.alive):
         stalled = stalled_members(msgspec.structs.replace(view, stall_after=early_stall_after))
         if stalled:
-            return tuple(m.called for m in stalled)
+            return tuple(m.event_key for m in stalled)
     # A member that computes is on its way, and a sample would only hold it up.
     idle_starters = (
         m
         for m in members_not_started(view)
         if m.cpu < IDLE_CORES and view.now - m.moved_at >= ROLL_CALL_INTERVAL_S
     )
-    return tuple(m.called for m in idle_starters)
+    return tuple(m.event_key for m in idle_starters)

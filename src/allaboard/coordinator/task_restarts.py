@@ -95,10 +95,12 @@ class TaskRestarts:
         self._step_history.add_total(view.now, steps)
         # A task that fell with another is handled after that other one.
         for member in sorted(view.members, key=lambda m: m.raised is not None):
-            if member.called in self._handled or not can_restart_alone(view, member):
+            if member.event_key in self._handled or not can_restart_alone(view, member):
                 continue
-            if member.exit is not None and (has_failed(member) or self.kill_reason(member.called)):
-                self._handled.add(member.called)
+            if member.exit is not None and (
+                has_failed(member) or self.kill_reason(member.event_key)
+            ):
+                self._handled.add(member.event_key)
                 if any(
                     m.alive or m.exit is None or m.exit.code != 0 for m in training_members(view)
                 ):
@@ -106,14 +108,14 @@ class TaskRestarts:
             elif self._is_stopped_too_long(view, member):
                 seconds = view.now - member.os_state_since
                 reason = f"was stopped for {seconds:.0f} s"
-                self._kill_reasons[member.called] = reason
-                yield KillForReplacement(pid=member.called, text=f"{task_name(member)} {reason}")
+                self._kill_reasons[member.event_key] = reason
+                yield KillForReplacement(pid=member.event_key, text=f"{task_name(member)} {reason}")
         yield from self._report_returns(view)
 
     def _is_stopped_too_long(self, view: JobView, member: Member) -> bool:
         seconds = view.now - member.os_state_since
         is_stopped = member.alive and member.os_state == "T" and seconds >= self._stopped_after
-        return is_stopped and not self.kill_reason(member.called)
+        return is_stopped and not self.kill_reason(member.event_key)
 
     def _command_after_end(
         self, view: JobView, member: Member, process_exit: Exit, steps: int
@@ -146,7 +148,7 @@ class TaskRestarts:
     def _cause_of_end(self, member: Member) -> tuple[Cause, Who | None]:
         """Return the cause, and the task whose end made this one end too; None if there is none."""
         cause = describe_end(member)
-        if kill_reason := self.kill_reason(member.called):
+        if kill_reason := self.kill_reason(member.event_key):
             return Cause(who=task_name(member), what=kill_reason, steps=member.step), None
         lost_task = find_lost_task(member, self._ended_tasks)
         if lost_task is not None:

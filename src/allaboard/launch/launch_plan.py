@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(kw_only=True)
 class LaunchPlan:
-    """What to start on this host."""
+    """A launch on this host: which workers, with what."""
 
     command: list[str]
     """Command of each worker; its first word is the interpreter or program."""

@@ -53,7 +53,7 @@ class Worker:
 
 @dataclass(kw_only=True)
 class Launch:
-    """What was started, and what has to be released."""
+    """Workers that were started, and what has to be released after them."""
 
     plan: LaunchPlan
     reaper: socket.socket

@@ -51,7 +51,7 @@ def choose_restart_policy(
 def _check_several_hosts(joined: LauncherContext, trusted: bool) -> None:
     """Raise UsageError unless the agents of several hosts may end and start each other's workers: that
     takes proof that they belong to the job."""
-    if joined.kept:
+    if joined.has_launcher_store:
         raise_usage_error(
             "--on-failure restart: torchrun started this rank, and restarts all ranks itself; "
             "try: torchrun --max-restarts 3 ... --no-python allaboard run train.py"

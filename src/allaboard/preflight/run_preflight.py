@@ -46,7 +46,7 @@ def run_preflight(options: argparse.Namespace) -> int:
     joined = read_launcher_context({**os.environ, **variables})
     assert joined is not None
     # Where the launcher's own store has the port, the way to the meeting is posted in it.
-    address = "" if joined.kept else joined.address or task.meeting_address
+    address = "" if joined.has_launcher_store else joined.address or task.meeting_address
     joined = joined._replace(rank=task.rank, address=address)
     plan = LaunchPlan(
         command=[script_interpreter(), str(Path(stand_in.__file__))],

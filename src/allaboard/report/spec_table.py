@@ -37,7 +37,7 @@ def as_table(config: ConfigFacts) -> str:
     lines = [f"  {n:<{widths[0]}}  {t:<{min(widths[1], 48)}}  {o}".rstrip() for n, t, o in rows]
     lines += [
         f"  conflict in {c.field}: {_value_with_origin(c.used)} is in force, "
-        f"{_value_with_origin(c.other)} differs"
+        f"{_value_with_origin(c.overruled)} differs"
         for c in spec.conflicts
     ]
     return clean(head[:-1]) + "\n" + "".join(clean(line) + "\n" for line in lines)

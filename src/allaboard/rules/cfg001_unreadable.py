@@ -16,7 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, sample_config_facts
+from allaboard.facts import (
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Origin,
+    Problem,
+    Stage,
+    sample_config_facts,
+)
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

@@ -17,8 +17,17 @@ import msgspec
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, Value, Who, sample_config_facts
-from allaboard.facts.address import DEFAULT_PORT, join_host_port, is_this_host_alone, parse_address
+from allaboard.facts import (
+    Claim,
+    ConfigFacts,
+    Evidence,
+    LocalHost,
+    Stage,
+    Value,
+    Who,
+    sample_config_facts,
+)
+from allaboard.facts.address import DEFAULT_PORT, is_this_host_alone, join_host_port, parse_address
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -63,7 +72,9 @@ def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
     if count_hosts(spec) < 2:
         return
-    reachable_tasks = [(j, i) for j, i, v in spec.tasks() if not is_this_host_alone(parse_address(v.text).host)]
+    reachable_tasks = [
+        (j, i) for j, i, v in spec.tasks() if not is_this_host_alone(parse_address(v.text).host)
+    ]
     for job, index, value in spec.tasks():
         parsed = parse_address(value.text)
         if not is_this_host_alone(parsed.host) or not parsed.host:
@@ -93,7 +104,9 @@ RULE = Rule(
     check=check,
     fires_on={
         "one of two": (
-            sample_config_facts(cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)),
+            sample_config_facts(
+                cluster={"worker": ["localhost:2222", "10.0.0.2:2222"]}, task=("worker", 0)
+            ),
             "worker 0 has the address localhost: worker 1 on other hosts cannot reach it",
         ),
         "torchrun on two nodes": (
@@ -106,7 +119,9 @@ RULE = Rule(
             cluster={"worker": ["localhost:2222", "localhost:2223"]}, task=("worker", 0)
         ),
         "rank 0 itself": sample_config_facts(master_addr="localhost", nnodes="2", rank="0"),
-        "one node": sample_config_facts(master_addr="localhost", world_size="4", local_world_size="4"),
+        "one node": sample_config_facts(
+            master_addr="localhost", world_size="4", local_world_size="4"
+        ),
         "two nodes played on one host": msgspec.structs.replace(
             sample_config_facts("shell", master_addr="localhost", nnodes="2"), one_host=True
         ),

@@ -40,11 +40,15 @@ RULE = Rule(
     check=check,
     fires_on={
         "listed": (
-            sample_config_facts(cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)),
+            sample_config_facts(
+                cluster={"worker": ["a:1", "b:1"], "evaluator": ["c:1"]}, task=("worker", 0)
+            ),
             "the evaluator is listed in the training cluster, which it never joins",
         )
     },
-    silent_on={"beside it": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))},
+    silent_on={
+        "beside it": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("evaluator", 0))
+    },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

@@ -15,7 +15,15 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Certainty, Claim, ConfigFacts, Evidence, Severity, Stage, sample_config_facts
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Severity,
+    Stage,
+    sample_config_facts,
+)
 
 _NUMBER_FIELDS = {
     "rank": ("RANK", "0"),

@@ -45,7 +45,9 @@ def _check_host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator
     bare = address.parse_address(text)
     if re.fullmatch(r"[0-9A-Fa-f:.%\w]+", text) and text.count(":") > 1:
         if address.why_unusable(text):
-            yield _claim(facts, host, f"names no host: {address.why_unusable(text)}", "HOST-OF-RANK-0")
+            yield _claim(
+                facts, host, f"names no host: {address.why_unusable(text)}", "HOST-OF-RANK-0"
+            )
         elif address.lacks_interface(text):
             yield _claim(facts, host, address.LINK_LOCAL, f"{text}%INTERFACE")
         return  # an IPv6 address, which MASTER_ADDR takes without brackets
@@ -132,8 +134,12 @@ RULE = Rule(
     },
     silent_on={
         "name and port": sample_config_facts(master_addr="node0.train.svc", master_port="29500"),
-        "a cloud's own 240.0.0.0/4": sample_config_facts(master_addr="240.10.0.7", master_port="29500"),
-        "a name that begins with ff": sample_config_facts(master_addr="ff02.example", master_port="29500"),
+        "a cloud's own 240.0.0.0/4": sample_config_facts(
+            master_addr="240.10.0.7", master_port="29500"
+        ),
+        "a name that begins with ff": sample_config_facts(
+            master_addr="ff02.example", master_port="29500"
+        ),
         "any address, on one host": sample_config_facts(master_addr="0.0.0.0", master_port="29500"),
         "IPv6": sample_config_facts(master_addr="fd00::1", master_port="29500"),
         "IPv6, link-local": sample_config_facts(master_addr="fe80::1%eth0", master_port="29500"),

@@ -14,7 +14,15 @@ from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, Origin, Problem, Stage, sample_config_facts
+from allaboard.facts import (
+    Claim,
+    ConfigFacts,
+    Evidence,
+    Origin,
+    Problem,
+    Stage,
+    sample_config_facts,
+)
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:

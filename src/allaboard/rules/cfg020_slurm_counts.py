@@ -46,7 +46,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         return
     for problem in slurm.problems:
         yield Claim(
-            summary=f"{problem.origin.variable or problem.origin.flag or 'Slurm'}: {problem.said}",
+            summary=f"{problem.origin.variable or problem.origin.flag or 'Slurm'}: {problem.message}",
             evidence=(Evidence(problem.observed, str(problem.origin)),),
             fix=problem.correction,
             where=problem.origin.place,
@@ -89,7 +89,9 @@ def _check_task(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
 def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     """Report a WORLD_SIZE of a batch script that is not the number of tasks of its step."""
     size, step = facts.variables.get("WORLD_SIZE"), facts.part_of_source("srun")
-    launched = any(facts.part_of_source(n) is not None for n in ("torchrun", "accelerate", "deepspeed"))
+    launched = any(
+        facts.part_of_source(n) is not None for n in ("torchrun", "accelerate", "deepspeed")
+    )
     if size is None or size.integer is None or step is None or step.values or launched:
         return
     total, nodes = slurm.values.get("world_size"), slurm.values.get("nnodes")

@@ -57,7 +57,9 @@ RULE = Rule(
     },
     silent_on={
         "the first": sample_config_facts(source="slurm", machines=_NODES, master_addr="n1.cluster"),
-        "another interface": sample_config_facts(source="slurm", machines=_NODES, master_addr="n1-ib"),
+        "another interface": sample_config_facts(
+            source="slurm", machines=_NODES, master_addr="n1-ib"
+        ),
         "an address": sample_config_facts(source="slurm", machines=_NODES, master_addr="10.0.0.1"),
     },
     since="0.1",

@@ -70,7 +70,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
 
 def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
     """Report tasks of a job array that may share a node and have the same literal port."""
-    slurm, torchrun = facts.part_of_source("slurm"), facts.part("torchrun")
+    slurm, torchrun = facts.part_of_source("slurm"), facts.part_of_source("torchrun")
     array = slurm.values.get("array") if slurm is not None else None
     if slurm is None or array is None or not re.search(r"[-,]", array.text):
         return

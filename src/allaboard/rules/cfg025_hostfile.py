@@ -89,8 +89,12 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "one line a host": sample_config_facts("hostfile", source="hostfile", machines=(("a", 4), ("b", 4))),
-        "one line a slot": sample_config_facts("hostfile", source="hostfile", machines=(("a", 0), ("a", 0))),
+        "one line a host": sample_config_facts(
+            "hostfile", source="hostfile", machines=(("a", 4), ("b", 4))
+        ),
+        "one line a slot": sample_config_facts(
+            "hostfile", source="hostfile", machines=(("a", 0), ("a", 0))
+        ),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

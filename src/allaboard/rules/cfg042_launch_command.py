@@ -36,7 +36,7 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from problem_claims(facts.problems, "launch", Certainty.LIKELY)
-    step, allocation = facts.part_of_source("srun"), facts.part("slurm")
+    step, allocation = facts.part_of_source("srun"), facts.part_of_source("slurm")
     allocated = _node_count(allocation, most=True)
     if step is not None and allocated is not None:
         yield from _check_step(step, allocated)

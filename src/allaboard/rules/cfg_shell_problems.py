@@ -110,7 +110,9 @@ Move all `#SBATCH` lines to the top, right below `#!/bin/bash`. To switch one of
 `##SBATCH`.
 """,
         examples={"the nodes": _below("--nodes=2"), "the output": _below("--output=log")},
-        silent_on={"above the first command": sample_config_facts("shell", nnodes="2", source="slurm")},
+        silent_on={
+            "above the first command": sample_config_facts("shell", nnodes="2", source="slurm")
+        },
         is_warning=lambda problem: problem.origin.flag not in _SIZES,
     ),
     "cfg046_started_in_turn": _rule(
@@ -134,7 +136,9 @@ Put `&` after each of them, and `wait` after the last. Or start one script with 
                 origin=Origin(file="start.sh", line=2, column=8),
             )
         },
-        silent_on={"one member": sample_config_facts("shell", rank="0", world_size="2", source="torch_env")},
+        silent_on={
+            "one member": sample_config_facts("shell", rank="0", world_size="2", source="torch_env")
+        },
     ),
     "cfg047_one_port": _rule(
         page="""Two launchers that a script starts side by side listen on one port.
@@ -157,7 +161,9 @@ Give each its own `--master-port`, or start each with `--standalone`, which take
                 origin=Origin(flag="--master-port", file="start.sh", line=3, column=40),
             )
         },
-        silent_on={"one launcher": sample_config_facts("shell", master_port="29501", source="torchrun")},
+        silent_on={
+            "one launcher": sample_config_facts("shell", master_port="29501", source="torchrun")
+        },
         # Without a port given, it depends on the version of torchrun.
         is_warning=lambda problem: not problem.origin.flag,
     ),

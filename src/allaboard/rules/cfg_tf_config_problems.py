@@ -92,7 +92,9 @@ JSON in single quotes.
             origin=Origin(variable="TF_CONFIG", line=1, column=2),
         ),
         summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} is not JSON: {p.message}",
-        silent_on={"a cluster": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))},
+        silent_on={
+            "a cluster": sample_config_facts(cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0))
+        },
         fix=_corrected_text,
         drill=("tf-config-comma",),
     ),
@@ -117,7 +119,9 @@ this process's `type` and `index`.
             origin=Origin(variable="TF_CONFIG", key="cluster.worker", line=1, column=24),
         ),
         summary=lambda p: f"{p.origin.variable or 'TF_CONFIG'} {p.message}",
-        silent_on={"one worker": sample_config_facts(cluster={"worker": ["a:2222"]}, task=("worker", 0))},
+        silent_on={
+            "one worker": sample_config_facts(cluster={"worker": ["a:2222"]}, task=("worker", 0))
+        },
     ),
     "cfg029_index_is_text": _rule(
         page="""The task's index in TF_CONFIG is a string.
@@ -139,7 +143,9 @@ Write the number without quotes.
             origin=Origin(variable="TF_CONFIG", key="task.index", line=1, column=70),
         ),
         summary=lambda p: f"TF_CONFIG's {p.message}; TensorFlow converts it, scripts often do not",
-        silent_on={"a number": sample_config_facts(cluster={"worker": ["a:1"]}, task=("worker", 0))},
+        silent_on={
+            "a number": sample_config_facts(cluster={"worker": ["a:1"]}, task=("worker", 0))
+        },
         severity=Severity.INFO,
     ),
 }

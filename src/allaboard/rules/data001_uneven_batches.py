@@ -51,7 +51,9 @@ def _does_harm(view: JobView, uneven_pass: UnevenPass) -> bool:
     current_stall = find_stall(view)
     if current_stall is not None:
         waits = {m.event_key for m in current_stall.waiting}
-        others_absent = any(m.event_key not in waits | fewer for m in view.members if not m.launcher)
+        others_absent = any(
+            m.event_key not in waits | fewer for m in view.members if not m.launcher
+        )
         # A member that waits too is not awaited if another one is absent.
         if more & waits and not (others_absent and fewer <= waits):
             return True

@@ -60,7 +60,10 @@ def _fix(value: Value, variable: str, text: str) -> str:
 def _pasted_sizes(*sizes: str) -> Pasted:
     return Pasted(
         specs=tuple(
-            (f"node{i}.env", sample_config_facts(rank=str(i), world_size=size, source="torch_env").spec)
+            (
+                f"node{i}.env",
+                sample_config_facts(rank=str(i), world_size=size, source="torch_env").spec,
+            )
             for i, size in enumerate(sizes)
         )
     )

@@ -82,8 +82,8 @@ RULE = Rule(
                 ended_member(1, raised=_RESET, frames=_PIPE),
                 waiting_member(2),
             ),
-            "worker 1 lost a DataLoader worker at train.py:41 in train: its worker process does not "
-            "answer any more (ConnectionResetError)",
+            "worker 1 lost a DataLoader worker at train.py:41 in train: its worker process no longer "
+            "responds (ConnectionResetError)",
         ),
     },
     silent_on={

@@ -46,7 +46,7 @@ MIN_STOPPED_S = 1.0
 
 def check(view: JobView) -> Iterator[Claim]:
     for member in view.alive:
-        if member.stopped and view.now - member.os_state_since >= MIN_STOPPED_S:
+        if member.is_stopped and view.now - member.os_state_since >= MIN_STOPPED_S:
             yield _claim(view, member)
 
 

@@ -64,7 +64,7 @@ def _is_starved(view: JobView, member: Member) -> bool:
     """Return True if the member waits for data and nothing below it works on that. CPU and bytes include the
     loader's processes: while these are active, the batch is only slow."""
     if (
-        member.stopped
+        member.is_stopped
         or not is_still(member)
         or member.cpu >= IDLE_CORES
         or generator_may_deliver(view, member)

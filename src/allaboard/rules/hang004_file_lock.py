@@ -40,9 +40,9 @@ def check(view: JobView) -> Iterator[Claim]:
     if stall is None or not stall.waiting:
         return
     for absent_member in stall.absent:
-        wait = next((w for w in view.lock_waits if w.waiter == absent_member.called), None)
+        wait = next((w for w in view.lock_waits if w.waiter == absent_member.event_key), None)
         if (
-            absent_member.stopped
+            absent_member.is_stopped
             or not _waits_for_lock(view, absent_member, wait)
             or _holder_is_active(stall, absent_member, wait)
         ):
@@ -87,7 +87,7 @@ def _claim(view: JobView, stall: Stall, member: Member, wait: LockWait | None) -
     evidence = [waiting_evidence(stall)]
     holds_it_itself = wait is not None and wait.holders == (member.who.pid,)
     if wait is not None:
-        on = f" of {member.who.host}" if member.elsewhere else ""
+        on = f" of {member.who.host}" if member.is_on_other_host else ""
         evidence.insert(
             0,
             Evidence(

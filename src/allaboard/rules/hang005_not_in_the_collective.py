@@ -87,7 +87,7 @@ def check(view: JobView) -> Iterator[Claim]:
             yield _claim_finished(view, absent_member, stall)
             continue
         if (
-            absent_member.stopped
+            absent_member.is_stopped
             or not is_still(absent_member)
             or absent_member.cpu >= IDLE_CORES
             or is_in_short_pause(view, absent_member)
@@ -106,7 +106,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _is_shut_down(view: JobView, member: Member) -> bool:
     """Return True if its interpreter is so far into its shutdown that it has no stack, and it is idle."""
-    if member.phase is not Phase.LEAVING or member.stopped or member.raised is not None:
+    if member.phase is not Phase.LEAVING or member.is_stopped or member.raised is not None:
         return False
     has_no_stack = member.stack is None or not member.stack.frames
     return (

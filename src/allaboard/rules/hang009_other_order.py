@@ -35,9 +35,9 @@ def check(view: JobView) -> Iterator[Claim]:
         outlier_call, expected_call = mismatch.outlier_call, mismatch.expected_call
         if NEW_GROUP in (outlier_call.op, expected_call.op):
             continue  # new_group blocks no rank by itself; HANG016 reports it
-        outliers = {m.called for m in mismatch.outliers}
+        outliers = {m.event_key for m in mismatch.outliers}
         batch_counts = compare_batch_counts(
-            mismatch.outliers, [m for m, _ in mismatch.calls if m.called not in outliers]
+            mismatch.outliers, [m for m, _ in mismatch.calls if m.event_key not in outliers]
         )
         more = ""
         if batch_counts is not None:

@@ -37,7 +37,7 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for absent_member in stall.absent:
         if (
-            not absent_member.stopped
+            not absent_member.is_stopped
             and is_still(absent_member)
             and absent_member.cpu < IDLE_CORES
             and classify_stack(absent_member.stack) in INPUT_SPOTS

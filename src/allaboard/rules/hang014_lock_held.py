@@ -36,7 +36,7 @@ def check(view: JobView) -> Iterator[Claim]:
         waiter_and_holder = find_lock_holder(absent_member)
         if (
             waiter_and_holder is not None
-            and not absent_member.stopped
+            and not absent_member.is_stopped
             and is_still(absent_member)
             and absent_member.cpu < IDLE_CORES
         ):

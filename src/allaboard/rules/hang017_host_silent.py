@@ -33,7 +33,11 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     silent: dict[str, list[Member]] = {}
     for m in view.alive:
-        if m.elsewhere and m.phase >= Phase.JOINING and view.now - m.heard_at >= MIN_SILENT_S:
+        if (
+            m.is_on_other_host
+            and m.phase >= Phase.JOINING
+            and view.now - m.heard_at >= MIN_SILENT_S
+        ):
             silent.setdefault(m.who.host, []).append(m)
     for host, members in silent.items():
         waits = [m for m in view.alive if m.who.host not in silent and waits_in_long_call(view, m)]

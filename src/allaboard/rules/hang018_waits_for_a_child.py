@@ -48,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if (
             awaits_child(absent_member)
             and is_settled_stack(absent_member.stack)
-            and not absent_member.stopped
+            and not absent_member.is_stopped
             and not is_in_short_pause(view, absent_member)
         ):
             yield _claim(view, absent_member, waiting_evidence(stall))

@@ -45,7 +45,9 @@ def check(view: JobView) -> Iterator[Claim]:
             yield Claim(
                 summary=f"a worker of another job connected from {knock.peer} and was rejected",
                 evidence=(
-                    Evidence(f"{knock.claimed_member} {knock.said}", f"roll call, {knock.times} times"),
+                    Evidence(
+                        f"{knock.claimed_member} {knock.said}", f"roll call, {knock.times} times"
+                    ),
                 ),
                 fix="give each job its own port, or end the earlier job on that host",
                 severity=Severity.WARNING,

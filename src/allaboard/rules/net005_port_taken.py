@@ -175,10 +175,12 @@ def _failed_binds(view: JobView) -> Iterator[Claim]:
         declaration = member.declared
         named = f"port {port}" if port else "its port"
         holder = view.holder
-        if holder is not None and (member.elsewhere or not holder.address.endswith(f":{port}")):
+        if holder is not None and (
+            member.is_on_other_host or not holder.address.endswith(f":{port}")
+        ):
             holder = None  # it holds another port, or was seen on a host other than the member's
         pid = holder.pid if holder is not None else 0
-        own_member = next((m for m in view.members if pid and m.called == pid), None)
+        own_member = next((m for m in view.members if pid and m.event_key == pid), None)
         evidence = [Evidence(f"{error.type}: {error.message[:300]}", member.who.name)]
         if holder is not None and holder.pid:
             evidence.append(Evidence(f"pid {holder.pid}: {holder.command}", "/proc"))

@@ -96,7 +96,7 @@ def _claim(view: JobView, fault: LinkFault) -> Claim:
         evidence=(
             *((Evidence(chosen, f"environment of {fault.host}"),) if chosen else ()),
             *(
-                Evidence(f"{k.source} to {k.target} at {k.address}: {k.told}", "link trial")
+                Evidence(f"{k.source} to {k.target} at {k.address}: {k.description}", "link trial")
                 for k in fault.links[:6]
             ),
             *doubt,
@@ -155,7 +155,7 @@ def _claim_groups(view: JobView, fault: LinkFault, symptom: str) -> Claim:
         who=members_on_hosts(view, *fault.partitions[-1]),
         evidence=(
             *(
-                Evidence(f"{k.source} to {k.target} at {k.address}: {k.told}", "link trial")
+                Evidence(f"{k.source} to {k.target} at {k.address}: {k.description}", "link trial")
                 for k in fault.links[:6]
             ),
             *doubt,

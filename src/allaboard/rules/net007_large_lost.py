@@ -45,7 +45,7 @@ def check(view: JobView) -> Iterator[Claim]:
             ),
             evidence=tuple(
                 Evidence(
-                    f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.told}",
+                    f"{k.source} to {k.target}: 32 bytes in {k.seconds * 1e3:.1f} ms, {k.description}",
                     "link trial",
                 )
                 for k in fault.links[:4]

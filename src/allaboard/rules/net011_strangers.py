@@ -38,7 +38,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _describe_client(knock: Knock) -> str:
     is_agent = knock.host and knock.kind in (*WARNING_KINDS, "version")
-    return f"{knock.who}, which {knock.said}," if is_agent else knock.said
+    return f"{knock.claimed_member}, which {knock.said}," if is_agent else knock.said
 
 
 def _fix(knock: Knock) -> str:

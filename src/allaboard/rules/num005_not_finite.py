@@ -88,13 +88,13 @@ def _may_be_earlier(view: JobView, bad: list[Member]) -> bool:
 
 
 def _claim(view: JobView, bad: list[Member]) -> Claim:
-    steps = {m.called: m.loss.step for m in bad if m.loss is not None}
+    steps = {m.event_key: m.loss.step for m in bad if m.loss is not None}
     first_step = min(steps.values())
-    first_members = [m for m in bad if steps[m.called] == first_step]
+    first_members = [m for m in bad if steps[m.event_key] == first_step]
     loss = first_members[0].loss
     assert loss is not None
     later_ranks = "".join(
-        f"; rank {m.who.rank} from step {steps[m.called]}" for m in bad if m not in first_members
+        f"; rank {m.who.rank} from step {steps[m.event_key]}" for m in bad if m not in first_members
     )
     ranks = ", ".join(str(m.who.rank) for m in first_members)
     trains = [m for m in view.members if _is_training(m)]

@@ -39,7 +39,7 @@ def check(view: JobView) -> Iterator[Claim]:
     digests: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
     for checked in members:
         for comparison in checked.checks:
-            digests[comparison.step, comparison.parameter][checked.called] = comparison.digest
+            digests[comparison.step, comparison.parameter][checked.event_key] = comparison.digest
     complete = sorted(k for k, by in digests.items() if len(by) == len(members))
     differs = [len(set(digests[k].values())) > 1 for k in complete]
     if len(complete) >= MIN_DIFFERENCES and all(differs[-MIN_DIFFERENCES:]):
@@ -55,7 +55,9 @@ def _claim(
 ) -> Claim:
     common_digest, common_count = Counter(digests.values()).most_common(1)[0]
     has_majority = common_count * 2 > len(members)
-    diverged = tuple(m for m in members if not has_majority or digests[m.called] != common_digest)
+    diverged = tuple(
+        m for m in members if not has_majority or digests[m.event_key] != common_digest
+    )
     step, parameter = complete[first_index]
     last_equal = (
         (f"the same on all at step {complete[first_index - 1][0]}")
@@ -69,7 +71,7 @@ def _claim(
         who=tuple(m.who for m in diverged),
         evidence=(
             Evidence(
-                ", ".join(f"rank {m.who.rank} {digests[m.called]:08x}" for m in members[:8]),
+                ", ".join(f"rank {m.who.rank} {digests[m.event_key]:08x}" for m in members[:8]),
                 f"parameter {parameter} of the model in DDP, after step {step}",
             ),
             Evidence(

@@ -61,7 +61,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _has_begun(chief: Member | None) -> bool:
     """Return True if the chief has begun: it trains, it computes, or it is creating its session (where it may
     wait for a server, which has a rule of its own)."""
-    if chief is None or not chief.alive or chief.stopped:
+    if chief is None or not chief.alive or chief.is_stopped:
         return False
     return (
         chief.step > 0

@@ -60,8 +60,8 @@ def check(view: JobView) -> Iterator[Claim]:
         )
     ):
         return  # a fast network that is fully used
-    workers = list({w.worker.called: w.worker for w in full}.values())
-    servers = list({w.server.called: w.server for w in full}.values())
+    workers = list({w.worker.event_key: w.worker for w in full}.values())
+    servers = list({w.server.event_key: w.server for w in full}.values())
     yield _claim(full, free, workers, servers, _members_with_slow_link(workers, servers, free))
 
 
@@ -70,10 +70,10 @@ def _members_with_slow_link(
 ) -> list[Member]:
     """Return the members whose link is slow: the workers if others reach the same servers easily, the one
     server if the workers reach other servers easily, else both ends."""
-    if all(any(w.server.called == s.called for w in free) for s in servers):
+    if all(any(w.server.event_key == s.event_key for w in free) for s in servers):
         return workers
-    with_room = {w.worker.called for w in free}
-    if len(servers) == 1 and (len(workers) > 1 or workers[0].called in with_room):
+    with_room = {w.worker.event_key for w in free}
+    if len(servers) == 1 and (len(workers) > 1 or workers[0].event_key in with_room):
         return servers
     if len(workers) == 1 and len(servers) > 1:
         return workers

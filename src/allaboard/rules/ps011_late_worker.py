@@ -77,7 +77,7 @@ def _late_workers(view: JobView, span: float, wait: float) -> Iterator[Claim]:
         and "synchronous" in m.notes
         and (s := break_down_time(view, m)) is not None
     ]
-    measured = [(m, s) for m, s in measured if s.span >= span and m.step > 0 and not m.stopped]
+    measured = [(m, s) for m, s in measured if s.span >= span and m.step > 0 and not m.is_stopped]
     if any(_has_left_its_steps(view, m) for m, _ in measured):
         return
     late = [

@@ -86,7 +86,7 @@ def _claim(members: tuple[Member, ...]) -> Claim:
                 ", ".join(f"rank {m.who.rank} {1000 * m.pace.input:.0f} ms" for m in members[:8])
                 + f" of {1000 * step:.0f} ms a step",
                 f"black box, medians of {members[0].pace.steps} steps "
-                f"over {members[0].pace.seen:.0f} s",
+                f"over {members[0].pace.covered_seconds:.0f} s",
             ),
         ),
         fix=FIXES["tensorflow" if "tensorflow" in members[0].notes else "torch"],

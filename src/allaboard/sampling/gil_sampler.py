@@ -64,11 +64,11 @@ class GilSampler:
     async def _closely(
         self, pid: int, previous: ThreadsSnapshot, now: ThreadsSnapshot
     ) -> ThreadsSnapshot:
-        asking = await _threads_at_futex(
+        tids_at_futex = await _threads_at_futex(
             pid, sorted(possible_gil_waiters(previous, now))[:MAX_CANDIDATES]
         )
-        spied = await self._spy(pid) if asking else ()
-        return msgspec.structs.replace(now, at_futex=asking, python_threads=spied)
+        spied = await self._spy(pid) if tids_at_futex else ()
+        return msgspec.structs.replace(now, at_futex=tids_at_futex, python_threads=spied)
 
 
 async def _threads_at_futex(pid: int, tids: list[int]) -> frozenset[int]:

@@ -52,11 +52,13 @@ def find_absent_from_call(view: JobView, lost: Sequence[Member]) -> AbsentFromCa
     nobody: AbsentFromCall = (), ("", 0), 0
     if not lost or not has_timed_out(min(lost, key=failed_at)):
         return nobody
-    lost_keys = {m.called for m in lost}
+    lost_keys = {m.event_key for m in lost}
+    # The lost members must be exactly those that made the last call of the group, and all of its
+    # members must be known: otherwise an unknown rank may be the absent one.
     for key in {s.key for m in lost for s in m.groups}:
         states = [(m, s) for m in view.members for s in m.groups if s.key == key]
         call = max(s.number for m, s in states)
-        in_call = {m.called for m, s in states if s.number == call}
+        in_call = {m.event_key for m, s in states if s.number == call}
         absent = tuple(m for m, s in states if s.number < call)
         if absent and in_call == lost_keys and len(states) == states[0][1].size:
             return absent, key, call

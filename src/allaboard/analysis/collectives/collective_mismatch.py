@@ -37,6 +37,7 @@ def mismatch_kind(difference: CallDifference) -> MismatchKind:
         or are_different_models(outlier, expected)
     ):
         return MismatchKind.OP
+    # A root or type that differs implies other differences; the first in this order is the mistake.
     if outlier.root != expected.root:
         return MismatchKind.ROOT
     if outlier.dtype != expected.dtype:

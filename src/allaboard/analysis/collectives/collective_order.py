@@ -39,8 +39,8 @@ class CallDifference(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def outlier_call(self) -> Signature:
         """Return what the outliers called; if all members are outliers, what the last of them called."""
-        outlier_keys = {m.called for m in self.outliers}
-        return next(s for m, s in reversed(self.calls) if m.called in outlier_keys)
+        outlier_keys = {m.event_key for m in self.outliers}
+        return next(s for m, s in reversed(self.calls) if m.event_key in outlier_keys)
 
     @property
     def expected_call(self) -> Signature:
@@ -160,8 +160,8 @@ def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
             if state is None or state.number < needed_number:
                 continue
             trace = next((t for t in member.traces if (t.group, t.round) == key), None)
-            if trace is None or trace.last < needed_number:
-                pids.append(member.called)
+            if trace is None or trace.last_number < needed_number:
+                pids.append(member.event_key)
         if pids:
             requests.append((key, tuple(pids[:MAX_TRACED_MEMBERS])))
     return requests
@@ -195,9 +195,12 @@ def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
     traced = []
     for member in view.members:
         state = _group_state(member, key)
+        # A call after which the order proves nothing ends the comparable part of a trace.
         trace = next((t for t in member.traces if (t.group, t.round) == key), None)
         if state is not None and state.size > 1 and trace is not None:
-            end = min(trace.last, state.unordered - 1 if state.unordered else trace.last)
+            end = min(
+                trace.last_number, state.unordered - 1 if state.unordered else trace.last_number
+            )
             traced.append((member, state, trace, end))
     if len(traced) < 2:
         return None
@@ -208,7 +211,7 @@ def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
         (m, recorded_call[1])
         for m, _, t, e in traced
         if number <= e
-        and (recorded_call := t.at(number)) is not None
+        and (recorded_call := t.call_at(number)) is not None
         and recorded_call[1] is not None
     )
     if len({s.required for _, s in calls}) < 2:
@@ -221,12 +224,14 @@ def _first_diverged_number(traced: list[tuple[Traced, int]]) -> int | None:
     # A digest covers all calls up to its number, so ranks with the same last digest need no comparison. That
     # leaves few kinds of traces even among thousands of ranks.
     kinds = {
-        (t.first, t.last, end, t.calls[-1][0]): (t, end) for t, end in traced if t.calls
+        (t.first, t.last_number, end, t.calls[-1][0]): (t, end) for t, end in traced if t.calls
     }.values()
     if len(kinds) < 2:
         return None
     for number in range(min(t.first for t, _ in kinds), max(end for _, end in kinds) + 1):
-        digests = {d[0] for t, end in kinds if number <= end and (d := t.at(number)) is not None}
+        digests = {
+            d[0] for t, end in kinds if number <= end and (d := t.call_at(number)) is not None
+        }
         if len(digests) > 1:
             return number
     return None
@@ -239,6 +244,7 @@ def _judge_difference(
     calls: tuple[tuple[Member, Signature], ...],
     size: int,
 ) -> CallDifference:
+    # Only what the operation requires to be equal counts: gathers may have other sizes by right.
     counts = Counter(s.required for _, s in calls)
     majority_hash, majority_size = counts.most_common(1)[0]
     has_majority = majority_size * 2 > size

@@ -21,6 +21,7 @@ def find_group_cycle(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     cycle of two members is preferred.
     """
     awaits = _find_awaited_calls(waiting)
+    # A cycle of two is the easiest to explain: look for one before any longer cycle.
     for call, awaited_calls in awaits.items():
         for awaited_call, member in awaited_calls.items():
             if call in awaits.get(awaited_call, ()):
@@ -39,6 +40,7 @@ def _start_at_lowest_rank(cycle: list[Member]) -> tuple[Member, ...]:
 
 def _find_awaited_calls(waiting: tuple[Member, ...]) -> AwaitedCalls:
     members_in_calls = [(m, group) for m in waiting if (group := entered_group(m)) is not None]
+    # Reversed, so that the first member of each group decides (some know only a part of the ranks).
     ranks = {group.key: group.ranks for _, group in reversed(members_in_calls)}
     awaits: AwaitedCalls = defaultdict(dict)
     if len(ranks) < 2:

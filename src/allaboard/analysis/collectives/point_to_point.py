@@ -44,6 +44,7 @@ def find_message_knot(waiting: tuple[Member, ...]) -> tuple[Member, ...]:
     """
     ranks = {m.who.rank: m for m in waiting}
     messaging = {r: m for r, m in ranks.items() if _awaited_peer(m) is not None}
+    # Two members that claim one rank: messages cannot be told apart by ranks.
     if len(ranks) < len(waiting):
         return ()
     ends = {_end_of_chain(ranks, rank) for rank in messaging}

@@ -77,14 +77,14 @@ def members_to_trace_for_swaps(view: JobView) -> list[tuple[GroupKey, tuple[int,
         if len(traces) < len(ranks):
             due = True
         else:
-            last_traced = min(t.last for t in traces)
+            last_traced = min(t.last_number for t in traces)
             due = least >= last_traced + (
                 MAX_SWAP_DISTANCE
                 if _judge_traces(*traces).is_fresh
                 else max(MAX_SWAP_DISTANCE, last_traced // 8)
             )
         if due:
-            requests.append((key, tuple(m.called for m, *_ in ranks)))
+            requests.append((key, tuple(m.event_key for m, *_ in ranks)))
     return requests
 
 
@@ -144,7 +144,7 @@ class _Window:
     def __init__(self, traces: tuple[Traced, ...]) -> None:
         self.traces = traces
         self.first = max(t.first for t in self.traces)
-        self.last = min(t.last for t in self.traces)
+        self.last = min(t.last_number for t in self.traces)
         self.rows: dict[int, Row] = {}
         for number in range(self.first, self.last + 1):
             calls = [t.calls[number - t.first][1] for t in self.traces]
@@ -157,6 +157,7 @@ class _Window:
 
     def find_swaps(self) -> Iterator[_Crossing]:
         crossings = list(self._crossings())
+        # How often the same ranks crossed tells a swap from a coincidence where no repetition does.
         crossings_by_sides = Counter(self._sides(n) for n, _ in crossings)
         for number, then in crossings:
             row = self.rows[number]
@@ -165,6 +166,7 @@ class _Window:
             reversed_repeats, reversed_broken = self._count_repeats(
                 second_site, first_site, then - number
             )
+            # The order that all ranks kept more often elsewhere is the right one.
             is_reversed = repeats < reversed_repeats
             if (
                 repeats and reversed_repeats

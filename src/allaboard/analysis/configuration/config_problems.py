@@ -14,7 +14,7 @@ def problem_claims(
     for problem in problems:
         if problem.kind == kind:
             yield Claim(
-                summary=problem.said,
+                summary=problem.message,
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
                 certainty=certainty,

@@ -58,6 +58,8 @@ def _compared_members(view: JobView) -> tuple[tuple[RollCall, tuple[Member, ...]
         compared = tuple(m for m in roll.held if m.facts)
         if not roll.is_complete or len(compared) < len(roll.present):
             continue
+        # Members with the same number `alike` have equal facts: of thousands of members few sets are left
+        # to compare. 0 stands for an unknown number.
         fact_sets = {m.alike: m.facts for m in compared}
         fact_sets.pop(0, None)
         facts = [*fact_sets.values(), *(m.facts for m in compared if not m.alike)]

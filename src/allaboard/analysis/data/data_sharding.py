@@ -48,7 +48,9 @@ def find_uneven_pass(view: JobView) -> UnevenPass | None:
             least_batches = min(batches_at_end.values())
             more = tuple((m, n) for m, n in batches_had if n > least_batches)
             if more:
-                fewer = tuple(m for m, _ in loops if batches_at_end.get(m.event_key) == least_batches)
+                fewer = tuple(
+                    m for m, _ in loops if batches_at_end.get(m.event_key) == least_batches
+                )
                 return UnevenPass(
                     loop_frame=loop_frame,
                     pass_=pass_,
@@ -92,6 +94,7 @@ def batches_side_by_side(view: JobView) -> dict[Frame, tuple[BatchRow, ...]]:
         if len(loops) < len(members) or not all(_is_training_loop(p) for _, p in loops):
             continue
         batches_by_key = [{(b.pass_, b.number): b for b in p.samples} for _, p in loops]
+        # Only batches that all ranks sampled can be compared.
         shared = sorted(set.intersection(*(set(k) for k in batches_by_key)))
         batches_in_pass = {k: min(_batches_had(p, k[0]) for _, p in loops) for k in shared}
         rows[loop_frame] = tuple(

@@ -205,6 +205,7 @@ def must_delay_report(view: JobView, member: Member) -> bool:
         view.launched == 1 and not view.joined
     ):
         return False
+    # Members held at the gate make it JOIN003's finding, also while the job is being ended for it.
     others_at_gate = any(m.phase is Phase.ARRIVED for m in view.alive)
     others_at_gate |= view.ending and any(m.declared is not None for m in view.members)
     others_coming = any(m.in_user_code and not m.launcher for m in view.alive)

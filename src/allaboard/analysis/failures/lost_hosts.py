@@ -64,6 +64,7 @@ def _make_lost_host(
     view: JobView, host: str, members: tuple[Member, ...], victims: list[Member]
 ) -> LostHost:
     last_heard_at = ended_at(members[0])
+    # A step done well after the loss shows that the job did not need that host any more.
     job_continued = any(
         m.step and m.step_at > last_heard_at + HOST_LOSS_WINDOW_S for m in view.members
     )

@@ -28,6 +28,7 @@ def find_taken_port(raised: Raised | None, declared: Declared | None = None) -> 
         return int(match[1])
     if _GRPC_NOT_STARTED not in raised.message:
         return None
+    # TensorFlow's server listens on its own task's address in the cluster.
     address = declared.cluster.get(f"{declared.job}:{declared.index}", "") if declared else ""
     port = Address.from_endpoint(address).port
     return int(port) if port.isdecimal() else 0

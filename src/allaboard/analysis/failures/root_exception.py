@@ -23,6 +23,8 @@ def unwrap_root_exception(raised: Raised) -> Raised:
     """Return the exception of the innermost traceback in the message; ``raised`` itself if there is none."""
     head, separator, traceback_text = raised.message.rpartition(_TRACEBACK_START)
     _beginning, cut_mark, tail = raised.message.partition(_CUT_MARK)
+    # The probe cuts the middle out of a long message. If the innermost traceback began in that part,
+    # the frames after the mark are its end.
     if cut_mark and (not separator or _CUT_MARK in traceback_text):
         head, separator, traceback_text = (
             head if separator else _beginning,

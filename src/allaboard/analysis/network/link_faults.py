@@ -65,6 +65,7 @@ def find_link_faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list
     working = sum(1 for k in links if k.works)
     faults: list[LinkFault] = []
     suspects = {k.source for k in failed} | {k.target for k in failed}
+    # The host with the most failed links first: what it explains is not blamed on its peers as well.
     for host in sorted(suspects, key=lambda h: (-_count_unexplained(touching[h], failed_links), h)):
         around = touching[host]
         unexplained_here = [k for k in around if k in unexplained]

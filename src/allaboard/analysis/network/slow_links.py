@@ -79,6 +79,7 @@ def find_slow_links(view: JobView) -> SlowLinks | None:
     free = tuple(w for w in all_links if w.busy < FREE_WAY_SHARE and w not in slow)
     if not slow or not free or len(slow) > len(all_links) * 2 / 3:
         return None
+    # One cause must be in all full links: one pair of hosts, or one host.
     shared = set.intersection(*({w.source, w.target} for w in slow))
     if not shared:
         return None

@@ -70,5 +70,6 @@ def hosts_by_address(view: JobView) -> dict[str, str]:
         )
         if declared_address is not None:
             by_address.setdefault(Address.from_endpoint(declared_address).host, member.who.host)
+    # The address that a member's data takes counts more than what the cluster declares for it.
     by_data_address = {m.facts.get("data address", ""): m.who.host for m in view.members}
     return {a: h for a, h in (by_address | by_data_address).items() if a and h}

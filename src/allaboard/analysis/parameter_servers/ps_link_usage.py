@@ -97,6 +97,7 @@ def find_full_links(view: JobView) -> tuple[tuple[ServerLink, ...], tuple[Server
                 and cpu_share(server.load) < IDLE_SERVER_SHARE
             )
             (full_links if is_full and link.is_slow else other_links).append(link)
+    # A link may be busy and still be no bottleneck, if it is several times as fast as the full ones.
     min_free_speed = FREE_SPEED_FACTOR * max((w.speed for w in full_links), default=0.0)
     return tuple(full_links), tuple(
         w for w in other_links if w.busy < FREE_LINK_SHARE or w.speed >= min_free_speed

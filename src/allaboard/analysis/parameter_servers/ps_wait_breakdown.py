@@ -65,6 +65,7 @@ def break_down_time(view: JobView, member: Member, whole: bool = False) -> TimeB
             waiting_for_workers=1.0 - computing - servers, busiest_server=busiest, strength=strength,
         )  # fmt: skip
     inside_ops = load.inside - load.chief
+    # Threads outside of the operation may use CPU, too, so this is an upper bound of the computing.
     computing = min(inside_ops, load.cpu)
     waiting = inside_ops - computing
     if _hands_out_work(view, member):

@@ -139,6 +139,7 @@ def can_go_on_without(view: JobView, member: Member) -> bool:
     chiefs = [
         m for m in view.members if m.declared is not None and m.declared.call == TF2_CHIEF_CALL
     ]
+    # Without a live or well-ended chief there is nobody to hand the work on.
     is_chief_well = any(m.exit is None or m.exit.code == 0 for m in chiefs)
     return is_chief_well and any(m.who.job == "worker" and only_serves(m) for m in view.alive)
 

@@ -24,5 +24,5 @@ def recent_view(view: JobView) -> JobView:
         msgspec.structs.replace(m, load=m.recent_load, pace=m.recent_pace) for m in view.members
     )
     return msgspec.structs.replace(
-        view, members=members, uses=tuple(use.lately for use in view.uses)
+        view, members=members, uses=tuple(use.recent_use for use in view.uses)
     )

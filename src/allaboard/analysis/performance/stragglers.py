@@ -111,7 +111,9 @@ def _training_members_at_pace(view: JobView) -> tuple[Member, ...]:
         return ()
     if view.stalled or view.ending or has_parameter_servers(view):
         return ()
-    if any(m.phase is not Phase.TRAINING or m.is_stopped or SHADOWS_NOTE in m.notes for m in members):
+    if any(
+        m.phase is not Phase.TRAINING or m.is_stopped or SHADOWS_NOTE in m.notes for m in members
+    ):
         return ()
     return members
 
@@ -143,11 +145,13 @@ def _find_lag_among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
     spread = members[-1].pace.sync - members[0].pace.sync
     if max(steps) > MAX_STEP_RATIO * min(steps) or spread < max(MIN_LAG_S, gap * step):
         return None
+    # Sorted by waiting time, the widest gap divides the slow members from those that wait for them.
     gaps = [b.pace.sync - a.pace.sync for a, b in pairwise(members)]
     widest_gap = max(range(len(gaps)), key=gaps.__getitem__)
     slow, waiting = tuple(members[: widest_gap + 1]), tuple(members[widest_gap + 1 :])
     seconds = median(m.pace.sync for m in waiting) - median(m.pace.sync for m in slow)
     slow = tuple(m for m in slow if _is_own_work(m, waiting))
+    # The slow ones must be a minority, or it is the normal spread of the job.
     if not 0 < len(slow) <= len(waiting) or gaps[widest_gap] < max(MIN_LAG_S, gap * step):
         return None
     if _take_turns(slow, waiting):

@@ -44,7 +44,7 @@ def find_throttling(view: JobView, member: Member) -> Use | None:
     uses = (
         use
         for use, whose in _rising_counters(view, "throttled", THROTTLED_SHARE, THROTTLED_SHARE)
-        if any(m.event_key == member.called for m in whose)
+        if any(m.event_key == member.event_key for m in whose)
     )
     return next(uses, None)
 

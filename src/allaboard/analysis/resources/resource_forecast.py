@@ -43,7 +43,7 @@ def find_running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Me
         use = (
             longterm
             if is_still_rising and _is_reached_soon(longterm, MIN_TREND_SPAN_S, MIN_TREND_FIT)
-            else longterm.lately
+            else longterm.recent_use
         )
         if (
             use is longterm or _is_reached_soon(use, MIN_RECENT_SPAN_S, MIN_SHORT_TREND_FIT)
@@ -58,13 +58,17 @@ def find_running_out(view: JobView, *names: str) -> Iterator[tuple[Use, tuple[Me
 
 def _is_reached_soon(use: Use, span: float, straight: float) -> bool:
     """Return True if the line was measured for ``span`` s, fits, and reaches the limit soon."""
-    return use.span >= span and use.fit >= straight and use.left <= MAX_FORECAST_FACTOR * use.span
+    return (
+        use.span >= span
+        and use.fit >= straight
+        and use.seconds_left <= MAX_FORECAST_FACTOR * use.span
+    )
 
 
 def forecast_claim(use: Use, affected: tuple[Who, ...], subject: str, fix: str) -> Claim:
     """Return the warning that ``subject`` ("worker 1 runs out of open files"), and when."""
     return Claim(
-        summary=f"{subject} in about {format_duration(use.left)}: {format_amount(use, use.value)} of "
+        summary=f"{subject} in about {format_duration(use.seconds_left)}: {format_amount(use, use.value)} of "
         f"{format_amount(use, use.limit)}, {format_amount(use, use.rate)} more a second",
         who=affected,
         evidence=(

@@ -13,7 +13,9 @@ def members_ended_by_launcher(roll: RollCall) -> tuple[Member, ...]:
     them, since its end is known.
     """
     return tuple(
-        m for m in roll.ended if _is_at_gate(roll, m) and m.unheard and m.interrupted is None
+        m
+        for m in roll.ended
+        if _is_at_gate(roll, m) and m.ended_unobserved and m.interrupted is None
     )
 
 

@@ -18,6 +18,8 @@ def members_of_previous_attempt(view: JobView, roll: RollCall) -> tuple[Member, 
     declared = roll.present[0].declared if roll.present else None
     if declared is None or not declared.place.startswith("tcp://"):
         return ()
+    # All of the earlier members must have ended before the first of these started: else the launcher
+    # did not restart them all.
     first_started_at = min(m.started_at for m in roll.present)
     present_keys = {m.event_key for m in roll.present}
     return tuple(

@@ -109,6 +109,8 @@ def roll_calls(view: JobView) -> tuple[RollCall, ...]:
     """Return every roll call that a member has answered, one per world."""
     processes = [m for m in view.members if not m.launcher]
     declarers = [m for m in processes if m.declared is not None]
+    # An RPC may have other participants than a process group. It counts as the roll call only if
+    # nobody joins a group.
     rpc_members = [m for m in declarers if _joins_by_rpc(m)]
     if len(rpc_members) < len(declarers):
         declarers = [m for m in declarers if not _joins_by_rpc(m)]
@@ -178,12 +180,15 @@ def _make_roll(view: JobView, group: list[Member], processes: list[Member]) -> R
     ]
     # Members of an earlier round, or that have ended, may have had no part in this round's world.
     sizes = members_by_world_size(m for m in group if m.round == round_)
+    # The number of workers that were started together decides; then the most frequent size; then the
+    # largest.
     size = max(sizes, key=lambda s: (s == view.launched > 1, len(sizes[s]), s))
     tied_sizes = [s for s in sizes if len(sizes[s]) == len(sizes[size])]
     rank_owners, duplicates = _claim_ranks(present, size)
     absent = _absent_candidates(view, present, group, processes) if size > 1 else []
     missing = _missing_ranks(rank_owners, min(size, MAX_CALLED_RANKS))
     absent_by_rank = {m.who.rank: m for m in absent if m.who.rank >= 0}
+    # A member with a known rank accounts for its own missing rank; one without may be any of them.
     accountable = [absent_by_rank[r] for r in missing if r in absent_by_rank]
     accountable += [m for m in absent if m.who.rank < 0]
     return RollCall(

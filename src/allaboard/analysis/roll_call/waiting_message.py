@@ -13,6 +13,7 @@ def waiting_message(view: JobView) -> str:
     if not rolls:
         return ""
     call = view.call
+    # On a host that has not reached the leader yet, only the connection attempt is known.
     if view.joined and not view.leads and call is not None and rolls[0].held:
         seconds = view.now - rolls[0].first_arrival
         meeting_place = (
@@ -63,13 +64,14 @@ def relevant_knocks(view: JobView, roll: RollCall) -> list[Knock]:
     return [
         k
         for k in view.knocks
-        if k.named and (k.rank in roll.missing or (k.rank < 0 and k.kind != OTHER_JOB_KIND))
+        if k.is_unequipped_worker
+        and (k.rank in roll.missing or (k.rank < 0 and k.kind != OTHER_JOB_KIND))
     ][:MAX_NAMED_LATE]
 
 
 def describe_turned_away(knock: Knock) -> str:
     """Return which host or worker was rejected, and why."""
-    return f"{knock.who} was rejected: it {knock.said}"
+    return f"{knock.claimed_member} was rejected: it {knock.said}"
 
 
 ANSWER_TEXT = {

@@ -47,6 +47,7 @@ def find_outliers(groups: Iterable[StackGroup]) -> Outliers:
     not_waiting = [g for g in readable if g.spot not in PEER_WAIT_SPOTS]
     if waiting and not_waiting:
         return Outliers(tuple(waiting), _smallest_first(not_waiting), True)
+    # All wait for peers: they may still wait in different calls, of which the rarer is the mistake.
     places: dict[tuple[Spot, Frame | None], list[StackGroup]] = {}
     for group in waiting:
         places.setdefault((group.spot, group.user), []).append(group)

@@ -119,6 +119,8 @@ def classify_stack(stack: Stack | None) -> Spot:
         for pattern, meaning in _LINE_SPOTS:
             if pattern.search(leaf.text):
                 return meaning if not _is_in_data_loader(stack) else Spot.DATA
+    # A compiled graph calls collectives through torch/_ops.py, which has no name of the operation: the
+    # graph's own source line has it.
     compiled = next((f.text for f in stack.frames if f.is_compiled), "")
     source_line = compiled or (stack.user.text if stack.user is not None else "")
     if leaf.file.endswith("torch/_ops.py") and _COMPILED_COLLECTIVE.search(source_line):
@@ -127,6 +129,7 @@ def classify_stack(stack: Stack | None) -> Spot:
         known_spot = _spot_of_function(frame.file, frame.function)
         if known_spot is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
             return Spot.DATA_SERVICE
+        # A lock alone says little: the frames around it tell whose lock it is.
         if known_spot is Spot.LOCK:
             return _classify_lock(stack)
         if known_spot is Spot.INIT and any(_makes_group(f) for f in stack.frames):

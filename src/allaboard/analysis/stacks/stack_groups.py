@@ -60,6 +60,7 @@ class StackGroups:
         if group is None:
             frames = parse_faulthandler("Thread 0x1\n" + body, 0)[:MAX_FRAMES] if body else ()
             group = self._group(frames)
+            # Bounded as well: hostile or endless dumps may differ in every text.
             if len(self._by_text) < self._max_places:
                 self._by_text[body] = group
         group.ranks.append(rank)

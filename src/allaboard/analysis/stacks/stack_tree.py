@@ -49,6 +49,8 @@ def merge_stacks(
 
 def _make_branches(root: _Node, unnamed: Mapping[int, Who]) -> tuple[Branch, ...]:
     """Return the branches below ``root``, without recursion, which a deep stack would exceed."""
+    # Depth first, remembering the order; then from the leaves back, so that children exist before their
+    # parents.
     visited: list[tuple[_Node, list[Frame], list[_Node]]] = []
     queue = list(root.children.values())
     while queue:

@@ -50,8 +50,10 @@ def ended_thread(member: Member) -> EndedThread | None:
     note = member.notes.get(THREAD_RAISED_NOTE, "")
     if not note:
         return None
+    # The message of the exception may contain " at " itself: the last one separates the place.
     raised, separator, raised_at = note.rpartition(" at ")
     called = member.notes.get(THREAD_CALLED_NOTE, "")
+    # "STEP DID NAME"; the name comes last, since it may contain spaces.
     step, _, details = member.notes.get(THREAD_ENDED_NOTE, "").partition(" ")
     did, _, name = details.partition(" ")
     if not separator:

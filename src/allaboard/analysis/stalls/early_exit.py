@@ -69,6 +69,7 @@ def _left_after_thread_died(member: Member) -> bool:
 def _suffers_from(view: JobView, member: Member, exited: list[Member]) -> bool:
     """Return True if the member waits in a stalled collective for one that exited, or failed by losing it."""
     if has_failed(member):
+        # Clocks of hosts and the order of sampling differ a little: allow the failure to be seen first.
         return has_lost_peer(member) and failed_at(member) >= min(map(ended_at, exited)) - 1.0
     current_stall = find_stall(view)
     if (
@@ -95,5 +96,7 @@ def _awaited_among(member: Member, exited: list[Member]) -> list[Member] | None:
         return None
     calls_made = {m.event_key: s.number for m in exited for s in m.groups if s.key == state.key}
     return [
-        m for m in exited if m.who.rank in state.ranks and calls_made.get(m.event_key, 0) < op.position
+        m
+        for m in exited
+        if m.who.rank in state.ranks and calls_made.get(m.event_key, 0) < op.position
     ]

@@ -42,7 +42,9 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
     pausing = tuple(m for m in alive if m.spent.now and not m.is_stopped)
     if not pausing:
         candidates = (
-            m for m in alive if not m.is_stopped and (awaits_outside_answer(m) or evaluates_by_name(m))
+            m
+            for m in alive
+            if not m.is_stopped and (awaits_outside_answer(m) or evaluates_by_name(m))
         )
         sampled = tuple(
             m for m in candidates if m.stack is not None and m.stack.samples >= MIN_STILL_SAMPLES

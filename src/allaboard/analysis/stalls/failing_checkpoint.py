@@ -26,6 +26,7 @@ class FailingCheckpoint(msgspec.Struct, frozen=True):
 
 def find_failing_checkpoint(view: JobView, member: Member) -> FailingCheckpoint | None:
     """Return the member's failing checkpoint, once the stall has lasted as long as a checkpoint may take."""
+    # The note is "COUNT ERROR at FILE:LINE in FUNCTION", see the probe's checkpoint hooks.
     count, _, details = member.notes.get(NOT_SAVED_NOTE, "").partition(" ")
     if (
         not count.isdecimal()

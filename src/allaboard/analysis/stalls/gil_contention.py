@@ -98,6 +98,7 @@ def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) ->
         return None
     rates = possible_gil_waiters(earlier, later)
     python_names = {t.thread_id: t.name for t in later.python_threads}
+    # Only threads that were at one futex in both snapshots are proven to wait; the rest may sleep.
     proven_waiting = (python_names.keys() & earlier.at_futex & later.at_futex) - {owner.thread_id}
     waiting = {tid: rate for tid, rate in rates.items() if tid in proven_waiting}
     earlier_task, later_task = earlier.tasks.get(owner.thread_id), later.tasks.get(owner.thread_id)

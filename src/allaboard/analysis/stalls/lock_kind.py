@@ -29,6 +29,8 @@ def describe_wait(stack: Stack | None) -> str:
     if position is not Spot.LOCK or stack is None:
         return str(position)
     wait_depth = 0
+    # The innermost known waiter of the standard library names the wait. User frames end the search:
+    # what is outside of them is not what the lock belongs to.
     for frame in stack.frames:
         if frame.is_user:
             break

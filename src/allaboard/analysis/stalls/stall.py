@@ -76,6 +76,7 @@ def find_stall(view: JobView) -> Stall | None:
     )
     if not absent and not gil_blocked:
         waiting, absent = _split_by_stuck_generator(view, waiting)
+        # If members are missing from the view, one of those may be the cause: then this is a stall.
         is_whole_job = not absent and len(view.alive) == len(view.members)
         if is_whole_job and any(generator_may_deliver(view, m) for m in waiting):
             return None  # a step that takes its batch from a slow generator is a step yet
@@ -96,6 +97,7 @@ def _members_that_owe_a_call(
     """
     calls = [entered_group(m) for m in waiting]
     known_calls = [s for s in calls if s is not None and s.ranks]
+    # A call without a known group may wait for any of them.
     if len(known_calls) < len(calls):
         return absent
     ranks_of_call = {(s.key, s.number): set(s.ranks) for s in known_calls}
@@ -138,12 +140,16 @@ def member_waits_for_peers(member: Member) -> bool:
     """
     if member.is_stopped:
         return False
+    # A process that reads a result may still compute it: only an idle one waits for its peers.
     if member.op is not None and member.op.name in RESULT_READS:
         return member.cpu < IDLE_CORES
+    # A plain collective computes nothing of its own. Backends may spin while they wait, so the CPU
+    # proves nothing here.
     if member.op is not None and not member.op.name.startswith(COMPUTING_OPS):
         return True
     if member.op is not None and member.op.beside:
         return member.cpu < IDLE_CORES  # the main thread's stack says nothing of another's call
+    # Native code that leaves no frame: only the CPU tells a wait from a computation.
     if describe_hidden_wait(member):
         return member.cpu < IDLE_CORES
     if member.op is None and not is_peer_wait(member.stack):
@@ -153,6 +159,7 @@ def member_waits_for_peers(member: Member) -> bool:
 
 def _is_in_jitted_step(member: Member) -> bool:
     leaf = member.stack.frames[0] if member.stack is not None and member.stack.frames else None
+    # The library's line is the innermost frame if a library calls the jitted step, else the program's.
     jitted_at = member.notes.get(JITTED_BY_NOTE) or member.notes.get(JITTED_NOTE)
     return (
         leaf is not None

@@ -68,7 +68,12 @@ def _is_ending(member: Member) -> bool:
 
 def _awaited_group(view: JobView, member: Member) -> GroupKey | None:
     """Return the group in whose call the member has waited for a while, or None."""
-    if member.op is None or not member.op.position or not _is_quiet(view, member) or member.is_stopped:
+    if (
+        member.op is None
+        or not member.op.position
+        or not _is_quiet(view, member)
+        or member.is_stopped
+    ):
         return None
     states = [
         s for s in member.groups if s.name == member.op.group and s.number == member.op.position
@@ -113,6 +118,7 @@ def _find_members_behind(
     """Return the members of a group that have not reached this call; None if not all members are known."""
     behind = [m for m, s in members if s.number < position]
     state = members[0][1]
+    # The group's ranks tell which members have never used it: those are behind, too.
     if len(members) < state.size:
         known_ranks = {m.who.rank for m, _ in members}
         never_used = [
@@ -141,6 +147,8 @@ def _stuck_for_good(
     for called, awaited_members in awaited.items():
         waiters[id(awaited_members)].append(called)
     while True:
+        # A call may still complete if one of its awaited members moves. Then its waiters will move, too,
+        # and may complete calls that others wait in: repeat until nothing changes.
         may_complete = [
             n
             for n, awaited_members in calls.items()

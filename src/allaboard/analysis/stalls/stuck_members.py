@@ -69,7 +69,7 @@ def find_stuck_members(view: JobView) -> tuple[StuckMember, ...]:
 
 
 def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
-    if find_failing_checkpoint(view, member) is not None and not member.stopped:
+    if find_failing_checkpoint(view, member) is not None and not member.is_stopped:
         return StuckReason.CHECKPOINT
     if (
         is_in_short_pause(view, member)
@@ -80,7 +80,7 @@ def _stuck_reason(view: JobView, member: Member) -> StuckReason | None:
     if _is_in_long_library_call(member):
         return StuckReason.CALL
     stuck = (
-        not member.stopped
+        not member.is_stopped
         and is_still(member)
         and classify_stack(member.stack) in _STUCK_SPOTS
         and _is_at_own_code(member)
@@ -133,7 +133,7 @@ def _is_in_long_library_call(member: Member) -> bool:
 
     Only a member that has trained: preparations (a tokenizer, a compiled program) may take their time.
     """
-    if member.stack is None or member.stopped or member.os_state == "D" or member.spent.now:
+    if member.stack is None or member.is_stopped or member.os_state == "D" or member.spent.now:
         return False
     if not _has_begun_training(member):
         return False

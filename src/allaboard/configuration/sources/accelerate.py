@@ -110,7 +110,7 @@ def _written(name: str, text: str, whole_file: bool) -> str:
 def _problem(value: Value, name: str, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag or name} {value.text}".strip()
     return Problem(
-        kind="launch", said=message, observed=observed, correction=right, origin=value.origin
+        kind="launch", message=message, observed=observed, correction=right, origin=value.origin
     )
 
 

@@ -31,7 +31,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
             cluster_argument.text, cluster_argument.origin, source="literal", key="cluster"
         )
         # A ClusterSpec alone has no task by right: that is the server's or the resolver's.
-        problems = tuple(p for p in spec.problems if "no task" not in p.said)
+        problems = tuple(p for p in spec.problems if "no task" not in p.message)
         yield PartialSpec(
             source="literal",
             layer="framework",

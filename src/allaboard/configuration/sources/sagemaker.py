@@ -25,7 +25,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     try:
         tree = read_json(listed.text)
     except FormatError as error:
-        yield _bad(listed, error.said)
+        yield _bad(listed, error.reason)
         return
     if tree.kind != "list" or any(n.kind != "string" for n in tree.elements):
         yield _bad(listed, "is no list of host names")
@@ -47,7 +47,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
         problems.append(
             Problem(
                 kind="flags",
-                said="SM_CURRENT_HOST is not among SM_HOSTS",
+                message="SM_CURRENT_HOST is not among SM_HOSTS",
                 observed=current.text,
                 correction=f"export SM_CURRENT_HOST={names[0] if names else 'algo-1'}",
                 origin=current.origin,
@@ -65,7 +65,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 def _bad(listed: Value, message: str) -> PartialSpec:
     problem = Problem(
         kind="flags",
-        said=f"SM_HOSTS: {message}",
+        message=f"SM_HOSTS: {message}",
         observed=listed.text[:60],
         correction="""export SM_HOSTS='["algo-1", "algo-2"]'""",
         origin=listed.origin,

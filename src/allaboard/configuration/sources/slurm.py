@@ -74,7 +74,7 @@ def _names(listed: Value | None, problems: list[Problem]) -> list[str]:
         problems.append(
             Problem(
                 kind="slurm",
-                said=f"the node list cannot be expanded: {error}",
+                message=f"the node list cannot be expanded: {error}",
                 observed=listed.text[:80],
                 correction="node[1-4]",
                 origin=listed.origin,
@@ -94,7 +94,7 @@ def _counts(count_list: Value | None, nodes: int, problems: list[Problem]) -> li
             problems.append(
                 Problem(
                     kind="slurm",
-                    said="the task counts cannot be read",
+                    message="the task counts cannot be read",
                     observed=count_list.text[:80],
                     correction="4(x2),2",
                     origin=count_list.origin,

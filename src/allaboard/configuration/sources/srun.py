@@ -149,7 +149,7 @@ def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
         return
     yield Problem(
         kind="launch",
-        said=f"srun starts {count} launchers on every node, and each of them starts all "
+        message=f"srun starts {count} launchers on every node, and each of them starts all "
         "processes of the node",
         observed=f"{each.origin.flag}={each.text}",
         correction="srun --ntasks-per-node=1 torchrun …",
@@ -174,7 +174,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
         setting, number = match["flag"] or match["name"], match["number"] or match["number2"]
         yield Problem(
             kind="launch",
-            said=f"{setting} is ${number} as the batch script has it: 0, for every task of the step",
+            message=f"{setting} is ${number} as the batch script has it: 0, for every task of the step",
             observed=f"{setting}=${number}, outside of the step",
             correction=f"srun bash -c '… {setting}=${number} …'   # single quotes: each task's own",
             origin=flags.program_words[0].origin,
@@ -187,7 +187,7 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
         if number.strip(OPAQUE) in _NUMBERS and not re.search(rf"\b{name}=", command_text):
             yield Problem(
                 kind="launch",
-                said=f"{name} is set in the batch script, where ${number.strip(OPAQUE)} is 0: "
+                message=f"{name} is set in the batch script, where ${number.strip(OPAQUE)} is 0: "
                 "every task of the step has that number",
                 observed=f"export {name}=${number.strip(OPAQUE)}, before srun",
                 correction=f"srun bash -c 'export {name}=${number.strip(OPAQUE)}; …'",
@@ -209,7 +209,7 @@ def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
                 continue
             yield Problem(
                 kind="launch",
-                said=f"${name} in double quotes is the batch script's, which has none: what the step sets "
+                message=f"${name} in double quotes is the batch script's, which has none: what the step sets "
                 "is not what it takes",
                 observed=f"{name}=… and ${name} in one pair of double quotes",
                 correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
@@ -231,7 +231,7 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
             chooser = "task of the step" if choice.port else "node"
             yield Problem(
                 kind="launch",
-                said=f"{choice.what} is {choice.value} as the shell of each task has it: another one on every "
+                message=f"{choice.what} is {choice.value} as the shell of each task has it: another one on every "
                 f"{chooser}, and they never meet",
                 observed=f"{choice.what} {choice.value}, inside of the step",
                 correction=choice.correction,
@@ -257,7 +257,7 @@ def _fixed(flags: Flags) -> Iterator[Problem]:
             continue  # set again, for each task
         yield Problem(
             kind="launch",
-            said=f"{name} is {number} in every task of the step: --export sets one value for all",
+            message=f"{name} is {number} in every task of the step: --export sets one value for all",
             observed=f"--export={exported.text}"[:100],
             correction=f"srun bash -c 'export {name}={own_number}; …'   # single quotes: each task's own",
             origin=exported.origin,
@@ -280,7 +280,7 @@ def _alone(material: Material) -> Iterator[Problem]:
         name = command[len(command) - len(arguments) - 1].text
         yield Problem(
             kind="launch",
-            said=f"{name} is started on the first of {count} nodes alone: a batch script runs "
+            message=f"{name} is started on the first of {count} nodes alone: a batch script runs "
             "there, and the others are never asked",
             observed=f"{node_count.origin.flag}={node_count.text}, and no srun",
             correction=f"srun --ntasks-per-node=1 {name} …",

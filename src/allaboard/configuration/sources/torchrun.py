@@ -86,7 +86,9 @@ def _problem(field: str, value: Value) -> Problem | None:
             right = f"{high}:{low}"
     elif field == "nproc_per_node":
         special_counts = ("auto", "cpu", "gpu", "xpu")
-        right = "" if text in special_counts or (whole_number(text) or 0) > 0 else "4, auto, cpu or gpu"
+        right = (
+            "" if text in special_counts or (whole_number(text) or 0) > 0 else "4, auto, cpu or gpu"
+        )
     elif field == "node_rank":
         right = "" if number is not None and number >= 0 else "0 on the first node, 1 on the next"
     elif field in ("rdzv_endpoint", "master_addr"):

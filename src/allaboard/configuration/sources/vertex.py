@@ -28,7 +28,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     if value is not None:
         yield _named(read_cluster(value.text, value.origin, source="vertex", layer="allocation"))
     elif material.kind == "json" and material.tree is not None:
-        pools = material.tree.at("cluster")
+        pools = material.tree.node_at("cluster")
         if pools is not None and any(job in _POOLS for job in pools.items):
             origin = Origin(file=material.file)
             yield _named(

@@ -50,7 +50,7 @@ class _Reader:
             self._problem(tree, f"is a {tree.kind}, not an object", tree.text, EXAMPLE)
             return self._spec({}, None, None)
         self._twice(tree, "")
-        cluster = tree.at("cluster")
+        cluster = tree.node_at("cluster")
         jobs: dict[str, tuple[Value, ...]] = {}
         if cluster is None:
             self._no_cluster(tree)
@@ -68,7 +68,7 @@ class _Reader:
                 return self._spec(
                     jobs, self._type(misplaced_task, jobs), self._index(misplaced_task)
                 )
-        task = tree.at("task")
+        task = tree.node_at("task")
         if task is None:
             if sum(map(len, jobs.values())) > 1:
                 first_job = next(iter(jobs))
@@ -84,8 +84,8 @@ class _Reader:
 
     def _task_inside(self, tree: Node, cluster: Node) -> Node | None:
         """The task where a brace stands in the wrong place, and it is taken for a job."""
-        task = cluster.at("task")
-        if tree.at("task") is not None or task is None or task.kind != "map":
+        task = cluster.node_at("task")
+        if tree.node_at("task") is not None or task is None or task.kind != "map":
             return None
         message = "has its task inside of cluster, where it is taken for a job of that name"
         self._problem(task, message, "", '{"cluster": {…}, "task": {…}}', "cluster.task")
@@ -134,7 +134,7 @@ class _Reader:
         return tuple(addresses)
 
     def _type(self, task: Node, jobs: dict[str, tuple[Value, ...]]) -> Value | None:
-        node = task.at("type")
+        node = task.node_at("type")
         if node is None:
             first_job = next(iter(jobs), "worker")
             self._problem(task, "task has no type", "", f'"type": "{first_job}"', "task")
@@ -145,7 +145,7 @@ class _Reader:
         return Value(node.text, self._at(node, "task.type"))
 
     def _index(self, task: Node) -> Value | None:
-        node = task.at("index")
+        node = task.node_at("index")
         if node is None:
             self._problem(task, "task has no index", "", '"index": 0', "task")
             return None
@@ -166,7 +166,7 @@ class _Reader:
             self.problems.append(
                 Problem(
                     kind="tf_config.shape",
-                    said=f"has {prefix}{key} twice; the first one is ignored without a word",
+                    message=f"has {prefix}{key} twice; the first one is ignored without a word",
                     observed=f'"{key}" again',
                     correction=f'one "{key}" with all of its entries',
                     origin=self.origin.within(line or first_position[0], column, key=prefix + key),
@@ -188,7 +188,7 @@ class _Reader:
         self.problems.append(
             Problem(
                 kind=kind,
-                said=message,
+                message=message,
                 observed=observed or _looks(node),
                 correction=correction,
                 origin=self._at(node, key),

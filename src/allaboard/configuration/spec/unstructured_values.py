@@ -14,7 +14,7 @@ def not_json(error: FormatError, text: str, origin: Origin) -> Problem:
     """A text that is no JSON, with what may have been meant."""
     return Problem(
         kind="tf_config.json",
-        said=error.said,
+        message=error.reason,
         observed=error.near or text[:24] or "(empty)",
         correction=error.correction or EXAMPLE,
         origin=origin.within(error.line, error.column),

@@ -203,7 +203,7 @@ def _member_line(process: Present) -> str:
     member = process.member
     user_frame = member.stack.user if member.stack is not None else None
     location = f" at {user_frame}" if user_frame is not None else ""
-    doing = "stopped" if member.stopped else str(classify_stack(member.stack))
+    doing = "stopped" if member.is_stopped else str(classify_stack(member.stack))
     if member.stack is None:
         doing = f"no stack ({process.why or 'unknown'})"
     return f"{member.who}: {doing}{location}, {member.cpu * 100:.0f} % of a core"

@@ -219,7 +219,7 @@ def _member_line(member: Member) -> str:
         )
         error = f": {member.raised.type}" if member.raised is not None else ""
         return f"{member.who}: ended{step}, {end_text}{error}"
-    doing = "stopped" if member.stopped else f"{member.phase.name.lower()}"
+    doing = "stopped" if member.is_stopped else f"{member.phase.name.lower()}"
     place = f", {classify_stack(member.stack)} at {user_frame}" if user_frame is not None else ""
     return f"{member.who}: {doing}{step}{place}"
 

@@ -58,7 +58,7 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
         members=record.groups,
     )
     known_ranks = {*record.ranks, *record.labelled, *(p.who.rank for p in processes_seen)} - {-1}
-    watchdogs = Watchdogs(words=tuple(record.overdue), known=tuple(sorted(known_ranks)))
+    watchdogs = Watchdogs(reports=tuple(record.overdue), ranks=tuple(sorted(known_ranks)))
     for facts in (make_dumps(processes_seen), recording, watchdogs):
         new_findings = [
             make_finding(entry, claim_made)

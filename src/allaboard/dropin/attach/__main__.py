@@ -68,7 +68,9 @@ def joined_job(rank: int, address: str) -> LauncherContext:
     says."""
     environment_job = read_launcher_context(os.environ)
     is_launcher_store = (
-        environment_job is not None and environment_job.kept and address == _master_endpoint()
+        environment_job is not None
+        and environment_job.has_launcher_store
+        and address == _master_endpoint()
     )
     return LauncherContext(
         job_id(os.environ), rank, "" if is_launcher_store else address, is_launcher_store

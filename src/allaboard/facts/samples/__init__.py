@@ -140,17 +140,17 @@ def coming_member(rank: int, **changes: Any) -> Member:
     return sample_member(rank, **(fields | changes))
 
 
-def ended_member(rank: int, ended_at: float = 95.0, **how: Any) -> Member:
+def ended_member(rank: int, at: float = 95.0, **how: Any) -> Member:
     """Return a member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with
     ``frames``."""
     raised, frames = how.pop("raised", None), how.pop("frames", ())
     changes: dict[str, Any] = dict(how.pop("member", {}))
     if raised is not None:
         changes["raised"] = Raised(
-            type=raised[0], message=raised[1], at=ended_at, where=USER, frames=frames
+            type=raised[0], message=raised[1], at=at, where=USER, frames=frames
         )
         how.setdefault("code", 1)
-    return sample_member(rank, exit=Exit(at=ended_at, **how), **changes)
+    return sample_member(rank, exit=Exit(at=at, **how), **changes)
 
 
 def sample_evaluator(rank: int) -> Who:
@@ -229,7 +229,7 @@ def overdue_collective(rank: int, number: int = 0, enqueued: int = 133, **change
 
 def sample_watchdogs(*words: Overdue, other_ranks: tuple[int, ...] = ()) -> Watchdogs:
     """Return the words of the watchdogs of several ranks; of ``known`` ranks there is a log, too."""
-    return Watchdogs(words=words, known=tuple({*other_ranks, *(o.rank for o in words)}))
+    return Watchdogs(reports=words, ranks=tuple({*other_ranks, *(o.rank for o in words)}))
 
 
 SERVING = Op("Server.join", 1, 60.0)

@@ -19,19 +19,19 @@ _TRAINING_VARIABLES = frozenset(
 
 def is_compose(tree: Node) -> bool:
     """Return True if the document has services, as a Compose file has, and is of no other kind."""
-    services = tree.at("services")
+    services = tree.node_at("services")
     return services is not None and services.kind == "map" and "kind" not in tree.items
 
 
 def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
     """Yield the name and the configuration of each service that takes part in a training job."""
-    services = tree.at("services")
+    services = tree.node_at("services")
     for name, node in services.items.items() if services is not None else ():
         if _EXTERNAL_FIELDS & node.items.keys():
             continue
-        variables, opaque = _environment(node.at("environment"), file)
+        variables, opaque = _environment(node.node_at("environment"), file)
         commands = [
-            c for field in ("entrypoint", "command") for c in _commands(node.at(field), file)
+            c for field in ("entrypoint", "command") for c in _commands(node.node_at(field), file)
         ]
         if not _TRAINING_VARIABLES & variables.keys():
             continue

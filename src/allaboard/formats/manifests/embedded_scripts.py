@@ -33,10 +33,10 @@ def service_scripts(tree: Node, file: str) -> Iterator[Script]:
 
     A command that is one text is no script: it is split into words at blanks and line ends alike.
     """
-    services = tree.at("services")
+    services = tree.node_at("services")
     for service in services.items.values() if services is not None else ():
         for field in ("entrypoint", "command"):
-            node = service.at(field)
+            node = service.node_at(field)
             if node is not None and node.kind == "list":
                 yield from inside([[_value(e, file) for e in node.elements]], file)
             elif node is not None and node.kind == "string":
@@ -45,20 +45,20 @@ def service_scripts(tree: Node, file: str) -> Iterator[Script]:
 
 def workflow_scripts(tree: Node, file: str) -> Iterator[Script]:
     """Yield the scripts of a GitHub workflow, or of a composite action."""
-    jobs = tree.at("jobs")
+    jobs = tree.node_at("jobs")
     for job in jobs.items.values() if jobs is not None and jobs.kind == "map" else ():
         default_shell = (
             _default_shell(job)
             or _default_shell(tree)
             or ("" if _may_run_on_windows(job) else "bash")
         )
-        yield from _steps(job.at("steps"), default_shell, file)
-    yield from _steps(tree.at("runs", "steps"), "", file)
+        yield from _steps(job.node_at("steps"), default_shell, file)
+    yield from _steps(tree.node_at("runs", "steps"), "", file)
 
 
 def config_map_scripts(tree: Node, file: str) -> Iterator[Value]:
     """Yield the shell scripts that a ConfigMap has for files."""
-    data = tree.at("data") if tree.text_at("kind") == "ConfigMap" else None
+    data = tree.node_at("data") if tree.text_at("kind") == "ConfigMap" else None
     for name, node in data.items.items() if data is not None else ():
         if node.kind == "string" and (_SCRIPT_NAME.match(name) or _SHEBANG.match(node.text)):
             yield _value(node, file)
@@ -66,7 +66,7 @@ def config_map_scripts(tree: Node, file: str) -> Iterator[Value]:
 
 def _steps(steps: Node | None, default_shell: str, file: str) -> Iterator[Script]:
     for step in steps.elements if steps is not None else ():
-        run = step.at("run")
+        run = step.node_at("run")
         if (
             run is None
             or run.kind != "string"
@@ -87,7 +87,7 @@ def _default_shell(node: Node) -> str:
 
 def _may_run_on_windows(job: Node) -> bool:
     """Return True if the job may run on Windows, where the default shell is another one."""
-    open_nodes = [n for n in (job.at("runs-on"), job.at("strategy")) if n is not None]
+    open_nodes = [n for n in (job.node_at("runs-on"), job.node_at("strategy")) if n is not None]
     visited: set[int] = set()
     while open_nodes:
         node = open_nodes.pop()

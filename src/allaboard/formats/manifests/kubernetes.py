@@ -67,7 +67,7 @@ def _flatten_lists(documents: Iterable[Node]) -> Iterator[Node]:
             return
         if document.kind != "map":
             continue
-        items = document.at("items")
+        items = document.node_at("items")
         if document.text_at("kind") == "List" and items is not None:
             yield from (d for d in items.elements if d.kind == "map")
         else:
@@ -88,7 +88,7 @@ def _duplicate_keys(document: Node, reader: PodTemplateReader) -> Iterator[Probl
             key_node = Node("string", line, column, key)
             yield Problem(
                 kind="manifest.twice",
-                said=f"the key {key!r} appears twice in one mapping: the first one is ignored",
+                message=f"the key {key!r} appears twice in one mapping: the first one is ignored",
                 observed=f"{key}: again",
                 correction=f"one {key!r}, with what both say",
                 origin=reader.origin_of(key_node, key),
@@ -96,32 +96,32 @@ def _duplicate_keys(document: Node, reader: PodTemplateReader) -> Iterator[Probl
 
 
 def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload | None:
-    spec = document.at("spec")
+    spec = document.node_at("spec")
     if spec is None or spec.kind != "map":
         return None
     roles: tuple[Role, ...]
-    per_node = spec.at("nprocPerNode")
+    per_node = spec.node_at("nprocPerNode")
     if kind in _REPLICA_SPECS:
-        specs = spec.at(_REPLICA_SPECS[kind])
+        specs = spec.node_at(_REPLICA_SPECS[kind])
         replica_specs = specs.items.items() if specs is not None else ()
         roles = tuple(
             reader.read_role(name, node, node.at("template")) for name, node in replica_specs
         )
         if specs is not None:
             reader.problems += _unknown_roles(kind, document, specs, reader)
-        per_node = spec.at("slotsPerWorker") if kind == "MPIJob" else per_node
+        per_node = spec.node_at("slotsPerWorker") if kind == "MPIJob" else per_node
     elif kind == "JobSet":
-        replicated_jobs = spec.at("replicatedJobs")
+        replicated_jobs = spec.node_at("replicatedJobs")
         roles = tuple(
             _replicated_job_role(node, reader)
             for node in (replicated_jobs.elements if replicated_jobs is not None else ())
         )
     elif kind == "TrainJob":
-        trainer = spec.at("trainer") or Node("map", spec.line, spec.column)
+        trainer = spec.node_at("trainer") or Node("map", spec.line, spec.column)
         roles = (reader.read_trainer(trainer),)
-        per_node = trainer.at("numProcPerNode")
+        per_node = trainer.node_at("numProcPerNode")
     elif kind in ("Job", "StatefulSet", "Deployment", "ReplicaSet"):
-        roles = (reader.read_role("", spec, spec.at("template")),)
+        roles = (reader.read_role("", spec, spec.node_at("template")),)
     elif kind == "Pod":
         roles = (reader.read_role("", spec, document),)
     else:
@@ -133,16 +133,16 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
         name=name,
         namespace=document.text_at("metadata", "namespace"),
         roles=roles,
-        service=reader.value_of(spec.at("serviceName"), "spec.serviceName"),
-        parallelism=reader.value_of(spec.at("parallelism"), "spec.parallelism"),
-        completions=reader.value_of(spec.at("completions"), "spec.completions"),
+        service=reader.value_of(spec.node_at("serviceName"), "spec.serviceName"),
+        parallelism=reader.value_of(spec.node_at("parallelism"), "spec.parallelism"),
+        completions=reader.value_of(spec.node_at("completions"), "spec.completions"),
         indexed=spec.text_at("completionMode") == "Indexed",
         per_node=reader.value_of(
             per_node, "spec.slotsPerWorker" if kind == "MPIJob" else "spec.nprocPerNode"
         ),
         subdomain=(network or name) if kind == "JobSet" else "",
-        elastic=spec.at("elasticPolicy") is not None,
-        first=spec.text_at("ordinals", "start"),
+        elastic=spec.node_at("elasticPolicy") is not None,
+        first_pod=spec.text_at("ordinals", "start"),
         at_once=spec.text_at("podManagementPolicy") == "Parallel",
         origin=reader.origin_of(document, f"{kind}/{name}"),
     )
@@ -168,7 +168,7 @@ def _unknown_roles(
         )
         yield Problem(
             kind="manifest.role",
-            said=f"{kind} {document.text_at('metadata', 'name')} has replicas called {name!r}; "
+            message=f"{kind} {document.text_at('metadata', 'name')} has replicas called {name!r}; "
             f"its operator knows {', '.join(known_roles)}",
             observed=f"{name}:",
             correction=f"{suggestion}:",
@@ -181,22 +181,22 @@ def _replicated_job_role(node: Node, reader: PodTemplateReader) -> Role:
 
     It has as many pods as its replicas times its Job's parallelism.
     """
-    job = node.at("template", "spec") or Node("map", node.line, node.column)
-    role = reader.read_role(node.text_at("name"), job, job.at("template"))
-    replicas = node.at("replicas")
+    job = node.node_at("template", "spec") or Node("map", node.line, node.column)
+    role = reader.read_role(node.text_at("name"), job, job.node_at("template"))
+    replicas = node.node_at("replicas")
     return reader.multiply_replicas(role, replicas)
 
 
 def _service(document: Node, reader: PodTemplateReader) -> Service:
-    spec = document.at("spec") or Node("map", document.line, document.column)
-    ports_node = spec.at("ports")
+    spec = document.node_at("spec") or Node("map", document.line, document.column)
+    ports_node = spec.node_at("ports")
     ports = []
     for port in ports_node.elements if ports_node is not None else ():
-        number = reader.value_of(port.at("port"), "spec.ports.port")
+        number = reader.value_of(port.node_at("port"), "spec.ports.port")
         if number is not None:
-            target = reader.value_of(port.at("targetPort"), "spec.ports.targetPort")
+            target = reader.value_of(port.node_at("targetPort"), "spec.ports.targetPort")
             ports.append(ServicePort(port=number, target=target))
-    selector = spec.at("selector")
+    selector = spec.node_at("selector")
     name = document.text_at("metadata", "name")
     return Service(
         name=name,

@@ -45,35 +45,35 @@ class PodTemplateReader:
     def read_role(self, name: str, counted: Node, template: Node | None) -> Role:
         """Return one group of pods; ``counted`` has replicas or parallelism, 1 by default."""
         prefix = f"{name}." if name else ""
-        replicas = self.value_of(counted.at("replicas"), prefix + "replicas") or self.value_of(
-            counted.at("parallelism"), prefix + "parallelism"
+        replicas = self.value_of(counted.node_at("replicas"), prefix + "replicas") or self.value_of(
+            counted.node_at("parallelism"), prefix + "parallelism"
         )
         if replicas is None:
             replicas = Value("1", self.origin_of(counted, prefix + "replicas (default)"))
-        pod = template.at("spec") if template is not None else None
+        pod = template.node_at("spec") if template is not None else None
         if pod is None or template is None:
             return Role(name=name, replicas=replicas, origin=self.origin_of(counted, name))
-        containers = pod.at("containers")
+        containers = pod.node_at("containers")
         container_nodes = containers.elements if containers is not None else []
         training = next((c for c in container_nodes if c.text_at("name") in _TRAINING), None)
         main = training or (
             container_nodes[0] if container_nodes else Node("map", pod.line, pod.column)
         )
-        env, computed = self._env(main.at("env"))
+        env, computed = self._env(main.node_at("env"))
         words = self._words(main, env)
-        labels = template.at("metadata", "labels")
+        labels = template.node_at("metadata", "labels")
         names = (self.value_of(c.at("name"), "containers.name") for c in container_nodes)
         return Role(
             name=name,
             replicas=replicas,
-            ports=self._ports(main.at("ports")),
+            ports=self._ports(main.node_at("ports")),
             env=env,
             computed=computed,
             command=words,
             commands=_with_inner_commands(words, self.file),
             labels={k: n.text for k, n in labels.items.items()} if labels is not None else {},
-            subdomain=self.value_of(pod.at("subdomain"), "subdomain"),
-            fixed=self.value_of(pod.at("hostname"), "hostname"),
+            subdomain=self.value_of(pod.node_at("subdomain"), "subdomain"),
+            fixed=self.value_of(pod.node_at("hostname"), "hostname"),
             host_network=pod.text_at("hostNetwork") == "true",
             containers=tuple(n for n in names if n is not None),
             ready_port=self._ready_port(main),
@@ -83,8 +83,8 @@ class PodTemplateReader:
 
     def read_trainer(self, node: Node) -> Role:
         """Return the role of a TrainJob's trainer section, which has a container's fields at its top."""
-        replicas = self.value_of(node.at("numNodes"), "spec.trainer.numNodes")
-        env, computed = self._env(node.at("env"))
+        replicas = self.value_of(node.node_at("numNodes"), "spec.trainer.numNodes")
+        env, computed = self._env(node.node_at("env"))
         words = self._words(node, env)
         return Role(
             name="node",
@@ -111,7 +111,7 @@ class PodTemplateReader:
         computed: list[str] = []
         for entry in node.elements if node is not None else ():
             name = entry.text_at("name")
-            value_node = entry.at("value")
+            value_node = entry.node_at("value")
             if not name:
                 continue
             if value_node is None or value_node.kind in ("map", "list", "null"):
@@ -129,7 +129,7 @@ class PodTemplateReader:
         self.problems.append(
             Problem(
                 kind="manifest.env",
-                said=f"{subject} is a {node.kind}; Kubernetes accepts only strings here",
+                message=f"{subject} is a {node.kind}; Kubernetes accepts only strings here",
                 observed=prefix + node.text,
                 correction=f'{prefix}"{node.text}"',
                 origin=self.origin_of(node, "", variable),
@@ -138,14 +138,16 @@ class PodTemplateReader:
 
     def _ports(self, node: Node | None) -> tuple[Value, ...]:
         port_nodes = node.elements if node is not None else []
-        values = (self.value_of(p.at("containerPort"), "ports.containerPort") for p in port_nodes)
+        values = (
+            self.value_of(p.node_at("containerPort"), "ports.containerPort") for p in port_nodes
+        )
         return tuple(v for v in values if v is not None)
 
     def _ready_port(self, container: Node) -> Value | None:
         """Return the probe's port by number, also where the probe gives the name of one of the container's
         ports."""
-        probe_port = container.at("readinessProbe", "tcpSocket", "port")
-        ports_node = container.at("ports")
+        probe_port = container.node_at("readinessProbe", "tcpSocket", "port")
+        ports_node = container.node_at("ports")
         for port in (
             ports_node.elements if probe_port is not None and ports_node is not None else ()
         ):
@@ -155,7 +157,7 @@ class PodTemplateReader:
         return self.value_of(probe_port, "readinessProbe.tcpSocket.port")
 
     def _ready_command(self, container: Node) -> tuple[Value, ...]:
-        command_node = container.at("readinessProbe", "exec", "command")
+        command_node = container.node_at("readinessProbe", "exec", "command")
         words = command_node.elements if command_node is not None else []
         values = (self.value_of(w, "readinessProbe.exec.command") for w in words)
         return tuple(v for v in values if v is not None)
@@ -165,7 +167,7 @@ class PodTemplateReader:
         known."""
         words: list[Value] = []
         for field in ("command", "args"):
-            node = container.at(field)
+            node = container.node_at(field)
             for element in node.elements if node is not None else ():
                 word = self.value_of(element, field)
                 if word is not None and element.kind != "string":

@@ -10,7 +10,7 @@ MAX_TASKS = 4096
 
 
 class InvalidRolesError(AllaboardError, ValueError):
-    """What the user asked for is no cluster; the message says why and what to type."""
+    """The options make no cluster; the message says why and what to type."""
 
 
 def cluster_tasks(

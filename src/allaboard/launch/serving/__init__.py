@@ -1,1 +1,1 @@
-"""The server loop that is run for a script that has none; each file is run by path, on its own."""
+"""Server loops that run for scripts that have none; each file is run by path, on its own."""

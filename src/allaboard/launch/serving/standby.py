@@ -17,51 +17,52 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
-ALWAYS = "tensorflow"
-INSTALLED = ("site-packages", "dist-packages")
+ALWAYS_IMPORTED = "tensorflow"
+INSTALLED_FOLDERS = ("site-packages", "dist-packages")
 """Folders whose modules may be imported early; the user's own may do things when they are."""
 
-Early = tuple[str, Optional[str], bool]  # noqa: UP045 - evaluated, in Python 3.9 too
+EarlyStep = tuple[str, Optional[str], bool]  # noqa: UP045 - evaluated, in Python 3.9 too
 """A variable, its value, and whether it is set only where it is not; or a module, None, False."""
 
 
-def early(text: bytes) -> list[Early]:
-    """What the script's top level does to the environment and imports, in its order: TensorFlow reads some
-    variables while it is imported. Nothing where it is not Python."""
+def early_steps(text: bytes) -> list[EarlyStep]:
+    """Return what the script's top level does to the environment and imports, in order: TensorFlow
+    reads some variables while it is imported. Empty if the text is not Python."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError):
         return []
-    found: list[Early] = []
+    steps: list[EarlyStep] = []
     for node in body:
         if isinstance(node, ast.Import):
-            found += [(a.name, None, False) for a in node.names]
+            steps += [(a.name, None, False) for a in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.append((node.module, None, False))
+            steps.append((node.module, None, False))
         else:
-            found += _setting(node)
-    return found
+            steps += _setting(node)
+    return steps
 
 
-def _setting(node: ast.stmt) -> list[Early]:
-    """`os.environ[NAME] = VALUE`, `os.environ.setdefault(NAME, VALUE)`, both in so many words."""
-    words: list[ast.expr] = []
+def _setting(node: ast.stmt) -> list[EarlyStep]:
+    """Return `os.environ[NAME] = VALUE` or `os.environ.setdefault(NAME, VALUE)` with literal words
+    as a step."""
+    arguments: list[ast.expr] = []
     default = False
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         target = node.targets[0]
         if ast.unparse(target.value) == "os.environ":
-            words = [target.slice, node.value]
+            arguments = [target.slice, node.value]
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         default = ast.unparse(node.value.func) == "os.environ.setdefault"
-        words = node.value.args if default else []
-    texts = [w.value for w in words if isinstance(w, ast.Constant) and isinstance(w.value, str)]
+        arguments = node.value.args if default else []
+    texts = [w.value for w in arguments if isinstance(w, ast.Constant) and isinstance(w.value, str)]
     return [(texts[0], texts[1], default)] if len(texts) == 2 else []
 
 
 def _prepare(script: str) -> None:
-    """What fails here fails in the script too, where the user sees it."""
+    """Do the early steps. What fails here fails in the script too, where the user sees it."""
     text = Path(script).read_bytes() if script and Path(script).is_file() else b""
-    for name, value, default in [*early(text), (ALWAYS, None, False)]:
+    for name, value, default in [*early_steps(text), (ALWAYS_IMPORTED, None, False)]:
         try:
             if value is None:
                 _import(name)
@@ -73,37 +74,37 @@ def _prepare(script: str) -> None:
 
 def _import(name: str) -> None:
     top = importlib.util.find_spec(name.partition(".")[0])
-    if top is not None and any(folder in (top.origin or "") for folder in INSTALLED):
+    if top is not None and any(folder in (top.origin or "") for folder in INSTALLED_FOLDERS):
         importlib.import_module(name)
 
 
-def _told(fifo: str) -> dict[str, Any]:
-    """Blocks until the agent has written."""
+def _read_order(fifo: str) -> dict[str, Any]:
+    """Block until the agent has written the order, and return it."""
     while True:
         text = Path(fifo).read_bytes()
         if text:
-            told: dict[str, Any] = json.loads(text)
-            return told
+            order: dict[str, Any] = json.loads(text)
+            return order
 
 
 def main() -> object:
     fifo, script = sys.argv[1:3]
     sys.path.pop(0)  # this folder: the script's takes its place
     _prepare(script)
-    told = _told(fifo)
-    os.environ.update(told["environment"], ALLABOARD_PID=str(os.getpid()))
+    order = _read_order(fifo)
+    os.environ.update(order["environment"], ALLABOARD_PID=str(os.getpid()))
     probe = sys.modules.get("_allaboard_probe.member")
     if probe is not None:
-        probe.become(int(told["worker"]))
-    words: list[str] = told["words"]
-    if words[0] == "-m":
-        sys.argv = words[1:]
+        probe.become(int(order["worker"]))
+    arguments: list[str] = order["words"]
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
         sys.path.insert(0, str(Path.cwd()))
-        return runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-    sys.argv = words
-    if Path(words[0]).is_file():
-        sys.path.insert(0, str(Path(words[0]).absolute().parent))
-    return runpy.run_path(words[0], run_name="__main__")
+        return runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    sys.argv = arguments
+    if Path(arguments[0]).is_file():
+        sys.path.insert(0, str(Path(arguments[0]).absolute().parent))
+    return runpy.run_path(arguments[0], run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ def keeps_snapshot_copies(view: JobView) -> bool:
     if not view.joined or not _trains_here(view, second_task):
         return False
     clusters = (
-        m.declared.cluster for m in view.members if m.declared is not None and not m.elsewhere
+        m.declared.cluster
+        for m in view.members
+        if m.declared is not None and not m.is_on_other_host
     )
     cluster = next(iter(clusters), {})
     hosts = [
@@ -33,7 +35,9 @@ def keeps_snapshot_copies(view: JobView) -> bool:
 
 
 def _trains_here(view: JobView, task: tuple[str, int]) -> bool:
-    processes = (m for m in view.members if (m.who.job, m.who.index) == task and not m.elsewhere)
+    processes = (
+        m for m in view.members if (m.who.job, m.who.index) == task and not m.is_on_other_host
+    )
     return any(m.alive and m.step for m in processes)
 
 

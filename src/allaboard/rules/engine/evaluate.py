@@ -22,7 +22,7 @@ def run_rules(facts: object, entries: Iterable[RuleEntry]) -> Iterator[tuple[Rul
 
 
 def _nothing_to_read(facts: object, needs: tuple[str, ...]) -> bool:
-    return bool(needs) and isinstance(facts, JobView) and not any(map(facts.told, needs))
+    return bool(needs) and isinstance(facts, JobView) and not any(map(facts.any_member_has, needs))
 
 
 def make_finding(

@@ -1,0 +1,31 @@
+"""The announcer with a fake terminal and a journal on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from agent_fakes import Workbench, make_finding
+from allaboard.agent.background_check import MAX_SHOWN_NOTES
+
+
+def test_what_is_not_printed_is_in_the_journal(tmp_path: Path) -> None:
+    with Workbench(tmp_path) as bench:
+        terminal, announcer = bench.terminal, bench.announcer
+        announcer.write_line("printed")
+        announcer.write_line("not printed", to_terminal=False)
+    assert terminal.lines == ["allaboard: printed"]
+    assert announcer.notes == ["printed", "not printed"]
+    lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+    assert [json.loads(line)["text"] for line in lines] == announcer.notes
+
+
+def test_of_many_notes_on_the_script_the_first_are_printed(tmp_path: Path) -> None:
+    findings = [make_finding(f"finding {n}") for n in range(MAX_SHOWN_NOTES + 2)]
+    with Workbench(tmp_path) as bench:
+        terminal, announcer = bench.terminal, bench.announcer
+        announcer.announce_script_findings(1.0, findings)
+    assert terminal.lines[-1] == "allaboard: 2 more notes on the script: allaboard check train.py"
+    shown = [n for n in range(len(findings)) if any(f"finding {n}" in t for t in terminal.lines)]
+    assert shown == list(range(MAX_SHOWN_NOTES))
+    assert len(announcer.script_findings) == len(findings)
