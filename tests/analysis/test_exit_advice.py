@@ -39,9 +39,12 @@ def left(last: str, probed: bool = True) -> Member:
 @pytest.mark.parametrize(
     ("last", "advice"),
     [
-        ("ModuleNotFoundError: No module named 'torch'", "fix what logs/worker-1.log ends with;"),
-        ("[rank1]: torch.OutOfMemoryError: CUDA", "fix what logs/worker-1.log ends with;"),
-        ("AssertionError", "fix what logs/worker-1.log ends with;"),
+        (
+            "ModuleNotFoundError: No module named 'torch'",
+            "fix the error at the end of logs/worker-1.log;",
+        ),
+        ("[rank1]: torch.OutOfMemoryError: CUDA", "fix the error at the end of logs/worker-1.log;"),
+        ("AssertionError", "fix the error at the end of logs/worker-1.log;"),
         ("no Error: all is well", "look for sys.exit or os._exit;"),
         ("", "look for sys.exit or os._exit;"),
     ],

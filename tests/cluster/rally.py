@@ -56,7 +56,7 @@ class Rally:
         await self.leader.listener.open_port(0)
         self.port = self.leader.listener.port
         self.address = f"127.0.0.1:{self.port}"
-        here = AgentConnected(agent=0, host="h0", data="127.0.0.1:1", rank=0)
+        here = AgentConnected(agent=0, host="h0", probe_address="127.0.0.1:1", rank=0)
         now = time.monotonic()
         self.leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, at=now)]
         self.leader.events += [

@@ -42,8 +42,11 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
             said += job.handle(clock.now, LinksProbed(agent=asked.agent, links=()))
         return {c.pid for c in said if isinstance(c, OpenGate)}
 
-    here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
-    through(RoleTaken(leads=True), AgentConnected(agent=0, host="h0", data="10.0.0.0:1", rank=0))
+    here = AgentConnected(agent=1, host="h1", probe_address="10.0.0.1:1", rank=1)
+    through(
+        RoleTaken(leads=True),
+        AgentConnected(agent=0, host="h0", probe_address="10.0.0.0:1", rank=0),
+    )
     through(here, *stands(1))
     assert through(AgentDisconnected(agent=1, at=clock.now), *stands(0)) == set()
     assert through() == set()
@@ -55,7 +58,7 @@ def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
     clock = FakeClock()
     settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
     job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
-    here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+    here = AgentConnected(agent=1, host="h1", probe_address="10.0.0.1:1", rank=1)
 
     def trains(rank: int) -> ProcessSampled:
         told = sample_declaration(rank, 2, local=False)

@@ -80,7 +80,7 @@ def test_who_comes_up_may_refuse_and_is_asked_again_when_it_is_up() -> None:
     crossing = MultiHostState("h0", True)
     for event in (
         RoleTaken(leads=True),
-        *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+        *(AgentConnected(agent=n, host=f"h{n}", probe_address="", rank=n) for n in range(3)),
     ):
         crossing.apply_event(event)
     assert refused(crossing, 50.5) == []
@@ -93,7 +93,7 @@ def test_who_was_only_slow_to_come_up_is_no_fault() -> None:
     crossing = MultiHostState("h0", True)
     for event in (
         RoleTaken(leads=True),
-        *(AgentConnected(agent=n, host=f"h{n}", data="", rank=n) for n in range(3)),
+        *(AgentConnected(agent=n, host=f"h{n}", probe_address="", rank=n) for n in range(3)),
     ):
         crossing.apply_event(event)
     assert refused(crossing, 50.5) == []

@@ -55,7 +55,9 @@ class Coming:
         now, pid = self.clock.now, process_key(rank, 1)
         box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
         return [
-            AgentConnected(agent=rank, host=f"h{rank}", data=f"10.0.0.1:{rank}", rank=rank),
+            AgentConnected(
+                agent=rank, host=f"h{rank}", probe_address=f"10.0.0.1:{rank}", rank=rank
+            ),
             ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, host=f"h{rank}"),
             MemberFactsReported(
                 pid=pid, facts={"version python": "3.11.7", "data address": f"10.0.0.{rank}"}

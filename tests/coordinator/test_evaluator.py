@@ -33,7 +33,12 @@ class Evaluated:
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
         self.tell(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=7, at=self.clock.now))
-        self.tell(*(AgentConnected(agent=n, host=f"h{n}", data=f"h{n}:1", rank=-1) for n in (1, 2)))
+        self.tell(
+            *(
+                AgentConnected(agent=n, host=f"h{n}", probe_address=f"h{n}:1", rank=-1)
+                for n in (1, 2)
+            )
+        )
         self.look()
 
     def tell(self, *events: object) -> None:
@@ -57,7 +62,7 @@ class Evaluated:
         )
         return ProcessSampled(
             pid=process_key(host, 7), worker=host << 12, at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
-            started=True, beside="" if job else "evaluator:0",
+            started_by_agent=True, extra_task="" if job else "evaluator:0",
         )  # fmt: skip
 
     def outcomes(self) -> list[Outcome]:

@@ -16,7 +16,9 @@ def shown(*fed_by: tuple[Frame, ...]) -> Stack:
     record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
     for at, frames in enumerate(fed_by):
         record.add_stack(
-            StackSampled(pid=100, at=at, frames=(REDUCE, USER), by="faulthandler", fed_by=frames)
+            StackSampled(
+                pid=100, at=at, frames=(REDUCE, USER), by="faulthandler", input_frames=frames
+            )
         )
     found = record.to_member(False).stack
     assert found is not None

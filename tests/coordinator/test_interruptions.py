@@ -67,7 +67,9 @@ class Hosts:
             self.tell(self.here(1))
 
     def here(self, agent: int) -> AgentConnected:
-        return AgentConnected(agent=agent, host=f"h{agent}", data=f"10.0.0.{agent}:1", rank=agent)
+        return AgentConnected(
+            agent=agent, host=f"h{agent}", probe_address=f"10.0.0.{agent}:1", rank=agent
+        )
 
     def reported(self, number: int) -> InterruptionReported:
         """What the leader says of the other host."""

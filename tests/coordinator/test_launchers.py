@@ -31,7 +31,7 @@ class Torchruns:
         settings = JobSettings(launched=1, host="h0", joined=True, wrapped=True)
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.found: list[Finding] = []
-        here = AgentConnected(agent=1, host="h1", data="10.0.0.1:1", rank=1)
+        here = AgentConnected(agent=1, host="h1", probe_address="10.0.0.1:1", rank=1)
         self.tell(RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=7, at=self.clock.now))
         self.tell(*(s for host in (0, 1) for s in (self.torchrun(host), self.rank(host))))
 
@@ -103,7 +103,7 @@ def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too
         state="S",
         cpu=0.0,
         host="h1",
-        started=True,
+        started_by_agent=True,
     )
     jobs.tell(plain)
     assert [m.who.pid for m in jobs.job.status.view(jobs.clock.now).members if m.launcher] == [7, 7]

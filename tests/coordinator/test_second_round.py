@@ -37,7 +37,7 @@ def rounds(*dead: tuple[int, int]) -> tuple[list[int], MultiHostState]:
     crossing.apply_event(RoleTaken(leads=True))
     for i in range(HOSTS):
         crossing.apply_event(
-            AgentConnected(agent=i, host=f"h{i}", data=f"10.0.0.{i}:40000", rank=i)
+            AgentConnected(agent=i, host=f"h{i}", probe_address=f"10.0.0.{i}:40000", rank=i)
         )
     first = arrived_member(0, HOSTS, declared=sample_declaration(0, HOSTS))
     (roll,) = roll_calls(gathering_job(first, joined=True, leads=True, launched=1))

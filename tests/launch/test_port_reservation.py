@@ -81,7 +81,7 @@ def test_a_reservation_answers_nobody(held: ExitStack) -> None:
 def test_a_port_in_use_is_passed_by(held: ExitStack) -> None:
     first, last = small_range(held)
     held.enter_context(closing(server(socket.AF_INET, "127.0.0.1", first)))
-    assert numbers(held, 1, first=first, last=last) == [first + 1]
+    assert numbers(held, 1, first_port=first, end_port=last) == [first + 1]
 
 
 def test_a_range_that_is_full_is_named(held: ExitStack) -> None:
@@ -93,7 +93,7 @@ def test_a_range_that_is_full_is_named(held: ExitStack) -> None:
         "see who holds them with: ss -ltnp",
         str(refused.value),
     )
-    assert len(numbers(held, 2, first=first, last=last)) == 2, "a refusal holds nothing"
+    assert len(numbers(held, 2, first_port=first, end_port=last)) == 2, "a refusal holds nothing"
 
 
 def test_nothing_is_asked_for() -> None:

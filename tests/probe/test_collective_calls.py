@@ -15,7 +15,7 @@ from allaboard.facts import Signature
 from allaboard.probe import layout
 from allaboard.probe.adapters._torch.collective_signatures import new_group
 from allaboard.probe.blackbox import Box
-from allaboard.probe.collective_calls import TRIAL, Calls, Group, spans
+from allaboard.probe.collective_calls import TRIAL_CALLS, Calls, Group, rank_ranges
 
 
 class Rank:
@@ -109,7 +109,7 @@ def test_ranks_of_a_hostile_box(raw: bytes) -> None:
 
 @given(st.sets(st.integers(0, 2000), max_size=30))
 def test_ranks_come_back_where_they_fit(given_: set[int]) -> None:
-    text = spans(sorted(given_))
+    text = rank_ranges(sorted(given_))
     assert parse_ranks(text.encode()) == (tuple(sorted(given_)) if text else ())
 
 
@@ -146,7 +146,7 @@ def test_threads_that_take_turns_prove_no_order(tmp_path: Path) -> None:
     rank.call("gather", 1)
     assert _proven(rank) == 2
     rank.group.handed("main")
-    for _ in range(3 * TRIAL):
+    for _ in range(3 * TRIAL_CALLS):
         rank.call("all_reduce", 4)
         rank.group.tried()
     assert _proven(rank) == 2
@@ -157,7 +157,7 @@ def test_a_thread_that_goes_on_alone_proves_it_again(tmp_path: Path) -> None:
     rank.group.handed("main")
     rank.call("barrier", 1)
     rank.group.handed("trainer")
-    for _ in range(TRIAL - 1):
+    for _ in range(TRIAL_CALLS - 1):
         rank.call("all_reduce", 4)
         rank.group.tried()
         assert _proven(rank) == 2
@@ -165,7 +165,7 @@ def test_a_thread_that_goes_on_alone_proves_it_again(tmp_path: Path) -> None:
     rank.group.tried()
     assert _proven(rank) == 0
     rank.group.unordered(rank.group.number + 1)
-    assert _proven(rank) == TRIAL + 2
+    assert _proven(rank) == TRIAL_CALLS + 2
 
 
 def test_calls_on_two_kinds_of_devices_prove_no_order(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Door:
 def test_it_goes_on_when_it_is_let_through(tmp_path: Path) -> None:
     door = Door(tmp_path)
     door.at_poll[10] = lambda: door.agent.write_heartbeat(door.clock.now, 1)
-    assert door.wait() == pytest.approx(10 * gate.POLL)
+    assert door.wait() == pytest.approx(10 * gate.POLL_INTERVAL_S)
     assert door.wait(1) == 0.0, "the same round once more"
 
 
@@ -51,7 +51,7 @@ def test_a_later_round_waits_again(tmp_path: Path) -> None:
     door = Door(tmp_path)
     door.agent.write_heartbeat(door.clock.now, 1)
     door.at_poll[10] = lambda: door.agent.write_heartbeat(door.clock.now, 2)
-    assert door.wait(2) == pytest.approx(10 * gate.POLL)
+    assert door.wait(2) == pytest.approx(10 * gate.POLL_INTERVAL_S)
 
 
 def test_a_verdict_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,15 +84,17 @@ def test_it_waits_as_long_as_the_agent_is_there(tmp_path: Path) -> None:
         n: lambda: door.agent.write_heartbeat(door.clock.now, 0) for n in range(1, 4000)
     }
     door.at_poll[4000] = lambda: door.agent.write_heartbeat(door.clock.now, 1)
-    assert door.wait() > gate.DEAF
+    assert door.wait() > gate.SILENT_AGENT_S
 
 
 def test_it_goes_on_alone_when_no_agent_is_heard_of(tmp_path: Path) -> None:
     door = Door(tmp_path)
-    sure = gate.SURE * gate.POLL
-    assert door.wait() == pytest.approx(gate.DEAF + sure, abs=2 * gate.POLL)
+    sure = gate.SILENT_LOOKS * gate.POLL_INTERVAL_S
+    assert door.wait() == pytest.approx(gate.SILENT_AGENT_S + sure, abs=2 * gate.POLL_INTERVAL_S)
     door.agent.write_heartbeat(door.clock.now + 5, 0)  # heard of once more after it arrived
-    assert door.wait() == pytest.approx(gate.DEAF + 5 + sure, abs=2 * gate.POLL)
+    assert door.wait() == pytest.approx(
+        gate.SILENT_AGENT_S + 5 + sure, abs=2 * gate.POLL_INTERVAL_S
+    )
 
 
 HELD = """
@@ -189,10 +191,10 @@ def until_arrived(program: Program, pid: int) -> OpenBox:
 
 def test_a_look_in_the_midst_of_the_agent_s_word_is_no_silence(tmp_path: Path) -> None:
     door = Door(tmp_path)
-    late = int(gate.DEAF / gate.POLL) + 200
+    late = int(gate.SILENT_AGENT_S / gate.POLL_INTERVAL_S) + 200
     for poll in range(0, late, 10):
         door.at_poll[poll] = lambda: door.agent.write_heartbeat(door.clock.now, 0)
     door.at_poll[late - 5] = lambda: AGENT.pack_into(door.agent.map, AGENT_AT, 0.0, 0, 0)
     door.at_poll[late - 4] = lambda: door.agent.write_heartbeat(door.clock.now, 0)
     door.at_poll[late] = lambda: door.agent.write_heartbeat(door.clock.now, 1)
-    assert door.wait() == pytest.approx(late * gate.POLL)
+    assert door.wait() == pytest.approx(late * gate.POLL_INTERVAL_S)

@@ -52,7 +52,7 @@ def test_it_goes_on_as_soon_as_somebody_listens(closed: socket.socket) -> None:
 def test_where_nobody_comes_it_is_left_to_the_framework(closed: socket.socket) -> None:
     clock = Clock(0.11)
     leader_port.wait(told(closed), clock)
-    assert clock.readings * 0.11 > leader_port.LONGEST
+    assert clock.readings * 0.11 > leader_port.MAX_WAIT_S
     assert clock.readings < 20
 
 
@@ -88,7 +88,7 @@ def test_of_tensorflow_s_members_the_chief_or_the_first_worker_leads(
     cluster: dict[str, str], expected: tuple[str, int]
 ) -> None:
     declared = {"rank": 1, "call": "MultiWorkerMirroredStrategy", "cluster": cluster}
-    assert leader_port.of(declared) == expected
+    assert leader_port.first_member_address(declared) == expected
 
 
 def test_an_address_that_is_none_raises_nothing(closed: socket.socket) -> None:
@@ -102,7 +102,7 @@ def test_a_client_that_meets_itself_leaves_the_port_to_who_is_to_listen() -> Non
         alone.bind(("127.0.0.1", 0))
         where = alone.getsockname()
         alone.connect(where)
-        assert leader_port.met_itself(alone)
+        assert leader_port.connected_to_itself(alone)
     with socket.socket() as first:
         first.bind(where)
 

@@ -146,13 +146,13 @@ class CommandExecutor:
         """Carry out one command; ``now`` is in seconds (CLOCK_MONOTONIC)."""
         match command:
             case OpenGate():
-                if not command.beside:
+                if not command.is_rpc_only:
                     self._gate_opened(now)
                 self._gate_rounds[command.pid] = command.round
                 box = self._watcher.boxes.get(command.pid)
                 if box is not None:
                     box.write_heartbeat(now, command.round)
-            case ShowNote() if command.waits:
+            case ShowNote() if command.is_waiting_line:
                 self.waiting_note = command.text
                 # A terminal has a status line that shows it already.
                 to_terminal = self._policy.shows_notes(self._job.status.leader_decides)
@@ -179,7 +179,9 @@ class CommandExecutor:
             case ReportInterruption():
                 self._report_interruption(now, command)
             case KillForReplacement():
-                self._announcer.write_line(f"{command.text}; ending it so that it can be replaced")
+                self._announcer.write_line(
+                    f"{command.reason}; ending it so that it can be replaced"
+                )
                 self._workers.kill_process(command.pid)
             case RestartWorker():
                 self._restart_worker(command)

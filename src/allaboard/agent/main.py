@@ -74,7 +74,7 @@ class Agent:
         findings = attempt.job.status.findings
         leader_decision = attempt.leader_decision
         course.add_task_returns(
-            leader_decision.returns
+            leader_decision.task_returns
             if leader_decision is not None
             else attempt.job.status.task_returns
         )

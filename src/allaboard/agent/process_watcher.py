@@ -206,12 +206,12 @@ class ProcessWatcher:
             box=reading,
             candidate=box is None and pid not in self.workers,
             rank=rank,
-            started=pid in self.workers,
-            wraps=self._wrapped and pid in self.workers,
-            allowed=self._allowed_cores(pid, now),
+            started_by_agent=pid in self.workers,
+            wraps_launcher=self._wrapped and pid in self.workers,
+            allowed_cores=self._allowed_cores(pid, now),
             unanswered=self._unanswered_connections(pid, reading, now),
-            unreadable=self._unreadable.get(str(pid), "") if self._unreadable else "",
-            beside=self._beside if pid in self.workers else "",
+            box_error=self._unreadable.get(str(pid), "") if self._unreadable else "",
+            extra_task=self._beside if pid in self.workers else "",
         )
 
     def _read_box(self, pid: int, box: OpenBox) -> BoxReading | None:

@@ -167,7 +167,7 @@ def _own_address(store_address: tuple[str, int], identity: Identity) -> str:
 def _lost_leader_events(number: int, leader: LeaderRecord, now: float) -> list[Event]:
     """Return the events that make a lost leader look like any member that connected and was lost."""
     return [
-        AgentConnected(agent=number, host=leader.host, data="", rank=leader.rank),
+        AgentConnected(agent=number, host=leader.host, probe_address="", rank=leader.rank),
         ProcessSampled(
             pid=process_key(number, leader.pid), worker=number << 12, at=now, state="S", cpu=0.0,
             rank=leader.rank, host=leader.host,

@@ -73,7 +73,7 @@ FRAMEWORK_CLIENT_KINDS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
 def stranger_event(framework: str, knock: Knock) -> StrangerConnected:
     """Return the event for a stranger; a client of this framework belongs to a member without allaboard."""
     return StrangerConnected(
-        knock=knock, member=knock.kind == FRAMEWORK_CLIENT_KINDS.get(framework)
+        knock=knock, is_plain_client=knock.kind == FRAMEWORK_CLIENT_KINDS.get(framework)
     )
 
 
@@ -193,7 +193,7 @@ class Leader:
                 agent, pid = split_process_key(command.pid)
                 order = msgspec.structs.replace(command, pid=pid)
                 self._send(agent, LeaderCommands(commands=(order,)))
-                return [ShowNote(text=f"{command.text}; ending it so that it can be replaced")]
+                return [ShowNote(text=f"{command.reason}; ending it so that it can be replaced")]
             case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
                 return self._restart_elsewhere(command)
             case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
@@ -337,7 +337,7 @@ class Leader:
     def _on_stranger(self, knock: Knock) -> None:
         event = stranger_event(self.framework, knock)
         self.events.append(event)
-        if event.member:
+        if event.is_plain_client:
             self.listener.close_port()  # at once: a framework's client would wait for us in vain
         self._wake()
 
@@ -347,9 +347,9 @@ def _connected_event(member: MemberConnection) -> AgentConnected:
     return AgentConnected(
         agent=member.number,
         host=hello.host,
-        data=hello.data,
+        probe_address=hello.data,
         rank=hello.rank,
-        ahead=member.wall_offset,
+        clock_ahead_s=member.wall_offset,
     )
 
 
@@ -366,7 +366,7 @@ def _split_gates(commands: list[OpenGate]) -> tuple[list[Command], dict[int, byt
             continue
         frame = frames.get((pid, command.round))
         if frame is None:
-            order = OpenGate(pid=pid, round=command.round, beside=command.beside)
+            order = OpenGate(pid=pid, round=command.round, is_rpc_only=command.is_rpc_only)
             frame = frames[pid, command.round] = wire.encode_frame(
                 LeaderCommands(commands=(order,))
             )

@@ -233,8 +233,10 @@ class MembershipRole:
 
     def _set_leader(self, leader: Leader, rank: int) -> None:
         self.leader = leader
-        connected = AgentConnected(agent=0, host=self.host, data=self.probe_address, rank=rank)
-        self.add_events(RoleTaken(leads=True, place=self.coordinator), connected)
+        connected = AgentConnected(
+            agent=0, host=self.host, probe_address=self.probe_address, rank=rank
+        )
+        self.add_events(RoleTaken(leads=True, meeting_place=self.coordinator), connected)
 
     def _make_leader(self, framework: str, ports_elsewhere: bool) -> Leader:
         raise_limit()  # a leader of thousands of hosts needs as many open files

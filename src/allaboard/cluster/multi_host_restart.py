@@ -229,4 +229,4 @@ class MultiHostRestart:
         leads."""
         leader = self._membership.leader
         if leader is not None:
-            leader.send_to_all(ConcludeRound(report=report, returns=returns))
+            leader.send_to_all(ConcludeRound(report=report, task_returns=returns))

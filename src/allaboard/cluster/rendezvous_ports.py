@@ -192,7 +192,7 @@ class RendezvousPorts:
             return
         event = stranger_event("tensorflow", knock)  # only its tasks listen by themselves
         self._add_event(event)
-        if event.member:
+        if event.is_plain_client:
             self._on_member_client()
 
     def _report_stray(self, knock: Knock) -> None:

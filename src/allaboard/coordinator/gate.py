@@ -85,7 +85,7 @@ class Gate:
             if early_reason:
                 other_hosts.note_opened_early(roll)
             for member in roll.held:
-                yield OpenGate(pid=member.event_key, round=roll.round, beside=roll.is_rpc_only)
+                yield OpenGate(pid=member.event_key, round=roll.round, is_rpc_only=roll.is_rpc_only)
             if self.opened_at is None and not roll.is_rpc_only:
                 self.opened_at = now
                 text = _describe_complete_roll(roll, now - self._launched_at)
@@ -116,7 +116,7 @@ class Gate:
         if seconds_waited >= note_after_s and (text := waiting_message(view)):
             is_early = seconds_waited < FIRST_NOTE_S
             self._next_note_after_s = FIRST_NOTE_S if is_early else 2 * note_after_s
-            yield ShowNote(text=text, waits=True)
+            yield ShowNote(text=text, is_waiting_line=True)
 
 
 def _describe_complete_roll(roll: RollCall, seconds: float) -> str:

@@ -24,7 +24,7 @@ GroupKey = tuple[str, int]
 
 
 class GroupOwner(Enum):
-    """How it is known to which world a member's group belongs."""
+    """The way in which the world of a member's group is known."""
 
     PLACE = auto()
     """By the rendezvous address."""

@@ -11,7 +11,7 @@ from allaboard.rules.engine.relations import RelationsOf
 
 
 class ExitCounts(NamedTuple):
-    """How the workers of a job exited."""
+    """Numbers of exits of the workers of a job."""
 
     bad: int
     """Exits by a signal, with another code than 0, or that nobody saw."""

@@ -88,7 +88,7 @@ class JobState:
 
     @property
     def status(self) -> JobStatus:
-        """What may be known of the job from outside."""
+        """The read-only view of the job."""
         return self._status
 
     def handle(self, now: float, *events: Event) -> list[Command]:

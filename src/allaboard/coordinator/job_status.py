@@ -72,7 +72,7 @@ class JobStatus:
 
     @property
     def evaluations(self) -> int:
-        """How often the rules were run on the job so far."""
+        """Number of times that the rules were run on the job so far."""
         return self._memory.throttle.evaluations
 
     def view(self, now: float) -> JobView:
@@ -102,7 +102,7 @@ class JobStatus:
 
     @property
     def outcome(self) -> tuple[Outcome, str]:
-        """How the job ended and why, once no process of it is left."""
+        """The outcome of the job and its reason, once no process of it is left."""
         memory = self._memory
         if memory.interrupted_by:
             return Outcome.INTERRUPTED, "interrupted"

@@ -74,7 +74,7 @@ class MultiHostState:
         """Take in an event that is about other hosts; others are ignored."""
         match event:
             case RoleTaken():
-                self.leads, self.meeting_place = event.leads, event.place
+                self.leads, self.meeting_place = event.leads, event.meeting_place
                 if not event.leads:
                     self._forget_agents()
             case AgentConnected():
@@ -117,7 +117,7 @@ class MultiHostState:
 
     def _stranger_connected(self, event: StrangerConnected) -> None:
         knock = event.knock
-        if event.member:
+        if event.is_plain_client:
             self.plain_client = self.plain_client or knock
             return
         key = knock.peer, knock.kind
@@ -150,7 +150,7 @@ class MultiHostState:
     def view_fields(self) -> dict[str, Any]:
         """Return the fields of a JobView that are about other hosts."""
         if self._clocks is None:
-            self._clocks = {a.host: a.ahead for a in self.agents.values() if a.agent}
+            self._clocks = {a.host: a.clock_ahead_s for a in self.agents.values() if a.agent}
         # Links are judged together, once all have been probed.
         is_incomplete = self.probing_agents or self._second_round or self._refused_early
         return {
@@ -263,8 +263,8 @@ class MultiHostState:
         hosts: dict[str, AgentConnected] = {}
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
             hosts.setdefault(agent.host, agent)
-        order = [(a.host, a.data) for a in hosts.values()]
-        self._addresses = {a.host: (a.agent, a.data) for a in hosts.values()}
+        order = [(a.host, a.probe_address) for a in hosts.values()]
+        self._addresses = {a.host: (a.agent, a.probe_address) for a in hosts.values()}
         for index, agent in enumerate(hosts.values()):
             targets = tuple([order[i] for i in probe_targets(index, len(order))])
             if targets:

@@ -11,7 +11,7 @@ that comes with every epoch is announced a few times."""
 
 
 class PauseAnnouncements:
-    """What was announced of pauses so far."""
+    """Announces pauses, and remembers which it has announced."""
 
     def __init__(self) -> None:
         self._min_pause_s = FIRST_PAUSE_S

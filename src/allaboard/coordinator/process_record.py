@@ -132,7 +132,7 @@ class ProcessRecord:
                 event.at,
                 event.cpu,
                 self.box.inside,
-                event.allowed,
+                event.allowed_cores,
                 works=has_begun_work(self.box),
                 for_chief=self.box.op is not None and self.box.op.name == AWAIT_CHIEF_OP,
                 stopped=self.state in STOPPED,
@@ -147,13 +147,13 @@ class ProcessRecord:
             self.moved_at = event.at
             self.stack_samples.clear()
         self.candidate = event.candidate
-        self.started, self.wraps = event.started, event.wraps
+        self.started, self.wraps = event.started_by_agent, event.wraps_launcher
         self.unanswered = event.unanswered
-        self.unreadable = event.unreadable
+        self.unreadable = event.box_error
         if event.rank >= 0:
             self.rank = event.rank
-        if event.beside and self.extra_task is None:
-            job, _, index = event.beside.partition(":")
+        if event.extra_task and self.extra_task is None:
+            job, _, index = event.extra_task.partition(":")
             self.extra_task, self._who_made = (job, int(index) if index.isdecimal() else 0), None
         return has_moved
 
@@ -184,7 +184,7 @@ class ProcessRecord:
             sample = msgspec.structs.replace(sample, recorded=())
         if sample.frames:
             frames = trim_state_queries(sample.frames)
-            input_frames = trim_state_queries(sample.fed_by)
+            input_frames = trim_state_queries(sample.input_frames)
             self.stack_samples.append(
                 msgspec.structs.replace(sample, frames=frames, fed_by=input_frames)
             )
@@ -364,7 +364,7 @@ class ProcessRecord:
         # A loop that waits has a line or two. Among few samples three lines may be three of many: of eight
         # lines, twelve samples show no more than three in one of 2,000 cases, nine in one of 120.
         is_wandering = lines > 3 or (lines > 2 and lines * 4 > len(samples))
-        input_frames = next((s.fed_by for s in reversed(samples) if s.fed_by), ())
+        input_frames = next((s.input_frames for s in reversed(samples) if s.input_frames), ())
         at_same_place = list(
             takewhile(lambda s: is_same_place(newest.frames, s.frames), reversed(samples))
         )
@@ -382,12 +382,14 @@ class ProcessRecord:
                 (pid, newest.at - _stopped_since(pid, samples)) for pid in newest.stopped
             ),
             threads=newest.threads,
-            others=tuple(f for f in newest.others if all(f in s.others for s in samples)),
-            blocked=newest.blocked,
+            others=tuple(
+                f for f in newest.other_threads if all(f in s.other_threads for s in samples)
+            ),
+            blocked=newest.blocked_call,
             grip=next(held_locks, None),
             fed_by=input_frames,
-            flows=any(not is_same_place(input_frames, s.fed_by) for s in samples),
-            asks=newest.asks,
+            flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
+            asks=newest.asks_other_process,
         )
 
 

@@ -9,7 +9,7 @@ from allaboard.policy.restart.restart_policy import RestartPolicy
 
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a job when its workers are launched."""
+    """Everything that is known of a job when its workers are launched."""
 
     launched: int
     """Number of workers that this agent launches."""

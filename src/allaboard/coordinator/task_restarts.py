@@ -109,7 +109,9 @@ class TaskRestarts:
                 seconds = view.now - member.os_state_since
                 reason = f"was stopped for {seconds:.0f} s"
                 self._kill_reasons[member.event_key] = reason
-                yield KillForReplacement(pid=member.event_key, text=f"{task_name(member)} {reason}")
+                yield KillForReplacement(
+                    pid=member.event_key, reason=f"{task_name(member)} {reason}"
+                )
         yield from self._report_returns(view)
 
     def _is_stopped_too_long(self, view: JobView, member: Member) -> bool:

@@ -256,7 +256,7 @@ def working_folder() -> str:
 
 def _make_box_folder(job: str, members: int) -> Path:
     """Make a folder in memory for the black boxes; in the temporary folder if /dev/shm has no room."""
-    for base in blackbox_folder.bases(members):
+    for base in blackbox_folder.folders_with_room(members):
         folder = Path(base) / f"allaboard-{os.getuid()}-{job}"
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700)

@@ -34,14 +34,14 @@ class Peer:
         member.here.folder = ""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        leaving[:] = [p for p in leaving if p.poll() is None] + [self.process]
+        released_agents[:] = [p for p in released_agents if p.poll() is None] + [self.process]
 
 
 ATTACHED = "attached"
 """The note of a process that started before its agent: nobody keeps what it prints."""
-STARTS = 10.0
+START_TIMEOUT_S = 10.0
 """Seconds that an interpreter may take to start."""
-leaving: list[subprocess.Popen[bytes]] = []
+released_agents: list[subprocess.Popen[bytes]] = []
 """Agents that were let go: they are not waited for."""
 
 
@@ -58,7 +58,7 @@ def attach(
     try:
         folder = _folder()
         os.mkdir(os.path.join(folder, "run"), 0o700)
-        told = {
+        order = {
             "pid": os.getpid(),
             "boxes": folder,
             "rank": declared["rank"],
@@ -70,7 +70,7 @@ def attach(
         }
         module = "allaboard.dropin.attach.daemonize" if watch else "allaboard.dropin.attach"
         process = subprocess.Popen(
-            [sys.executable, "-m", module, json.dumps(told, default=text_records.plain)],
+            [sys.executable, "-m", module, json.dumps(order, default=text_records.plain)],
             stdin=subprocess.DEVNULL if watch else subprocess.PIPE,
             env=_environment(),
             start_new_session=True,  # the terminal's Ctrl-C is the program's
@@ -90,19 +90,19 @@ def attach(
 def _wait(process: subprocess.Popen[bytes]) -> None:
     """Until the agent is nobody's child: the program may wait for all of its own."""
     try:
-        process.wait(STARTS)
+        process.wait(START_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        leaving.append(process)
+        released_agents.append(process)
 
 
 def _folder() -> str:
     """In memory, where that is to be had."""
     prefix = "allaboard-%d-" % os.getuid()
-    best, other = blackbox_folder.bases(1)
+    best, fallback = blackbox_folder.folders_with_room(1)
     try:
         return tempfile.mkdtemp(prefix=prefix, dir=best)
     except OSError:
-        return tempfile.mkdtemp(prefix=prefix, dir=other)
+        return tempfile.mkdtemp(prefix=prefix, dir=fallback)
 
 
 def _place(declared: dict[str, Any]) -> str:
@@ -111,16 +111,18 @@ def _place(declared: dict[str, Any]) -> str:
     for task in ("chief:0", "worker:0"):
         if task in cluster:
             return str(cluster[task])
-    scheme, _, rest = str(declared.get("place", "")).partition("://")
-    return rest.partition("/")[0] if scheme == "tcp" else ""
+    scheme, _, host_and_path = str(declared.get("place", "")).partition("://")
+    return host_and_path.partition("/")[0] if scheme == "tcp" else ""
 
 
 def _environment() -> dict[str, str]:
     """Ours, with the package where this process found it, and without what would hook the agent."""
-    found = {k: v for k, v in os.environ.items() if k not in ("ALLABOARD", "PYTHONSTARTUP")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("ALLABOARD", "PYTHONSTARTUP")}
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    found["PYTHONPATH"] = os.pathsep.join(p for p in (home, found.get("PYTHONPATH")) if p)
-    return found
+    environment["PYTHONPATH"] = os.pathsep.join(
+        p for p in (home, environment.get("PYTHONPATH")) if p
+    )
+    return environment
 
 
 def _say(text: str) -> None:

@@ -61,12 +61,12 @@ class Box:
         self._writing = threading.RLock()
         self.rounds = 0
         started = start_ticks(os.getpid())
-        found = _mine(path, started)
+        own_map = _own_box(path, started)
         hidden = path + ".new"
-        if found is None:
+        if own_map is None:
             self.map = _allocate(hidden)
         else:
-            self.map = found
+            self.map = own_map
             self._reset()
         HEADER.pack_into(
             self.map, 0, MAGIC, VERSION, os.getpid(), started, monotonic(),
@@ -79,14 +79,14 @@ class Box:
         self.all_sync = 0.0
         self.phase_code = 0
         self._numbers = (-1, -1, 0, -1, -1)
-        self._kept = [-1, -1]
+        self._checkpoint_counts = [-1, -1]
         self._generation = 0
         self._local = threading.local()
         self._free = list(range(SLOTS - 1, 0, -1))
         self.ident = threading.main_thread().ident or 0
         self._main = self._slot(0, self.ident)
         self._main.main = True
-        if found is None:
+        if own_map is None:
             # Only whole boxes are ever seen under the name that the agent looks for.
             os.rename(hidden, path)
 
@@ -120,36 +120,46 @@ class Box:
 
     def number(self, value: int) -> None:
         """The number that the framework itself gave to a step that is done."""
-        first, last, falls, high, low = self._numbers
-        if value == last:
+        first_number, last_number, falls, high, low = self._numbers
+        if value == last_number:
             return
-        if first < 0:
-            first = value
-        elif value < last:
-            falls, high, low = falls + 1, last, value
-        self._numbers = first, value, falls, high, low
+        if first_number < 0:
+            first_number = value
+        elif value < last_number:
+            falls, high, low = falls + 1, last_number, value
+        self._numbers = first_number, value, falls, high, low
         self._generation += 1
         NUMBER.pack_into(
-            self.map, NUMBER_AT, self._generation, first, value, falls, high, low, self._generation
+            self.map,
+            NUMBER_AT,
+            self._generation,
+            first_number,
+            value,
+            falls,
+            high,
+            low,
+            self._generation,
         )
 
     def kept(self, read: bool) -> None:
         """A checkpoint was written, or one was read."""
-        self._kept[read] = self.steps
+        self._checkpoint_counts[read] = self.steps
         self._generation += 1
-        KEPT.pack_into(self.map, KEPT_AT, self._generation, *self._kept, self._generation)
+        KEPT.pack_into(
+            self.map, KEPT_AT, self._generation, *self._checkpoint_counts, self._generation
+        )
 
     def begin_aside(self, kind: int, more: int = 1) -> None:
         """The main thread begins a checkpoint or an evaluation; with 0 ``more``, it goes on with one."""
-        at = ASIDES_AT + kind * ASIDE.size
-        count, _, _, seconds = ASIDE.unpack_from(self.map, at)
-        ASIDE.pack_into(self.map, at, count + more, 1, monotonic(), seconds)
+        offset = ASIDES_AT + kind * ASIDE.size
+        count, _, _, seconds = ASIDE.unpack_from(self.map, offset)
+        ASIDE.pack_into(self.map, offset, count + more, 1, monotonic(), seconds)
 
     def end_aside(self, kind: int, less: int = 0) -> None:
         """It has ended it; ``less`` of those that were begun count for nothing, as they failed."""
-        at = ASIDES_AT + kind * ASIDE.size
-        count, _, since, seconds = ASIDE.unpack_from(self.map, at)
-        ASIDE.pack_into(self.map, at, count - less, 0, 0.0, seconds + monotonic() - since)
+        offset = ASIDES_AT + kind * ASIDE.size
+        count, _, since, seconds = ASIDE.unpack_from(self.map, offset)
+        ASIDE.pack_into(self.map, offset, count - less, 0, 0.0, seconds + monotonic() - since)
 
     def slot(self) -> Slot | None:
         """This thread's slot; None when all are taken."""
@@ -166,7 +176,7 @@ class Box:
                 self._local.slot = None
                 return None
             slot = self._local.slot = self._slot(index, ident)
-            self._local.back = _Back(self._free, index)
+            self._local.back = _SlotReturn(self._free, index)
         return slot
 
     def called(self) -> str:
@@ -178,11 +188,11 @@ class Box:
         return name.rstrip(b"\0").decode("utf-8", "replace")
 
     def _slot(self, index: int, thread: int) -> Slot:
-        at = SLOTS_AT + index * SLOT_BYTES
-        THREAD.pack_into(self.map, at + THREAD_AT, thread)
-        slot = Slot(self.map, at)
+        offset = SLOTS_AT + index * SLOT_BYTES
+        THREAD.pack_into(self.map, offset + THREAD_AT, thread)
+        slot = Slot(self.map, offset)
         # Of an earlier thread: what was counted stays counted.
-        slot.before, _, slot.spent = OP.unpack_from(self.map, at)[:3]
+        slot.before, _, slot.spent = OP.unpack_from(self.map, offset)[:3]
         slot.count = slot.before
         return slot
 
@@ -213,7 +223,7 @@ def mapped(path: str) -> bool:
         return False
 
 
-def _mine(path: str, started: int) -> mmap.mmap | None:
+def _own_box(path: str, started: int) -> mmap.mmap | None:
     """The box that this very process made before it executed another program; else None."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -241,7 +251,7 @@ def _allocate(path: str) -> mmap.mmap:
         os.close(fd)
 
 
-class _Back:
+class _SlotReturn:
     """Gives a slot back when its thread ends, and with it what was the thread's own."""
 
     __slots__ = ("_free", "_index")
@@ -265,11 +275,11 @@ class Slot:
 
     def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_
-        self.at = offset
-        self._left = offset + LEFT_AT
+        self.offset = offset
+        self._left_at = offset + LEFT_AT
         self._since = 0.0
         self.spent = 0.0
-        self.count = self.before = 0
+        self.count = self.count_before = 0
         self.depth = 0
         self.main = False
 
@@ -279,14 +289,14 @@ class Slot:
         if self.depth == 1:
             self.count = n = self.count + 1
             self._since = now = now or monotonic()
-            OP.pack_into(self._map, self.at, n, now, self.spent, 1, group, number, name, n)
+            OP.pack_into(self._map, self.offset, n, now, self.spent, 1, group, number, name, n)
 
     def leave(self, name: bytes) -> None:
         """Leaves it again."""
         self.depth -= 1
         if self.depth == 0:
             self.spent = spent = self.spent + monotonic() - self._since
-            LEFT.pack_into(self._map, self._left, spent, 0)
+            LEFT.pack_into(self._map, self._left_at, spent, 0)
 
 
 def start_ticks(pid: int) -> int:

@@ -8,21 +8,21 @@ import tempfile
 from .layout import SIZE
 
 MEMORY = "/dev/shm"
-LEAST = 8
+MIN_MEMBERS = 8
 """Members for which there has to be room: a launcher that is started as it is makes several."""
-BESIDE = 2
+ROOM_FACTOR = 2
 """Times the size of a box: stacks and notes are beside them."""
 
 
-def bases(members: int) -> list[str]:
+def folders_with_room(members: int) -> list[str]:
     """Folders in which to keep the boxes of so many members, the best first: those with room for them."""
-    need = max(members, LEAST) * SIZE * BESIDE
-    return sorted((MEMORY, tempfile.gettempdir()), key=lambda base: _free(base) < need)
+    need = max(members, MIN_MEMBERS) * SIZE * ROOM_FACTOR
+    return sorted((MEMORY, tempfile.gettempdir()), key=lambda base: _free_bytes(base) < need)
 
 
-def _free(base: str) -> int:
+def _free_bytes(base: str) -> int:
     try:
-        seen = os.statvfs(base)
+        filesystem = os.statvfs(base)
     except OSError:
         return 0
-    return seen.f_bavail * seen.f_frsize
+    return filesystem.f_bavail * filesystem.f_frsize

@@ -24,14 +24,14 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
         return
     member.here.attach = attach
     adapters = _adapters()
-    before = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
+    before_import = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
     hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
     hooks.update(child_processes.MODULES)
 
     def importing(name: str) -> None:
-        first = before[name]
-        if first is not None:
-            first()
+        call_before = before_import[name]
+        if call_before is not None:
+            call_before()
         member.importing(name)
 
     sys.meta_path.insert(0, Watch(adapters, hooks, importing, member.imported))
@@ -61,10 +61,10 @@ def _line_buffered() -> None:
             reconfigure(line_buffering=True)
 
 
-def _watch_end(last: list[Callable[[], None]]) -> None:
+def _watch_end(at_end: list[Callable[[], None]]) -> None:
     """Records an exception at the top, and the beginning of the interpreter's end; ``last`` is called then,
     when nothing of the program is left to run but its destructors."""
-    before = sys.excepthook
+    previous_hook = sys.excepthook
 
     def excepthook(
         kind: type[BaseException], value: BaseException, traceback: TracebackType | None
@@ -74,11 +74,11 @@ def _watch_end(last: list[Callable[[], None]]) -> None:
                 member.raised(kind, value, traceback)
         except Exception:
             pass
-        before(kind, value, traceback)
+        previous_hook(kind, value, traceback)
 
     sys.excepthook = excepthook
     _watch_threads()
-    atexit.register(_end, last)
+    atexit.register(_end, at_end)
 
 
 def _unwound(frame: FrameType | None) -> bool:
@@ -95,19 +95,19 @@ def _watch_threads() -> None:
     """Records the exception that ends a thread: who waits for what it made, waits for ever."""
     import threading
 
-    before = threading.excepthook
+    previous_hook = threading.excepthook
 
     def excepthook(args: threading.ExceptHookArgs) -> None:
         try:
             member.thread_raised(args.exc_type, args.exc_value, args.exc_traceback, args.thread)
         except Exception:
             pass
-        before(args)
+        previous_hook(args)
 
     threading.excepthook = excepthook
 
 
-def _end(last: list[Callable[[], None]]) -> None:
+def _end(at_end: list[Callable[[], None]]) -> None:
     # A program that replaced sys.excepthook still leaves the exception here.
     value = getattr(sys, "last_value", None)
     if value is not None and member.here.box is not None:
@@ -117,5 +117,5 @@ def _end(last: list[Callable[[], None]]) -> None:
             pass
     member.leaving()
     if member.here.box is not None:
-        for call in last:
+        for call in at_end:
             call()

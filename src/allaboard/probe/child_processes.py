@@ -29,15 +29,15 @@ def _process(module: Any) -> None:
     @functools.wraps(bootstrap)
     def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            own = self.__dict__
-            before = {k: own[k] for k in own if k == "run"}
+            attributes = self.__dict__
+            run_before = {k: attributes[k] for k in attributes if k == "run"}
 
             def restored() -> None:
                 """As it was, before the program's own code sees it: it may be pickled."""
-                own.pop("run", None)
-                own.update(before)
+                attributes.pop("run", None)
+                attributes.update(run_before)
 
-            self.run = _told(self.run, restored)
+            self.run = _recording_exceptions(self.run, restored)
         except Exception:
             pass  # a class whose run cannot be set
         return bootstrap(self, *args, **kwargs)
@@ -50,18 +50,20 @@ def _spawn(module: Any) -> None:
 
     @functools.wraps(call)
     def _wrap(fn: Any, *args: Any, **kwargs: Any) -> Any:
-        return call(_told(fn), *args, **kwargs)
+        return call(_recording_exceptions(fn), *args, **kwargs)
 
     module._wrap = _wrap
 
 
-def _told(call: Callable[..., Any], first: Callable[[], None] | None = None) -> Callable[..., Any]:
+def _recording_exceptions(
+    call: Callable[..., Any], call_before: Callable[[], None] | None = None
+) -> Callable[..., Any]:
     """``call`` with the same result; what it raises is recorded on its way up. ``first`` is called before."""
 
     @functools.wraps(call)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if first is not None:
-            first()
+        if call_before is not None:
+            call_before()
         try:
             return call(*args, **kwargs)
         except Exception:
@@ -90,13 +92,13 @@ def _popen(name: str) -> Callable[[Any], None]:
 
         @functools.wraps(call)
         def waited(self: Any, *args: Any, **kwargs: Any) -> Any:
-            known = self.returncode
+            known_code = self.returncode
             result = call(self, *args, **kwargs)
-            if known is None and self.returncode is not None:
+            if known_code is None and self.returncode is not None:
                 try:
                     if name == "poll":
-                        _killed(self.pid, self.returncode)
-                    _tell(self.pid, self.returncode)
+                        _note_killed(self.pid, self.returncode)
+                    _write_exit(self.pid, self.returncode)
                 except Exception:
                     pass
             return result
@@ -106,18 +108,18 @@ def _popen(name: str) -> Callable[[Any], None]:
     return hook
 
 
-KILLED = (4, 6, 7, 8, 9, 11)
+KILL_SIGNALS = (4, 6, 7, 8, 9, 11)
 """Signals by which a process ends that nobody asked to (SIGKILL, and crashes): not those of `terminate`."""
 
 
-def _killed(pid: int, code: int) -> None:
+def _note_killed(pid: int, code: int) -> None:
     """Notes that a process of multiprocessing was killed, and after which step of this one."""
     box = member.here.box
-    if box is not None and -code in KILLED:
+    if box is not None and -code in KILL_SIGNALS:
         member.here.note("process killed", "%d %d %d" % (pid, -code, box.steps))
 
 
-def _tell(pid: int, code: int) -> None:
+def _write_exit(pid: int, code: int) -> None:
     """Leaves beside the black box of a child that had one how it ended: its code, or the signal below 0."""
     stem = os.path.join(member.here.folder, "%d" % pid)
     if member.here.folder and os.path.exists(stem + SUFFIX):

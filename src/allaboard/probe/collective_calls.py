@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<frozen")
-OUTWARDS = 96
+MAX_FRAMES_SEARCHED = 96
 """Frames that are looked through for the user's own; trainers stand some forty calls above a backward."""
 
 
-def foreign(file: str) -> bool:
+def is_foreign_file(file: str) -> bool:
     """Whether this is no file of the user's: an installed one, the standard library's, or ours."""
     return any(part in file for part in FOREIGN) or "/allaboard/probe/" in file
 
 
-THREADS = 8
+MAX_REMEMBERED_THREADS = 8
 """That are remembered of a group."""
-TRIAL = 16
+TRIAL_CALLS = 16
 """Calls of one thread after which it is no guest in a group that another one used before."""
 
 
@@ -63,8 +63,8 @@ class Group:
         self._map = map_
         self.ranks = ranks
         self.index = index
-        self.at = at = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
-        self.ring = at + layout.CALLS_AT
+        self.offset = offset = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES
+        self.ring = offset + layout.CALLS_AT
         self.number = 0
         self.digest = 0
         self.path = 0
@@ -74,21 +74,21 @@ class Group:
         self.threads: list[object] = []
         self.trial = 0
         self.device = ""
-        map_[at : at + layout.CALLS_AT] = bytes(layout.CALLS_AT)
-        data = spans(ranks).encode()
-        map_[at + layout.RANKS_AT : at + layout.RANKS_AT + len(data)] = data
+        map_[offset : offset + layout.CALLS_AT] = bytes(layout.CALLS_AT)
+        data = rank_ranges(ranks).encode()
+        map_[offset + layout.RANKS_AT : offset + layout.RANKS_AT + len(data)] = data
         label = name.encode("utf-8", "replace")[:64]
-        layout.GROUP.pack_into(map_, at + layout.ABOUT_AT, round_, len(ranks), rank, label)
+        layout.GROUP.pack_into(map_, offset + layout.ABOUT_AT, round_, len(ranks), rank, label)
 
-    def call(self, signature: int, required: int, place: int, now: float) -> None:
+    def call(self, signature: int, required: int, place_number: int, now: float) -> None:
         """Counts one call, made ``now`` (s)."""
         self.number = n = self.number + 1
         self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
-        self.path = path = (self.path * 1000003 + place) & 0xFFFFFFFF
+        self.path = path = (self.path * 1000003 + place_number) & 0xFFFFFFFF
         layout.ENTRY.pack_into(
             self._map, self.ring + n % layout.CALLS * 12, digest, path, signature
         )
-        layout.CALL.pack_into(self._map, self.at, n, now, digest, n)
+        layout.CALL.pack_into(self._map, self.offset, n, now, digest, n)
 
     def handed(self, thread: object) -> None:
         """Another thread than before makes the next call. Where two take turns, their order may be another
@@ -99,15 +99,15 @@ class Group:
             return
         if self.threads and self.ordered:
             self.unordered(self.number + 1)
-            self.trial = self.number + TRIAL
-        if len(self.threads) < THREADS:
+            self.trial = self.number + TRIAL_CALLS
+        if len(self.threads) < MAX_REMEMBERED_THREADS:
             self.threads.append(thread)
 
     def tried(self) -> None:
         """A call of a thread that may go on alone: after some it does."""
         if self.trial and self.number >= self.trial:
             self.trial, self.ordered = 0, True
-            layout.UNORDERED.pack_into(self._map, self.at + layout.UNORDERED_AT, 0)
+            layout.UNORDERED.pack_into(self._map, self.offset + layout.UNORDERED_AT, 0)
 
     def on(self, device: str) -> None:
         """The next call is on this kind of device: a group may have a backend for each kind, which do not
@@ -121,8 +121,8 @@ class Group:
         self.trial = 0
         if self.ordered:
             self.ordered = False
-            at = self.at + layout.UNORDERED_AT
-            layout.UNORDERED.pack_into(self._map, at, max(1, number))
+            offset = self.offset + layout.UNORDERED_AT
+            layout.UNORDERED.pack_into(self._map, offset, max(1, number))
 
 
 class Calls:
@@ -130,11 +130,11 @@ class Calls:
 
     def __init__(self, map_: mmap.mmap) -> None:
         self._map = map_
-        self.known: dict[tuple[Any, ...], tuple[int, int, int]] = {}
+        self.known_signatures: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         self._signatures = 0
         self._places: dict[tuple[int, int], int] = {}
-        self._kept: list[CodeType] = []
-        self.own: dict[int, bool] = {}
+        self._kept_code: list[CodeType] = []
+        self.is_own_code: dict[int, bool] = {}
         self._free = list(range(layout.GROUPS, 0, -1))
 
     def group(self, name: str, round_: int, ranks: Sequence[int], rank: int) -> Group | None:
@@ -162,52 +162,54 @@ class Calls:
         name, reduce, dtype, shape, root = shown
         self._signatures = number = self._signatures + 1
         if number % layout.SIGNATURES == 0:
-            self.known.clear()  # the ring begins anew: what is still in use is written again
-        wanted = crc32(repr((name, *required)).encode())
+            self.known_signatures.clear()  # the ring begins anew: what is still in use is written again
+        required_hash = crc32(repr((name, *required)).encode())
         layout.SIGNATURE.pack_into(
             self._map,
             layout.SIGNATURES_AT + number % layout.SIGNATURES * layout.SIGNATURE_BYTES,
-            number, wanted, prod(shape), root, self._place(frame), name.encode()[:24],
+            number, required_hash, prod(shape), root, self._place(frame), name.encode()[:24],
             reduce.encode()[:8], dtype.encode()[:14], ",".join(map(str, shape)).encode()[:24],
         )  # fmt: skip
-        found = self.known[key] = (number, wanted, _hash(frame))
-        return found
+        numbers = self.known_signatures[key] = (number, required_hash, _hash(frame))
+        return numbers
 
     def caller(self, frame: FrameType) -> FrameType:
         """The innermost frame of the user's own code, from ``frame`` outwards; else ``frame``."""
-        at: FrameType | None = frame
-        for _ in range(OUTWARDS):
-            if at is None:
+        candidate: FrameType | None = frame
+        for _ in range(MAX_FRAMES_SEARCHED):
+            if candidate is None:
                 break
-            code = at.f_code
-            if self.own.get(id(code)) or (id(code) not in self.own and self._judge(code)):
-                return at
-            at = at.f_back
+            code = candidate.f_code
+            if self.is_own_code.get(id(code)) or (
+                id(code) not in self.is_own_code and self._judge_code(code)
+            ):
+                return candidate
+            candidate = candidate.f_back
         return frame
 
-    def _judge(self, code: CodeType) -> bool:
-        own = not foreign(code.co_filename)
-        if len(self._kept) < 4096:  # kept, so that no other code gets its id
-            self._kept.append(code)
-            self.own[id(code)] = own
-        return own
+    def _judge_code(self, code: CodeType) -> bool:
+        is_own = not is_foreign_file(code.co_filename)
+        if len(self._kept_code) < 4096:  # kept, so that no other code gets its id
+            self._kept_code.append(code)
+            self.is_own_code[id(code)] = is_own
+        return is_own
 
     def _place(self, frame: FrameType | None) -> int:
         """The number of this place (1...), 0 where there is no room for another."""
         if frame is None:
             return 0
         key = (id(frame.f_code), frame.f_lineno)
-        place = self._places.get(key)
-        if place is None:
-            if len(self._places) >= layout.PLACES - 1 or len(self._kept) >= 4096:
+        place_number = self._places.get(key)
+        if place_number is None:
+            if len(self._places) >= layout.PLACES - 1 or len(self._kept_code) >= 4096:
                 return 0
-            self._kept.append(frame.f_code)
-            place = self._places[key] = len(self._places) + 1
+            self._kept_code.append(frame.f_code)
+            place_number = self._places[key] = len(self._places) + 1
             file = frame.f_code.co_filename.encode("utf-8", "replace")[-188:]
             function = frame.f_code.co_name.encode("utf-8", "replace")[:60]
-            at = layout.PLACES_AT + place * layout.PLACE_BYTES
-            layout.PLACE.pack_into(self._map, at, frame.f_lineno, function, file)
-        return place
+            offset = layout.PLACES_AT + place_number * layout.PLACE_BYTES
+            layout.PLACE.pack_into(self._map, offset, frame.f_lineno, function, file)
+        return place_number
 
 
 def _hash(frame: FrameType | None) -> int:
@@ -218,7 +220,7 @@ def _hash(frame: FrameType | None) -> int:
     return crc32(("%s:%d:%s" % (file, frame.f_lineno, code.co_name)).encode("utf-8", "replace"))
 
 
-def spans(ranks: Sequence[int]) -> str:
+def rank_ranges(ranks: Sequence[int]) -> str:
     """Ranks in order as "0-3,6": what fits the black box; "" where they do not."""
     parts: list[list[int]] = []
     for rank in ranks:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Any
 
-FIRST, EACH = 4, 64
+FIRST_BATCHES, SAMPLE_STRIDE = 4, 64
 """The first batches of a pass are sampled, and then one of so many."""
 
 
@@ -34,14 +34,14 @@ class Pass:
         loop = self.loop
         if loop.passes == self.number:
             layout.BATCHES.pack_into(loop.map, loop.at + layout.BATCHES_AT, self.number, n)
-        return n <= FIRST or n % EACH == 0
+        return n <= FIRST_BATCHES or n % SAMPLE_STRIDE == 0
 
     def sample(self, rows: int, digest: int, steps: int) -> None:
         """Keeps what the last batch was: its rows (-1: not known), a digest (0: none)."""
         loop = self.loop
-        at = loop.at + layout.SAMPLES_AT + loop.sampled % layout.SAMPLES * layout.BATCH.size
+        offset = loop.at + layout.SAMPLES_AT + loop.sampled % layout.SAMPLES * layout.BATCH.size
         loop.sampled += 1
-        layout.BATCH.pack_into(loop.map, at, self.number, self.batches, rows, digest, steps)
+        layout.BATCH.pack_into(loop.map, offset, self.number, self.batches, rows, digest, steps)
 
     def whole(self) -> None:
         """The loader had no more."""
@@ -56,14 +56,14 @@ class Loop:
 
     __slots__ = ("_generation", "_place", "at", "ended", "map", "passes", "sampled", "whole")
 
-    def __init__(self, map_: mmap.mmap, index: int, place: bytes) -> None:
+    def __init__(self, map_: mmap.mmap, index: int, place_text: bytes) -> None:
         self.map = map_
-        self.at = layout.LOOPS_AT + index * layout.LOOP_BYTES
+        self.offset = layout.LOOPS_AT + index * layout.LOOP_BYTES
         self.passes = 0
         self.sampled = 0
         self.whole = 0
         self.ended = 0
-        self._place = place
+        self._place = place_text
         self._generation = 0
 
     def begin(self) -> Pass:
@@ -77,7 +77,9 @@ class Loop:
         """``ended``: the last pass that is over; ``whole`` its batches, 0 where it was broken off."""
         self.ended = ended
         self._generation = n = self._generation + 1
-        layout.LOOP.pack_into(self.map, self.at, n, self.passes, ended, self.whole, self._place, n)
+        layout.LOOP.pack_into(
+            self.map, self.offset, n, self.passes, ended, self.whole, self._place, n
+        )
 
 
 class Loops:
@@ -97,7 +99,7 @@ class Loops:
             if len(self._known) >= layout.LOOPS:
                 return None
             self._kept.append(code)  # so that no other code gets its id
-            place = "%s\n%d\n%s" % (code.co_filename[-160:], frame.f_lineno, code.co_name[:60])
-            raw = place.encode("utf-8", "replace")[:255]
+            place_text = "%s\n%d\n%s" % (code.co_filename[-160:], frame.f_lineno, code.co_name[:60])
+            raw = place_text.encode("utf-8", "replace")[:255]
             loop = self._known[key] = Loop(self._map, len(self._known), raw)
         return loop.begin()

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from .blackbox import Box
 
-POLL = 0.005
-DEAF = 10.0
-SURE = 20
+POLL_INTERVAL_S = 0.005
+SILENT_AGENT_S = 10.0
+SILENT_LOOKS = 20
 """Looks in a row at which it was not heard of: while the agent writes its word, a look may find zeros, since
 ``struct.pack_into`` clears what it is about to fill, and the agent may lose the CPU right there."""
 EXIT_ROLL_CALL = 3
@@ -44,18 +44,18 @@ def wait(
             if aloud:
                 _say(box.verdict())
             raise SystemExit(EXIT_ROLL_CALL)
-        deaf = deaf + 1 if now() - max(heard, arrived) > DEAF else 0
-        if deaf >= SURE:
+        deaf = deaf + 1 if now() - max(heard, arrived) > SILENT_AGENT_S else 0
+        if deaf >= SILENT_LOOKS:
             return
         try:
-            sleep(POLL)
+            sleep(POLL_INTERVAL_S)
         except OSError as error:
             if (
                 error.errno is None
             ):  # of a signal handler of the program, e.g. a TimeoutError: its own
                 raise
             # A preloaded library that fakes the clock.
-            select.select([], [], [], POLL)
+            select.select([], [], [], POLL_INTERVAL_S)
 
 
 def _say(text: str) -> None:

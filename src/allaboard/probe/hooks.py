@@ -39,19 +39,19 @@ def waiting(
         label = plain
         if more is not None:
             try:
-                said = more(*args, **kwargs)
-                if said:
-                    label = (name + said).encode()[:60]
+                detail = more(*args, **kwargs)
+                if detail:
+                    label = (name + detail).encode()[:60]
             except Exception:
                 pass  # the call itself says what is wrong with its arguments
-        began = time.monotonic()
-        slot.enter(label, 0, 0, began)
+        began_at = time.monotonic()
+        slot.enter(label, 0, 0, began_at)
         try:
             return call(*args, **kwargs)
         finally:
             slot.leave(label)
             if slot.main:
-                box.sync += time.monotonic() - began
+                box.sync += time.monotonic() - began_at
 
     return inside
 
@@ -77,7 +77,7 @@ def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., A
             return result
         except Exception as error:
             if kind == CHECKPOINT and more:
-                _not_saved(error)
+                _note_unsaved(error)
             raise
         finally:
             here.aside = False
@@ -91,12 +91,13 @@ NOT_SAVED = "not saved"
 """The note of checkpoints that could not be written: how many in a row, and the last error."""
 
 
-def _not_saved(error: Exception) -> None:
+def _note_unsaved(error: Exception) -> None:
     try:
         here.unsaved += 1
-        said = text_records.one_line(type(error), error, None).rpartition(" at ")[0]
+        error_text = text_records.one_line(type(error), error, None).rpartition(" at ")[0]
         here.note(
-            NOT_SAVED, "%d %s at %s" % (here.unsaved, said, text_records.caller(sys._getframe(2)))
+            NOT_SAVED,
+            "%d %s at %s" % (here.unsaved, error_text, text_records.caller(sys._getframe(2))),
         )
     except Exception:
         pass  # the user's own error is what counts
@@ -116,13 +117,13 @@ def fetching(call: Callable[..., Any]) -> Callable[..., Any]:
         box = here.box
         if box is None:
             return call(*args, **kwargs)
-        began = time.monotonic()
+        began_at = time.monotonic()
         try:
             return call(*args, **kwargs)
         finally:
             slot = box.slot()
             if slot is not None and slot.main:
-                box.input += time.monotonic() - began
+                box.input += time.monotonic() - began_at
 
     return inside
 

@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-POLL = 0.01
-LONGEST = 1.0
+CONNECT_INTERVAL_S = 0.01
+MAX_WAIT_S = 1.0
 """Seconds in all. After that, and after any answer but a refusal, the framework meets what there is."""
-AT_ONCE = struct.pack("ii", 1, 0)
+NO_LINGER = struct.pack("ii", 1, 0)
 """``struct linger``: what is closed leaves nothing behind, socket(7)."""
 
 
-def of(declared: dict[str, Any]) -> tuple[str, int] | None:
+def first_member_address(declared: dict[str, Any]) -> tuple[str, int] | None:
     """Where the first member will listen, by what this one was told; None for the first itself, and where
     nobody waits for one address."""
     if not declared.get("rank"):
         return None
-    place = str(declared.get("place") or "")
+    url = str(declared.get("place") or "")
     if declared.get("call") == "MultiWorkerMirroredStrategy":
         cluster = declared.get("cluster") or {}
-        place = "tcp://%s" % (cluster.get("chief:0") or cluster.get("worker:0"))
-    scheme, _, rest = place.partition("://")
-    host, _, port = rest.partition("/")[0].rpartition(":")
+        url = "tcp://%s" % (cluster.get("chief:0") or cluster.get("worker:0"))
+    scheme, _, address_and_path = url.partition("://")
+    host, _, port = address_and_path.partition("/")[0].rpartition(":")
     if scheme != "tcp" or not host or not port.isdigit() or int(port) > 65535:
         return None
     return host.strip("[]"), int(port)
@@ -45,11 +45,11 @@ def of(declared: dict[str, Any]) -> tuple[str, int] | None:
 def wait(declared: dict[str, Any], now: Callable[[], float] = time.monotonic) -> None:
     """Returns once it listens, or when there is nothing more to wait for. Raises nothing of its own; what a
     signal handler of the program raises meanwhile is the program's."""
-    address = of(declared)
-    until = now() + LONGEST
+    address = first_member_address(declared)
+    until = now() + MAX_WAIT_S
     places = _resolved(address) if address is not None else []
-    while places and _refused(places, until - now()) and now() < until:
-        select.select([], [], [], POLL)
+    while places and _is_refused(places, until - now()) and now() < until:
+        select.select([], [], [], CONNECT_INTERVAL_S)
 
 
 def _resolved(address: tuple[str, int]) -> list[Any]:
@@ -61,15 +61,15 @@ def _resolved(address: tuple[str, int]) -> list[Any]:
         return []
 
 
-def _refused(places: list[Any], seconds: float) -> bool:
+def _is_refused(places: list[Any], seconds: float) -> bool:
     """Whether somebody is there who refuses, and nobody who answers."""
     refused = False
     for family, kind, protocol, _, where in places:
         try:
             with socket.socket(family, kind, protocol) as tried:
-                tried.settimeout(max(POLL, seconds))
+                tried.settimeout(max(CONNECT_INTERVAL_S, seconds))
                 met = tried.connect_ex(where)
-                if met == 0 and not met_itself(tried):
+                if met == 0 and not connected_to_itself(tried):
                     return False
                 refused |= met in (0, errno.ECONNREFUSED)
         except OSError as error:
@@ -78,10 +78,10 @@ def _refused(places: list[Any], seconds: float) -> bool:
     return refused
 
 
-def met_itself(tried: socket.socket) -> bool:
+def connected_to_itself(tried: socket.socket) -> bool:
     """A client whose own port, by chance, is the one that it goes to, on the first member's host: nobody
     listens there. Nor could anybody for a minute, if it were closed as others are (TIME_WAIT)."""
     if tried.getsockname() != tried.getpeername():
         return False
-    tried.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+    tried.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     return True

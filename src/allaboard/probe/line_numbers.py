@@ -14,20 +14,24 @@ if TYPE_CHECKING:
 def raised_at(traceback: TracebackType) -> int:
     """The line at which this entry of a traceback raised, else the one before it in the code."""
     line: int | None = traceback.tb_lineno
-    return line if line and line > 0 else _before(traceback.tb_frame.f_code, traceback.tb_lasti)
+    return (
+        line
+        if line and line > 0
+        else _last_line_before(traceback.tb_frame.f_code, traceback.tb_lasti)
+    )
 
 
 def runs_at(frame: FrameType) -> int:
     """The line at which a frame is, else the one before it in the code."""
     line: int | None = frame.f_lineno
-    return line if line and line > 0 else _before(frame.f_code, frame.f_lasti)
+    return line if line and line > 0 else _last_line_before(frame.f_code, frame.f_lasti)
 
 
-def _before(code: CodeType, instruction: int) -> int:
-    found = code.co_firstlineno
+def _last_line_before(code: CodeType, instruction: int) -> int:
+    line_before = code.co_firstlineno
     lines = getattr(code, "co_lines", None)  # from Python 3.10 on
     for start, _, line in lines() if lines is not None else ():
         if start > instruction:
             break
-        found = line if line and line > 0 else found
-    return found
+        line_before = line if line and line > 0 else line_before
+    return line_before

@@ -36,17 +36,17 @@ class _Process:
         self.worker = int(os.environ.get("ALLABOARD_WORKER", "0"))
         self.gated = os.environ.get("ALLABOARD_GATE", "")
         self.round = 0
-        self.told: tuple[int, type] | None = None
+        self.recorded_exception: tuple[int, type] | None = None
         self.notes: dict[str, str] = {}
         self.unsaved = 0
         self.depth = 0
         self.places: set[str] = set()
         """Where this process has met others before."""
         self.raises = False
-        self.aside = False
+        self.is_pausing = False
         self.stepping: int | None = None
         """The thread that did the first step of this round."""
-        self.fallen = 0
+        self.thread_end_rank = 0
         """What the thread had done that is noted as ended by an exception: see `thread_raised`."""
         self.steps_told = False
         """A library above JAX tells which calls are steps: JAX's own hook need not guess."""
@@ -139,23 +139,23 @@ def arrive(declared: Declared) -> None:
         here.round += 1
         here.notes.update(_versions())
         here.identify()
-        place = str(declared.get("place", ""))
-        told = dict(declared, round=here.round, again=place in here.places)
-        here.places.add(place)
-        here.box.text("declared", text_records.declared(told))
+        rendezvous = str(declared.get("place", ""))
+        declaration = dict(declared, round=here.round, again=rendezvous in here.places)
+        here.places.add(rendezvous)
+        here.box.text("declared", text_records.declared(declaration))
         here.box.text("detail", str(declared.get("call", "")))
-        held = _held(declared)
+        is_held = _waits_at_gate(declared)
     except Exception as error:
         here.note("arrive", repr(error))
         return
     try:
         # From here on others see it here: what a signal handler of the program raises now is the program's.
         here.phase(ARRIVED)
-        if held:
+        if is_held:
             arrival_signal.ring(here.folder)
             gate.wait(here.box, here.round, aloud=not here.raises)
         here.phase(JOINING)
-        if held:
+        if is_held:
             leader_port.wait(declared)
     except BaseException:
         here.depth -= 1  # the program may catch it and try once more
@@ -164,18 +164,18 @@ def arrive(declared: Declared) -> None:
 
 def _versions() -> dict[str, str]:
     """Of what the program has imported until now, as far as it must be the same on every host."""
-    found = {"python": sys.version.split()[0]}
+    versions = {"python": sys.version.split()[0]}
     for name in ("torch", "tensorflow", "jax", "jaxlib", "numpy", "google.protobuf", "keras"):
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
-            found[name] = str(version)
+            versions[name] = str(version)
     cuda = getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None)
     if cuda is not None:
-        found["cuda"] = str(cuda)
-    return found
+        versions["cuda"] = str(cuda)
+    return versions
 
 
-def _held(declared: Declared) -> bool:
+def _waits_at_gate(declared: Declared) -> bool:
     """Whether to wait at the gate: "all" where every member is ours, "local" where they may be,
     "cluster" where the agents of several hosts call the roll together."""
     if declared.get("world_size", 0) < 2 and here.gated != "all":
@@ -222,12 +222,12 @@ def raised(
     here.box.text("raised", text_records.exception(kind, value, traceback, time.monotonic()))
 
 
-DID = ("end", "nothing", "calls", "steps")
+THREAD_ROLES = ("end", "nothing", "calls", "steps")
 """What a thread had a part in: nothing that is hooked, operations between members, the steps themselves; or
 it was the interpreter's end that ended it."""
 
 
-def _steps(thread: threading.Thread | None) -> bool:
+def _made_first_step(thread: threading.Thread | None) -> bool:
     """Whether this thread made the first step of the round."""
     return thread is not None and None is not thread.native_id == here.stepping
 
@@ -244,12 +244,12 @@ def thread_raised(
     if here.box is None or value is None or kind is SystemExit:
         return
     called = here.box.called()
-    did = 3 if _steps(thread) else 2 if called else 1
+    did = 3 if _made_first_step(thread) else 2 if called else 1
     did = 0 if here.box.phase_code >= LEAVING else did
     if did < here.fallen:
         return
     here.fallen = did
     here.notes["thread called"] = called
     name = thread.name if thread is not None else ""
-    here.notes["thread ended"] = "%d %s %s" % (here.box.steps, DID[did], name[:40])
+    here.notes["thread ended"] = "%d %s %s" % (here.box.steps, THREAD_ROLES[did], name[:40])
     here.note("thread raised", text_records.one_line(kind, value, traceback))

@@ -22,7 +22,7 @@ def register(folder: str) -> tuple[int, int]:
 
     Raises OSError where the file cannot be made.
     """
-    taken = _caught()
+    taken = _handled_signals()
     free = [
         n for n in range(signal.SIGRTMAX - 7, signal.SIGRTMIN + 7, -1) if not taken >> (n - 1) & 1
     ]
@@ -30,7 +30,9 @@ def register(folder: str) -> tuple[int, int]:
         return 0, -1
     path = os.path.join(folder, "%d%s" % (os.getpid(), SUFFIX))
     # The file may be there: a program that executes another one in its place keeps its pid.
-    fd = renumbered(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    fd = move_descriptor(
+        os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    )
     faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
     return free[0], fd
 
@@ -52,7 +54,7 @@ def _ignored(signum: int) -> bool:
     return True
 
 
-def renumbered(fd: int) -> int:
+def move_descriptor(fd: int) -> int:
     """The same open file under a high number, in place of ``fd``; ``fd`` itself where there is none."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
@@ -62,7 +64,7 @@ def renumbered(fd: int) -> int:
     return high
 
 
-def _caught() -> int:
+def _handled_signals() -> int:
     """Signals that this process catches or ignores, as a bit mask; proc(5), SigCgt and SigIgn."""
     mask = 0
     with open("/proc/self/status", "rb") as file:

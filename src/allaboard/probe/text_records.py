@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any
 
-WORD = 200
+MAX_WORD_LENGTH = 200
 """Characters of one argument, note or path."""
-FRAMES = 40
+MAX_FRAMES = 40
 LIMITS = (("Too many open files", "SC_OPEN_MAX"), ("can't start new thread", "SC_CHILD_MAX"))
 """What an exception says that a limit of this process explains, and the limit's name, see sysconf(3)."""
 
@@ -30,10 +30,10 @@ def identity(worker: int, notes: Mapping[str, str]) -> str:
     argv = sys.argv[:8] if hasattr(sys, "argv") else []
     facts: dict[str, Any] = {
         "worker": worker,
-        "argv": [str(a)[:WORD] for a in argv],
+        "argv": [str(a)[:MAX_WORD_LENGTH] for a in argv],
         "python": sys.version.split()[0],
         "host": os.uname().nodename,
-        "notes": {k: v[:WORD] for k, v in notes.items()},
+        "notes": {k: v[:MAX_WORD_LENGTH] for k, v in notes.items()},
     }
     text = _json(facts)
     if not _fits("identity", text):
@@ -43,11 +43,13 @@ def identity(worker: int, notes: Mapping[str, str]) -> str:
     return text
 
 
-def declared(told: dict[str, Any]) -> str:
+def declared(declaration: dict[str, Any]) -> str:
     """What a framework's init was told; a cluster too large for the box is counted instead."""
-    text = _json(told)
+    text = _json(declaration)
     if not _fits("declared", text):
-        text = _json(dict(told, cluster={}, cluster_size=len(told.get("cluster", ()))))
+        text = _json(
+            dict(declaration, cluster={}, cluster_size=len(declaration.get("cluster", ())))
+        )
     return text
 
 
@@ -55,30 +57,36 @@ def exception(
     kind: type[BaseException], value: BaseException, traceback: TracebackType | None, at: float
 ) -> str:
     """An exception with its frames, innermost first, as many as there is room for."""
-    frames: deque[tuple[str, int, str]] = deque(maxlen=FRAMES)
+    frames: deque[tuple[str, int, str]] = deque(maxlen=MAX_FRAMES)
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        frames.appendleft((code.co_filename[-WORD:], raised_at(traceback), code.co_name[:WORD]))
+        frames.appendleft(
+            (
+                code.co_filename[-MAX_WORD_LENGTH:],
+                raised_at(traceback),
+                code.co_name[:MAX_WORD_LENGTH],
+            )
+        )
         traceback = traceback.tb_next
-    said = _said(value)
+    message = _said(value)
     facts: dict[str, Any] = {
-        "type": getattr(kind, "__name__", str(kind))[:WORD],
-        "message": _short(said),
+        "type": getattr(kind, "__name__", str(kind))[:MAX_WORD_LENGTH],
+        "message": _short(message),
         "at": at,
-        "limit": _limit(said),
+        "limit": _named_limit(message),
     }
-    kept = list(frames)
-    text = _json(dict(facts, frames=kept))
-    while kept and not _fits("raised", text):
-        kept = kept[: len(kept) // 2]
-        text = _json(dict(facts, frames=kept))
+    kept_frames = list(frames)
+    text = _json(dict(facts, frames=kept_frames))
+    while kept_frames and not _fits("raised", text):
+        kept_frames = kept_frames[: len(kept_frames) // 2]
+        text = _json(dict(facts, frames=kept_frames))
     return text
 
 
-def _limit(said: str) -> int:
+def _named_limit(message: str) -> int:
     """Ours of what it says that there is none left of; 0 where it says no such thing."""
-    for words, name in LIMITS:
-        if words in said:
+    for phrase, name in LIMITS:
+        if phrase in message:
             try:
                 return os.sysconf(name)  # `resource` would have to be loaded from a file
             except (OSError, ValueError):
@@ -97,36 +105,36 @@ def one_line(
     kind: type[BaseException], value: BaseException, traceback: TracebackType | None
 ) -> str:
     """An exception and the innermost line of the user's own code, in short."""
-    place = ""
+    where = ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not place or not any(part in code.co_filename for part in FOREIGN):
-            place = "%s:%d in %s" % (
+        if not where or not any(part in code.co_filename for part in FOREIGN):
+            where = "%s:%d in %s" % (
                 code.co_filename[-80:],
                 raised_at(traceback),
                 code.co_name[:40],
             )
         traceback = traceback.tb_next
-    said = _said(value).split("\n")[0]
-    if said.startswith("[/"):  # gloo puts the path of its source before what it says
-        said = said.partition("] ")[2] or said
-    said = said[:80]
+    message = _said(value).split("\n")[0]
+    if message.startswith("[/"):  # gloo puts the path of its source before what it says
+        message = message.partition("] ")[2] or message
+    message = message[:80]
     name = getattr(kind, "__name__", str(kind))[:40]
-    return "%s: %s at %s" % (name, said, place) if said else "%s at %s" % (name, place)
+    return "%s: %s at %s" % (name, message, where) if message else "%s at %s" % (name, where)
 
 
 def caller(frame: FrameType | None) -> str:
     """The innermost line of the user's own code from this frame on outwards; that frame's where none is."""
-    place = ""
+    where = ""
     while frame is not None:
         code = frame.f_code
-        own = not any(part in code.co_filename for part in FOREIGN)
-        if own or not place:
-            place = "%s:%d in %s" % (code.co_filename[-80:], runs_at(frame), code.co_name[:40])
-        if own:
+        is_own = not any(part in code.co_filename for part in FOREIGN)
+        if is_own or not where:
+            where = "%s:%d in %s" % (code.co_filename[-80:], runs_at(frame), code.co_name[:40])
+        if is_own:
             break
         frame = frame.f_back
-    return place
+    return where
 
 
 def _short(text: str) -> str:

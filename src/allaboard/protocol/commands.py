@@ -12,7 +12,7 @@ class OpenGate(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
 
     pid: int
     round: int
-    beside: bool = False
+    is_rpc_only: bool = False
     """True if this is not the start of the job, as for the RPC members of a second roll call."""
 
 
@@ -40,7 +40,7 @@ class ShowNote(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Show people one line about the course of the job."""
 
     text: str
-    waits: bool = False
+    is_waiting_line: bool = False
     """True if the line only says whom all still wait for."""
 
 
@@ -69,7 +69,7 @@ class KillForReplacement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Kill this process at once, in order to replace it."""
 
     pid: int
-    text: str
+    reason: str
     """Why, for people."""
 
 
@@ -87,7 +87,7 @@ class ConcludeRound(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     report: RoundReport
     """How it went, and what follows."""
-    returns: tuple[TaskReturn, ...] = ()
+    task_returns: tuple[TaskReturn, ...] = ()
     """The tasks that were restarted alone in it."""
 
 

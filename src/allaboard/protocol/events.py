@@ -56,17 +56,17 @@ class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=Fal
     rank: int = -1
     """Rank in its environment; -1 if it has none there."""
     host: str = ""
-    started: bool = False
+    started_by_agent: bool = False
     """True if the agent itself started it, as one of its workers."""
-    wraps: bool = False
+    wraps_launcher: bool = False
     """True if it is somebody else's launcher."""
-    allowed: float = 0.0
+    allowed_cores: float = 0.0
     """Cores that it may use; 0 if they are not known."""
     unanswered: tuple[Silence, ...] = ()
     """Its connections on which nobody answers."""
-    unreadable: str = ""
+    box_error: str = ""
     """Why its black box cannot be read; "" if it can."""
-    beside: str = ""
+    extra_task: str = ""
     """Its task if that is none of the cluster ("evaluator:0")."""
 
 
@@ -107,15 +107,15 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     stopped: tuple[int, ...] = ()
     """Processes below it that are stopped (SIGSTOP)."""
     threads: tuple[Holds, ...] = ()
-    others: tuple[Frame, ...] = ()
+    other_threads: tuple[Frame, ...] = ()
     """Where the program's other threads are, if it waits for what one of them does."""
-    blocked: str = ""
+    blocked_call: str = ""
     """System call from which no signal wakes it, with its file; "" if it is in none."""
     grip: Grip | None = None
     """The thread that keeps the interpreter lock from all others; None if there is none."""
-    fed_by: tuple[Frame, ...] = ()
+    input_frames: tuple[Frame, ...] = ()
     """The thread in which the framework runs the user's Python code for its input."""
-    asks: bool = False
+    asks_other_process: bool = False
     """True if it stands at a lock and another thread waits for the answer of another process."""
     recorded: tuple[Recorded, ...] = ()
     """Its last collectives by PyTorch's flight recorder, if that was read now."""
@@ -183,11 +183,11 @@ class AgentConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=Fal
 
     agent: int
     host: str
-    data: str
+    probe_address: str
     """Address where the links to its host can be probed."""
     rank: int
     """Rank of its first member; -1 if it is not known yet."""
-    ahead: float = 0.0
+    clock_ahead_s: float = 0.0
     """How far its wall clock is ahead of ours (s)."""
 
 
@@ -222,7 +222,7 @@ class StrangerConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A caller that is not of this roll call came to the rendezvous address."""
 
     knock: Knock
-    member: bool = False
+    is_plain_client: bool = False
     """True for a plain client of this job's own framework, that is, a host without allaboard."""
 
 
@@ -253,7 +253,7 @@ class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     leads: bool
     """True if the agents meet here."""
-    place: str = ""
+    meeting_place: str = ""
     """Address that the user gave for the meeting; "" if the job's own address is used."""
 
 

@@ -15,7 +15,7 @@ from allaboard.protocol.events import Event
 
 
 class JobStatusPort(Protocol):
-    """What may be known of a job from outside. Times are CLOCK_MONOTONIC seconds."""
+    """The read-only view of a job. Times are CLOCK_MONOTONIC seconds."""
 
     @property
     def opened_at(self) -> float | None:
@@ -59,7 +59,7 @@ class JobStatusPort(Protocol):
 
     @property
     def outcome(self) -> tuple[Outcome, str]:
-        """How the job ended and why, once no process of it is left."""
+        """The outcome of the job and its reason, once no process of it is left."""
 
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
@@ -76,7 +76,7 @@ class JobStatePort(Protocol):
 
     @property
     def status(self) -> JobStatusPort:
-        """What may be known of the job now."""
+        """The read-only view of the job, always as it is now."""
 
     def handle(self, now: float, *events: Event) -> list[Command]:
         """Take in what happened until ``now`` and return what to do.

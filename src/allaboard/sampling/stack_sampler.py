@@ -86,13 +86,13 @@ async def sample_stack(
         children=_awaited_children(pid, frames, below),
         stopped=stopped_children(below),
         threads=lock_holds([frames, *other_threads]) if at_lock else (),
-        others=other_user_frames([frames, *other_threads]) if at_lock else (),
-        blocked=describe_blocked_syscall(pid)
+        other_threads=other_user_frames([frames, *other_threads]) if at_lock else (),
+        blocked_call=describe_blocked_syscall(pid)
         if own_stat is not None and own_stat.state == "D"
         else "",
         grip=_with_source(grip) if grip is not None else None,
-        fed_by=fed_by,
-        asks=at_lock and any(map(awaits_external_answer, other_threads)),
+        input_frames=fed_by,
+        asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
         else (),

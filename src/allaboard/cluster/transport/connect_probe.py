@@ -12,7 +12,7 @@ from typing import NamedTuple
 from allaboard.cluster.transport import protocol_sniffer, wire
 from allaboard.facts import Address, Answer
 from allaboard.facts.address import join_host_port
-from allaboard.probe.leader_port import met_itself
+from allaboard.probe.leader_port import connected_to_itself
 
 CONNECT_TIMEOUT_S = 3.0
 """Seconds after which an unanswered connection counts as silent; three SYNs go out meanwhile."""
@@ -117,7 +117,7 @@ async def _connect(
     try:
         async with asyncio.timeout(timeout_s):
             await loop.sock_connect(sock, sockaddr)  # type: ignore[arg-type]  # any family's address
-        if met_itself(sock):
+        if connected_to_itself(sock):
             return ConnectResult(Answer.REFUSED, os.strerror(errno.ECONNREFUSED), numeric)
     except ConnectionRefusedError as error:
         return ConnectResult(Answer.REFUSED, _error_text(error), numeric)

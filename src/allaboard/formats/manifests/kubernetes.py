@@ -105,7 +105,7 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
         specs = spec.node_at(_REPLICA_SPECS[kind])
         replica_specs = specs.items.items() if specs is not None else ()
         roles = tuple(
-            reader.read_role(name, node, node.at("template")) for name, node in replica_specs
+            reader.read_role(name, node, node.node_at("template")) for name, node in replica_specs
         )
         if specs is not None:
             reader.problems += _unknown_roles(kind, document, specs, reader)

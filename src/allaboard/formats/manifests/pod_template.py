@@ -62,7 +62,7 @@ class PodTemplateReader:
         env, computed = self._env(main.node_at("env"))
         words = self._words(main, env)
         labels = template.node_at("metadata", "labels")
-        names = (self.value_of(c.at("name"), "containers.name") for c in container_nodes)
+        names = (self.value_of(c.node_at("name"), "containers.name") for c in container_nodes)
         return Role(
             name=name,
             replicas=replicas,

@@ -8,7 +8,7 @@ gathered, scattered or exchanged, uneven shards, objects) is left out.
 
 from __future__ import annotations
 
-from ...collective_calls import spans
+from ...collective_calls import rank_ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def new_group(
     if not isinstance(ranks, (list, tuple, range, set, frozenset)):
         return None, None, None, -1, None  # what can be read only once is PyTorch's to read
     told = sorted(ranks)
-    return None, Listed(spans(told)), None, -1, tuple(told)
+    return None, Listed(rank_ranges(told)), None, -1, tuple(told)
 
 
 DESCRIBE: dict[str, tuple[Callable[..., Described | None], int]] = {

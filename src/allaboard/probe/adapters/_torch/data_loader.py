@@ -15,7 +15,7 @@ from zlib import crc32
 
 from ... import member
 from ...collective_calls import Calls
-from ...data_loops import EACH, FIRST, Loops, Pass
+from ...data_loops import FIRST_BATCHES, SAMPLE_STRIDE, Loops, Pass
 from ...layout import BATCHES, BATCHES_AT
 
 TYPE_CHECKING = False
@@ -72,12 +72,12 @@ def loader(module: Any) -> None:
             box.input += monotonic() - began
             try:
                 current = self._allaboard_pass
-                if current is not None and current.batches >= FIRST:
+                if current is not None and current.batches >= FIRST_BATCHES:
                     current.batches = n = current.batches + 1
                     loop = current.loop
                     if loop.passes == current.number:
                         told(loop.map, loop.at + BATCHES_AT, current.number, n)
-                    if n % EACH:
+                    if n % SAMPLE_STRIDE:
                         return data
                 _came(box, self, data, _getframe(1))
             except Exception:
@@ -100,7 +100,7 @@ def _came(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
         current = iterator._allaboard_pass = _data.begin(box, frame) or NOWHERE
     if current is NOWHERE:
         return
-    if current.batches < FIRST:
+    if current.batches < FIRST_BATCHES:
         current.batch()
     current.sample(*_told(data), box.steps)
 

@@ -17,8 +17,8 @@ import pickle
 import sys
 
 from ... import member
-from ...collective_calls import foreign
-from ...stackdump import renumbered
+from ...collective_calls import is_foreign_file
+from ...stackdump import move_descriptor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def listen() -> bool:
     path = os.path.join(folder, "%d%s" % (pid, ASK))
     os.mkfifo(path, 0o600)
     # Also for writing: it never comes to its end when an agent has gone.
-    fd = renumbered(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    fd = move_descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     _thread.start_new_thread(_answers, (fd, dumps, os.path.join(folder, "%d%s" % (pid, TOLD))))
     return True
 
@@ -93,4 +93,4 @@ def _short(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _foreign(file: str) -> bool:
     """What a compiler has written (``<eval_with_key>.3``) is nobody's line either."""
-    return file[:1] == "<" or "torchinductor_" in file or foreign(file)
+    return file[:1] == "<" or "torchinductor_" in file or is_foreign_file(file)
