@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from allaboard.agent.arrival_fifo import ArrivalFifo
-from allaboard.probe.arrival_signal import ring
+from allaboard.probe.arrival_signal import ring_agent
 
 
 def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
@@ -16,8 +16,8 @@ def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
         times = 0
         for _ in range(2):  # a second round in the same folder
             bell.start_listening(loop)
-            ring(str(tmp_path))
-            ring(str(tmp_path))
+            ring_agent(str(tmp_path))
+            ring_agent(str(tmp_path))
             await asyncio.wait_for(rung.wait(), 5.0)
             times += rung.is_set()
             rung.clear()
@@ -28,7 +28,7 @@ def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
 
 
 def test_nobody_waits_where_nobody_listens(tmp_path: Path) -> None:
-    ring(str(tmp_path))  # no pipe
+    ring_agent(str(tmp_path))  # no pipe
     bell = ArrivalFifo(tmp_path, lambda: None)
 
     async def come_and_go() -> None:
@@ -36,8 +36,8 @@ def test_nobody_waits_where_nobody_listens(tmp_path: Path) -> None:
         bell.close(asyncio.get_running_loop())
 
     asyncio.run(come_and_go())
-    ring(str(tmp_path))  # a pipe without an agent at its other end
-    ring(str(tmp_path / "missing"))
+    ring_agent(str(tmp_path))  # a pipe without an agent at its other end
+    ring_agent(str(tmp_path / "missing"))
 
 
 def test_a_folder_without_pipes_is_no_trouble(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from allaboard.probe.arrival_signal import NAME
+from allaboard.probe.arrival_signal import FIFO_NAME
 
 _READ_BYTES = 4096
 
@@ -21,7 +21,7 @@ class ArrivalFifo:
     """
 
     def __init__(self, folder: Path, on_arrival: Callable[[], None]) -> None:
-        self._path = folder / NAME
+        self._path = folder / FIFO_NAME
         self._on_arrival = on_arrival
         self._fd = -1
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-NAME = "bell"
+FIFO_NAME = "bell"
 
 
-def ring(folder: str) -> None:
+def ring_agent(folder: str) -> None:
     """Never waits: without an agent at the other end nobody is told, and its next look finds us anyway."""
     try:
-        fd = os.open(os.path.join(folder, NAME), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(os.path.join(folder, FIFO_NAME), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return
     try:

@@ -115,7 +115,7 @@ def _api(module: Any) -> None:
     waits.api(module)
 
 
-before_import = visible_devices.widen
+before_import = visible_devices.restore_all
 
 MODULES = {
     "jax._src.distributed": _distributed,

@@ -130,7 +130,7 @@ def _function(module: Any) -> None:
     module.Function.__call__ = inside
 
 
-before_import = visible_devices.narrow
+before_import = visible_devices.narrow_to_share
 
 
 def _checkpoint(module: Any) -> None:

@@ -230,7 +230,7 @@ def _optimizer(module: Any) -> None:
         member.here.lacks("torch.optim", "register_optimizer_step_post_hook")
 
 
-before_import = visible_devices.widen
+before_import = visible_devices.restore_all
 
 MODULES = {
     "torch.distributed.distributed_c10d": _distributed,
