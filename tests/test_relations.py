@@ -13,6 +13,7 @@ from allaboard.rules.engine.relations import (
     family_of,
     may_join_run,
     order_findings,
+    reports_absence,
     reports_stall,
     suppress_consequences,
     without_interruption,
@@ -181,6 +182,7 @@ def test_families() -> None:
     assert family_of("HANG017") == "HANG"
     assert reports_stall("HANG017") and not reports_stall("SLOW001")
     assert explains_lost_peers("EXIT001") and not explains_lost_peers("PS001")
+    assert reports_absence("JOIN001") and not reports_absence("HANG001")
     assert may_join_run("PS001") and not may_join_run("EXIT001")
 
 

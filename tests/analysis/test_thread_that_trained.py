@@ -53,7 +53,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
     kept = probe.here.box
     probe.here.box = Box(str(tmp_path / f"{probe.os.getpid()}.box"))
     yield probe.here.box
-    probe.here.box, probe.here.stepping, probe.here.fallen = kept, None, 0
+    probe.here.box, probe.here.stepping, probe.here.thread_end_rank = kept, None, 0
     probe.here.notes.clear()
 
 

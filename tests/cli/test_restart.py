@@ -14,7 +14,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from allaboard.agent.final_report import schema
+from allaboard.facts import Report
+from allaboard.report.json_schema import json_schema_of
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 PS = ["--ps", "1", "--on-failure", "restart"]
@@ -36,7 +37,7 @@ def run(tmp_path: Path, script: str, *options: str) -> tuple[int, dict[str, Any]
     command += ["--on-failure", "restart", "--backoff", "0.1", *options, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     report = json.loads((tmp_path / "run/report.json").read_text())
-    jsonschema.validate(report, schema())
+    jsonschema.validate(report, json_schema_of(Report))
     return done.returncode, report, done.stdout + done.stderr
 
 
@@ -200,7 +201,7 @@ def run_tasks(tmp_path: Path, script: str) -> tuple[int, dict[str, Any], str]:
     command += ["--run-dir", str(tmp_path / "run"), "--on-failure", "restart", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     report = json.loads((tmp_path / "run/report.json").read_text())
-    jsonschema.validate(report, schema())
+    jsonschema.validate(report, json_schema_of(Report))
     return done.returncode, report, done.stdout + done.stderr
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from allaboard.agent.final_report import schema
+from allaboard.facts import Report
+from allaboard.report.json_schema import json_schema_of
 
 RUN = [sys.executable, "-m", "allaboard", "run"]
 
@@ -113,7 +114,7 @@ def test_logs_are_whole_in_one_file_a_rank(run: Callable[..., Done]) -> None:
 def test_the_report_keeps_its_published_schema(run: Callable[..., Done]) -> None:
     done = run("import sys; raise ValueError('x' * 5000)", "--report", "/dev/null")
     assert done.code == 1
-    jsonschema.validate(done.report, schema())
+    jsonschema.validate(done.report, json_schema_of(Report))
     assert done.report["outcome"] == "failed"
     assert done.report["workers"][0]["exit_code"] == 1  # type: ignore[index]
     assert [f["rule"] for f in done.report["findings"]] == ["EXIT002"]  # type: ignore[attr-defined]

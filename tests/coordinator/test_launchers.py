@@ -44,7 +44,7 @@ class Torchruns:
         box = BoxReading(
             phase=Phase.IMPORTED, phase_since=self.clock.now, round=0, raised=self._raised(raised)
         )
-        return self._seen(host, 7, box, started=True, wraps=True)
+        return self._seen(host, 7, box, started_by_agent=True, wraps_launcher=True)
 
     def rank(self, host: int, raised: str = "") -> ProcessSampled:
         told = sample_declaration(host, 2, local=False)

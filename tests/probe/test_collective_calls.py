@@ -32,7 +32,7 @@ class Rank:
 
     def call(self, op: str, *shape: int, root: int = -1) -> None:
         key = (op, shape, root)
-        known = self.calls.known.get(key)
+        known = self.calls.known_signatures.get(key)
         if known is None:
             shown = (op, "sum", "float32", shape, root)
             known = self.calls.signature(key, shown, (shape, root), sys._getframe(0))

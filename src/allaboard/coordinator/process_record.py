@@ -186,7 +186,7 @@ class ProcessRecord:
             frames = trim_state_queries(sample.frames)
             input_frames = trim_state_queries(sample.input_frames)
             self.stack_samples.append(
-                msgspec.structs.replace(sample, frames=frames, fed_by=input_frames)
+                msgspec.structs.replace(sample, frames=frames, input_frames=input_frames)
             )
             del self.stack_samples[:-MAX_STACK_SAMPLES]
 

@@ -70,7 +70,7 @@ class TaskRestarts:
 
     @property
     def restore_source(self) -> str:
-        """What a server comes back from that is lost now: "snapshot" or "checkpoint"; "" if it is not
+        """The source of the values of a server that is lost now: "snapshot" or "checkpoint"; "" if it is not
         restarted."""
         if not self._policy.allowed or self._used >= self._policy.max_restarts:
             return ""

@@ -192,8 +192,8 @@ class Box:
         THREAD.pack_into(self.map, offset + THREAD_AT, thread)
         slot = Slot(self.map, offset)
         # Of an earlier thread: what was counted stays counted.
-        slot.before, _, slot.spent = OP.unpack_from(self.map, offset)[:3]
-        slot.count = slot.before
+        slot.count_before, _, slot.spent = OP.unpack_from(self.map, offset)[:3]
+        slot.count = slot.count_before
         return slot
 
     def text(self, name: str, value: str) -> None:
@@ -271,7 +271,17 @@ class Slot:
     hook does what `enter` and `leave` do by itself.
     """
 
-    __slots__ = ("_left", "_map", "_since", "at", "before", "count", "depth", "main", "spent")
+    __slots__ = (
+        "_left_at",
+        "_map",
+        "_since",
+        "count",
+        "count_before",
+        "depth",
+        "main",
+        "offset",
+        "spent",
+    )
 
     def __init__(self, map_: mmap.mmap, offset: int) -> None:
         self._map = map_

@@ -42,12 +42,12 @@ class Group:
 
     __slots__ = (
         "_map",
-        "at",
         "busy",
         "device",
         "digest",
         "index",
         "number",
+        "offset",
         "ordered",
         "path",
         "ranks",

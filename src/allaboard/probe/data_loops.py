@@ -33,13 +33,13 @@ class Pass:
         self.batches = n = self.batches + 1
         loop = self.loop
         if loop.passes == self.number:
-            layout.BATCHES.pack_into(loop.map, loop.at + layout.BATCHES_AT, self.number, n)
+            layout.BATCHES.pack_into(loop.map, loop.offset + layout.BATCHES_AT, self.number, n)
         return n <= FIRST_BATCHES or n % SAMPLE_STRIDE == 0
 
     def sample(self, rows: int, digest: int, steps: int) -> None:
         """Keeps what the last batch was: its rows (-1: not known), a digest (0: none)."""
         loop = self.loop
-        offset = loop.at + layout.SAMPLES_AT + loop.sampled % layout.SAMPLES * layout.BATCH.size
+        offset = loop.offset + layout.SAMPLES_AT + loop.sampled % layout.SAMPLES * layout.BATCH.size
         loop.sampled += 1
         layout.BATCH.pack_into(loop.map, offset, self.number, self.batches, rows, digest, steps)
 
@@ -54,7 +54,7 @@ class Pass:
 class Loop:
     """One place that takes batches."""
 
-    __slots__ = ("_generation", "_place", "at", "ended", "map", "passes", "sampled", "whole")
+    __slots__ = ("_generation", "_place", "ended", "map", "offset", "passes", "sampled", "whole")
 
     def __init__(self, map_: mmap.mmap, index: int, place_text: bytes) -> None:
         self.map = map_

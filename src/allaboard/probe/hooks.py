@@ -64,10 +64,10 @@ def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., A
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
         box = here.box
-        if box is None or threading.get_ident() != box.ident or here.aside:
+        if box is None or threading.get_ident() != box.ident or here.is_pausing:
             return call(*args, **kwargs)
         waited, less = (box.input, box.sync), more
-        here.aside = True
+        here.is_pausing = True
         box.begin_aside(kind, more)
         try:
             result = call(*args, **kwargs)
@@ -80,7 +80,7 @@ def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., A
                 _note_unsaved(error)
             raise
         finally:
-            here.aside = False
+            here.is_pausing = False
             box.end_aside(kind, less)
             box.input, box.sync = waited
 

@@ -197,7 +197,7 @@ def joined(succeeded: bool) -> None:
 def step() -> None:
     """Called after each training step of the framework."""
     box = here.box
-    if box is not None and not here.aside:
+    if box is not None and not here.is_pausing:
         if box.phase_code != TRAINING and box.phase_code < LEAVING:
             box.phase(TRAINING, here.round)
             # The thread itself may hold the program's models; its number is hardly given twice.
@@ -216,9 +216,12 @@ def raised(
     """Records the exception that ends the main thread, with the frame that raised it."""
     if here.box is None or threading.current_thread() is not threading.main_thread():
         return
-    if here.told == (id(value), kind):
+    if here.recorded_exception == (id(value), kind):
         return  # at the interpreter's end, which may come much later: the first time is the true one
-    here.told = id(value), kind  # the exception itself would keep alive what its frames hold
+    here.recorded_exception = (
+        id(value),
+        kind,
+    )  # the exception itself would keep alive what its frames hold
     here.box.text("raised", text_records.exception(kind, value, traceback, time.monotonic()))
 
 
@@ -246,9 +249,9 @@ def thread_raised(
     called = here.box.called()
     did = 3 if _made_first_step(thread) else 2 if called else 1
     did = 0 if here.box.phase_code >= LEAVING else did
-    if did < here.fallen:
+    if did < here.thread_end_rank:
         return
-    here.fallen = did
+    here.thread_end_rank = did
     here.notes["thread called"] = called
     name = thread.name if thread is not None else ""
     here.notes["thread ended"] = "%d %s %s" % (here.box.steps, THREAD_ROLES[did], name[:40])

@@ -75,11 +75,12 @@ def _check_address(workload: Workload, value: Value) -> Iterator[Claim]:
     if match is None or int(match[1]) == 0:
         return
     correct_name = f"{workload.name}-0" + (f".{domain}" if domain else "")
+    correct_address = join_host_port(correct_name, parsed.port) if parsed.port else correct_name
     yield Claim(
         summary=f"{value.origin.name} is {value.text}, but rank 0 runs in {workload.name}-0: each pod's rank "
         "is the number in its name",
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
-        fix=f"{value.origin.name}={join_host_port(correct_name, parsed.port) if parsed.port else correct_name}",
+        fix=f"{value.origin.name}={correct_address}",
         certainty=Certainty.LIKELY,
         where=value.origin.place,
     )

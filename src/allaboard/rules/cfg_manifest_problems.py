@@ -33,7 +33,8 @@ RULES = {
 
 ## Why it matters
 Kubernetes accepts only strings there and refuses the document (`cannot unmarshal number into … of type
-string`). Inside an operator's custom resource, the operator may refuse it later, where the reason is easily missed.
+string`). Inside an operator's custom resource, the operator may refuse it later, where the reason is easily
+missed.
 
 ## What to do
 Put the value in quotes.

@@ -43,7 +43,7 @@ class LinkProbes:
 
     @property
     def commands(self) -> Iterator[ProbeLinks]:
-        """What each agent is to probe."""
+        """The requests to all agents that have not answered."""
         return (ProbeLinks(agent=a, targets=t) for a, t in self._pending.items())
 
     @property

@@ -42,6 +42,7 @@ from allaboard.facts.rank_sets import format_ranks as ranges
 from allaboard.protocol.process_keys import process_key as key_of
 from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import make_finding, run_rules
+from allaboard.rules.engine.relations import reports_absence
 
 MAX_SHOWN_MEMBERS = 32
 """Members that are listed one by one."""
@@ -96,7 +97,7 @@ def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagno
 def _soften_join_findings(finding: Finding) -> Finding:
     """Return the finding as a likely one: a rank that was not looked at may be on its way, and a few seconds
     of looking prove nothing."""
-    if not finding.rule.startswith("JOIN"):
+    if not reports_absence(finding.rule):
         return finding
     sampling = Evidence(f"looked at for {SAMPLE_COUNT * SAMPLE_INTERVAL_S:.0f} s", "stacks")
     certainty = finding.certainty

@@ -10,7 +10,7 @@ MAX_SHOWN_HOSTS = 4
 
 
 class RoundHosts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the hosts of a job when a round of it has ended."""
+    """The hosts of a job when a round of it has ended, as the deciding host knows them."""
 
     expected_agents: int
     """Number of agents of the job; 0 if it is not known."""

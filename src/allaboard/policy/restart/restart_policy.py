@@ -13,7 +13,7 @@ MAX_RESTART_DELAY_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class RestartPolicy:
-    """What may be restarted, and how often."""
+    """Rules of the user on what may be restarted, and how often."""
 
     allowed: bool = False
     """True with --on-failure restart."""

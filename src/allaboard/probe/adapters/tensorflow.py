@@ -119,7 +119,7 @@ def _function(module: Any) -> None:
             if together:  # it computes in there too, in threads of its own
                 box.sync += max(0.0, monotonic() - began - (process_time() - worked))
         if slot.depth == 0:
-            if together and not member.here.aside:
+            if together and not member.here.is_pausing:
                 try:
                     returned.look(box, name, result)
                 except Exception:

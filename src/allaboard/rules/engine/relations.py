@@ -25,6 +25,8 @@ _LOST_PEER_CAUSES = ("EXIT", "HANG", "JOIN", "NET")
 cannot be reached."""
 _STALLS = ("HANG",)
 """Families that report members which stand still."""
+_ABSENCES = ("JOIN",)
+"""Families that report members which have not joined, or not rightly: a member that is not seen may still come."""
 _LOG_CAUSES = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """Families that a job's logs may add to what its run found itself: they report causes, not consequences."""
 
@@ -52,6 +54,11 @@ def explains_lost_peers(code: str) -> bool:
 def reports_stall(code: str) -> bool:
     """Return True if findings of this rule report members that stand still."""
     return family_of(code) in _STALLS
+
+
+def reports_absence(code: str) -> bool:
+    """Return True if findings of this rule depend on who has joined, which a short look cannot prove."""
+    return family_of(code) in _ABSENCES
 
 
 def may_join_run(code: str) -> bool:

@@ -126,7 +126,7 @@ class Recorder:
         calls = self.calls
         assert calls is not None
         code = frame.f_code
-        if not calls.own.get(id(code)):
+        if not calls.is_own_code.get(id(code)):
             found_at = calls.caller(frame)
             recent = recent if found_at is frame else None
             frame, code = found_at, found_at.f_code
@@ -144,7 +144,7 @@ class Recorder:
             key = (
                 name, tensor.dtype, shape, op, root, extra, id(code), frame.f_lasti,
             )  # fmt: skip
-        found = calls.known.get(key)
+        found = calls.known_signatures.get(key)
         if found is None:
             found = self._learn(calls, key, name, (tensor, reduce, root, extra), frame)
             device = getattr(tensor, "device", None)
@@ -289,7 +289,7 @@ def recorded(
                     group.digest = digest = (group.digest * 1000003 + signed[1]) & 0xFFFFFFFF
                     group.path = path = (group.path * 1000003 + signed[2]) & 0xFFFFFFFF
                     told_entry(map_, group.ring + number % CALLS * 12, digest, path, signed[0])
-                    told_call(map_, group.at, number, now, digest, number)
+                    told_call(map_, group.offset, number, now, digest, number)
                 else:
                     group = recorder.note(box, name, described, frame, now, recent)
                     number = group.number if group is not None else 0
@@ -301,7 +301,7 @@ def recorded(
         slot.depth = 1
         slot.count = count = slot.count + 1
         index = 0 if group is None else group.index
-        told_op(map_, slot.at, count, now, slot.spent, 1, index, number, label, count)
+        told_op(map_, slot.offset, count, now, slot.spent, 1, index, number, label, count)
         try:
             result = call(*args, **kwargs)
             if result is not None and recorder.waits is not None and recorder.waits.off:
@@ -317,7 +317,7 @@ def recorded(
             slot.depth = 0
             lasted = monotonic() - now
             slot.spent = spent = slot.spent + lasted
-            told_left(map_, slot.at + LEFT_AT, spent, 0)
+            told_left(map_, slot.offset + LEFT_AT, spent, 0)
             if slot.main:
                 box.sync += lasted
 

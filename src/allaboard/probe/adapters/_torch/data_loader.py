@@ -76,7 +76,7 @@ def loader(module: Any) -> None:
                     current.batches = n = current.batches + 1
                     loop = current.loop
                     if loop.passes == current.number:
-                        told(loop.map, loop.at + BATCHES_AT, current.number, n)
+                        told(loop.map, loop.offset + BATCHES_AT, current.number, n)
                     if n % SAMPLE_STRIDE:
                         return data
                 _came(box, self, data, _getframe(1))

@@ -79,7 +79,7 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                         losses.told(box, value)
                 else:
                     losses.look(box, root)
-                if here.aside:
+                if here.is_pausing:
                     trains()
             except Exception:
                 losses.shaped = True

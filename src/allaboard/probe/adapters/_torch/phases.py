@@ -63,21 +63,21 @@ class _Evaluation:
     def begin(self) -> None:
         """Gradients are off from here on."""
         box = member.here.box
-        if box is None or get_ident() != box.ident or member.here.aside:
+        if box is None or get_ident() != box.ident or member.here.is_pausing:
             return
         model = self.model() if self.model is not None else None
         if model is None or model.training:
             self.model = None
             return
         self.box, self.thread, self.waited = box, get_ident(), (box.input, box.sync)
-        member.here.aside = True
+        member.here.is_pausing = True
         box.begin_aside(EVALUATION, 0 if self.told else 1)
         self.told = True
 
     def end(self) -> None:
         """Gradients are on again."""
         box, self.box = self.box, None
-        member.here.aside = False
+        member.here.is_pausing = False
         if box is not None:
             box.end_aside(EVALUATION)
             box.input, box.sync = self.waited

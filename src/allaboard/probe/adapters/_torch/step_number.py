@@ -60,7 +60,7 @@ class Steps:
         if id(optimizer) != self._alone and not self._counts(optimizer, frame or sys._getframe(1)):
             return
         box = here.box
-        if box is not None and box.phase_code == TRAINING and not here.aside:
+        if box is not None and box.phase_code == TRAINING and not here.is_pausing:
             box.step()
         else:
             member.step()
