@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -48,7 +48,7 @@ def decided(policy: EndPolicy, claim: Claim, arrived: float) -> Outcome | None:
         arrived_member(1, phase_since=arrived),
         launched_at=0.0,
     )
-    found = end_verdict(view, roll_calls(view), [(Stage.STARTUP, claim)], policy)
+    found = end_verdict(view, find_roll_calls(view), [(Stage.STARTUP, claim)], policy)
     return found.outcome if found is not None else None
 
 
@@ -69,7 +69,7 @@ def test_an_init_that_does_not_come_back() -> None:
             sample_member(r, phase=Phase.JOINING, phase_since=NOW - seconds) for r in range(3)
         ]
         view = sample_job(*members)
-        found = end_verdict(view, roll_calls(view), [], EndPolicy(init_within=within))
+        found = end_verdict(view, find_roll_calls(view), [], EndPolicy(init_within=within))
         return found.outcome if found is not None else None
 
     assert after(9.0, 10.0) is None
@@ -87,7 +87,7 @@ def test_a_link_that_may_not_be_needed_ends_what_stands_still_after_the_bound() 
         first = {"phase": Phase.JOINING, "phase_since": at, "step": 0, "ops": 0} | changes
         view = sample_job(sample_member(0, **first), sample_member(1, step=0), rolled_at=at)
         staged = [(Stage.NETWORK, claim) for claim in claims]
-        found = end_verdict(view, roll_calls(view), staged, policy)
+        found = end_verdict(view, find_roll_calls(view), staged, policy)
         return found.outcome if found is not None else None
 
     policy = EndPolicy(start_bound=10.0)
@@ -111,7 +111,7 @@ def test_a_rehearsal_ends_once_others_had_time_to_see_the_same() -> None:
             *(sample_member(r, phase=Phase.JOINING, phase_since=NOW - 20) for r in range(3))
         )
         claim = Claim(summary="no packet comes back", since=NOW - seconds)
-        found = end_verdict(view, roll_calls(view), [(Stage.NETWORK, claim)], policy)
+        found = end_verdict(view, find_roll_calls(view), [(Stage.NETWORK, claim)], policy)
         return found.outcome if found is not None else None
 
     assert after(REHEARSAL_FAULT_S - 1, EndPolicy(stop_on_error=True)) is None
@@ -126,7 +126,7 @@ def test_a_rehearsal_that_stands_still_ends_by_its_own_bound() -> None:
         progress_at=80.0,
     )
     rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
-    found = end_verdict(view, roll_calls(view), [], rehearsal)
+    found = end_verdict(view, find_roll_calls(view), [], rehearsal)
     assert found is not None and found.outcome is Outcome.HANG
     assert "--bound" in found.reason and "--hang-after" not in found.reason
 
@@ -138,7 +138,7 @@ def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
         members = [sample_member(r, **told) for r in range(2)]
         view = sample_job(*members, stall_after=30.0, progress_at=at, median_step=None)
         rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=10.0)
-        found = end_verdict(view, roll_calls(view), [], rehearsal)
+        found = end_verdict(view, find_roll_calls(view), [], rehearsal)
         return found.outcome if found is not None else None
 
     assert after(9.0) is None
@@ -176,7 +176,7 @@ def test_a_roll_call_that_waits_is_no_hang_until_its_own_time_is_over() -> None:
         view = gathering_job(
             first, launched_at=at, progress_at=at, timeout=60.0, joined=True, leads=True
         )
-        found = end_verdict(view, roll_calls(view), [], policy)
+        found = end_verdict(view, find_roll_calls(view), [], policy)
         return found.outcome if found is not None else None
 
     rehearsal = EndPolicy(stop_on_hang=True, stop_on_error=True, hang_after=30.0)
@@ -192,7 +192,7 @@ def test_an_import_from_a_slow_disk_is_no_hang_while_the_roll_call_may_wait_for_
         members = (sample_member(r, declared=None, **slow) for r in range(2))
         view = sample_job(*members, launched_at=at, progress_at=at, rolled_at=None, timeout=60.0)
         found = end_verdict(
-            view, roll_calls(view), [], EndPolicy(stop_on_hang=True, hang_after=14.0)
+            view, find_roll_calls(view), [], EndPolicy(stop_on_hang=True, hang_after=14.0)
         )
         return found.outcome if found is not None else None
 
@@ -207,7 +207,7 @@ def test_who_is_awaited_is_looked_for_before_a_likely_hang_ends_the_job() -> Non
         ranks = [sample_member(r, moved_at=NOW - seconds, step=0) for r in range(2)]
         view = sample_job(*ranks, progress_at=NOW - seconds, stall_after=10.0)
         policy = EndPolicy(stop_on_hang=True, hang_after=hang_after)
-        found = end_verdict(view, roll_calls(view), [], policy)
+        found = end_verdict(view, find_roll_calls(view), [], policy)
         return found.outcome if found is not None else None
 
     assert after(10.5, 10.0) is None
@@ -228,7 +228,7 @@ def test_an_evaluation_that_gets_on_is_no_hang_however_long_it_takes() -> None:
             waiting_member(1),
             progress_at=NOW - seconds,
         )
-        found = end_verdict(view, roll_calls(view), [], policy)
+        found = end_verdict(view, find_roll_calls(view), [], policy)
         return found.outcome if found is not None else None
 
     assert after(90.0) is None
@@ -246,7 +246,7 @@ def test_what_tensorflow_runs_at_once_in_an_evaluation_is_no_wait_for_peers() ->
     one = sample_member(0, stack=sample_stack(at_once, own, moving=True), cpu=0.1)
     view = stalled_job(one, waiting_member(1), progress_at=NOW - 90.0)
     policy = EndPolicy(stop_on_hang=True, hang_after=20.0)
-    assert end_verdict(view, roll_calls(view), [], policy) is None
+    assert end_verdict(view, find_roll_calls(view), [], policy) is None
 
 
 @pytest.mark.parametrize("policy", [EndPolicy(restarts=True), EndPolicy(stop_on_hang=True)])

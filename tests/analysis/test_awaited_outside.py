@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.coordinator.gate import FIRST_NOTE_S, FIRST_NOTE_UNMET_S, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, JobView
@@ -15,7 +15,7 @@ from allaboard.policy.end.end_policy import EndPolicy
 def told(gate: Gate, view: JobView, waited: float) -> list[str]:
     first = min(m.phase_since for m in view.members)
     later = msgspec.structs.replace(view, now=first + waited)
-    return [note.text for note in gate.waiting_notes(later, roll_calls(later))]  # type: ignore[union-attr]
+    return [note.text for note in gate.waiting_notes(later, find_roll_calls(later))]  # type: ignore[union-attr]
 
 
 def gate() -> Gate:

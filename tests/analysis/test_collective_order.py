@@ -11,8 +11,8 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.analysis.collectives.collective_order import (
     diverged_groups,
-    find_difference,
-    find_differences,
+    find_call_difference,
+    find_call_differences,
     members_to_trace,
 )
 from allaboard.facts import Exit, JobView, Member
@@ -47,7 +47,7 @@ def test_digests_that_agree_ask_for_nothing() -> None:
     assert (
         diverged_groups(view) == {}
         and members_to_trace(view) == []
-        and find_differences(view) == ()
+        and find_call_differences(view) == ()
     )
 
 
@@ -67,7 +67,7 @@ def test_the_first_difference_and_its_odd_one() -> None:
         member_with_calls(1, SUM, OTHER, SUM),
         member_with_calls(2, SUM, SUM, SUM),
     )
-    found = find_difference(view, ("0", 1))
+    found = find_call_difference(view, ("0", 1))
     assert found is not None and found.number == 2
     assert [m.who.rank for m in found.outliers] == [1] and found.complete
     assert mismatch_kind(found) is MismatchKind.DTYPE
@@ -78,8 +78,8 @@ def test_the_first_difference_and_its_odd_one() -> None:
 
 def test_without_a_majority_all_are_named_when_nobody_is_on_the_way() -> None:
     members = (member_with_calls(0, SUM), member_with_calls(1, CAST), member_with_calls(2))
-    early = find_difference(views(*members), ("0", 1))
-    late = find_difference(stalled_job(*members), ("0", 1))
+    early = find_call_difference(views(*members), ("0", 1))
+    late = find_call_difference(stalled_job(*members), ("0", 1))
     assert early is not None and not early.complete
     assert late is not None and late.complete and len(late.outliers) == 2
 
@@ -90,13 +90,13 @@ def test_what_is_unordered_proves_nothing() -> None:
         unordered(member_with_calls(1, SUM, SUM), 2),
         member_with_calls(2, SUM, CAST),
     )
-    assert diverged_groups(views(*bad)) == {} and find_differences(views(*bad)) == ()
+    assert diverged_groups(views(*bad)) == {} and find_call_differences(views(*bad)) == ()
     before = (
         member_with_calls(0, SUM, CAST),
         unordered(member_with_calls(1, CAST, SUM), 2),
         member_with_calls(2, SUM, CAST),
     )
-    assert [d.number for d in find_differences(views(*before))] == [1]
+    assert [d.number for d in find_call_differences(views(*before))] == [1]
 
 
 def test_a_rank_that_moves_on_alone_is_asked_when_it_gets_there() -> None:
@@ -120,4 +120,4 @@ def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
     assert members_to_trace(views(*map(untraced, (shown[0], dead, shown[1])))) == [
         (("0", 1), (100, 101, 102))
     ]
-    assert members_to_trace(view) == [] and [d.number for d in find_differences(view)] == [2]
+    assert members_to_trace(view) == [] and [d.number for d in find_call_differences(view)] == [2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.facts import Member, Phase, Who
 from allaboard.facts.samples import (
     arrived_member,
@@ -17,11 +17,13 @@ from allaboard.facts.samples import (
 
 
 def test_nobody_has_answered() -> None:
-    assert roll_calls(gathering_job(coming_member(0), coming_member(1))) == ()
+    assert find_roll_calls(gathering_job(coming_member(0), coming_member(1))) == ()
 
 
 def test_complete_when_every_rank_is_here() -> None:
-    (roll,) = roll_calls(gathering_job(arrived_member(0), arrived_member(1), arrived_member(2)))
+    (roll,) = find_roll_calls(
+        gathering_job(arrived_member(0), arrived_member(1), arrived_member(2))
+    )
     assert roll.is_complete and roll.size == 3 and not roll.missing
 
 
@@ -30,7 +32,7 @@ def test_late_gone_and_never_heard_of_are_told_apart() -> None:
     view = gathering_job(
         arrived_member(0, 4), coming_member(1), ended_member(2, code=1, member=early)
     )
-    (roll,) = roll_calls(view)
+    (roll,) = find_roll_calls(view)
     assert [m.who.rank for m in roll.late] == [1]
     assert [m.who.rank for m in roll.ended] == [2]
     assert roll.missing == (1, 2, 3)
@@ -38,7 +40,7 @@ def test_late_gone_and_never_heard_of_are_told_apart() -> None:
 
 
 def test_a_rank_of_another_world_does_not_count() -> None:
-    (roll,) = roll_calls(
+    (roll,) = find_roll_calls(
         gathering_job(
             arrived_member(0),
             arrived_member(1),
@@ -52,7 +54,7 @@ def test_a_second_round_waits_for_all_again() -> None:
     view = gathering_job(
         arrived_member(0, round=2), sample_member(1, round=1), sample_member(2, round=1)
     )
-    (roll,) = roll_calls(view)
+    (roll,) = find_roll_calls(view)
     assert roll.round == 2 and roll.missing == (1, 2)
     assert [m.who.rank for m in roll.late] == [1, 2]
 
@@ -66,7 +68,7 @@ def test_two_jobs_under_one_command_are_two_roll_calls() -> None:
         arrived_member(3, worker=0, declared=sample_declaration(1, 2, place=other)),
         launched=1,
     )
-    rolls = roll_calls(view)
+    rolls = find_roll_calls(view)
     assert [r.is_complete for r in rolls] == [True, True]
 
 
@@ -78,19 +80,22 @@ def test_one_wrong_address_under_one_command_is_one_roll_call() -> None:
         ),
         launched=1,
     )
-    assert len(roll_calls(view)) == 1
+    assert len(find_roll_calls(view)) == 1
 
 
 def test_members_of_worlds_of_one_go_on_when_nobody_else_may_come() -> None:
     alone = [arrived_member(r, declared=sample_declaration(0, 1)) for r in range(2)]
-    assert [r.is_complete for r in roll_calls(gathering_job(*alone, launched=2))] == [True, True]
-    assert roll_calls(gathering_job(alone[0], coming_member(1), launched=2, now=61.0)) == ()
-    late = roll_calls(gathering_job(alone[0], coming_member(1), launched=2, now=75.0))
+    assert [r.is_complete for r in find_roll_calls(gathering_job(*alone, launched=2))] == [
+        True,
+        True,
+    ]
+    assert find_roll_calls(gathering_job(alone[0], coming_member(1), launched=2, now=61.0)) == ()
+    late = find_roll_calls(gathering_job(alone[0], coming_member(1), launched=2, now=75.0))
     assert [r.is_complete for r in late] == [True]
 
 
 def test_one_worker_alone_goes_on_at_once() -> None:
-    (roll,) = roll_calls(
+    (roll,) = find_roll_calls(
         gathering_job(arrived_member(0, declared=sample_declaration(0, 1)), launched=1)
     )
     assert roll.is_complete
@@ -103,7 +108,7 @@ def test_who_has_ended_has_no_part_in_a_later_smaller_world() -> None:
         ended_member(2, code=0, member={"round": 1}),
         launched=3,
     )
-    (roll,) = roll_calls(view)
+    (roll,) = find_roll_calls(view)
     assert roll.is_complete and roll.size == 2
 
 
@@ -115,9 +120,15 @@ def test_workers_of_one_command_may_make_two_worlds() -> None:
     early = gathering_job(
         one(0, 0, 0), one(2, 0, 1), coming_member(1), coming_member(3), launched=4
     )
-    assert [(r.is_complete, r.duplicates) for r in roll_calls(early)] == [(False, ()), (False, ())]
+    assert [(r.is_complete, r.duplicates) for r in find_roll_calls(early)] == [
+        (False, ()),
+        (False, ()),
+    ]
     four = (one(0, 0, 0), one(1, 1, 0), one(2, 0, 1), one(3, 1, 1))
-    assert [r.is_complete for r in roll_calls(gathering_job(*four, launched=4))] == [True, True]
+    assert [r.is_complete for r in find_roll_calls(gathering_job(*four, launched=4))] == [
+        True,
+        True,
+    ]
 
 
 def test_a_wrong_place_is_no_second_world() -> None:
@@ -125,7 +136,7 @@ def test_a_wrong_place_is_no_second_world() -> None:
         arrived_member(0, 2),
         arrived_member(1, declared=sample_declaration(1, 2, place="file:///other")),
     )
-    assert len(roll_calls(view)) == 1
+    assert len(find_roll_calls(view)) == 1
 
 
 def test_who_is_here_with_another_world_size_was_heard_of() -> None:
@@ -135,7 +146,7 @@ def test_who_is_here_with_another_world_size_was_heard_of() -> None:
         launched=1,
         joined=True,
     )
-    (roll,) = roll_calls(view)
+    (roll,) = find_roll_calls(view)
     assert roll.is_tied and roll.size == 3 and roll.unheard_ranks == (2,)
 
 
@@ -146,9 +157,9 @@ def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
         for r in (0, 1)
     ]
     new = {"worker": 0, "started_at": 22.0}
-    (roll,) = roll_calls(gathering_job(above, *fell, arrived_member(0, 2, **new), launched=1))
+    (roll,) = find_roll_calls(gathering_job(above, *fell, arrived_member(0, 2, **new), launched=1))
     assert not roll.duplicates and roll.missing == (1,)
-    (roll,) = roll_calls(
+    (roll,) = find_roll_calls(
         gathering_job(
             above, *fell, arrived_member(0, 2, **new), arrived_member(1, 2, **new), launched=1
         )
@@ -158,7 +169,7 @@ def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
 
 def test_who_is_brought_back_alone_still_has_the_others_here() -> None:
     done = ended_member(0, code=0, at=20.0, member={"declared": sample_declaration(0, 2)})
-    (roll,) = roll_calls(
+    (roll,) = find_roll_calls(
         gathering_job(done, arrived_member(1, 2, started_at=22.0), launched=2, rolled_at=5.0)
     )
     assert roll.is_complete
@@ -175,7 +186,7 @@ def test_a_rank_of_a_launcher_that_is_still_in_its_own_code_is_late() -> None:
     view = gathering_job(
         launcher, arrived_member(0, 2, worker=0), _of_torchrun(1), launched=0, now=130.0
     )
-    (roll,) = roll_calls(view)
+    (roll,) = find_roll_calls(view)
     assert [m.who.rank for m in roll.late] == [1]
     assert roll.missing == (1,) and roll.unheard_ranks == ()
 
@@ -183,7 +194,9 @@ def test_a_rank_of_a_launcher_that_is_still_in_its_own_code_is_late() -> None:
 def test_a_rank_of_a_launcher_that_died_before_init_is_gone() -> None:
     early = {"worker": 0, "candidate": True, "declared": None, "round": 0, "phase": Phase.LAUNCHED}
     dead = ended_member(1, code=1, at=62.0, member=early)
-    (roll,) = roll_calls(gathering_job(arrived_member(0, 2, worker=0), dead, launched=0, now=70.0))
+    (roll,) = find_roll_calls(
+        gathering_job(arrived_member(0, 2, worker=0), dead, launched=0, now=70.0)
+    )
     assert [m.who.rank for m in roll.ended] == [1] and roll.unheard_ranks == ()
 
 
@@ -193,7 +206,7 @@ def test_a_program_that_ran_before_the_ranks_is_none_of_them() -> None:
         7, code=0, at=40.0, member={**early, "who": Who(index=0, rank=-1, pid=7)}
     )
     ranks = [arrived_member(r, 2, worker=0, started_at=41.0) for r in (0, 1)]
-    (roll,) = roll_calls(gathering_job(prepared, *ranks, launched=0))
+    (roll,) = find_roll_calls(gathering_job(prepared, *ranks, launched=0))
     assert roll.is_complete and roll.ended == ()
 
 
@@ -209,11 +222,11 @@ def test_a_world_that_a_rank_makes_beside_its_training_is_its_own() -> None:
         for r in (0, 1)
     ]  # fmt: skip
     view = gathering_job(*trains, *beside, launched=2, rolled_at=5.0)
-    rolls = roll_calls(view)
+    rolls = find_roll_calls(view)
     assert [len(r.present) for r in rolls] == [2, 2]
     assert all(r.is_complete for r in rolls)
     engine = msgspec.structs.replace(beside[0], declared=sample_declaration(0, 1, place="store"))
-    alone = roll_calls(gathering_job(*trains, engine, launched=2, rolled_at=5.0))
+    alone = find_roll_calls(gathering_job(*trains, engine, launched=2, rolled_at=5.0))
     assert [(r.size, r.is_complete) for r in alone] == [(2, True), (1, True)]
 
 
@@ -224,6 +237,6 @@ def test_of_two_jobs_side_by_side_the_first_that_come_are_not_one() -> None:
         arrived_member(2, worker=0, declared=sample_declaration(0, 2, place=other)),
     )
     on_their_way = (coming_member(3, worker=0), coming_member(4, worker=0))
-    assert len(roll_calls(gathering_job(*come, *on_their_way, launched=0, now=62.0))) == 2
-    (one,) = roll_calls(gathering_job(*come, launched=0, now=62.0))
+    assert len(find_roll_calls(gathering_job(*come, *on_their_way, launched=0, now=62.0))) == 2
+    (one,) = find_roll_calls(gathering_job(*come, launched=0, now=62.0))
     assert len(one.present) == 2

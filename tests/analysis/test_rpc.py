@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.coordinator.gate import Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import JobView, Member
@@ -35,7 +35,7 @@ def trainer(rank: int, **changes: Any) -> Member:
 
 def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
     gate = Gate(0.0, EndPolicy(), MultiHostState("a", joined=False), {})
-    done = list(gate.open_when_complete(view.now, roll_calls(view), []))
+    done = list(gate.open_when_complete(view.now, find_roll_calls(view), []))
     through = [c for c in done if isinstance(c, OpenGate)]
     return (
         sorted(c.pid - 100 for c in through),
@@ -45,7 +45,7 @@ def opened(view: JobView) -> tuple[list[int], Gate, list[str]]:
 
 
 def test_alone_it_is_a_roll_call_like_others() -> None:
-    (roll,) = roll_calls(gathering_job(rpc(0), rpc(1), coming_member(3), launched=4))
+    (roll,) = find_roll_calls(gathering_job(rpc(0), rpc(1), coming_member(3), launched=4))
     assert roll.missing == (2, 3) and [m.who.rank for m in roll.late] == [3]
     assert opened(gathering_job(rpc(0), rpc(1), launched=4))[0] == []
     through, gate, told = opened(gathering_job(*map(rpc, range(4)), launched=4))
@@ -57,7 +57,7 @@ def test_where_somebody_joins_a_group_nobody_is_held_for_rpc() -> None:
     view = gathering_job(trainer(0), coming_member(1), rpc(2), rpc(3), launched=4)
     through, gate, told = opened(view)
     assert through == [2, 3] and gate.opened_at is None and told == []
-    (group,) = [r for r in roll_calls(view) if not r.is_rpc_only]
+    (group,) = [r for r in find_roll_calls(view) if not r.is_rpc_only]
     assert group.size == 2 and group.missing == (1,) and list(group.members_by_size) == [2]
     through, gate, _ = opened(gathering_job(trainer(0), trainer(1), rpc(2), rpc(3), launched=4))
     assert through == [0, 1, 2, 3] and gate.opened_at is not None
@@ -68,7 +68,7 @@ def test_who_is_in_rpc_yet_may_come_to_the_group() -> None:
         sample_member(r, declared=sample_declaration(r, 3, call="init_rpc"), step=0, ops=0)
         for r in (1, 2)
     ]
-    (roll,) = roll_calls(gathering_job(arrived_member(0, 3, round=2), *others))
+    (roll,) = find_roll_calls(gathering_job(arrived_member(0, 3, round=2), *others))
     assert [m.who.rank for m in roll.late] == [1, 2] and roll.unheard_ranks == ()
 
 
@@ -78,6 +78,6 @@ def test_silence_alone_never_ends_a_job_of_rpc() -> None:
     def ended(call: str) -> bool:
         there = [sample_member(r, declared=sample_declaration(r, call=call)) for r in range(3)]
         view = stalled_job(*there, progress_at=50.0)
-        return end_verdict(view, roll_calls(view), [], policy) is not None
+        return end_verdict(view, find_roll_calls(view), [], policy) is not None
 
     assert ended("init_process_group") and not ended("init_rpc")

@@ -104,7 +104,7 @@ def test_of_many_ranks_the_odd_ones_are_read_with_some_others() -> None:
 def test_what_was_asked_is_remembered_and_no_more() -> None:
     asked: list[object] = []
 
-    @cached_by_identity(keep=2)
+    @cached_by_identity(max_entries=2)
     def told(*facts: object) -> int:
         asked.append(facts)
         return len(asked)

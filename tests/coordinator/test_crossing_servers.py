@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Declared, Link, Phase, Who
 from allaboard.facts.samples import sample_job, sample_member
@@ -26,7 +26,7 @@ def roll() -> RollCall:
         )
         for rank, (name, index) in enumerate([("worker", 0), ("worker", 1), ("ps", 0)])
     ]  # fmt: skip
-    (found,) = roll_calls(sample_job(*members, joined=True, leads=True))
+    (found,) = find_roll_calls(sample_job(*members, joined=True, leads=True))
     return found
 
 

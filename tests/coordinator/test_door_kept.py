@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.coordinator.gate import CALLERS_GRACE_S, Gate
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Member, Phase
@@ -34,7 +34,8 @@ def test_it_is_kept_until_who_was_never_heard_of_may_have_come(
 
     def opens(now: float) -> bool:
         return any(
-            isinstance(c, OpenGate) for c in gate.open_when_complete(now, roll_calls(view), claims)
+            isinstance(c, OpenGate)
+            for c in gate.open_when_complete(now, find_roll_calls(view), claims)
         )
 
     assert opens(NOW) is not waits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_order import find_differences
+from allaboard.analysis.collectives.collective_order import find_call_differences
 from allaboard.coordinator.group_disambiguation import (
     group_name_in_process,
     separate_same_named_groups,
@@ -36,9 +36,9 @@ def test_the_members_of_a_job_are_as_they_are() -> None:
 def test_two_worlds_are_not_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, REDUCES),
                of(2, 0, OTHER, SENDS), of(3, 1, OTHER, SENDS))  # fmt: skip
-    assert find_differences(sample_job(*members))
+    assert find_call_differences(sample_job(*members))
     told = separate_same_named_groups(members)
-    assert not find_differences(sample_job(*told))
+    assert not find_call_differences(sample_job(*told))
     assert {group_name_in_process(s.name) for m in told for s in m.groups} == {"0"}
     assert len({s.name for m in told for s in m.groups}) == 2
 
@@ -46,13 +46,13 @@ def test_two_worlds_are_not_compared() -> None:
 def test_within_one_of_two_worlds_ranks_are_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, SENDS),
                of(2, 0, OTHER, SENDS), of(3, 1, OTHER, SENDS))  # fmt: skip
-    (found,) = find_differences(sample_job(*separate_same_named_groups(members)))
+    (found,) = find_call_differences(sample_job(*separate_same_named_groups(members)))
     assert {m.worker for m, _ in found.calls} == {0, 1}
 
 
 def test_worlds_that_nothing_tells_apart_are_not_compared() -> None:
     members = (of(0, 0, ONE, REDUCES), of(1, 1, ONE, REDUCES), of(2, 0, ONE, SENDS))
-    assert not find_differences(sample_job(*separate_same_named_groups(members)))
+    assert not find_call_differences(sample_job(*separate_same_named_groups(members)))
 
 
 def test_who_was_started_again_takes_the_place_of_who_ended() -> None:
@@ -61,10 +61,10 @@ def test_who_was_started_again_takes_the_place_of_who_ended() -> None:
         for r in (0, 1)
     ]
     now = [of(2 + r, r, ONE, REDUCES, *([REDUCES] if r else [SENDS])) for r in (0, 1)]
-    (found,) = find_differences(sample_job(*separate_same_named_groups((*before, *now))))
+    (found,) = find_call_differences(sample_job(*separate_same_named_groups((*before, *now))))
     assert found.number == 2 and {m.worker for m, _ in found.calls} == {2, 3}
 
 
 def test_groups_of_one_rank_are_compared_with_nobody() -> None:
     alone = (member_with_calls(0, REDUCES, size=1), member_with_calls(1, SENDS, size=1))
-    assert not find_differences(sample_job(*alone))
+    assert not find_call_differences(sample_job(*alone))

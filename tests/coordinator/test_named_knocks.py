@@ -17,4 +17,4 @@ def test_the_name_stays() -> None:
     for knock in (bare, named, bare, named):
         crossing.apply_event(StrangerConnected(knock=knock))
     (kept,) = crossing.view_fields()["knocks"]
-    assert (kept.who, kept.said, kept.times) == ("h2 (rank 2)", NAMED, 4)
+    assert (kept.claimed_member, kept.said, kept.times) == ("h2 (rank 2)", NAMED, 4)

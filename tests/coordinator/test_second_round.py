@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.analysis.network.link_faults import NO_CONNECTION_ANSWERS, find_link_faults
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.cluster.transport.client_handshake import LINK_FIGURES
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Link
@@ -40,7 +40,7 @@ def rounds(*dead: tuple[int, int]) -> tuple[list[int], MultiHostState]:
             AgentConnected(agent=i, host=f"h{i}", probe_address=f"10.0.0.{i}:40000", rank=i)
         )
     first = arrived_member(0, HOSTS, declared=sample_declaration(0, HOSTS))
-    (roll,) = roll_calls(gathering_job(first, joined=True, leads=True, launched=1))
+    (roll,) = find_roll_calls(gathering_job(first, joined=True, leads=True, launched=1))
     trials = []
     while asked := list(crossing.next_probes(100.0, roll)):
         assert crossing.view_fields()["links"] == () and not crossing.are_links_probed(100.0)

@@ -96,5 +96,5 @@ def test_nor_who_waits_for_the_answer_of_one_that_was_killed_in_this_step() -> N
         view = stalled_job(waiting_member(0), one, waiting_member(2), progress_at=90.0)
         return [claim.summary.partition("; ")[2] for claim in AWAY.check(view)]
 
-    assert told("7 9 40") == ["its process 7 was killed by SIGKILL"]
+    assert told("7 9 40") == ["its process 7 was killed by SIGKILL; the others wait for it"]
     assert told("7 9 39") == told("") == told("x") == []

@@ -49,6 +49,7 @@ class ArrivalFifo:
 
     def _read(self) -> None:
         try:
+            # How many members wrote does not matter: all boxes are looked at once.
             os.read(self._fd, _READ_BYTES)
         except BlockingIOError:
             return

@@ -149,6 +149,7 @@ class Attempt:
         loop = asyncio.get_running_loop()
         if self.launch.plan.round:
             self.worker_output.write_marker(f"--- allaboard: round {self.launch.plan.round} ---")
+        # Readers first, signal handlers last: a Ctrl-C in between still has Python's default effect.
         self.workers.start_listening(loop)
         self.arrival_fifo.start_listening(loop)
         loop.add_reader(self.process_watcher.exit_watcher.fileno(), self._on_process_ended)
@@ -161,6 +162,7 @@ class Attempt:
             if now - last_tick > MAX_LATENESS_S + TRAINING_POLL_S:
                 self.events.append(AgentOverslept(seconds=now - last_tick))
             last_tick = now
+            # The tick decides before the end is checked, so that the last events are always judged.
             self._guarded_tick(now)
             if self.workers.all_exited and not (
                 self.control_plane.must_stay(now) or self._waits_for_others(now)
@@ -207,6 +209,8 @@ class Attempt:
 
     async def close(self) -> None:
         """End what the workers left behind, read their last lines, and announce the last findings."""
+        # The order matters: first nothing may send signals or start processes any more, then the rest is
+        # ended, then the pipes are drained, and only then are the last findings made.
         self.shutdown.cancel()
         loop = asyncio.get_running_loop()
         self.arrival_fifo.close(loop)
@@ -357,6 +361,7 @@ class Attempt:
         events += self.process_watcher.sample_processes(
             now, candidates=is_rare_tick and may_be_child and not self.options.observe
         )
+        # These two read the samples of this tick, so they come after them.
         events += self.traffic_sampler.collect_samples(now, events)
         events += self.port_conflicts.find_holders(now, events)
         if self.traffic_sampler.sampling_error and not self.has_reported_sampling_error:
@@ -364,6 +369,7 @@ class Attempt:
             self.announcer.write_line(self.traffic_sampler.sampling_error)
         if self.job.status.opened_at is not None:
             events += self.process_watcher.measure_usage(now)
+        # Before the decisions: members at the gate judge by the heartbeat whether their agent is alive.
         self.command_executor.write_heartbeats(now)
         commands = self._carry_out(now, self.control_plane.decide_commands(now, events))
         if self.shutdown.has_begun:

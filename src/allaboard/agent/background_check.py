@@ -85,6 +85,7 @@ class BackgroundCheck:
         return list(self._findings)
 
     def _start_reading(self) -> None:
+        # A daemon thread: parsing a script must never delay the end of the run.
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 

@@ -148,6 +148,8 @@ class CommandExecutor:
             case OpenGate():
                 if not command.is_rpc_only:
                     self._gate_opened(now)
+                # Kept, not only written: the member may attach its box after this, or be at the gate of a
+                # later init.
                 self._gate_rounds[command.pid] = command.round
                 box = self._watcher.boxes.get(command.pid)
                 if box is not None:
@@ -226,6 +228,7 @@ class CommandExecutor:
         self._restart_timers[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
 
     def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
+        # The timer has fired; `cancel_restarts` must not give the worker up after it was started.
         del self._restart_timers[worker]
         now = self._announcer.clock.monotonic()
         worker_process = self._standby.hand_over(worker, now)
@@ -310,9 +313,12 @@ class CommandExecutor:
                 JobEndOrdered(outcome=command.outcome, reason=command.reason, final=command.final)
             )
         self._verdict = 1
+        # The reason is written before the verdict: a member that sees the verdict raises with this text at
+        # once.
         for box in self._watcher.boxes.values():
             box.write_verdict(f"allaboard: {command.reason}")
         self.write_heartbeats(now)
+        # A member at the gate raises RollCallError and exits by itself, with a traceback that says why.
         delay_s = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0
         if command.outcome is Outcome.COMPLETED:  # servers have nothing to write down
             self._shutdown.shorten_grace(SERVER_GRACE_S)

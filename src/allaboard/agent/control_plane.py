@@ -100,10 +100,13 @@ class ControlPlane:
         """Hand the events to whoever decides; return the commands for this host."""
         membership = self._membership
         if membership is None:
+            # With --observe nobody is held at the gate, so there is nothing to hold back.
             visible_events = events if self._observes else self._file_check.hold_unchecked(events)
             return self._job.handle(now, *visible_events)
         events += self._report_member_facts(events)
         remote_events = membership.observe_events(now, events)
+        # Handed over before the other events: while the leader decides, the same events must yield no command
+        # here.
         if self._job.status.leader_decides != membership.is_linked:
             remote_events = [CoordinatorChanged(is_local=not membership.is_linked), *remote_events]
         commands = self._job.handle(now, *events, *remote_events)
@@ -175,6 +178,7 @@ class ControlPlane:
             ):
                 continue  # its file is still being read: asked again at the next tick
             if event.box.phase >= Phase.ARRIVED and box is not None:
+                # Once per process: its versions and settings do not change after the first init.
                 self._reported_pids.add(event.pid)
                 facts = runtime_fingerprint(event.pid, box.identity.argv, event.box.notes)
                 if self._membership is not None:

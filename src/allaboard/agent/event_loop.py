@@ -28,6 +28,7 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
         try:
             return await main
         finally:
+            # Not waiting here is the purpose; `has_stuck_thread` gives the threads a bounded time afterwards.
             threads.shutdown(wait=False)
             # asyncio.run waits for every thread of the default executor: give it an empty one to wait for.
             loop.set_default_executor(ThreadPoolExecutor(1))

@@ -73,7 +73,7 @@ def build_worker_report(view: JobView, member: Member) -> WorkerReport:
 
 
 def _times(view: JobView, member: Member) -> Times | None:
-    breakdown = break_down_time(view, member, whole=True)
+    breakdown = break_down_time(view, member, whole_training=True)
     if breakdown is None:
         return None
     return Times(

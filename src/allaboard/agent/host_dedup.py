@@ -39,6 +39,8 @@ class HostDedup:
             return True
         marker = None
         try:
+            # Device and inode name the stream: two ranks with the same stderr share them, two terminals do
+            # not.
             target = os.fstat(self._fd)
             key = msgspec.json.encode((target.st_dev, target.st_ino, finding))
             marker = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -46,6 +48,8 @@ class HostDedup:
         except OSError as error:
             if marker is not None:
                 marker.close()
+            # EADDRINUSE is the answer "another agent has written it"; any other error leaves it unknown.
             return error.errno != errno.EADDRINUSE
+        # Only the descriptor is kept: the socket is never used, its name is the lock.
         self._sockets.append(marker.detach())
         return True

@@ -27,6 +27,7 @@ class Journal:
         """The first error while writing; "" if there was none."""
         self._file = None
         with self._record_error():
+            # Unbuffered and appending: each entry is on disk even if the agent is killed right after it.
             self._file = (folder / "journal.jsonl").open("ab", buffering=0)
 
     def write_start(
@@ -91,6 +92,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the journal. Entries after that, as of a signal in the last moment of a run, are dropped."""
+        # Detached first: a signal handler that writes now finds no file instead of a closed one.
         file, self._file = self._file, None
         if file is not None:
             with self._record_error():

@@ -196,10 +196,12 @@ def run_agent(launch: Launch, options: Options) -> int:
         return await agent.run(), agent
 
     code, agent = event_loop.run_to_end(main())
+    # Whoever waits for this command may count on no process of the job being left.
     agent.launch.close_and_wait()
     signal = agent.fatal_signal
     if signal is not None:
         die_of(signal)
+    # The report is written: a thread in a hanging disk or name server must not keep the process alive.
     if event_loop.has_stuck_thread():
         event_loop.exit_now(code)
     return code

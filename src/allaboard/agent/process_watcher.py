@@ -170,6 +170,7 @@ class ProcessWatcher:
     def has_changed(self) -> bool:
         """Return True if a box appeared or a member changed its phase since the last call. Cheap enough for
         20 Hz."""
+        # Two bytes per black box and one directory listing: no /proc, no parsing.
         states = [box.state for pid, box in self.boxes.items() if pid not in self.exited_pids]
         try:
             files = len(os.listdir(self.folder))  # noqa: PTH208 - asked all the time
@@ -248,10 +249,12 @@ class ProcessWatcher:
         if now - checked_at >= QUOTA_REFRESH_S:
             limit = cpu_quota_of(pid)
             self._quotas[pid] = now, limit
+        # The affinity mask may be wider than the CPU quota of the control group, and the other way round.
         cores = proc.allowed_cores(pid)
         return min(cores, limit) if limit is not None else cores
 
     def _open_new_boxes(self) -> None:
+        # A worker's own box carries its pid only; before all pids are known it would be taken for a child's.
         if not self.ready:
             return
         try:
@@ -264,6 +267,7 @@ class ProcessWatcher:
                 self._open_box(self.folder / name)
 
     def _open_box(self, path: Path) -> None:
+        # A box that was unreadable once stays so: it is truncated or of another version, and each look costs.
         if path.stem in self._unreadable or not path.exists():
             return
         try:

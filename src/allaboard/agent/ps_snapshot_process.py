@@ -89,6 +89,7 @@ class SnapshotProcess:
         ]
         self._process = self._launch.spawn_helper(SNAPSHOT_PROCESS_NUMBER, command, environment)
         loop = asyncio.get_running_loop()
+        # stdout carries one JSON message per line; stderr, and whatever a library prints, goes to the log.
         for fd, handle_bytes in (
             (self._process.out, self._take_lines),
             (self._process.err, self._append_log),

@@ -64,8 +64,11 @@ class Shutdown:
             # nohup(1) starts us with SIGHUP ignored: keep it so.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, end, number)
+        # Schedulers and users give these their own meaning (checkpoint now, requeue): passed on and nothing
+        # else.
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._forward_signal, number)
+        # Under a shell without job control SIGTSTP is ignored, and must stay so.
         if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
             loop.add_signal_handler(signal.SIGTSTP, self._suspend_job)
 
@@ -78,6 +81,8 @@ class Shutdown:
 
         The second line returns only after SIGCONT, so the third one wakes the workers.
         """
+        # Not SIGTSTP: workers may handle it, and their own children are not in the terminal's foreground
+        # group.
         self._workers.signal_workers(signal.SIGSTOP, True)
         os.kill(os.getpid(), signal.SIGSTOP)
         self._workers.signal_workers(signal.SIGCONT, True)
@@ -89,6 +94,7 @@ class Shutdown:
         timeout(1) signals its child and then the child's process group.
         """
         now = time.monotonic()
+        # Signals are debounced by time and not by sender: asyncio's handlers do not get siginfo.
         if self._signal_count and (
             number == signal.SIGHUP or now - self._last_signal_at < SIGNAL_DEBOUNCE_S
         ):
@@ -99,6 +105,7 @@ class Shutdown:
         if self._workers.all_exited:
             self._write_line(f"{name}: finishing")
             return
+        # `end_all(0)` skips SIGTERM's grace: the reaper sends SIGKILL to everything that is left.
         if self._signal_count > 1:
             self._write_line(f"{name} again: killing all workers now")
             self._workers.end_all(0.0)
@@ -109,6 +116,7 @@ class Shutdown:
             f"{'Ctrl-C' if is_ctrl_c else name} passed to the workers. "
             f"They have {self.grace:g} s to exit; {again} to kill them now"
         )
+        # The coordinator may be ending the job already; its grace runs on.
         if not self.has_begun:
             self.begin_shutdown(0.0, number, group=number == signal.SIGINT)
 
@@ -117,6 +125,7 @@ class Shutdown:
 
         ``group``: to the whole process group of each worker, as a terminal does.
         """
+        # The reference in `_task` keeps the task alive: the loop itself holds tasks only weakly.
         self._task = asyncio.ensure_future(self._run_shutdown(delay_s, number, group))
 
     def shorten_grace(self, seconds: float) -> None:
@@ -135,5 +144,6 @@ class Shutdown:
             self._workers.signal_workers(
                 signal.SIGCONT, group
             )  # a stopped process cannot act on SIGTERM
+        # Read only now, since `shorten_grace` may have changed it during the delay.
         await asyncio.sleep(self.grace)
         self._workers.end_all(0.0)

@@ -36,6 +36,7 @@ def export_snapshot(memory_folder: Path, folder: Path) -> ExportedSnapshot | Non
             return None
         try:
             return _copy_checkpoint(Path(newest["prefix"]), int(newest["step"]), folder)
+        # The snapshotter has replaced this snapshot by a newer one meanwhile: read its name again.
         except FileNotFoundError:
             if attempt == MAX_COPY_ATTEMPTS - 1:
                 raise
@@ -55,6 +56,7 @@ def _copy_checkpoint(prefix: Path, step: int, folder: Path) -> ExportedSnapshot:
         )
         (new / CHECKPOINT_STATE_FILE).write_text("".join(lines))
         shutil.rmtree(folder, ignore_errors=True)
+        # rename(2) makes the complete folder appear at once; a reader never sees half a checkpoint.
         new.rename(folder)
     except OSError:
         shutil.rmtree(new, ignore_errors=True)

@@ -58,6 +58,7 @@ class StandbyProcess:
             or now - self._started_at > MAX_STARTUP_S
         ):
             return False
+        # Promised to one task only: two tasks that end together must not both wait for this process.
         self._promised_to = index
         return True
 
@@ -69,6 +70,7 @@ class StandbyProcess:
         if process is None or not pid or self._promised_to not in (-1, index):
             return None
         environment = dict(self._launch.environments[index])
+        # The probe compares its stdout with this inode to learn whether the worker's output is ours.
         environment["ALLABOARD_STDOUT"] = str(os.fstat(process.out).st_ino)
         order = {
             "worker": index,
@@ -76,12 +78,16 @@ class StandbyProcess:
             "environment": environment,
         }
         try:
+            # O_NONBLOCK only to open: without a reader open(2) would block the loop until the imports are
+            # done.
             fd = os.open(self._fifo_path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:  # ENXIO: nobody reads the pipe yet, it still imports
             return None
+        # The order may exceed the pipe's buffer; the reader is there, so a blocking write ends soon.
         os.set_blocking(fd, True)
         with os.fdopen(fd, "wb") as file:
             file.write(json.dumps(order).encode())
+        # Each standby process has a pipe of its own, so that an order can never reach the next one.
         Path(self._fifo_path).unlink(missing_ok=True)
         self._process = None
         self._workers.adopt_process(index, pid, now)
@@ -108,6 +114,7 @@ class StandbyProcess:
         plan = self._launch.plan
         script = "" if plan.command[1] == "-m" else plan.command[1]
         standby_script = str(Path(serving.__file__).with_name("standby.py"))
+        # Any worker's environment will do for the imports; the real one comes with the order.
         environment = dict(self._launch.environments[-1])
         try:
             os.mkfifo(self._fifo_path, 0o600)

@@ -70,11 +70,14 @@ class Terminal:
     def __init__(self) -> None:
         self.is_tty = sys.stderr.isatty()
         self.uses_colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        # SimpleQueue.put never blocks and is safe in signal handlers; its bound is checked by
+        # `is_backlogged`.
         self._queue: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._status = b""
         self._is_status_shown = False
         self._dropped_lines = 0
         self._closed: set[int] = set()
+        # A daemon: a terminal that never reads again must not keep the process from ending.
         self._thread = threading.Thread(target=self._write_all, daemon=True)
         self._thread.start()
 
@@ -115,6 +118,7 @@ class Terminal:
     def _write_all(self) -> None:
         while (item := self._queue.get()) is not None:
             fd, text = item
+            # 0 is no stream here: it marks a new status line.
             if fd == 0:
                 self._status = text
             elif self._is_status_shown:
@@ -122,6 +126,7 @@ class Terminal:
                 self._is_status_shown = False
             if fd:
                 self._write(fd, text)
+            # While lines are waiting, the status line would only flicker between them.
             if self.is_tty and (fd == 0 or self._queue.empty()):
                 self._write(2, b"\r\x1b[K" + self._status[: self._width()])
                 self._is_status_shown = bool(self._status)
@@ -142,6 +147,7 @@ class Terminal:
             except (
                 BlockingIOError
             ):  # a program that shares the stream made it non-blocking (ssh, rsync)
+                # Blocks this thread only, which is what a terminal that does not read is meant to do.
                 select.select([], [fd], [])
             except OSError as error:
                 if error.errno in _READER_GONE:  # a closed pipe: `allaboard run … | head`
@@ -187,6 +193,7 @@ class WorkerLog:
         self._file: int | None = None
         self._on_trouble = on_trouble
         try:
+            # O_APPEND: a restarted worker, or the next round, writes to the same file.
             flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(path, flags, 0o600)
         except OSError as error:
@@ -194,6 +201,8 @@ class WorkerLog:
 
     def write_output(self, fd: int, data: bytes) -> None:
         """Take what the worker wrote to ``fd`` (1 or 2); b"" ends the stream."""
+        # First the file, which takes the bytes as they are; the terminal gets lines without control
+        # characters.
         self._write_to_file(fd, data)
         whole, newline, partial = (self._partial[fd] + data).rpartition(b"\n")
         for line in whole.split(b"\n") if newline else ():
@@ -209,6 +218,7 @@ class WorkerLog:
         Two streams share the file: cut elsewhere, their lines would mix.
         """
         pending = self._unwritten[fd] + data
+        # \r counts as an end, too: a progress bar may write megabytes without a newline.
         cut = max(pending.rfind(b"\n"), pending.rfind(b"\r")) + 1
         if not data or len(pending) - cut >= MAX_UNFINISHED_LINE_BYTES:
             cut = len(pending)

@@ -51,7 +51,9 @@ class TrafficSampler:
         if self._declared and idle and now >= self._next_at and not self.sampling_error:
             self._next_at = now + SAMPLE_INTERVAL_S
             loop = asyncio.get_running_loop()
+            # A copy goes to the thread, since this loop goes on changing the original.
             self._sampling = loop.run_in_executor(None, self._sample, dict(self._declared))
+        # The thread only appends to the list that it finds; swapping it needs no lock under the GIL.
         samples, self._samples = self._samples, []
         return samples
 

@@ -64,6 +64,7 @@ class WorkerOutput:
 
     def _listen_to(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
         for stream, fd in ((1, worker.out), (2, worker.err)):
+            # The worker's end stays blocking: only our end of the pipe gets O_NONBLOCK.
             os.set_blocking(fd, False)
             self._open_fds.add(fd)
             loop.add_reader(fd, self._read_pipe, loop, self.logs[worker.index], stream, fd)
@@ -92,6 +93,7 @@ class WorkerOutput:
         pipe open."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
+        # Polled, since the readers in this loop close the descriptors one by one.
         while self._open_fds and loop.time() < deadline:
             await asyncio.sleep(0.02)
         for fd in tuple(
@@ -101,6 +103,7 @@ class WorkerOutput:
             self._open_fds.discard(fd)
             os.close(fd)
         for log in self.logs:
+            # The empty write flushes a last line without a newline.
             log.write_output(1, b"")
             log.write_output(2, b"")
             log.close()
@@ -110,6 +113,7 @@ class WorkerOutput:
     ) -> None:
         if self._terminal.is_backlogged and not log.is_file_open:
             # Backpressure: with its pipe unread the worker blocks, as it would on a slow terminal of its own.
+            # add_reader keeps the descriptor in epoll, so it must go before the number is used again.
             loop.remove_reader(fd)
             loop.call_later(
                 BACKPRESSURE_PAUSE_S, loop.add_reader, fd, self._read_pipe, loop, log, stream, fd

@@ -153,6 +153,8 @@ class WorkerProcesses:
     def _on_readable(self) -> None:
         while True:
             try:
+                # Until EAGAIN: many workers may exit in the same moment, and each message wakes the loop only
+                # once.
                 data = self._reaper.recv(1 << 16)
             except BlockingIOError:
                 return
@@ -172,6 +174,8 @@ class WorkerProcesses:
 
     def _on_message(self, message: dict[str, Any]) -> None:
         number = message.get("spawned", message.get("failed", message.get("exited", 0)))
+        # Negative numbers are helpers. A standby process that was handed over keeps its number in the reaper,
+        # so its exit is translated to the worker that it has become.
         if number < 0 and message.get("pid") in self._adopted:
             message["exited"] = self._adopted[message["pid"]]
         elif number < 0:
@@ -183,6 +187,7 @@ class WorkerProcesses:
         elif "failed" in message:
             worker = int(message["failed"])
             self._ended.add(worker)
+            # Counts as known: `all_known` below must not wait for a process that will never exist.
             self._pids[worker] = 0
             self.failed_to_start = True
             self._write_line(f"worker {worker} could not be started: {message['why']}")
@@ -214,8 +219,11 @@ class WorkerProcesses:
 
     def _on_exited(self, message: dict[str, Any]) -> None:
         worker, pid, exited_at = int(message["exited"]), int(message["pid"]), float(message["at"])
+        # First the last sample, then the exit: the job state must see the final step and exception of the box
+        # before it judges the end.
         self.events += self._watcher.sample_last_state(pid, exited_at)
         self._watcher.mark_exited(pid)
+        # The out-of-memory counter is read at once: a worker that is restarted gets a new control group.
         killed = message["signal"] == signal.SIGKILL
         self.events.append(
             ProcessExited(
@@ -237,6 +245,7 @@ class WorkerProcesses:
         """
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._reaper)
+        # Nobody will send "ended" any more: whoever waits for it must go on.
         self.all_ended.set()
         if self.all_exited:
             return

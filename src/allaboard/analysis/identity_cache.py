@@ -10,7 +10,9 @@ Facts = ParamSpec("Facts")
 Result = TypeVar("Result")
 
 
-def cached_by_identity(keep: int) -> Callable[[Callable[Facts, Result]], Callable[Facts, Result]]:
+def cached_by_identity(
+    max_entries: int,
+) -> Callable[[Callable[Facts, Result]], Callable[Facts, Result]]:
     """Return a decorator that caches the results for the last ``keep`` argument lists.
 
     Arguments are compared by identity, which is fast for large frozen values.
@@ -20,15 +22,15 @@ def cached_by_identity(keep: int) -> Callable[[Callable[Facts, Result]], Callabl
         answers: list[tuple[tuple[object, ...], Result]] = []
 
         @functools.wraps(call)
-        def inside(*facts: Facts.args, **named: Facts.kwargs) -> Result:
+        def cached_call(*facts: Facts.args, **named: Facts.kwargs) -> Result:
             for arguments, result in answers:
                 if len(arguments) == len(facts) and all(map(_is_same_object, arguments, facts)):
                     return result
             result = call(*facts, **named)
-            answers[:] = [*answers[1 - keep or len(answers) :], (facts, result)]
+            answers[:] = [*answers[1 - max_entries or len(answers) :], (facts, result)]
             return result
 
-        return inside
+        return cached_call
 
     return wrap
 

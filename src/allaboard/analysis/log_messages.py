@@ -75,7 +75,7 @@ def find_known_messages(exhibit: Exhibit, messages: Iterable[KnownMessage]) -> t
     heard_by_identity: dict[tuple[str, str, int], Heard] = {}
     for message in messages:
         wordings = 0
-        for start, match in _matches(text, message):
+        for start, match in _find_matches(text, message):
             heard_message = _make_heard(exhibit, text, start, match, message)
             identity = (heard_message.rule, heard_message.says, heard_message.speakers[0].rank)
             if identity in heard_by_identity:
@@ -87,7 +87,7 @@ def find_known_messages(exhibit: Exhibit, messages: Iterable[KnownMessage]) -> t
     return tuple(heard_by_identity.values())
 
 
-def _matches(text: str, message: KnownMessage) -> Iterator[tuple[int, re.Match[str]]]:
+def _find_matches(text: str, message: KnownMessage) -> Iterator[tuple[int, re.Match[str]]]:
     position = text.find(message.key)
     for _ in range(MAX_HITS):
         if position < 0:
@@ -198,9 +198,9 @@ def known_message_claim(heard: Heard) -> Claim:
     if len(ranks) > 1 or (ranks and not heard.about):
         evidence.append(Evidence(f"written by rank {named}", "logs"))
     if heard.silent:
-        quiet = ", ".join(map(str, heard.silent))
-        waits = "they wait" if len(heard.silent) > 1 else "it waits"
-        evidence.append(Evidence(f"rank {quiet} did not report that {waits}", "its log"))
+        silent_ranks = ", ".join(map(str, heard.silent))
+        verb = "they wait" if len(heard.silent) > 1 else "it waits"
+        evidence.append(Evidence(f"rank {silent_ranks} did not report that {verb}", "its log"))
     if heard.proves_not:
         evidence.append(Evidence(heard.proves_not, "what this does not prove"))
     return Claim(

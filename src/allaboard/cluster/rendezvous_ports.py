@@ -100,7 +100,7 @@ class RendezvousPorts:
             try:
                 await listener.open_port(port)
                 if self.is_released:  # the gate opened meanwhile: the port is the framework's
-                    listener.release()
+                    listener.close_port()
                 if holder:
                     self._add_event(PortChecked(holder=None))
                 return

@@ -1,4 +1,4 @@
-"""Who started this process: the launcher's job, its store, and that others start the other ranks.
+"""The launcher of this process: its job, its store, and that others start the other ranks.
 
 Rank, size and address are the resolver's (`allaboard.configuration.resolve`); here is only what concerns the
 launcher.
@@ -22,7 +22,7 @@ in which several jobs may run at once (PBS_JOBID, LSB_JOBID) are none."""
 
 
 class LauncherContext(NamedTuple):
-    """What the launcher of this process told it."""
+    """The facts that a launcher gave this process about its job."""
 
     job_id: str
     """The launcher's id of the job, as `job_id` gives it; "" if it gives none."""

@@ -1,4 +1,4 @@
-"""The number of a task on its host: which tasks of a host other ranks wait for, and which one speaks."""
+"""Numbers of tasks on their host: which tasks other ranks wait for, and which one speaks for the host."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, SO
 NAMED_FILES = ("PBS_NODEFILE",)
 """Variables that name a file which a source reads, where it is allowed to."""
 _MAX_FILE_BYTES = 1_000_000
-"""What is read of such a file: a node file of some ten thousand slots."""
+"""Bytes of such a file that are read: a node file of some ten thousand slots."""
 _NAMES = {name: frozenset(v.names) for name, v in SOURCE_VARIABLES.items()}
 
 

@@ -11,7 +11,7 @@ from allaboard.analysis.parameter_servers.task_roles import (
     describe_exit,
     find_chief_task,
 )
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.coordinator.group_disambiguation import group_name_in_process
 from allaboard.coordinator.job_memory import JobMemory
 from allaboard.coordinator.job_status import JobStatus
@@ -115,7 +115,7 @@ class JobState:
         """Run the rules and the policy on the picture of the job, and return what to do."""
         memory = self._memory
         view = memory.last_view = memory.view(now)
-        rolls = roll_calls(view)
+        rolls = find_roll_calls(view)
         claims = list(run_rules(view, memory.entries))
         memory.replacements.mark_judged(now)
         staged = [(entry.rule.stage, claim) for entry, claim in claims]

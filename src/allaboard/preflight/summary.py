@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from allaboard import __version__
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.diagnosis.logs.run_folder import Run
 from allaboard.facts import (
     Finding,
@@ -71,7 +71,7 @@ def summarize_run(run: Run, task: Task, mode: str, host: str) -> Preflight:
 
 
 def _members(view: JobView) -> tuple[PreflightMember, ...]:
-    calls = roll_calls(view)
+    calls = find_roll_calls(view)
     members = [_member(view, m) for m in view.members if not m.launcher and not m.candidate]
     # What is absent is known where all meet, and nowhere else.
     missing = calls[0].missing if calls and view.leads else ()

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_order import find_differences
-from allaboard.analysis.data.data_sharding import (
+from allaboard.analysis.collectives.collective_order import find_call_differences
+from allaboard.analysis.data.batch_comparison import (
     EXAMPLE_LOOP_FRAME,
     UnevenPass,
     example_reading_member,
@@ -57,7 +57,7 @@ def _does_harm(view: JobView, uneven_pass: UnevenPass) -> bool:
         # A member that waits too is not awaited if another one is absent.
         if more & waits and not (others_absent and fewer <= waits):
             return True
-    return any(m.event_key in fewer for d in find_differences(view) for m, _ in d.calls)
+    return any(m.event_key in fewer for d in find_call_differences(view) for m, _ in d.calls)
 
 
 def _is_in_pass(member: Member, uneven_pass: UnevenPass) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.data.data_sharding import (
+from allaboard.analysis.data.batch_comparison import (
     MIN_SEEN_BATCHES,
     BatchRow,
     batches_side_by_side,

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import mode
 
-from allaboard.analysis.data.data_sharding import (
+from allaboard.analysis.data.batch_comparison import (
     MIN_SEEN_BATCHES,
     BatchRow,
     batches_side_by_side,

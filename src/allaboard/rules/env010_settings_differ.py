@@ -17,13 +17,13 @@ import msgspec
 
 from allaboard.analysis.member_names import conjugate_verb
 from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view) if view.joined and view.leads else ():
+    for roll in find_roll_calls(view) if view.joined and view.leads else ():
         if len({(m.declared.framework, m.declared.backend) for m in roll.held if m.declared}) < 2:
             continue
         declarations = {m.who.rank: m.declared for m in roll.held if m.declared is not None}

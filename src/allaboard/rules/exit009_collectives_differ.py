@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_order import find_differences
+from allaboard.analysis.collectives.collective_order import find_call_differences
 from allaboard.analysis.failures.failure_causality import failed_at, has_failed, order_failures
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.stalls.stall import JITTED_NOTE
@@ -33,7 +33,7 @@ def check(view: JobView) -> Iterator[Claim]:
         for m in view.members
         if has_failed(m) and (mismatch := find_mismatch_error(m)) is not None
     ]
-    if not mismatches or order_failures(view).root_failures or find_differences(view):
+    if not mismatches or order_failures(view).root_failures or find_call_differences(view):
         return
     first_member, mismatch = min(mismatches, key=lambda pair: failed_at(pair[0]))
     if view.now - failed_at(first_member) < SETTLE_S and not view.ended:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.collectives.collective_order import find_differences
+from allaboard.analysis.collectives.collective_order import find_call_differences
 from allaboard.analysis.collectives.flight_record_diff import describe_recorded, recorded_location
 from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
 from allaboard.analysis.stalls.stall import find_stall, is_settled_stack
@@ -39,7 +39,7 @@ MAX_SIDES = 3
 
 def check(view: JobView) -> Iterator[Claim]:
     stall = find_stall(view)
-    if stall is None or len(stall.waiting) < 2 or find_differences(view):
+    if stall is None or len(stall.waiting) < 2 or find_call_differences(view):
         return
     if not all(is_settled_stack(m.stack) for m in stall.waiting):
         return

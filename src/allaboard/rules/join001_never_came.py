@@ -19,7 +19,7 @@ from allaboard.analysis.roll_call.ended_by_launcher import (
     members_ended_by_launcher,
     unaccounted_ranks,
 )
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks, who_has_rank
 from allaboard.analysis.roll_call.waiting_message import describe_turned_away, relevant_knocks
 from allaboard.contracts import Relations, Rule
@@ -55,7 +55,7 @@ FIX_BY_REJECTION = {
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         ended = members_ended_by_launcher(roll)
         if ended and unaccounted_ranks(roll) and _sees_all_hosts(view, roll) and not roll.late:
             yield _claim_ended_by_launcher(roll, ended)

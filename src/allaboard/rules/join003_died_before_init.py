@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.roll_call.ended_by_launcher import members_ended_by_launcher
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
 from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
@@ -32,7 +32,7 @@ from allaboard.facts.signal_name import signal_name
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         waits = _others_wait_in_init(view, roll)
         ended_by_launcher = members_ended_by_launcher(roll)
         for exited in (

@@ -28,7 +28,7 @@ from allaboard.analysis.parameter_servers.task_roles import (
 )
 from allaboard.analysis.roll_call.previous_attempt import BUSY_CORES, members_of_previous_attempt
 from allaboard.analysis.roll_call.reinit import OWN_PORT_ADVICE, has_joined_again
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
@@ -60,7 +60,7 @@ MIN_BLOCKED_S = 20.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         blocked_members = list(roll.in_init)
         if not blocked_members or any(m.cpu > BUSY_CORES for m in blocked_members):
             continue

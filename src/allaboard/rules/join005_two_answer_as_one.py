@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
@@ -23,7 +23,7 @@ from allaboard.facts.samples import arrived_member, ended_member, gathering_job,
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         for twins in roll.duplicates:
             alive = tuple(m for m in twins if m.alive)
             if len(alive) > 1:

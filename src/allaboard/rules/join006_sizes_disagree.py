@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import conjugate_verb, name_members
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         present = {s: ms for s, ms in roll.members_by_size.items() if any(_counts(m) for m in ms)}
         if len(present) > 1 and roll.is_settled(view.now):
             yield _claim_tie(roll) if roll.is_tied else _claim(roll)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Stage, Who
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_declaration
@@ -24,7 +24,7 @@ Clusters = list[tuple[dict[str, str], list[Member]]]
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         if roll.held and roll.is_settled(view.now):
             clusters = _clusters(roll)
             if clusters:

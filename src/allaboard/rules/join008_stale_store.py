@@ -29,7 +29,7 @@ from allaboard.analysis.roll_call.previous_attempt import (
     members_of_previous_attempt,
 )
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Address,
@@ -60,7 +60,7 @@ MIN_HELD_S = 2.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    rolls = roll_calls(view)
+    rolls = find_roll_calls(view)
     waiting = [m for roll in rolls for m in roll.held]
     holder = view.holder
     store = holder is not None and holder.answer is Answer.STORE

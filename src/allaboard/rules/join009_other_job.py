@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_attempt
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Address,
@@ -54,7 +54,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 since=knock.at,
             )
     holder = view.holder
-    waiting = [m for roll in roll_calls(view) for m in roll.held]
+    waiting = [m for roll in find_roll_calls(view) for m in roll.held]
     if holder is not None and holder.answer is Answer.STORE and waiting:
         yield from _held_port(view, waiting[0], holder)
     tried = find_attempt(view, Answer.OTHER)

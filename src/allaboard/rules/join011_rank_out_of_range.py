@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for roll in roll_calls(view):
+    for roll in find_roll_calls(view):
         for member in roll.held:
             if (
                 member.declared is not None

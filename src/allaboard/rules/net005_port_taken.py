@@ -29,7 +29,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
     find_attempt,
     find_overdue_attempt,
 )
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Address,
@@ -94,7 +94,7 @@ def _origin(tried: RendezvousAttempt) -> str:
 
 
 def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
-    waiting = [m for roll in roll_calls(view) for m in roll.held]
+    waiting = [m for roll in find_roll_calls(view) for m in roll.held]
     if not waiting or view.now - holder.at < MIN_HELD_S:
         return
     if holder.said:

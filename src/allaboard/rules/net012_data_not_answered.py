@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
-from allaboard.analysis.network.unacked_links import SilentLink, silent_links
+from allaboard.analysis.network.unacked_links import SilentLink, find_silent_links
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Address,
@@ -34,7 +34,7 @@ from allaboard.facts.samples import NOW
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for link in silent_links(view):
+    for link in find_silent_links(view):
         first_member, silence = link.cases[0]
         address = silence.address
         call = (

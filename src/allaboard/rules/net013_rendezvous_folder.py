@@ -21,13 +21,13 @@ from allaboard.analysis.network.link_faults import (
     example_host_member,
     is_heard_by_all,
 )
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held_members = [m for roll in roll_calls(view) for m in roll.held]
+    held_members = [m for roll in find_roll_calls(view) for m in roll.held]
     for member in [m for m in held_members if "rendezvous trouble" in m.facts]:
         trouble, declaration = member.facts["rendezvous trouble"], member.declared
         if not trouble or declaration is None or not is_heard_by_all(view, member):

@@ -23,7 +23,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
     example_attempt,
     find_attempt,
 )
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
 from allaboard.facts.samples import NOW
@@ -72,7 +72,7 @@ def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
 def _strayed_hosts(view: JobView) -> Iterator[Claim]:
     """Report, on the leader, hosts that connected to another host instead: that host reports them."""
     here = {m.who.host for m in view.members}
-    waited = any(roll.held and roll.missing for roll in roll_calls(view))
+    waited = any(roll.held and roll.missing for roll in find_roll_calls(view))
     for knock in view.knocks if view.leads and waited else ():
         late = view.now - knock.at >= MIN_STRAYED_S
         if knock.kind == "elsewhere" and late and knock.host not in here:

@@ -49,9 +49,9 @@ def find_absent_from_call(view: JobView, lost: Sequence[Member]) -> AbsentFromCa
     The first of ``lost`` must have failed by a timeout. Return ((), ("", 0), 0) if all members had made the
     call, or not all members of the group are seen.
     """
-    nobody: AbsentFromCall = (), ("", 0), 0
+    none_absent: AbsentFromCall = (), ("", 0), 0
     if not lost or not has_timed_out(min(lost, key=failed_at)):
-        return nobody
+        return none_absent
     lost_keys = {m.event_key for m in lost}
     # The lost members must be exactly those that made the last call of the group, and all of its
     # members must be known: otherwise an unknown rank may be the absent one.
@@ -62,4 +62,4 @@ def find_absent_from_call(view: JobView, lost: Sequence[Member]) -> AbsentFromCa
         absent = tuple(m for m, s in states if s.number < call)
         if absent and in_call == lost_keys and len(states) == states[0][1].size:
             return absent, key, call
-    return nobody
+    return none_absent

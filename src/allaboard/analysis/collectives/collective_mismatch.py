@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from allaboard.analysis.collectives.collective_order import (
     CallDifference,
-    GroupKey,
-    find_differences,
+    find_call_differences,
 )
-from allaboard.analysis.data.data_sharding import DDP_BACKWARD
+from allaboard.analysis.collectives.group_deadlock import GroupKey
+from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature
 from allaboard.facts.collective_calls import NEW_GROUP
@@ -58,7 +58,7 @@ def are_different_models(left_call: Signature, right_call: Signature) -> bool:
 
 def find_mismatches(view: JobView, mismatch: MismatchKind) -> Iterator[CallDifference]:
     """Yield every difference of this kind that no rank still on its way can change."""
-    return (d for d in find_differences(view) if d.complete and mismatch_kind(d) is mismatch)
+    return (d for d in find_call_differences(view) if d.complete and mismatch_kind(d) is mismatch)
 
 
 def argument_mismatch_claims(

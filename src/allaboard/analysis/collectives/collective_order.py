@@ -148,7 +148,7 @@ def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Return, for each diverged group, the members to trace in order to find the first difference."""
     requests = []
     for key, number in (_groups_of_failed(view) | diverged_groups(view)).items():
-        known_difference = find_difference(view, key)
+        known_difference = find_call_difference(view, key)
         needed_number = (
             known_difference.number
             if known_difference is not None and known_difference.number
@@ -184,13 +184,13 @@ def _groups_of_failed(view: JobView) -> dict[GroupKey, int]:
 
 
 @cached_per_view
-def find_differences(view: JobView) -> tuple[CallDifference, ...]:
+def find_call_differences(view: JobView) -> tuple[CallDifference, ...]:
     """Return the first difference of every group whose ranks are known to differ."""
     keys = dict.fromkeys((t.group, t.round) for m in view.members for t in m.traces)
-    return tuple(d for key in keys if (d := find_difference(view, key)) is not None)
+    return tuple(d for key in keys if (d := find_call_difference(view, key)) is not None)
 
 
-def find_difference(view: JobView, key: GroupKey) -> CallDifference | None:
+def find_call_difference(view: JobView, key: GroupKey) -> CallDifference | None:
     """Return the first difference in one group, or None if none is known."""
     traced = []
     for member in view.members:

@@ -111,8 +111,8 @@ def recorded_location(entry: Recorded) -> str:
 
 
 def _comparable_parts(entry: Recorded) -> object:
-    shaped = entry.op.lstrip("_") in SAME_SHAPE_OPS
-    return (entry.op, entry.sizes, entry.dtypes) if shaped else entry.op
+    has_fixed_shape = entry.op.lstrip("_") in SAME_SHAPE_OPS
+    return (entry.op, entry.sizes, entry.dtypes) if has_fixed_shape else entry.op
 
 
 def _entries_by_group(recording: Recording) -> dict[str, list[Recorded]]:

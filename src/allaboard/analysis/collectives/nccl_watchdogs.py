@@ -71,12 +71,13 @@ def compare_watchdogs(watchdogs: Watchdogs) -> tuple[LateRanks | UnequalCalls | 
     for report in sorted(watchdogs.reports, key=lambda o: o.rank):
         if report.rank >= 0:
             groups[report.group].append(report)
+    # A known rank without a report may be the missing one, so "all were waiting" needs all reports.
     silent = set(watchdogs.ranks) - {o.rank for o in watchdogs.reports if o.number}
-    verdicts = (_verdict(reports, not silent) for reports in groups.values())
+    verdicts = (_judge_group(reports, not silent) for reports in groups.values())
     return tuple(v for v in verdicts if v is not None)
 
 
-def _verdict(
+def _judge_group(
     reports: list[Overdue], all_spoke: bool
 ) -> LateRanks | UnequalCalls | AllWaiting | None:
     waiting = [o for o in reports if o.number and o.op and o.op not in POINT_TO_POINT_OPS]

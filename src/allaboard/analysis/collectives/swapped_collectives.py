@@ -13,7 +13,8 @@ from itertools import pairwise
 
 import msgspec
 
-from allaboard.analysis.collectives.collective_order import GroupKey, traces_of_diverged_sites
+from allaboard.analysis.collectives.collective_order import traces_of_diverged_sites
+from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.analysis.identity_cache import cached_by_identity
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
 
@@ -75,15 +76,15 @@ def members_to_trace_for_swaps(view: JobView) -> list[tuple[GroupKey, tuple[int,
         traces = [t for *_, t in ranks if t is not None]
         least = min(s.number for _, s, _ in ranks)
         if len(traces) < len(ranks):
-            due = True
+            is_due = True
         else:
             last_traced = min(t.last_number for t in traces)
-            due = least >= last_traced + (
+            is_due = least >= last_traced + (
                 MAX_SWAP_DISTANCE
                 if _judge_traces(*traces).is_fresh
                 else max(MAX_SWAP_DISTANCE, last_traced // 8)
             )
-        if due:
+        if is_due:
             requests.append((key, tuple(m.event_key for m, *_ in ranks)))
     return requests
 
@@ -104,13 +105,13 @@ class _SwapVerdict(msgspec.Struct, frozen=True):
     """True if places differ for the first time at the very end of the traces."""
 
 
-@cached_by_identity(keep=8)
+@cached_by_identity(max_entries=8)
 def _judge_traces(*traces: Traced) -> _SwapVerdict:
     window = _Window(traces)
-    apart = [n for n, row in window.rows.items() if len(set(row)) > 1]
+    diverged_numbers = [n for n, row in window.rows.items() if len(set(row)) > 1]
     return _SwapVerdict(
-        crossing=next(window.find_swaps(), None),
-        is_fresh=bool(apart) and apart[0] > window.last - MAX_SWAP_DISTANCE,
+        crossing=next(window.find_crossings(), None),
+        is_fresh=bool(diverged_numbers) and diverged_numbers[0] > window.last - MAX_SWAP_DISTANCE,
     )
 
 
@@ -155,36 +156,38 @@ class _Window:
             if all(c is not None and c.required == first_call.required for c in calls):
                 self.rows[number] = tuple(c.site for c in calls if c is not None)
 
-    def find_swaps(self) -> Iterator[_Crossing]:
-        crossings = list(self._crossings())
+    def find_crossings(self) -> Iterator[_Crossing]:
+        crossings = list(self._pair_crossings())
         # How often the same ranks crossed tells a swap from a coincidence where no repetition does.
-        crossings_by_sides = Counter(self._sides(n) for n, _ in crossings)
-        for number, then in crossings:
+        crossings_by_sides = Counter(self._ranks_by_site(n) for n, _ in crossings)
+        for number, second_number in crossings:
             row = self.rows[number]
             first_site, second_site = dict.fromkeys(row)
-            repeats, broken = self._count_repeats(first_site, second_site, then - number)
-            reversed_repeats, reversed_broken = self._count_repeats(
-                second_site, first_site, then - number
+            repeats, contradictions = self._count_repeats(
+                first_site, second_site, second_number - number
+            )
+            reversed_repeats, reversed_contradictions = self._count_repeats(
+                second_site, first_site, second_number - number
             )
             # The order that all ranks kept more often elsewhere is the right one.
             is_reversed = repeats < reversed_repeats
             if (
                 repeats and reversed_repeats
             ):  # in a loop either comes after the other: which one is due here?
-                due_site = self._due_site(first_site, second_site, number, then)
+                due_site = self._due_site(first_site, second_site, number, second_number)
                 if due_site is None:
                     continue
                 is_reversed = due_site == second_site
             if is_reversed:
-                first_site, second_site, repeats, broken = (
+                first_site, second_site, repeats, contradictions = (
                     second_site,
                     first_site,
                     reversed_repeats,
-                    reversed_broken,
+                    reversed_contradictions,
                 )
             outliers = tuple(i for i, site in enumerate(row) if site != first_site)
             if not repeats:
-                side = self._sides(number)
+                side = self._ranks_by_site(number)
                 outliers = min(side, key=len)
                 if (
                     crossings_by_sides[side] < MIN_CROSSINGS
@@ -192,30 +195,30 @@ class _Window:
                     or len(crossings_by_sides) > 1
                 ):
                     continue
-            elif broken:
+            elif contradictions:
                 continue
-            yield _Crossing(number, then, outliers, repeats)
+            yield _Crossing(number, second_number, outliers, repeats)
 
-    def _crossings(self) -> Iterator[tuple[int, int]]:
+    def _pair_crossings(self) -> Iterator[tuple[int, int]]:
         """Yield pairs of calls at the same two places that every rank reached in the opposite order."""
         paired: set[int] = set()
         for number, row in self.rows.items():
             if number in paired or len(set(row)) != 2:
                 continue
-            for then in range(number + 1, number + MAX_SWAP_DISTANCE + 1):
-                later_row = self.rows.get(then)
-                if later_row is None or then in paired or set(later_row) != set(row):
+            for second_number in range(number + 1, number + MAX_SWAP_DISTANCE + 1):
+                later_row = self.rows.get(second_number)
+                if later_row is None or second_number in paired or set(later_row) != set(row):
                     continue
                 if all(a != b for a, b in zip(row, later_row, strict=True)):
-                    paired.add(then)
-                    yield number, then
+                    paired.add(second_number)
+                    yield number, second_number
                     break
 
     def _count_repeats(
         self, first_site: Frame | None, second_site: Frame | None, distance: int
     ) -> tuple[int, int]:
         """Return how often all ranks called at the first and then at the second site, and how often not."""
-        repeats = broken = 0
+        repeats = contradictions = 0
         for number, row in self.rows.items():
             if any(site != first_site for site in row):
                 continue
@@ -223,11 +226,11 @@ class _Window:
             if later_row is not None and all(site == second_site for site in later_row):
                 repeats += 1
             elif number + distance <= self.last and (later_row is None or len(set(later_row)) == 1):
-                broken += 1
-        return repeats, broken
+                contradictions += 1
+        return repeats, contradictions
 
     def _due_site(
-        self, first_site: Frame | None, second_site: Frame | None, number: int, then: int
+        self, first_site: Frame | None, second_site: Frame | None, number: int, second_number: int
     ) -> Frame | None:
         """Return the site at which call ``number`` was due, if all ranks call at the two sites alternately.
 
@@ -242,22 +245,22 @@ class _Window:
         ]
         later_sites = [
             s
-            for n in range(then + 1, self.last + 1)
+            for n in range(second_number + 1, self.last + 1)
             if (s := self._common_site(n)) in (first_site, second_site)
         ]
         if any(a == b for part in (earlier_sites, later_sites) for a, b in pairwise(part)):
             return None
-        due = {second_site if s == first_site else first_site for s in earlier_sites[-1:]} | set(
-            later_sites[:1]
-        )
-        return due.pop() if len(due) == 1 else None
+        due_sites = {
+            second_site if s == first_site else first_site for s in earlier_sites[-1:]
+        } | set(later_sites[:1])
+        return due_sites.pop() if len(due_sites) == 1 else None
 
     def _common_site(self, number: int) -> Frame | None:
         """Return the site at which all ranks made this call; None if they made it at different sites."""
         row = self.rows.get(number, ())
         return row[0] if len(set(row)) == 1 else None
 
-    def _sides(self, number: int) -> tuple[tuple[int, ...], ...]:
+    def _ranks_by_site(self, number: int) -> tuple[tuple[int, ...], ...]:
         row = self.rows[number]
         sides = [tuple(i for i, s in enumerate(row) if s == site) for site in dict.fromkeys(row)]
         return tuple(sorted(sides))

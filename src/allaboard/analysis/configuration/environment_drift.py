@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import example_four_hosts, example_host_member
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.facts import EACH_OWN, JobView, Member
 from allaboard.facts.memo import cached_per_view
 
@@ -54,7 +54,7 @@ def find_fact_differences(
 def _compared_members(view: JobView) -> tuple[tuple[RollCall, tuple[Member, ...], list[str]], ...]:
     """Return each such roll call, the members compared, and the names of the facts in which they differ."""
     comparisons = []
-    for roll in roll_calls(view) if view.joined and view.leads else ():
+    for roll in find_roll_calls(view) if view.joined and view.leads else ():
         compared = tuple(m for m in roll.held if m.facts)
         if not roll.is_complete or len(compared) < len(roll.present):
             continue

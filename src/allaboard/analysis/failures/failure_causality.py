@@ -133,8 +133,8 @@ def crashed_at_exit(member: Member) -> bool:
     """Return True if native code crashed while the interpreter shut down after a training without error."""
     end = member.exit
     crashed = end is not None and end.signal in (signal.SIGABRT, signal.SIGSEGV) and not end.ours
-    worked = member.step > 0 or member.ops > 0
-    return crashed and member.phase is Phase.LEAVING and member.raised is None and worked
+    has_trained = member.step > 0 or member.ops > 0
+    return crashed and member.phase is Phase.LEAVING and member.raised is None and has_trained
 
 
 @cached_per_view

@@ -35,7 +35,7 @@ def unwrap_root_exception(raised: Raised) -> Raised:
     if not separator or not frames or error_line is None:
         return raised
     message = error_line[2] or ""
-    where = next((f for f in reversed(frames) if f.is_user), frames[-1])
+    raising_frame = next((f for f in reversed(frames) if f.is_user), frames[-1])
     summary = head.strip().splitlines()[0].strip(" -.:")[:80] if head.strip() else ""
     if "{{" in summary:  # the name of a node of TensorFlow's graph, and the same words once more
         summary = f"raised again as {raised.type}"
@@ -43,7 +43,7 @@ def unwrap_root_exception(raised: Raised) -> Raised:
         raised,
         type=error_line[1].rpartition(".")[2],
         message=f"{message} ({summary})".strip() if summary else message,
-        where=where,
+        where=raising_frame,
     )
 
 

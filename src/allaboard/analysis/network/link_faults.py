@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from allaboard.analysis.roll_call.job_partition import SETTLE_S
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.facts import Answer, JobView, Link, Member, Who
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
@@ -67,20 +67,20 @@ def find_link_faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list
     suspects = {k.source for k in failed} | {k.target for k in failed}
     # The host with the most failed links first: what it explains is not blamed on its peers as well.
     for host in sorted(suspects, key=lambda h: (-_count_unexplained(touching[h], failed_links), h)):
-        around = touching[host]
-        unexplained_here = [k for k in around if k in unexplained]
-        peers = {k.source for k in around} | {k.target for k in around}
-        inward = [k for k in around if k.target == host]
-        outward = [k for k in around if k.source == host]
+        touching_host = touching[host]
+        unexplained_here = [k for k in touching_host if k in unexplained]
+        peers = {k.source for k in touching_host} | {k.target for k in touching_host}
+        inward = [k for k in touching_host if k.target == host]
+        outward = [k for k in touching_host if k.source == host]
         is_unreachable = (
             all(k in failed_links for k in inward) and len({k.source for k in inward}) > 1
         )
         reaches_nobody = (
             all(k in failed_links for k in outward) and len({k.target for k in outward}) > 1
         )
-        elsewhere = working - sum(1 for k in around if k.works)
+        elsewhere = working - sum(1 for k in touching_host if k.works)
         if (is_unreachable or reaches_nobody) and len(peers) > 2 and unexplained_here and elsewhere:
-            both_directions = all(k in failed_links for k in around)
+            both_directions = all(k in failed_links for k in touching_host)
             faults.append(
                 LinkFault(
                     host=host,
@@ -152,7 +152,7 @@ def members_heard_by_all(view: JobView) -> Iterator[tuple[RollCall, Member]]:
     All members are present, or nobody has arrived for SETTLE_S: a member that arrives later would not learn
     what was found before.
     """
-    for roll in roll_calls(view) if view.leads else ():
+    for roll in find_roll_calls(view) if view.leads else ():
         if not roll.missing or view.now - roll.last_arrival >= SETTLE_S:
             yield from ((roll, member) for member in roll.held)
 
@@ -175,10 +175,10 @@ def members_on_hosts(view: JobView, *hosts: str) -> tuple[Who, ...]:
     return tuple(m.who for m in view.members if m.who.host in hosts)
 
 
-def example_four_hosts(*wrong: Link) -> JobView:
+def example_four_hosts(*failed_links: Link) -> JobView:
     """Return a view for rules' examples: four hosts, one member each, with these ``wrong`` links."""
     names = ["h0", "h1", "h2", "h3"]
-    replaced = {(k.source, k.target): k for k in wrong}
+    replaced = {(k.source, k.target): k for k in failed_links}
     links = tuple(
         replaced.get((a, b), Link(source=a, target=b, address=f"10.0.0.{names.index(b)}:40000",
                                   answer=Answer.ABOARD, seconds=0.0002, rate=5e8))

@@ -26,7 +26,7 @@ class SilentLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cached_per_view
-def silent_links(view: JobView) -> tuple[SilentLink, ...]:
+def find_silent_links(view: JobView) -> tuple[SilentLink, ...]:
     """Return one silent link for each kind and pair of hosts of the job.
 
     Connections to hosts outside the job (such as a metrics server) are left out.

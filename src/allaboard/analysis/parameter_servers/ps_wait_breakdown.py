@@ -46,17 +46,19 @@ class TimeBreakdown(msgspec.Struct, frozen=True, kw_only=True):
         return self.waiting_for_servers + self.waiting_for_workers + self.waiting_for_chief
 
 
-def break_down_time(view: JobView, member: Member, whole: bool = False) -> TimeBreakdown | None:
+def break_down_time(
+    view: JobView, member: Member, whole_training: bool = False
+) -> TimeBreakdown | None:
     """Return the breakdown of the last seconds, or of the ``whole`` training.
 
     Return None for a server, and while too little is measured.
     """
-    load = member.run if whole else member.load
+    load = member.run if whole_training else member.load
     if member.who.job in SERVER_JOBS or member.who.job == "evaluator" or load.span < MIN_MEASURED_S:
         return None
     if member.op is not None and member.op.name == AWAIT_CHIEF_OP:
         return None  # it waits for the chief, and no server holds it up
-    busiest, strength = _find_busiest_server(view, member, whole)
+    busiest, strength = _find_busiest_server(view, member, whole_training)
     if only_serves(member):  # a worker of TensorFlow 2: it computes what the chief sends to it
         computing = min(1.0, load.cpu)
         servers = min(1.0 - computing, strength)
@@ -97,12 +99,12 @@ def transfer_share(view: JobView, member: Member, task: str) -> float:
     Each end counts only what it sends itself.
     """
     server = find_live_server(view, task)
-    back = (
+    server_share = (
         pair_with(server, f"{member.who.job}:{member.who.index}").busy
         if server is not None
         else 0.0
     )
-    return max(pair_with(member, task).busy, back)
+    return max(pair_with(member, task).busy, server_share)
 
 
 def cpu_share(load: Load) -> float:
@@ -110,25 +112,25 @@ def cpu_share(load: Load) -> float:
     return load.cpu / load.allowed if load.allowed > 0 else 0.0
 
 
-def _find_busiest_server(view: JobView, member: Member, whole: bool) -> tuple[str, float]:
+def _find_busiest_server(view: JobView, member: Member, whole_training: bool) -> tuple[str, float]:
     busiest, strength = "", 0.0
     for server in all_servers(view):
         task = f"{server.who.job}:{server.who.index}"
-        load = server.run if whole else server.load
+        load = server.run if whole_training else server.load
         busy = max(
             cpu_share(load),
             transfer_share(view, member, task),
             load.stopped,
-            _dead_share(view, member, server, whole),
+            _dead_share(view, member, server, whole_training),
         )
         if not busiest or busy > strength:
             busiest, strength = task, min(1.0, busy)
     return busiest, strength
 
 
-def _dead_share(view: JobView, member: Member, server: Member, whole: bool) -> float:
+def _dead_share(view: JobView, member: Member, server: Member, whole_training: bool) -> float:
     """Return the share of the member's time in which this server was dead and not yet replaced."""
-    end, span = server.exit, (member.run if whole else member.load).span
+    end, span = server.exit, (member.run if whole_training else member.load).span
     if (
         end is None
         or end.ours

@@ -21,11 +21,11 @@ def probe_targets(index: int, hosts: int) -> tuple[int, ...]:
     """Return the indices of the hosts that host ``index`` of ``hosts`` probes."""
     if hosts <= MAX_ALL_PAIRS_HOSTS:
         return tuple(i for i in range(hosts) if i != index)
-    return tuple([(index + stride) % hosts for stride in _strides(hosts)])
+    return tuple([(index + stride) % hosts for stride in _ring_strides(hosts)])
 
 
 @cache
-def _strides(hosts: int) -> tuple[int, ...]:
+def _ring_strides(hosts: int) -> tuple[int, ...]:
     return tuple(1 << k for k in range((hosts - 1).bit_length()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from allaboard.analysis.roll_call.roll_call import roll_calls
+from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.facts import (
     Address,
     Answer,
@@ -98,10 +98,10 @@ def find_attempt(
     call = view.call
     if not view.joined or view.leads or call is None or call.answer not in answers:
         return None
-    waiting = [m for roll in roll_calls(view) for m in roll.held]
+    waiting = [m for roll in find_roll_calls(view) for m in roll.held]
     is_serving = include_serving and not waiting and not call.shook
     if is_serving:
-        waiting = [m for roll in roll_calls(view) for m in roll.present if _is_unheld(m)]
+        waiting = [m for roll in find_roll_calls(view) for m in roll.present if _is_unheld(m)]
     if not waiting:
         return None
     member = min(waiting, key=lambda m: m.phase_since)

@@ -105,7 +105,7 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @cached_per_view
-def roll_calls(view: JobView) -> tuple[RollCall, ...]:
+def find_roll_calls(view: JobView) -> tuple[RollCall, ...]:
     """Return every roll call that a member has answered, one per world."""
     processes = [m for m in view.members if not m.launcher]
     declarers = [m for m in processes if m.declared is not None]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.roll_call.roll_call import RollCall, roll_calls
+from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
 
 
 def waiting_message(view: JobView) -> str:
     """Return what this host's members wait for; "" if every roll call is complete."""
-    rolls = [r for r in roll_calls(view) if not r.is_complete]
+    rolls = [r for r in find_roll_calls(view) if not r.is_complete]
     if not rolls:
         return ""
     call = view.call

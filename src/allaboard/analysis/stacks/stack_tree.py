@@ -38,11 +38,11 @@ def merge_stacks(
     for group in groups:
         node = root
         for frame in reversed(group.frames):
-            below = node.children.get(frame)
-            if below is None:
-                below = node.children[frame] = _Node(frame)
-            below.groups.append(group)
-            node = below
+            child = node.children.get(frame)
+            if child is None:
+                child = node.children[frame] = _Node(frame)
+            child.groups.append(group)
+            node = child
         node.is_end = True
     return _make_branches(root, unnamed or {})
 

@@ -24,9 +24,9 @@ def describe_child(member: Member) -> str:
     pid, command = children[0]
     program, _, arguments = command.partition(" ")
     name = " ".join(f"{program.rpartition('/')[2]} {arguments}".split()) or "?"
-    short = name if len(name) <= _MAX_COMMAND_CHARS else name[: _MAX_COMMAND_CHARS - 1] + "…"
+    shortened = name if len(name) <= _MAX_COMMAND_CHARS else name[: _MAX_COMMAND_CHARS - 1] + "…"
     more = f" and {len(children) - 1} more" if len(children) > 1 else ""
-    return f"its child process {pid} ({short}){more}"
+    return f"its child process {pid} ({shortened}){more}"
 
 
 def child_evidence(member: Member) -> tuple[Evidence, ...]:

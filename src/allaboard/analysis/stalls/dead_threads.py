@@ -55,10 +55,12 @@ def ended_thread(member: Member) -> EndedThread | None:
     called = member.notes.get(THREAD_CALLED_NOTE, "")
     # "STEP DID NAME"; the name comes last, since it may contain spaces.
     step, _, details = member.notes.get(THREAD_ENDED_NOTE, "").partition(" ")
-    did, _, name = details.partition(" ")
+    took_part_in, _, name = details.partition(" ")
     if not separator:
         raised, raised_at = note, ""
-    return EndedThread(raised, raised_at, called, int(step) if step.isdigit() else 0, did, name)
+    return EndedThread(
+        raised, raised_at, called, int(step) if step.isdigit() else 0, took_part_in, name
+    )
 
 
 def owes_message(member: Member, waiting: tuple[Member, ...]) -> bool:

@@ -89,6 +89,8 @@ def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) ->
     or the snapshots cannot show it.
     """
     earlier_owner, owner = _gil_owner(earlier), _gil_owner(later)
+    # A thread that runs Python code releases the GIL on request, and its place changes between two
+    # samples. The same owner at the same place is in native code that holds on to it.
     if (
         earlier_owner is None
         or owner is None
@@ -119,8 +121,10 @@ def find_gil_grip(earlier: ThreadsSnapshot, later: ThreadsSnapshot, pid: int) ->
     )
 
 
-def _gil_owner(glance: ThreadsSnapshot) -> SpiedThread | None:
-    return next((t for t in glance.python_threads if t.owns_gil and t.thread_id and t.frames), None)
+def _gil_owner(snapshot: ThreadsSnapshot) -> SpiedThread | None:
+    return next(
+        (t for t in snapshot.python_threads if t.owns_gil and t.thread_id and t.frames), None
+    )
 
 
 def blocking_gil_grip(member: Member) -> Grip | None:

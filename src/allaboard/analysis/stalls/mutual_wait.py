@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
-from allaboard.analysis.collectives.collective_order import find_differences
+from allaboard.analysis.collectives.collective_order import find_call_differences
 from allaboard.analysis.collectives.group_deadlock import entered_group, find_group_cycle
 from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
 from allaboard.analysis.collectives.point_to_point import find_message_knot
-from allaboard.analysis.network.unacked_links import silent_links
+from allaboard.analysis.network.unacked_links import find_silent_links
 from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
 from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
@@ -72,7 +72,7 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
     if (
         moving
         or is_transferring(view)
-        or silent_links(view)
+        or find_silent_links(view)
         or any(map(_may_be_pickling, current_stall.waiting))
     ):
         return None
@@ -80,26 +80,26 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
     if has_parameter_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
         return None
     if (
-        find_differences(view)
+        find_call_differences(view)
         or live_record_mismatches(view)
         or not all(is_settled_stack(m.stack) for m in current_stall.waiting)
     ):
         return None
-    circle = find_group_cycle(current_stall.waiting)
+    group_cycle = find_group_cycle(current_stall.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
     if (
-        not circle
+        not group_cycle
         and len(waiting_hosts(current_stall)) > 1
         and view.now - stalled_since(view) < CROSS_HOST_WAIT_S
     ):
         return None
-    if shared := tuple(m for m in current_stall.waiting if m.op is not None and m.op.also):
-        return MutualWait(current_stall, two_threaded=shared)
-    if fallen := _members_with_lost_thread(current_stall):
-        return MutualWait(current_stall, lost_thread=fallen)
-    if tied := find_message_knot(current_stall.waiting):
-        return MutualWait(current_stall, message_knot=tied)
-    return MutualWait(current_stall, group_cycle=circle)
+    if two_threaded := tuple(m for m in current_stall.waiting if m.op is not None and m.op.also):
+        return MutualWait(current_stall, two_threaded=two_threaded)
+    if lost_thread := _members_with_lost_thread(current_stall):
+        return MutualWait(current_stall, lost_thread=lost_thread)
+    if message_knot := find_message_knot(current_stall.waiting):
+        return MutualWait(current_stall, message_knot=message_knot)
+    return MutualWait(current_stall, group_cycle=group_cycle)
 
 
 def _may_be_pickling(member: Member) -> bool:
@@ -114,12 +114,12 @@ def _members_with_lost_thread(current_stall: Stall) -> tuple[Member, ...]:
     the dead thread exchanged last.
     """
     in_side_thread = [m for m in current_stall.waiting if m.op is not None and m.op.beside]
-    fallen = tuple(
+    lost_thread = tuple(
         m
         for m in current_stall.waiting
         if in_side_thread and m not in in_side_thread and ended_thread(m)
     )
-    return fallen or tuple(
+    return lost_thread or tuple(
         m for m in current_stall.waiting if owes_message(m, current_stall.waiting)
     )
 

@@ -145,6 +145,7 @@ def _is_in_long_library_call(member: Member) -> bool:
         or is_idle(member)
     ):
         return False
+    # A library that reads or writes is at work, however long its call takes.
     return (
         member.stack.stays >= LONG_LIBRARY_CALL_S
         and max(member.io, member.traffic) < MOVING_BYTES_PER_S

@@ -1,1 +1,1 @@
-"""One file a source of configuration, named after it, ending in `SOURCE = ConfigurationSource(...)`."""
+"""Sources of configuration, one file each, which ends in `SOURCE = ConfigurationSource(...)`."""

@@ -32,6 +32,7 @@ _PROGRAMS = ("accelerate", "accelerate-launch")
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the cluster of an Accelerate config file, and of the first ``accelerate launch``."""
     if material.kind == "accelerate" and material.tree is not None:
         yield _spec(_keys(material.tree, material.file), whole_file=True)
     for arguments in words_after_each_program(

@@ -28,6 +28,7 @@ _BARE = frozenset(
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the cluster that the first ``deepspeed`` command starts."""
     for arguments in words_after_each_program(
         material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)
     ):

@@ -15,6 +15,7 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the numbers of the task that the environment describes."""
     values = pick_fields(material.variables, SOURCE_VARIABLES["flux"].fields)
     if values:
         yield PartialSpec(source="flux", layer="allocation", values=values)

@@ -33,6 +33,7 @@ _LINES = 100_000
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the hosts of a hostfile, and those of the first command with a host list."""
     if material.kind == "hostfile":
         yield _file(material)
     for command in material.commands:
@@ -123,7 +124,7 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
 
 
 def _listed(command: Sequence[Value]) -> Value | None:
-    """The word after ``-H`` of a launcher's command."""
+    """Return the argument after ``-H`` of a launcher's command; None if there is none."""
     program = command[0] if command else None
     if program is None or program.text.rpartition("/")[2] not in _LAUNCHERS:
         return None
@@ -145,7 +146,7 @@ def _inline(listed: Value) -> PartialSpec:
 
 
 def write(spec: ClusterSpec) -> str:
-    """A hostfile in Open MPI's and DeepSpeed's form, one line a host with its tasks as slots."""
+    """Return a hostfile in Open MPI's and DeepSpeed's form, one line a host with its tasks as slots."""
     counts: dict[str, int] = {}
     for task in list_tasks(spec):
         counts[task.host] = counts.get(task.host, 0) + 1

@@ -21,6 +21,7 @@ _FIELDS = {"rank": "rank", "world_size": "world_size", "backend": "backend"}
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the rendezvous of each init URL, from a variable or the call of a script."""
     if material.kind == "url":
         url = Value(material.text.strip(), Origin(file=material.file, line=1, column=1))
         yield _spec(url, {})
@@ -63,7 +64,8 @@ def _spec(url: Value, values: Mapping[str, Value]) -> PartialSpec:
 
 
 def _problem(url: Value) -> Problem | None:
-    """What torch would stumble over, or take for something else without a word."""
+    """Return what torch would stumble over, or take for something else without a word; None if nothing is
+    wrong."""
     text = url.text.strip()
     scheme, marks, remainder = text.partition("://")
     body = remainder.partition("?")[0]

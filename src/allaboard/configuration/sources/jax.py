@@ -27,6 +27,7 @@ _PORTS = 2**12
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield what the calls of jax.distributed.initialize state, and the variables that stand for them."""
     called = False
     for name, arguments in material.calls:
         if name == "jax.distributed.initialize":
@@ -47,7 +48,7 @@ def _spec(values: dict[str, Value], layer: str) -> PartialSpec:
 
 
 def _open_mpi(material: Material) -> Value | None:
-    """The coordinator that JAX finds by itself under mpirun of Open MPI 4."""
+    """Return the coordinator that JAX finds by itself under mpirun of Open MPI 4; None if it finds none."""
     uri = material.variables.get("OMPI_MCA_orte_hnp_uri")
     if uri is None:
         return None
@@ -60,7 +61,7 @@ def _open_mpi(material: Material) -> Value | None:
 
 
 def _slurm(material: Material) -> Value | None:
-    """The coordinator that JAX finds by itself in a Slurm step."""
+    """Return the coordinator that JAX finds by itself in a Slurm step; None if it finds none."""
     job = material.variables.get("SLURM_JOB_ID")
     nodes = material.variables.get("SLURM_STEP_NODELIST")
     if job is None or nodes is None or job.integer is None:

@@ -1,4 +1,4 @@
-"""Kubernetes manifests: the cluster that the operators would tell their pods of.
+"""Kubernetes manifests: the cluster that the operators make known to their pods.
 
 TFJob: ``NAME-worker-0.NAMESPACE.svc:2222``; PyTorchJob: ``NAME-master-0:23456`` and one rank a
 process (the training operator's pages). JobSet, indexed Job and StatefulSet: the pods' DNS names
@@ -19,6 +19,7 @@ _MOST = 10_000
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the cluster of the first workload that describes one, and the index of an indexed Job's pod."""
     index = material.variables.get("JOB_COMPLETION_INDEX")
     if material.kind == "environment" and index is not None:
         # What an indexed Job leaves in each of its pods.
@@ -108,7 +109,7 @@ def _slots(workload: Workload) -> int:
 
 
 def _pods(workload: Workload) -> list[Value]:
-    """The names under which the pods find each other."""
+    """Return the names under which the pods find each other."""
     if workload.kind == "JobSet":
         return [
             Value(f"{workload.name}-{r.name}-0-{i}.{workload.subdomain}", r.replicas.origin)

@@ -18,10 +18,11 @@ _TASKS = {
     "tensorflow.distribute.Server": ("job_name", "task_index"),
     "tensorflow.distribute.cluster_resolver.SimpleClusterResolver": ("task_type", "task_id"),
 }
-"""Whose arguments say which task this process is."""
+"""Calls whose arguments say which task this process is, and these arguments."""
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the cluster of each tf.train.ClusterSpec that a script makes of literals."""
     job, index = _task(material)
     for name, arguments in material.calls:
         cluster_argument = arguments.get("cluster")
@@ -44,7 +45,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 
 def _task(material: Material) -> tuple[Value | None, Value | None]:
-    """The task that the script's one server is; none where several stand in its branches."""
+    """Return job and index of the script's one server; None if several stand in its branches."""
     server_calls = [(n, a) for n, a in material.calls if n in _TASKS]
     if len(server_calls) != 1:
         return None, None

@@ -20,6 +20,7 @@ _MAX_HOSTS = 100_000
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the hosts of the job, and the numbers that jsrun gave this task."""
     variables = material.variables
     values = pick_fields(variables, SOURCE_VARIABLES["lsf"].fields)
     counted, listed = variables.get("LSB_MCPU_HOSTS"), variables.get("LSB_HOSTS")

@@ -1,4 +1,4 @@
-"""What MPI launchers leave in the environment of each process.
+"""Variables that MPI launchers set in the environment of each process.
 
 Open MPI (its page "Environment variables set for MPI applications", OMPI_COMM_WORLD_*), PMIx (PMIX_RANK),
 MPICH's and Intel MPI's Hydra (PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS). Cray's PMI, which PALS
@@ -18,6 +18,7 @@ _FIELDS = SOURCE_VARIABLES["mpi"].fields
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the numbers that the launcher gave this process."""
     values = pick_fields(material.variables, _FIELDS)
     if not values:
         return

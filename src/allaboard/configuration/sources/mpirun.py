@@ -24,7 +24,7 @@ _OWN = {
     "RANK": "$OMPI_COMM_WORLD_RANK",
     "JAX_PROCESS_ID": "$OMPI_COMM_WORLD_RANK",
 }
-"""What tells a process apart, and what Open MPI numbers it by; MPICH's is PMI_RANK."""
+"""Variables that tell a process apart, and the one by which Open MPI numbers it; MPICH's is PMI_RANK."""
 _WANTED = frozenset(
     (*_COUNT, *_EACH, *_HOSTS, "hosts", "hostfile", "machinefile", "f", "x", "map_by", "bind_to")
 )
@@ -36,6 +36,7 @@ _BARE = frozenset(
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the step that the first command of an MPI launcher starts."""
     for arguments in words_after_each_program(material.commands, _PROGRAMS):
         flags = find_flags(arguments, _WANTED, _BARE)
         values = dict(_values(flags))
@@ -59,7 +60,7 @@ def _values(flags: Flags) -> Iterator[tuple[str, Value]]:
 
 
 def _exported(arguments: Sequence[Value]) -> Iterator[tuple[str, Value]]:
-    """``-x MASTER_ADDR=node0``: what Open MPI sets in every process."""
+    """Yield what Open MPI sets in every process: ``-x MASTER_ADDR=node0``."""
     for flag, argument in itertools.pairwise(arguments):
         name, equals, text = argument.text.partition("=")
         if flag.text == "-x" and equals and name in ("MASTER_ADDR", "MASTER_PORT"):
@@ -69,7 +70,7 @@ def _exported(arguments: Sequence[Value]) -> Iterator[tuple[str, Value]]:
 
 
 def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
-    """``-x RANK=0``, and Hydra's ``-env RANK 0``: one number, for all processes of it."""
+    """Yield a problem for one number that all processes get: ``-x RANK=0``, or Hydra's ``-env RANK 0``."""
     count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
     if count is None or (count.integer or 0) < 2 or any(w.text == ":" for w in arguments):
         return  # one process, or several groups, each with options of its own
@@ -92,7 +93,8 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
 
 
 def _too_many(flags: Flags) -> Problem | None:
-    """More processes than ``-H`` has slots: Open MPI and horovodrun refuse to start."""
+    """Return a problem if there are more processes than ``-H`` has slots: Open MPI and horovodrun refuse to
+    start."""
     count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
     listed = next((flags.values[n] for n in _HOSTS if n in flags.values), None)
     number = count.integer if count is not None else None

@@ -14,6 +14,7 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the numbers that the launcher gave this process."""
     values = pick_fields(material.variables, SOURCE_VARIABLES["mvapich2"].fields)
     if values:
         # mpirun may start one torchrun a node: then the ranks of its workers are torchrun's, not MPI's.

@@ -16,6 +16,7 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the numbers that the launcher gave this process."""
     values = pick_fields(material.variables, SOURCE_VARIABLES["pals"].fields)
     if values:
         yield PartialSpec(source="pals", layer="allocation", values=values)

@@ -24,6 +24,7 @@ _MAX_LINES = 100_000
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the number of this host, and the hosts if their file was read."""
     values = pick_fields(material.variables, SOURCE_VARIABLES["pbs"].fields)
     named = material.variables.get(_NODEFILE)
     lines = material.named_files.get(_NODEFILE, "").split("\n", _MAX_LINES)[:_MAX_LINES]

@@ -17,6 +17,7 @@ _WORDS = ("auto", "local")
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the address of the Ray cluster."""
     values = pick_fields(material.variables, SOURCE_VARIABLES["ray"].fields)
     address_value = values.get("ray_address")
     if address_value is None:

@@ -17,6 +17,7 @@ _FIELDS = SOURCE_VARIABLES["sagemaker"].fields
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the hosts of the training job, and the number of this one."""
     listed = material.variables.get("SM_HOSTS")
     if listed is None:
         return

@@ -16,6 +16,7 @@ from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the hosts of the task, and the number of this one."""
     values = pick_fields(material.variables, SOURCE_VARIABLES["skypilot"].fields)
     if values.get("nproc_per_node") and not values["nproc_per_node"].integer:
         del values[

@@ -34,6 +34,7 @@ _COUNT = r"([0-9]{1,6})(?:\(x([0-9]{1,6})\))?\Z"
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the allocation that the environment or the ``#SBATCH`` lines describe."""
     values = pick_fields(material.variables, _FIELDS)
     if material.kind == "shell":
         for option, value in batch_lines(material.text, material.file):
@@ -84,7 +85,7 @@ def _names(listed: Value | None, problems: list[Problem]) -> list[str]:
 
 
 def _counts(count_list: Value | None, nodes: int, problems: list[Problem]) -> list[int]:
-    """Tasks of each node, from ``2(x3),1`` or a single count for all."""
+    """Return the tasks of each node, from ``2(x3),1`` or a single count for all."""
     if count_list is None:
         return []
     counts: list[int] = []

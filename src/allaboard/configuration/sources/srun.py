@@ -72,13 +72,14 @@ _OWN = {
     "RANK": "$SLURM_PROCID",
     "JAX_PROCESS_ID": "$SLURM_PROCID",
 }
-"""What tells a task apart, and what Slurm numbers it by."""
+"""Variables that tell a task apart, and the one by which Slurm numbers it."""
 _MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
 _PER_NODE = ("torchrun", "accelerate")
 _STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the step of a batch script that starts the training."""
     if material.kind != "shell":
         return
     problems = list(_alone(material))
@@ -120,7 +121,7 @@ def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
 
 
 def _launcher(flags: Flags) -> Value | None:
-    """The word of the step that starts a launcher of all processes of a node."""
+    """Return the argument of the step that starts a launcher of all processes of a node; None for none."""
     for argument in flags.program_words:
         match = re.search(_STARTS, argument.text)
         if match:
@@ -129,13 +130,13 @@ def _launcher(flags: Flags) -> Value | None:
 
 
 def _size(flags: Flags) -> float:
-    """How many nodes the step asks for; all of them where it does not say."""
+    """Return how many nodes the step asks for; infinity, for all of them, if it does not say."""
     nodes = flags.values.get("nodes") or flags.values.get("N")
     return float("inf") if nodes is None else nodes.integer or 0
 
 
 def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
-    """Several launchers on a node, each of which starts all of the node's processes."""
+    """Yield a problem for several launchers on a node, each of which starts all of the node's processes."""
     name = next((w.text.rpartition("/")[2] for w in flags.program_words), "")
     text = " ".join(w.text for w in flags.program_words[:6])
     if name not in _PER_NODE and "-m torch.distributed.run" not in text:
@@ -158,7 +159,7 @@ def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
 
 
 def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
-    """A task's own number that the batch script has filled in already: 0, for every task."""
+    """Yield a problem for a task's own number that the batch script has filled in already: 0, for every task."""
     lines = dict(batch_lines(material.text, material.file))
     counts = [lines[n].integer for n in _MANY if n in lines]
     counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
@@ -196,7 +197,8 @@ def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
 
 
 def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
-    """``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has filled it in."""
+    """Yield a problem for ``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has
+    filled it in."""
     for argument in flags.program_words:
         for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", argument.text))):
             mark = f"{OPAQUE}{name}{OPAQUE}"
@@ -218,7 +220,7 @@ def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
 
 
 def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
-    """A meeting place that the shell of each task chooses by itself."""
+    """Yield a problem for a meeting place that the shell of each task chooses by itself."""
     if flags.values.keys() & _OTHERS:
         return  # on which nodes, only a run could tell
     nodes, tasks = size_of(flags.values, dict(batch_lines(material.text, material.file)))
@@ -240,7 +242,7 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
 
 
 def _fixed(flags: Flags) -> Iterator[Problem]:
-    """``srun --export=ALL,RANK=0``: one number, for every task."""
+    """Yield a problem for one number that every task gets: ``srun --export=ALL,RANK=0``."""
     exported = flags.values.get("export")
     command_text = " ".join(w.text for w in flags.program_words)
     for part in exported.text.split(",") if exported is not None else ():
@@ -265,7 +267,7 @@ def _fixed(flags: Flags) -> Iterator[Problem]:
 
 
 def _alone(material: Material) -> Iterator[Problem]:
-    """A launcher of its own host's processes, started where nobody starts it on the other hosts."""
+    """Yield a problem for a launcher of its own host's processes that nothing starts on the other hosts."""
     if re.search(_CARRIERS, "\n".join(_code(material.text))):
         return
     nodes = dict(batch_lines(material.text, material.file))

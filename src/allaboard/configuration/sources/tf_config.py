@@ -14,6 +14,7 @@ from allaboard.facts.address import join_host_port
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield what the JSON of a file states, and the variable."""
     if material.kind == "json" and material.tree is not None:
         if "environment" in material.tree.items and "task" in material.tree.items:
             pools = material.tree.node_at("cluster")
@@ -27,7 +28,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 
 def write(spec: ClusterSpec) -> str:
-    """TF_CONFIG of the member that reads the spec; of worker 0 where the spec names none."""
+    """Return the TF_CONFIG of the member that reads the spec; of worker 0 if the spec names none."""
     import json  # an environment check does not need it
 
     task_list = list_tasks(spec)

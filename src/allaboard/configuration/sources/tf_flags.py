@@ -17,6 +17,7 @@ _INDEX = ("task_index", "task_id")
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the cluster in the flags of the first command that lists its workers."""
     for command in material.commands:
         flags = _flags(command)
         cluster = {job: _addresses(flags[f]) for f, job in _HOSTS.items() if f in flags}

@@ -18,6 +18,7 @@ _FIELDS = SOURCE_VARIABLES["torch_env"].fields
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield what the variables state."""
     values = pick_fields(material.variables, _FIELDS)
     if values:
         framework = "pytorch" if "master_addr" in values or "elastic" in values else ""
@@ -25,7 +26,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 
 def write(spec: ClusterSpec) -> str:
-    """Exports of the rank that reads the spec; of every rank where the spec names none."""
+    """Return the exports of the rank that reads the spec; of every rank if the spec names none."""
     rank = spec.number("rank")
     size = spec.number("world_size")
     if not spec.cluster and not spec.machines and rank is not None and size is not None:

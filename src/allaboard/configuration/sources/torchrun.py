@@ -41,11 +41,12 @@ _MOST = 100
 """Commands of one script that are read."""
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _ELSEWHERE = ("nnodes", "node_rank", "master_addr", "rdzv_endpoint")
-"""What may stand in a variable among the flags (``torchrun --nnodes 2 $RDZV train.py``)."""
+"""Fields that may stand in a variable among the flags (``torchrun --nnodes 2 $RDZV train.py``)."""
 _NO_VALUE = frozenset(["standalone", "module", "m", "no_python", "run_path", "use_env", "help"])
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the job of each torchrun command; without one, of the PET_* variables."""
     preset = pick_fields(material.variables, SOURCE_VARIABLES["torchrun"].fields)
     has_command = False
     for arguments in itertools.islice(
@@ -113,7 +114,7 @@ def _problem(field: str, value: Value) -> Problem | None:
 
 
 def write(spec: ClusterSpec) -> str:
-    """One command for every host: run each on its own host."""
+    """Return one command for every host, to run on that host."""
     nodes = spec.values.get("nnodes")
     each = spec.values.get("nproc_per_node")
     if not spec.cluster and not spec.machines and nodes is not None:

@@ -24,6 +24,7 @@ _POOLS = {
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
+    """Yield the cluster of CLUSTER_SPEC, from the variable or a file with its JSON."""
     value = material.variables.get("CLUSTER_SPEC")
     if value is not None:
         yield _named(read_cluster(value.text, value.origin, source="vertex", layer="allocation"))
@@ -39,7 +40,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 
 def _named(spec: PartialSpec) -> PartialSpec:
-    """The pools under the job names that they stand for."""
+    """Return the pools under the job names that they stand for."""
     job = spec.job
     if job is not None and job.text in _POOLS:
         job = msgspec.structs.replace(job, text=_POOLS[job.text])

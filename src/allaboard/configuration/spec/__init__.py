@@ -1,4 +1,4 @@
-"""Specs put together: partial ones merged, tasks derived, texts read that several sources share."""
+"""Work on specs: parts merged, tasks listed, and texts read that several sources share."""
 
 from allaboard.configuration.spec.cluster_json import read_cluster
 from allaboard.configuration.spec.field_picker import pick_fields

@@ -1,4 +1,4 @@
-"""Reads the object that TF_CONFIG holds, and Vertex AI's CLUSTER_SPEC, which has the same form.
+"""Reader of the object that TF_CONFIG holds, and of Vertex AI's CLUSTER_SPEC, which has the same form.
 
 The form is that of tf.distribute.cluster_resolver.TFConfigClusterResolver: ``cluster`` maps a job
 to the list of its tasks' addresses, ``task`` holds ``type`` and ``index`` of this process.
@@ -19,7 +19,7 @@ def read_cluster(
     layer: str = "framework",
     key: str = "",
 ) -> PartialSpec:
-    """The spec that ``text`` states; what is not of the form becomes its problems.
+    """Return the spec that ``text`` states; what is not of the form becomes its problems.
 
     ``origin`` is where the text begins; positions inside are added to it. ``tree`` saves parsing
     where that is done already; with ``key`` the text is what stands under that key alone.
@@ -39,6 +39,8 @@ def read_cluster(
 
 
 class _Reader:
+    """One pass over the object, which collects the problems."""
+
     def __init__(self, origin: Origin, source: str, layer: str) -> None:
         self.origin = origin
         self.source = source
@@ -46,6 +48,7 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def read(self, tree: Node) -> PartialSpec:
+        """Return the spec of the whole object."""
         if tree.kind != "map":
             self._problem(tree, f"is a {tree.kind}, not an object", tree.text, EXAMPLE)
             return self._spec({}, None, None)
@@ -83,7 +86,7 @@ class _Reader:
         return self._spec(jobs, self._type(task, jobs), self._index(task))
 
     def _task_inside(self, tree: Node, cluster: Node) -> Node | None:
-        """The task where a brace stands in the wrong place, and it is taken for a job."""
+        """Return the task if a misplaced brace put it inside of the cluster, where it is taken for a job."""
         task = cluster.node_at("task")
         if tree.node_at("task") is not None or task is None or task.kind != "map":
             return None
@@ -92,7 +95,7 @@ class _Reader:
         return task
 
     def _nobody(self, listed: dict[str, Node]) -> None:
-        """Where no job has any task, nobody is who the task says."""
+        """Add a problem if no job has any task: then no task can be this process."""
         if all(n.kind == "list" and not n.elements for n in listed.values()):
             for job, node in list(listed.items())[:1]:
                 message = f"cluster.{job} lists nobody: there is no task to be"
@@ -216,6 +219,7 @@ def _looks(node: Node) -> str:
 
 
 def _address_of(node: Node) -> str:
-    """What may have been meant by an entry that is no string: ["host", port] is an address in two parts."""
+    """Return what may have been meant by an entry that is no string: ["host", port] is an address in two
+    parts."""
     parts = [n.text for n in node.elements]
     return f'"{parts[0]}:{parts[1]}"' if len(parts) == 2 and all(parts) else '"host:2222"'

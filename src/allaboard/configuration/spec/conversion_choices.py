@@ -1,4 +1,4 @@
-"""What a conversion needs and a source leaves out: taken from its other values, or from the user."""
+"""Choices that a conversion needs and a source leaves out, taken from its other values or from the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def complete_for_writer(
     hosts: Sequence[str] = (),
     parts: Sequence[PartialSpec] = (),
 ) -> ClusterSpec:
-    """The spec with what its values imply, ready for a writer.
+    """Return the spec with what its values imply, ready for a writer.
 
     Args:
         spec: as it was merged.
@@ -57,7 +57,7 @@ def complete_for_writer(
 
 
 def _each(spec: ClusterSpec, hosts: Sequence[str]) -> int:
-    """Processes on a host as the launcher or the counts of the members tell; 0 where they do not."""
+    """Return the processes on a host as the launcher or the counts of the members tell; 0 if they do not."""
     stated_count = spec.number("nproc_per_node")
     if stated_count:
         return stated_count

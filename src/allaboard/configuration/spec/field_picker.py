@@ -1,4 +1,4 @@
-"""Takes fields out of variables."""
+"""Fields of a spec, picked from variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from allaboard.facts import Value
 def pick_fields(
     variables: Mapping[str, Value], table: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Value]:
-    """For every field of ``table`` the first of its variables that is set and not empty."""
+    """Return for every field of ``table`` the first of its variables that is set and not blank."""
     values: dict[str, Value] = {}
     for field, names in table.items():
         for name in names:

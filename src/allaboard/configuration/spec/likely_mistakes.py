@@ -1,4 +1,4 @@
-"""A mistake that values of a configuration let expect."""
+"""Claims about mistakes that the values of a configuration make likely."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from allaboard.facts import Certainty, Claim, Severity, Value
 
 
 def likely_mistake(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
-    """A likely error: these values are its evidence, and it is shown where the first of them stands."""
+    """Return a likely error: these values are its evidence, and it is shown where the first of them stands."""
     return Claim(
         summary=summary,
         evidence=tuple(v.evidence for v in values),

@@ -1,4 +1,4 @@
-"""Merges what several sources say into one spec; a disagreement names both origins."""
+"""Merging of what several sources state into one spec; a disagreement names both origins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COMPARED = {
     "step": (),
     "allocation": (),
 }
-"""Which layers a statement is compared with. An allocation has its own counts by right: one Slurm
+"""Layers that a statement is compared with. An allocation rightly has counts of its own: one Slurm
 task a node that starts eight workers is no contradiction."""
 
 
@@ -92,7 +92,7 @@ def _same(field: str, value: Value, counterpart: Value) -> bool:
 
 
 def _clusters(part: PartialSpec, other_part: PartialSpec) -> list[Conflict]:
-    """The first task in which two cluster lists differ."""
+    """Return the first task in which two cluster lists differ, as a conflict."""
     theirs = {(job, index): value for job, index, value in other_part.tasks()}
     for job, index, value in part.tasks():
         counterpart = theirs.pop((job, index), None)

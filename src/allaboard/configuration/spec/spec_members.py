@@ -1,4 +1,4 @@
-"""Who reads a spec, and on how many hosts its members are."""
+"""The member that reads a spec, and the hosts of its members."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MAX_HOSTS = 100_000
 
 
 def own_member(spec: PartialSpec) -> tuple[Who, ...]:
-    """The member that the spec speaks to; empty where it does not say."""
+    """Return the member that the spec speaks to; empty if it does not say."""
     index = spec.index.integer if spec.index is not None else None
     rank = spec.number("rank")
     if spec.job is not None and index is not None:
@@ -21,7 +21,7 @@ def own_member(spec: PartialSpec) -> tuple[Who, ...]:
 
 
 def count_hosts(spec: PartialSpec) -> int:
-    """How many hosts the spec surely means; 0 where it does not say.
+    """Return how many hosts the spec surely means; 0 if it does not say.
 
     Tasks of one cluster that are all at loopback addresses are on one host.
     """

@@ -17,18 +17,24 @@ _ORDER = (*TASK_ORDER, *BESIDE_CLUSTER)
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One process to be: ``rank`` counts through the whole job, ``slot`` through its host."""
+    """One process of the job."""
 
     job: str
+    """Its job."""
     index: int
+    """Its index within the job."""
     rank: int
+    """Its number in the whole job."""
     host: str
+    """Its host."""
     port: int
+    """Its port on that host."""
     slot: int
+    """Its number on that host."""
 
 
 def list_tasks(spec: PartialSpec, port: int = 0) -> list[Task]:
-    """Every task of the spec in rank order: chief, workers, parameter servers, evaluator.
+    """Return every task of the spec in rank order: chief, workers, parameter servers, evaluator.
 
     From the listed cluster where there is one, else from the machines and their slots: a host's
     n-th process gets port ``port + n`` (default: MASTER_PORT, else 29500).
@@ -73,7 +79,7 @@ def _listed(spec: PartialSpec, base: int) -> list[Task]:
 
 
 def meeting_host_and_port(spec: PartialSpec, task_list: list[Task]) -> tuple[str, int]:
-    """Where the members meet: MASTER_ADDR and MASTER_PORT, else the first task's address."""
+    """Return where the members meet: MASTER_ADDR and MASTER_PORT, else the first task's address."""
     first_task = task_list[0]
     named = spec.values.get("master_addr")
     return (

@@ -1,4 +1,4 @@
-"""A value that should have a structure, and has none because it is no JSON."""
+"""Values that should have a structure, and have none because they are no JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from allaboard.facts import FormatError, Origin, Problem
 EXAMPLE = (
     '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
 )
-"""A TF_CONFIG as it should be, for those who have nothing that could be corrected."""
+"""A right TF_CONFIG, proposed if there is nothing that could be corrected."""
 
 
 def not_json(error: FormatError, text: str, origin: Origin) -> Problem:
-    """A text that is no JSON, with what may have been meant."""
+    """Return the problem of a text that is no JSON, with what may have been meant."""
     return Problem(
         kind="tf_config.json",
         message=error.reason,

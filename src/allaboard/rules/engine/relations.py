@@ -26,7 +26,7 @@ cannot be reached."""
 _STALLS = ("HANG",)
 """Families that report members which stand still."""
 _ABSENCES = ("JOIN",)
-"""Families that report members which have not joined, or not rightly: a member that is not seen may still come."""
+"""Families that report on who has joined: a member that was not seen may still be on its way."""
 _LOG_CAUSES = ("LOG", "DUMP", "NET", "PS", "JOIN")
 """Families that a job's logs may add to what its run found itself: they report causes, not consequences."""
 
