@@ -162,12 +162,13 @@ class ConfigurationSource(msgspec.Struct, frozen=True, kw_only=True):
     """Returns what it finds in the material, nothing where the source is absent. Pure; never raises on bad
     input: what cannot be read becomes a Problem of the PartialSpec."""
     write: Callable[[ClusterSpec], str] | None = None
-    """Returns a spec as this source's own text (`allaboard spec --as`); None if it has none. Raises ValueError,
-    with the sentence to print, if the spec lacks what it needs."""
+    """Returns a spec as this source's own text (`allaboard spec --as`); None if it has none. Raises
+    ValueError, with the sentence to print, if the spec lacks what it needs."""
 
 
 class LogReader(msgspec.Struct, frozen=True, kw_only=True):
-    """A reader of one kind of evidence that other programs leave behind, in ``diagnosis/readers/<kind>.py``."""
+    """A reader of one kind of evidence that other programs leave behind, in
+    ``diagnosis/readers/<kind>.py``."""
 
     read: Callable[[Exhibit], Testimony | None]
     """Returns what an exhibit says, None if it is not of this kind.

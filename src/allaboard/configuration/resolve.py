@@ -95,7 +95,8 @@ def read_sources(
 
 
 def read_named_file(path: str) -> str:
-    """Return the text of a small file of this host, for ``read_file``. Raises OSError if it cannot be read."""
+    """Return the text of a small file of this host, for ``read_file``. Raises OSError if it cannot be
+    read."""
     with Path(path).open("rb") as file:
         return file.read(_MAX_FILE_BYTES).decode("utf-8", "replace")
 

@@ -66,7 +66,8 @@ class Address(NamedTuple):
 
     @property
     def endpoint(self) -> tuple[str, int]:
-        """Host and port number, as sockets take them. Raises ValueError if the port is none from 1 to 65535."""
+        """Host and port number, as sockets take them. Raises ValueError if the port is none from 1 to
+        65535."""
         if not self.number:
             raise ValueError(f"{self}: not host:port")
         return self.host, self.number

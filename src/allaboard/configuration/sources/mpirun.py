@@ -85,7 +85,8 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
         if name in _OWN:
             yield Problem(
                 kind="launch",
-                message=f"{name} is {number} in all {count.text} processes: {argument.text} sets one value for all",
+                message=f"{name} is {number} in all {count.text} processes: {argument.text} sets one "
+                "value for all",
                 observed=f"{argument.text} {name}={number}, {count.origin.flag} {count.text}",
                 correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
                 origin=argument.origin,

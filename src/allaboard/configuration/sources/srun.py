@@ -159,7 +159,8 @@ def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
 
 
 def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
-    """Yield a problem for a task's own number that the batch script has filled in already: 0, for every task."""
+    """Yield a problem for a task's own number that the batch script has filled in already: 0, for every
+    task."""
     lines = dict(batch_lines(material.text, material.file))
     counts = [lines[n].integer for n in _MANY if n in lines]
     counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
@@ -233,8 +234,8 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
             chooser = "task of the step" if choice.port else "node"
             yield Problem(
                 kind="launch",
-                message=f"{choice.what} is {choice.value} as the shell of each task has it: another one on every "
-                f"{chooser}, and they never meet",
+                message=f"{choice.what} is {choice.value} as the shell of each task has it: another one "
+                f"on every {chooser}, and they never meet",
                 observed=f"{choice.what} {choice.value}, inside of the step",
                 correction=choice.correction,
                 origin=argument.origin,

@@ -9,13 +9,13 @@ from allaboard.configuration.spec.task_list import Task, list_tasks, meeting_hos
 
 __all__ = [
     "Task",
-    "read_cluster",
     "count_hosts",
     "likely_mistake",
+    "list_tasks",
     "machines_of_lines",
+    "meeting_host_and_port",
     "merge_parts",
     "own_member",
     "pick_fields",
-    "meeting_host_and_port",
-    "list_tasks",
+    "read_cluster",
 ]

@@ -6,7 +6,8 @@ from allaboard.facts import Certainty, Claim, Severity, Value
 
 
 def likely_mistake(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
-    """Return a likely error: these values are its evidence, and it is shown where the first of them stands."""
+    """Return a likely error: these values are its evidence, and it is shown where the first of them
+    stands."""
     return Claim(
         summary=summary,
         evidence=tuple(v.evidence for v in values),

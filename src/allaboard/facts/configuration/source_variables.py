@@ -168,7 +168,8 @@ SOURCE_VARIABLES: Mapping[str, SourceVariables] = {
 
 
 def variables_of(field: str, *, without: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the variables that give a field, in order of precedence, but those of the sources ``without``."""
+    """Return the variables that give a field, in order of precedence, but those of the sources
+    ``without``."""
     return tuple(
         name
         for source, variables in SOURCE_VARIABLES.items()
