@@ -258,7 +258,7 @@ def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
         )
         (again,) = of(answers, RestartWorker)
         assert again.reason == (
-            "worker 1 fell with ps 0: raised UnavailableError at train.py:79; "
+            "worker 1 failed when ps 0 was lost: raised UnavailableError at train.py:79; "
             f"restart {2 * time + 2} of 9"
         )
         assert of(answers, EndJob) == []

@@ -169,6 +169,8 @@ class CommandExecutor:
             case AnnounceFinding():
                 self.announce_finding(now, command.finding)
             case SampleStacks():
+                # One sampling at a time: each one stops the processes for a moment, and a job that stalls
+                # asks again anyway.
                 if not self._sampling.is_running:
                     self._sampling.begin(self._sample_stacks(command.pids))
             case TraceCalls():

@@ -70,7 +70,7 @@ class StandbyProcess:
         if process is None or not pid or self._promised_to not in (-1, index):
             return None
         environment = dict(self._launch.environments[index])
-        # The probe compares its stdout with this inode to learn whether the worker's output is ours.
+        # The probe buffers stdout by lines if its inode is that of our pipe, so that logs come at once.
         environment["ALLABOARD_STDOUT"] = str(os.fstat(process.out).st_ino)
         order = {
             "worker": index,

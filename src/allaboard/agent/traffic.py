@@ -53,7 +53,6 @@ class TrafficSampler:
             loop = asyncio.get_running_loop()
             # A copy goes to the thread, since this loop goes on changing the original.
             self._sampling = loop.run_in_executor(None, self._sample, dict(self._declared))
-        # The thread only appends to the list that it finds; swapping it needs no lock under the GIL.
         samples, self._samples = self._samples, []
         return samples
 

@@ -183,6 +183,7 @@ def known_message_check(code: str) -> Callable[[Heard], Iterator[Claim]]:
     """Return the check of a rule that reports one known message."""
 
     def check(message: Heard) -> Iterator[Claim]:
+        """Yield the claim about a message of this rule."""
         if message.rule == code:
             yield known_message_claim(message)
 

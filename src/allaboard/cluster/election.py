@@ -56,6 +56,7 @@ class Election:
     async def run_election(self) -> None:
         """Take part in the election until `give_up_lease`. Starts once the worker was seen: the lease names
         its pid."""
+        # A host without a worker must not lead: if its worker never starts, the others would wait for it.
         while not self._role.worker and not self._is_closed:
             await asyncio.sleep(LEADERLESS_POLL_S)
         while not self._is_closed:
@@ -81,6 +82,8 @@ class Election:
         role, state = self._role, self.state
         leader = role.leader
         if leader is not None:
+            # A lost lease may only have expired because we were slow, so first try to acquire it again; if
+            # another host has it, two leaders must not go on side by side.
             is_lost = (
                 state.record_renewal(await self._lease_store.renew_lease()) is ElectionStep.STAND
             )
@@ -113,6 +116,8 @@ class Election:
         leader = role.make_candidate()
         has_won = False
         try:
+            # Open before the lease is acquired: the address in the record must answer from its first moment
+            # on.
             await leader.listener.open_port(0)
             record = await self._make_record(leader)
             has_won = await self._lease_store.acquire_lease(record)

@@ -52,6 +52,8 @@ class ElectionState:
         it."""
         self._store_lost_at = None
         if holder is None:
+            # Counted rather than timed: reads are regular while the store answers, and an outage of the store
+            # must not count.
             self._empty_reads += 1
             self._first_look_at = now if self._first_look_at is None else self._first_look_at
             is_head_start = self.leader is None and now - self._first_look_at < self._head_start_s
@@ -104,6 +106,7 @@ class ElectionState:
 
     def _replace_leader(self, successor: LeaderRecord) -> None:
         previous, self.leader = self.leader, successor
+        # A host that leads again is no former leader any more, whichever agent of it.
         self.former_leaders = [s for s in self.former_leaders if s.host != successor.host]
         if previous is not None and previous.session not in (successor.session, self._session):
             self.former_leaders.append(previous)

@@ -38,6 +38,7 @@ async def survey_file(url: str) -> dict[str, str]:
     Runs in a thread, so that a disk that does not answer holds up that thread only. Raises TimeoutError after
     `SURVEY_TIMEOUT_S`.
     """
+    # The timeout abandons the thread, it cannot end it: a thread in an NFS call is not interruptible.
     async with asyncio.timeout(SURVEY_TIMEOUT_S):
         return await asyncio.get_running_loop().run_in_executor(None, file_facts, url)
 
@@ -67,6 +68,7 @@ class FileRendezvousCheck:
             member = _held_member(event)
             if member is not None:
                 if member not in self._facts:
+                    # Marked before the task runs: the next tick must not start a second one.
                     self._facts[member] = None
                     self._start_survey(member)
                 facts = self._facts[member]

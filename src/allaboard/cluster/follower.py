@@ -143,6 +143,8 @@ class Follower:
     async def _pause(self) -> None:
         for _ in range(IDLE_INTERVALS):
             await asyncio.sleep(RETRY_INTERVAL_S)
+            # A member that waits at the gate loses time with every pause, but not for ever: a leader that is
+            # down for long must not be flooded.
             eager = self._last_call is None or self._last_call.tries < MAX_EAGER_TRIES
             if eager and any(
                 e.box and e.box.phase == Phase.ARRIVED for e in self._samples.values()
@@ -172,8 +174,11 @@ class Follower:
             return
         self._writer = result.writer
         self._set_keepalive(on=True)
+        # The new leader, or the same one after a broken stream, knows nothing of what was sent before:
+        # everything counts as new again.
         self._last_markers.clear()
         self._lock_waits = ()
+        # What happened between Hello and Welcome is sent with the next tick.
         self._unsent = [e for e in self._past_events() if id(e) not in self._sent_with_hello]
         self._sent_with_hello = {}
         self._record_call(address, Answer.ABOARD, "", result.numeric_address, has_shaken_hands=True)
@@ -250,6 +255,7 @@ class Follower:
             e.knock.peer: e for e in events if isinstance(e, StrangerConnected) and _is_stray(e)
         }
         writer = self._writer
+        # They are remembered above and go with the next Hello.
         if writer is None or writer.is_closing():
             return
         news = tuple(e for e in events if self._is_news(now, e))
@@ -304,6 +310,7 @@ class Follower:
             case AgentInterrupted():
                 return True
             case LockWaitsSampled():
+                # An empty list is news once: it says that nobody waits any more.
                 previous, self._lock_waits = self._lock_waits, event.waits
                 return event.waits != previous
             case StrangerConnected():
@@ -319,6 +326,7 @@ class Follower:
             case RollCallEnded():
                 self._on_gate_open()
             case LinkTestRequest():
+                # Kept in an attribute, since the loop holds tasks only weakly.
                 self._link_probe = asyncio.ensure_future(self._probe_links(message.targets))
             case PortReleaseRequest():
                 self._release_port()

@@ -133,6 +133,7 @@ class Leader:
     def lost_hosts(self) -> tuple[str, ...]:
         """Hosts whose agents were connected and are not any more, unless another agent came in their
         place."""
+        # A silent host counts as lost, too, although its stream is still open.
         responsive = self._members.keys() - self._silence.silent_since.keys()
         present = {self._names[n] for n in responsive}
         lost = (name for n, name in self._names.items() if n not in responsive)
@@ -170,6 +171,8 @@ class Leader:
 
     def send_to_all(self, command: Command) -> None:
         """Send a command to all other hosts at once."""
+        # What was queued by `route_command` goes first: hosts must see the commands in the order of the
+        # decisions.
         frame = self._outgoing + wire.encode_frame(LeaderCommands(commands=(command,)))
         self._outgoing = b""
         for member in list(self._members.values()):
@@ -198,8 +201,11 @@ class Leader:
                 return self._restart_elsewhere(command)
             case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
                 self._has_ended = self._has_ended or isinstance(command, EndJob)
+                # Replayed to agents that connect after the end; notes would only confuse there.
                 if not isinstance(command, ShowNote):
                     self._verdict_commands.append(command)
+                # Encoded once for all hosts, and sent by `send_due` together with the gates in one write per
+                # host.
                 self._outgoing += wire.encode_frame(LeaderCommands(commands=(command,)))
                 return [command]
         return [command]
@@ -212,9 +218,12 @@ class Leader:
         shared_frames, self._outgoing = self._outgoing, b""
         local_commands: list[Command] = []
         gate_frames: dict[int, bytes] = {}
+        # The gates stay shut while followers still close their ports, but not beyond the deadline: a follower
+        # that does not answer must not hold the job up.
         if self._awaiting_release is not None and not (
             self._awaiting_release and now < self._release_deadline
         ):
+            # Empty from now on, not None: gates of later inits open without asking for ports again.
             self._awaiting_release = {}
             local_commands, gate_frames = _split_gates(self._pending_gates)
             self._pending_gates = []
@@ -291,6 +300,7 @@ class Leader:
 
     def _on_member(self, member: MemberConnection) -> None:
         self._members[member.number] = member
+        # Kept when the agent goes: notes and `lost_hosts` still need its name.
         self._names[member.number] = member.hello.rank, member.hello.host
         self.met_count = len(self._names)
         if self._has_ended:  # it connected late; the verdict is for all
@@ -308,6 +318,7 @@ class Leader:
                     self._awaiting_release.pop(member.number, None)
                 self.events.append(AgentDisconnected(agent=member.number, at=time.monotonic()))
             case HostEvents():
+                # Before the events are translated, so that they get the best known offset.
                 member.update_offset(message.mono)
                 self.events += [
                     e for t in message.events if (e := _translate_event(t, member)) is not None
@@ -393,6 +404,7 @@ def _translate_event(event: Event, member: MemberConnection) -> Event | None:
             return msgspec.structs.replace(
                 event,
                 pid=process_key(number, event.pid),
+                # Workers of all hosts share one number space: the agent's number is in the high bits.
                 worker=(number << WORKER_NUMBER_BITS) + event.worker,
                 at=event.at + clock_offset,
                 box=shift_times(event.box, clock_offset) if event.box is not None else None,

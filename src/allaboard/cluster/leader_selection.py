@@ -141,6 +141,7 @@ class LeaderSelection:
             role.probe_address = join_host_port(
                 script_address.address, Address.from_endpoint(role.probe_address).endpoint[1]
             )
+        # Before the role: the facts must be complete when the member's gate is judged.
         await self._survey_rendezvous(declared.place)
         if self._uses_election:
             if declared.cluster and declared.hold:
@@ -222,6 +223,8 @@ class LeaderSelection:
 
     async def _open_meeting(self, leader: Leader) -> None:
         """Open the port where the other agents connect, and post its address if there is a store for it."""
+        # With a store any free port will do, since its address is posted; otherwise all hosts know the port
+        # beforehand.
         port = 0 if self._store is not None else Address.from_endpoint(self.address).endpoint[1]
         store = self._store
         await self._ports.bind_port(
@@ -246,6 +249,7 @@ class LeaderSelection:
     async def _post_address(self, store: AddressStore, leader: Leader) -> None:
         """Post the address; retry until it works: a busy store or a disk may not answer the first time."""
         since = 0.0
+        # Until this host gives up the lead or the job has started.
         while self._role.leader is leader and not self._ports.is_released:
             try:
                 await store.post_address(

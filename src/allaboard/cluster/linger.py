@@ -51,6 +51,7 @@ class Linger:
         if job.status.opened_at is not None:
             return job.status.ending is None and self._cause_is_pending(now)
         if self._until is None:
+            # Counted from the arrival at init, not from the end: the others started at about the same time.
             self._until = (membership.arrived_at or now) + self._max_s
             membership.answer_for_ended_worker()
         if self._finding_is_pending(now):

@@ -64,10 +64,12 @@ class Membership:
                 role.note_declaration(declared)
                 self.arrived_at = now
                 role.run_beside(self._selection.take_role(declared))
+        # Strangers that were seen at this host's ports are sent to the leader, too: it judges for all hosts.
         remote_events = role.take_events()
         role.forward_events(
             now, [*events, *(e for e in remote_events if isinstance(e, StrangerConnected))]
         )
+        # Sending may have produced events of its own, such as a broken stream.
         return remote_events + role.take_events()
 
     @property
@@ -165,6 +167,7 @@ class Membership:
         local_commands += [ShowNote(text=text) for text in self._role.troubles]
         self._role.troubles.clear()
         for command in [c for c in local_commands if isinstance(c, ProbeLinks)]:
+            # Links are tested in a task: it takes seconds, and the tick must not wait.
             local_commands.remove(command)
             self._role.run_beside(self._probe_links(command))
         if any(isinstance(c, OpenGate) for c in local_commands):
@@ -183,6 +186,7 @@ class Membership:
         return await self._selection.find_leader_address()
 
     async def _run(self) -> None:
+        # First the facts about this host and its probe port, since the election publishes the address.
         await self._selection.prepare_host()
         if self._election is not None:
             await self._election.run_election()

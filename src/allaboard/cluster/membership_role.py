@@ -140,6 +140,8 @@ class MembershipRole:
             return
         for event in events:
             if isinstance(event, ProcessSampled | MemberFactsReported | ProcessExited):
+                # Only the newest event of each kind and process: a follower that starts late sends a state,
+                # not a history.
                 self._past_events[type(event), event.pid] = event
             elif isinstance(event, AgentInterrupted):
                 self._past_events[type(event), 0] = event
@@ -148,6 +150,7 @@ class MembershipRole:
         """Run a coroutine as a task until `close`."""
         task = asyncio.ensure_future(self._report_failure(coroutine))
         self._tasks.add(task)
+        # The set holds the only strong reference to the task.
         task.add_done_callback(self._tasks.discard)
 
     async def _report_failure(self, work: Coroutine[Any, Any, None]) -> None:
@@ -195,6 +198,7 @@ class MembershipRole:
         if self.leader is not None:
             self.leader.close()
             self.leader = None
+            # Without `wake`: whoever calls this goes on to another role, which wakes the loop.
             self._events.append(RoleTaken(leads=False))
 
     def stop_following(self) -> None:

@@ -109,6 +109,7 @@ class MultiHostRestart:
     def check_hosts(self, now: float) -> list[Command]:
         """Check which hosts still answer; return the notes, or the order to end, that follow from it."""
         membership = self._membership
+        # Only a connection that existed can be lost; before that the roll call reports who is missing.
         self._was_linked |= membership.is_linked
         is_lost = (
             bool(membership.leader.lost_hosts)

@@ -98,6 +98,8 @@ class RendezvousPorts:
         while not self.is_released:
             attempts += 1
             try:
+                # Each await may span the opening of the gate, which sets `is_released`: it is checked again
+                # after every one.
                 await listener.open_port(port)
                 if self.is_released:  # the gate opened meanwhile: the port is the framework's
                     listener.close_port()
@@ -129,6 +131,7 @@ class RendezvousPorts:
 
     async def _find_holder(self, port: int) -> Holder:
         pid, command = port_holder(port)
+        # Ask the program itself what it is: a pid alone does not tell a roll call from a framework.
         result = await connect_and_greet(f"127.0.0.1:{port}")
         identity = self._identity()
         job = comparable_job_id(initial_environment(pid), identity.job) if pid else ""
@@ -144,6 +147,7 @@ class RendezvousPorts:
 
     def release_ports(self) -> None:
         """Close the ports for good: the framework's own listeners bind them next."""
+        # Set before the listeners close: a `bind_port` that is retrying must not take the port again.
         self.is_released = True
         for listener in (self._task_listener, self._redirect_listener):
             if listener is not None:

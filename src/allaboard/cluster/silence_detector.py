@@ -37,6 +37,7 @@ class SilenceDetector:
             return [], []
         self._next_check_at = now + CHECK_INTERVAL_S
         lost, recovered = [], []
+        # A copy of the keys, since the dictionary shrinks meanwhile.
         for number in [n for n in self.silent_since if n not in silences]:
             del self.silent_since[number]
         for number, silence in silences.items():

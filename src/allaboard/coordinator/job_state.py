@@ -102,6 +102,7 @@ class JobState:
             self._apply(now, event)
         self._note_time_of_end(now)
         self._lose_disconnected_members(now)
+        # Also while the leader decides: this state must be up to date the moment the leader is lost.
         memory.replacements.drop_judged(now)
         interruptions = memory.interruptions.take_reports() if memory.settings.joined else []
         if memory.leader_decides:
@@ -122,10 +123,12 @@ class JobState:
         commands: list[Command] = [*interruptions]
         if not memory.interrupted_by:
             commands += self._announcements(now, view, claims)
+        # On several hosts an interrupted agent opens no gate: the others would lose its members at once.
         if memory.ending is None and not (memory.interrupted_by and memory.settings.joined):
             startup_claims = [claim for stage, claim in staged if stage in START_STAGES]
             commands += memory.gate.open_when_complete(now, rolls, startup_claims)
             commands += memory.gate.waiting_notes(view, rolls)
+        # Stacks are sampled while a job ends, too: they show why a member does not exit.
         commands += self._samples(view)
         if memory.ending is None and not memory.interrupted_by:
             commands += self._restarts(view)
@@ -245,7 +248,7 @@ class JobState:
                 | InterruptionReported()
             ):
                 self._leader_decided(event)
-            case _:
+            case _:  # everything else is about other hosts
                 self._other_hosts_changed(event)
 
     def _leader_decided(

@@ -93,7 +93,7 @@ class TaskRestarts:
             return
         steps = dropped_steps + sum(m.step for m in training_members(view))
         self._step_history.add_total(view.now, steps)
-        # A task that fell with another is handled after that other one.
+        # A member that raised may have done so because another task was lost: that one is handled first.
         for member in sorted(view.members, key=lambda m: m.raised is not None):
             if member.event_key in self._handled or not can_restart_alone(view, member):
                 continue
@@ -155,7 +155,7 @@ class TaskRestarts:
         lost_task = find_lost_task(member, self._ended_tasks)
         if lost_task is not None:
             # Without a place: the line is not to blame, and may raise again when that task is lost again.
-            description = f"fell with {lost_task.name}: {cause.what}"
+            description = f"failed when {lost_task.name} was lost: {cause.what}"
             cause = Cause(who=cause.who, what=description, steps=cause.steps)
         return cause, lost_task
 

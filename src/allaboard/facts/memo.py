@@ -20,10 +20,10 @@ def cached_per_view(function: Callable[[V], T]) -> Callable[[V], T]:
 
     @wraps(function)
     def answer(view: V) -> T:
-        kept: dict[str, Any] = view.__dict__
-        if key not in kept:
-            kept[key] = function(view)
-        found: T = kept[key]
-        return found
+        answers: dict[str, Any] = view.__dict__
+        if key not in answers:
+            answers[key] = function(view)
+        cached: T = answers[key]
+        return cached
 
     return answer

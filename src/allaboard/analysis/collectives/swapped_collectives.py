@@ -90,10 +90,16 @@ def members_to_trace_for_swaps(view: JobView) -> list[tuple[GroupKey, tuple[int,
 
 
 class _Crossing(msgspec.Struct, frozen=True):
+    """Two calls that some ranks made in the other order."""
+
     number: int
+    """Number of the earlier call in the group."""
     second_number: int
+    """Number of the later call."""
     outliers: tuple[int, ...]
+    """Indices of the traces whose ranks made them in the other order."""
     repeats: int
+    """How often all ranks made the two calls in the majority's order."""
 
 
 class _SwapVerdict(msgspec.Struct, frozen=True):
@@ -157,6 +163,7 @@ class _Window:
                 self.rows[number] = tuple(c.site for c in calls if c is not None)
 
     def find_crossings(self) -> Iterator[_Crossing]:
+        """Yield the swapped pairs of calls whose right order is known, or at least likely."""
         crossings = list(self._pair_crossings())
         # How often the same ranks crossed tells a swap from a coincidence where no repetition does.
         crossings_by_sides = Counter(self._ranks_by_site(n) for n, _ in crossings)
@@ -171,9 +178,8 @@ class _Window:
             )
             # The order that all ranks kept more often elsewhere is the right one.
             is_reversed = repeats < reversed_repeats
-            if (
-                repeats and reversed_repeats
-            ):  # in a loop either comes after the other: which one is due here?
+            # In a loop either site comes after the other, so both orders repeat: which one is due here?
+            if repeats and reversed_repeats:
                 due_site = self._due_site(first_site, second_site, number, second_number)
                 if due_site is None:
                     continue
@@ -185,6 +191,7 @@ class _Window:
                     reversed_repeats,
                     reversed_contradictions,
                 )
+            # Now first_site is the right one at this number: ranks that called elsewhere are the outliers.
             outliers = tuple(i for i, site in enumerate(row) if site != first_site)
             if not repeats:
                 side = self._ranks_by_site(number)

@@ -128,6 +128,7 @@ def _loops_by_frame(view: JobView) -> dict[Frame, list[tuple[Member, Loop]]]:
 
 
 EXAMPLE_LOOP_FRAME = Frame("/home/u/train.py", 30, "train")
+"""The loop over the data in rules' examples."""
 
 
 def example_reading_member(

@@ -9,6 +9,7 @@ from allaboard.facts import Evidence, Member
 from allaboard.facts.signal_name import signal_name
 
 KILLED_CHILD_NOTE = "process killed"
+"""Note of the probe about the last killed process: "PID SIGNAL STEP"."""
 
 
 def killed_child_evidence(member: Member) -> tuple[Evidence, ...]:

@@ -16,7 +16,9 @@ MAX_BUFFERED_CHARS = 16_384
 WENT_ON_DOUBT = "its process, or another one that writes to this log, went on"
 """Beginning of the doubt that output followed which was in no buffer."""
 OTHER_THREAD_DOUBT = "it ended a thread other than the main one, and the process went on"
+"""Doubt about the traceback of a thread."""
 LOGGED_DOUBT = "a logger wrote it, so it was caught"
+"""Doubt about a traceback that follows a logger's record."""
 LINE_KIND_CHARS = 24
 """Leading characters that make two lines one kind, with all numbers replaced by 0."""
 _NUMBERS = re.compile(r"\d+")

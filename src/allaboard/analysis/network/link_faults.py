@@ -66,7 +66,7 @@ def find_link_faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list
     faults: list[LinkFault] = []
     suspects = {k.source for k in failed} | {k.target for k in failed}
     # The host with the most failed links first: what it explains is not blamed on its peers as well.
-    for host in sorted(suspects, key=lambda h: (-_count_unexplained(touching[h], failed_links), h)):
+    for host in sorted(suspects, key=lambda h: (-_count_failed(touching[h], failed_links), h)):
         touching_host = touching[host]
         unexplained_here = [k for k in touching_host if k in unexplained]
         peers = {k.source for k in touching_host} | {k.target for k in touching_host}
@@ -78,8 +78,10 @@ def find_link_faults(links: Iterable[Link], answers: tuple[Answer, ...]) -> list
         reaches_nobody = (
             all(k in failed_links for k in outward) and len({k.target for k in outward}) > 1
         )
-        elsewhere = working - sum(1 for k in touching_host if k.works)
-        if (is_unreachable or reaches_nobody) and len(peers) > 2 and unexplained_here and elsewhere:
+        # Where nothing works elsewhere either, the host is no exception, and not to blame.
+        working_elsewhere = working - sum(1 for k in touching_host if k.works)
+        is_bad_host = (is_unreachable or reaches_nobody) and len(peers) > 2
+        if is_bad_host and unexplained_here and working_elsewhere:
             both_directions = all(k in failed_links for k in touching_host)
             faults.append(
                 LinkFault(
@@ -117,10 +119,10 @@ def _find_partitions(links: list[Link], failed: list[Link]) -> tuple[tuple[str, 
     group = {h: h for k in links for h in (k.source, k.target)}
 
     def find_root(host: str) -> str:
+        """Return the representative of the host's group (union-find)."""
         while group[host] != host:
-            group[host] = group[
-                group[host]
-            ]  # path halving (union-find): later look-ups are shorter
+            # Path halving keeps later look-ups short.
+            group[host] = group[group[host]]
             host = group[host]
         return host
 
@@ -136,8 +138,8 @@ def _find_partitions(links: list[Link], failed: list[Link]) -> tuple[tuple[str, 
     return tuple(sorted((tuple(m) for m in members.values()), key=lambda m: (-len(m), m)))
 
 
-def _count_unexplained(around: list[Link], unexplained: set[Link]) -> int:
-    return sum(1 for k in around if k in unexplained and k.target)
+def _count_failed(touching_host: list[Link], failed_links: set[Link]) -> int:
+    return sum(1 for k in touching_host if k in failed_links and k.target)
 
 
 FAST_LINK_BYTES_PER_S = 3e6

@@ -240,9 +240,8 @@ def _absent_candidates(
         if id(m) not in present_ids
         and (m.declared is None or id(m) in group_ids or _joins_by_rpc(m))
         and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
-        and not (
-            m.exit is not None and m.candidate and m.exit.at <= first_started_at
-        )  # ... before these
+        # A program that was over before any of these members started cannot be one of the missing.
+        and not (m.exit is not None and m.candidate and m.exit.at <= first_started_at)
     ]
     candidates.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts
     return candidates

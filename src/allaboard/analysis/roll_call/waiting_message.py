@@ -89,6 +89,7 @@ ANSWER_TEXT = {
 }
 """Description of each answer to the last attempt to reach the rendezvous address."""
 OTHER_JOB_KIND = "other-job"
+"""Kind of a rejected connection from a worker of another job."""
 MAX_NAMED_LATE = 2
 """Late members whose position is shown."""
 

@@ -11,6 +11,8 @@ from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.facts import Evidence, Frame, Member
 
+# Notes of the probe about the last dead thread: "Type: message at PLACE", its last operation, and
+# "STEP TOOK_PART_IN NAME".
 THREAD_RAISED_NOTE, THREAD_CALLED_NOTE, THREAD_ENDED_NOTE = (
     "thread raised",
     "thread called",

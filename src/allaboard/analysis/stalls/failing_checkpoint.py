@@ -9,6 +9,7 @@ from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.facts import JobView, Member
 
 NOT_SAVED_NOTE = "not saved"
+"""Note of the probe about failed attempts to write a checkpoint: "COUNT ERROR at FILE:LINE in FUNCTION"."""
 MIN_FAILURES_IN_A_ROW = 3
 """Failures in a row from which a checkpoint counts as failing; one or two may be cured by a retry."""
 

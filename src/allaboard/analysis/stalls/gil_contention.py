@@ -19,6 +19,7 @@ from allaboard.formats.dumps.stack_frames import SpiedThread
 MIN_GIL_WAKES_PER_S = 60.0
 """Wake-ups a second that a thread makes at least while it waits for the GIL; a busy host delays them."""
 MAX_GIL_WAKES_PER_S = 400.0
+"""Wake-ups a second above which a thread does something else; the GIL is asked for 200 times a second."""
 WAITING_THREAD_CORES = 0.05
 """Cores below which a thread that wakes often counts as waiting for the GIL."""
 SYSCALL_SAMPLES, MIN_FUTEX_SHARE = 24, 0.7

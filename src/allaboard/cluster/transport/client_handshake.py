@@ -94,15 +94,19 @@ async def shake_hands(
     assert result.reader is not None and result.writer is not None
     try:
         async with asyncio.timeout(10.0):
+            # TLS first: the challenge and everything after it is then already protected.
             await _start_tls(result, identity)
             challenge = await wire.expect_message(
                 result.reader, Challenge, wire.MAX_STRANGER_FRAME_BYTES
             )
             if challenge.version != wire.PROTOCOL_VERSION:
                 why = f"speaks version {wire.PROTOCOL_VERSION} of the roll call, here is {challenge.version}"
+                # The leader learns who is too old or too new; the check comes first, since later fields may
+                # differ between versions.
                 _say_why(result.writer, identity, "version", why)
                 why = f"speaks {challenge.version}, this host {wire.PROTOCOL_VERSION}"
                 raise HandshakeRefusedError("version", why)
+            # Checked before Hello is sent: a listener without the secret must not get our proof to work on.
             if identity.secret and not challenge.sealed:
                 why = "has a job secret, but the leader was given none"
                 _say_why(result.writer, identity, "no-secret", why)
@@ -131,6 +135,8 @@ async def shake_hands(
         raise HandshakeRefusedError(message.kind, message.why)
     if not isinstance(message, Welcome):
         raise ConnectionError(f"received {type(message).__name__} instead of Welcome")
+    # Mutual: the listener has to prove the secret, too, or anybody on the port could lead us. Its proof
+    # covers both nonces, so an old one is worth nothing.
     expected_proof = wire.make_proof(
         identity.secret, "listener", hello.nonce, challenge.nonce, identity.host
     )
@@ -279,6 +285,8 @@ async def _try_once(identity: Identity, target: str, address: str) -> Link:
         await shake_hands(result, identity, only_link=True)
         async with asyncio.timeout(TRIAL_TIMEOUT_S):
             started_at = time.monotonic()
+            # Small enough for any path: what fails only with the blocks below is a path that drops large
+            # packets.
             result.writer.write(bytes(32))
             await result.reader.readexactly(32)
             seconds = time.monotonic() - started_at
@@ -293,6 +301,7 @@ async def _try_once(identity: Identity, target: str, address: str) -> Link:
                     break
                 result.writer.write(wire.LENGTH_PREFIX.pack(BLOCK_BYTES) + bytes(BLOCK_BYTES))
                 await result.reader.readexactly(wire.LENGTH_PREFIX.size)
+                # The fastest block counts, see `FAST_BLOCK_S`.
                 block_s = min(block_s, time.monotonic() - started_at)
                 if block_s < FAST_BLOCK_S:
                     break

@@ -72,6 +72,7 @@ async def connect_and_greet(
     except (OSError, ValueError, UnicodeError) as error:
         return ConnectResult(Answer.FAILED, str(error))
     best = ConnectResult(Answer.FAILED, "no address")
+    # Four addresses bound the time: each may take the full timeout.
     for family, kind, protocol, _, sockaddr in addresses[:4]:
         numeric = join_host_port(str(sockaddr[0]), int(sockaddr[1]))
         try:
@@ -83,6 +84,7 @@ async def connect_and_greet(
             continue
         sock.setblocking(False)
         if small_segments:
+            # Must be set before connect(2): it is announced in the SYN.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SAFE_SEGMENT_BYTES)
         attempt = await _connect(sock, sockaddr, numeric, connect_timeout_s)
         if attempt.answer is Answer.ABOARD:
@@ -163,6 +165,8 @@ async def _read_first_bytes(reader: asyncio.StreamReader, timeout_s: float) -> b
     received = b""
     try:
         async with asyncio.timeout(timeout_s):
+            # A program may send its greeting in pieces; those of a store and of gRPC are shorter than our
+            # banner.
             while len(received) < len(wire.BANNER):
                 chunk = await reader.read(len(wire.BANNER) - len(received))
                 if not chunk:

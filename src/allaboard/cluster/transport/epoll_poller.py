@@ -52,6 +52,8 @@ class EpollPoller:
         """Call ``sock`` when something happens on this descriptor, until `remove_socket`."""
         if self._poll is None:
             self._poll = select.epoll()
+            # An epoll descriptor is readable itself while one of its sockets has an event: epoll(7),
+            # "nesting".
             asyncio.get_running_loop().add_reader(self._poll.fileno(), self._poll_sockets)
         self._poll.register(fd, select.EPOLLIN)
         self._sockets[fd] = sock
@@ -78,6 +80,7 @@ class EpollPoller:
 
     def _poll_sockets(self) -> None:
         assert self._poll is not None
+        # Level-triggered: what is not served in this turn is reported again in the next one.
         for fd, event_mask in self._poll.poll(0, MAX_EVENTS_PER_POLL):
             sock = self._sockets.get(fd)  # an earlier socket of this batch may have closed it
             if sock is None:
@@ -85,6 +88,7 @@ class EpollPoller:
             try:
                 if event_mask & select.EPOLLOUT:
                     sock.on_writable()
+                # Also EPOLLHUP and EPOLLERR: reading then returns the end or the error of the stream.
                 if event_mask & ~select.EPOLLOUT and self._sockets.get(fd) is sock:
                     sock.on_readable()
             except Exception as error:  # an error with one socket must not keep the others waiting

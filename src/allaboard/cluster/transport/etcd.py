@@ -81,6 +81,7 @@ def make_clients(
     clients = []
     for host, port in url.endpoints:
         session = requests.Session()
+        # requests would follow http_proxy from the environment, which does not know the job's network.
         session.trust_env = False
         if url.secure:
             tls_files = choose_tls_files(tls, environment)
@@ -154,8 +155,10 @@ class EtcdLeaseStore:
         return record
 
     def _acquire(self, client: Any, record: LeaderRecord) -> bool:
+        # A new etcd lease per attempt: one that has expired cannot be revived.
         lease = client.lease(math.ceil(LEASE_S))
         value = msgspec.json.encode(record)
+        # A transaction that succeeds only if the key does not exist: of several candidates exactly one wins.
         if not client.create(self.key, value, lease):
             holder = self._read_leader(client)
             if holder is None or holder.session != record.session:
@@ -197,6 +200,7 @@ class EtcdLeaseStore:
                 pending.add(answer)
             done, pending = await asyncio.wait(
                 pending,
+                # Hedged: the next endpoint is asked while the first one may still answer.
                 timeout=NEXT_ENDPOINT_AFTER_S if remaining else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
@@ -231,6 +235,7 @@ class EtcdLeaseStore:
         except Exception as error:  # the library passes errors of requests and json on, too
             client.session.headers.pop(TOKEN_HEADER, None)
             raise self._make_error(client, error) from None
+        # A new list instead of a change in place: another thread may be iterating over the old one.
         self._clients = [client, *(c for c in self._clients if c is not client)]
         return answer
 

@@ -78,12 +78,15 @@ class MemberConnection:
     def send_frame(self, frame: bytes) -> None:
         """Send a frame that was encoded once for several members."""
         self.stream.write(frame)
+        # Buffering without bound for one stuck member would in the end take the leader down with it.
         if self.stream.unsent_bytes > 4 * wire.MAX_MEMBER_FRAME_BYTES:
             self.stream.abort()
 
     def update_offset(self, mono: float) -> None:
         """Take note of the sender's monotonic clock (s) in a message that has just arrived."""
         now = time.monotonic()
+        # Our clock minus theirs plus the transit time, which is never negative: the smallest value is the
+        # best.
         offset = now - mono
         if now - self._window_started_at < CLOCK_WINDOW_S:
             self._window_minimum = min(self._window_minimum, offset)
@@ -177,6 +180,7 @@ class InboundCaller:
     def _on_data(self, data: bytes) -> None:
         self._received = self._received + data if self._received else data
         try:
+            # One call may complete several messages; any of them may close the stream.
             while self._received and self.stream.is_open and self._handle_next():
                 pass
         except wire.GarbledMessageError as error:
@@ -241,6 +245,7 @@ class InboundCaller:
         self._received = self._received[len(wire.GREETING) :]
         self._own_nonce = wire.make_nonce()
         sealed = bool(self._host.secret)
+        # Noted as close to the question as possible: the wall clock in Hello was read after this moment.
         self._clock_question = time.time(), time.monotonic()
         challenge = Challenge(version=wire.PROTOCOL_VERSION, nonce=self._own_nonce, sealed=sealed)
         self._handle_next = self._take_hello
@@ -248,6 +253,7 @@ class InboundCaller:
             self.stream.write(wire.BANNER + wire.encode_frame(challenge))
             return True
         self.stream.write(wire.BANNER_TLS)
+        # What came after the greeting in the same packet belongs to TLS already.
         early_bytes, self._received = self._received, b""
         self.stream.start_tls(self._host.tls, early_bytes)
         self.stream.write(wire.encode_frame(challenge))
@@ -294,6 +300,7 @@ class InboundCaller:
             return Refused(
                 kind="version", why=f"speaks {hello.version}, here is {wire.PROTOCOL_VERSION}"
             )
+        # Before all other checks but the version: who cannot prove the secret learns nothing about the job.
         if secret:
             claimed = wire.proof_subject(hello)
             expected_proof = wire.make_proof(
@@ -331,6 +338,7 @@ class InboundCaller:
         if len(self._received) < size:
             return False
         (length,) = wire.LENGTH_PREFIX.unpack_from(self._received)
+        # Bounded in size and number: the test proves no identity beyond the handshake.
         if length > wire.MAX_STRANGER_FRAME_BYTES or not self._blocks_left:
             self._drop_caller()
             return False

@@ -105,6 +105,7 @@ class Listener:
         IPv6."""
         self._listen(socket.AF_INET, socket.SOCK_STREAM, 0, ("0.0.0.0", 0))
         port = self._sockets[0].getsockname()[1] if self._sockets else 0
+        # The kernel chose the port for IPv4; it may be taken for IPv6.
         with contextlib.suppress(OSError):
             self._listen(socket.AF_INET6, socket.SOCK_STREAM, 0, ("::", port))
         for sock in [m for m in self._sockets if not m.getsockname()[1]]:
@@ -127,10 +128,12 @@ class Listener:
             return  # a host without this address family
         self._sockets.append(sock)
         sock.setblocking(False)
+        # The port may be in TIME_WAIT from the round before, and the framework binds it right after us.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted sockets inherit these options, tcp(7): that saves three system calls per caller.
         set_keepalive(sock)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # One socket per family: a dual-stack socket could not coexist with a program that has IPv4 alone.
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         try:
@@ -181,6 +184,7 @@ class Listener:
 
     def forget_caller(self, caller: InboundCaller) -> None:
         """Forget a caller that became a member or was closed."""
+        # Called again when a member's stream ends: both removals tolerate that.
         self._waiting.pop(caller, None)
         self._members.discard(caller)
 
@@ -204,6 +208,7 @@ class Listener:
 
     def _make_room(self, limit: int) -> None:
         while self._waiting and len(self._waiting) >= limit:
+            # dicts keep the order of insertion, so the first caller is the one that has waited longest.
             next(iter(self._waiting)).turn_away()
 
     def _sweep_later(self) -> None:

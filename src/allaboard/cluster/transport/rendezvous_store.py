@@ -103,6 +103,8 @@ class TcpAddressStore:
         try:
             async with asyncio.timeout(GREETING_TIMEOUT_S):
                 writer.write(wire.GREETING + bytes([query]) + payload)
+                # The ping in our greeting comes first in the answer, and shows that this is a TCPStore at
+                # all.
                 if await reader.readexactly(len(wire.STORE_PING_NONCE)) != wire.STORE_PING_NONCE:
                     raise ConnectionError(f"no TCPStore at {self.address}")
                 if length < 0:

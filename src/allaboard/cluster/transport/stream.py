@@ -166,6 +166,7 @@ class Stream:
     def _take_encrypted(self, data: bytes) -> None:
         assert self._tls is not None
         plain = self._tls.decrypt(data)
+        # TLS may have to answer (handshake, alert) even when there is no plain text.
         self._send(self._tls.take_output())
         if self._tls.error:
             self._end_stream()
@@ -193,6 +194,7 @@ class Stream:
             self._end_stream()
 
     def _end_stream(self) -> None:
+        # `on_end` is called once, and never after `close`: both set `_closing`.
         was_open = self.is_open
         self._closing = True
         self._close_socket()
@@ -201,6 +203,7 @@ class Stream:
 
     def _close_socket(self) -> None:
         if self._sock is not None:
+            # Before close(2): the kernel may give the number to the next socket at once.
             self._poller.remove_socket(self._fd)
             self._discard_unread(self._sock)
             self._sock.close()
@@ -250,6 +253,8 @@ class TlsServer:
         plain = b""
         try:
             if not self.is_handshake_done:
+                # Raises SSLWantReadError until the client has sent everything; each call goes on where it
+                # stopped.
                 self._ssl.do_handshake()
                 self.is_handshake_done, self.first_bytes = True, b""
                 if self._unencrypted:

@@ -41,6 +41,7 @@ def failure_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
             or _has_live_launcher(view, m)
         )
     ]
+    # Members that fall as a consequence need seconds to report it; ended at once, they would all look guilty.
     ended = [m for m in failed if m.exit is not None]
     if ended and view.now - min(_exited_at(m) for m in ended) >= SURVIVOR_GRACE_S:
         culprit = min(ended, key=_exited_at)

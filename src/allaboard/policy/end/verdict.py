@@ -21,6 +21,7 @@ def end_verdict(
     if policy.only_observes or not view.alive:
         return None
     claims, rolls = list(claims), list(rolls)
+    # The order matters: a cause at the start explains what a later stage would report as a hang.
     return (
         _interruption_verdict(view, rolls, policy)
         or startup_end.roll_call_verdict(view, rolls, claims, policy)

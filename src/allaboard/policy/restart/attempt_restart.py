@@ -55,6 +55,7 @@ def _reason_to_stop(last_round: RoundEnd, policy: RestartPolicy) -> str:
         return last_round.reason
     if last_round.outcome is Outcome.USAGE:
         return f"{last_round.reason}; a restart would fail in the same way"
+    # With a cause, a member had died before the roll call, and may come in the next round.
     if last_round.outcome is Outcome.ROLL_CALL_FAILED and last_round.cause is None:
         return "the roll call failed, and no process died: another round would fail in the same way"
     return ""
