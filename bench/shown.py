@@ -100,7 +100,7 @@ class Calls:
                 marks=tuple((n, made[n - 1][0]) for n in told),
                 paths=tuple((n, made[n - 1][1]) for n in told),
                 unordered=flagged,
-                last=made[number - 1][2],
+                last_call=made[number - 1][2],
             )
             self.known[kind, number, flagged] = found
             if len(self.known) > 64:

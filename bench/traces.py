@@ -398,9 +398,9 @@ class Trace:
 
     def _raised(self, rank: int, now: float) -> Raised:
         if rank == self.guilty:
-            return Raised(type="ValueError", message="bad sample", at=now, where=USER)
+            return Raised(type="ValueError", message="bad sample", raised_at=now, where=USER)
         return Raised(
-            type="DistBackendError", message="Connection closed by peer", at=now, where=USER
+            type="DistBackendError", message="Connection closed by peer", raised_at=now, where=USER
         )
 
     def _end(self, rank: int, now: float, at: float) -> ProcessExited | None:

@@ -159,7 +159,7 @@ def test_who_raised_and_is_held_in_its_own_end_has_failed() -> None:
     """JAX's shutdown waits for all, for five minutes; a log that is being uploaded has its time."""
 
     def after(seconds: float, **changes: object) -> bool:
-        raised = Raised(type="ValueError", message="x", at=NOW - seconds)
+        raised = Raised(type="ValueError", message="x", raised_at=NOW - seconds)
         held_up = sample_member(1, phase=Phase.LEAVING, raised=raised, **changes)
         return end_verdict(sample_job(waiting_member(0), held_up), (), (), EndPolicy()) is not None
 

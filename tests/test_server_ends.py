@@ -20,7 +20,7 @@ def task(name: str, index: int, pid: int, **changes: Any) -> Member:
 
 
 def done(at: float = 99.0, code: int = 0) -> Exit:
-    return Exit(at=at, code=code)
+    return Exit(ended_at=at, code=code)
 
 
 PS = task("ps", 0, 201, op=JOIN)
@@ -75,7 +75,7 @@ def chief(pid: int = 100) -> Member:
 
 
 def test_tf2s_chief_goes_on_without_a_worker() -> None:
-    lost = task("worker", 1, 102, op=JOIN, exit=Exit(at=90.0, signal=9))
+    lost = task("worker", 1, 102, op=JOIN, exit=Exit(ended_at=90.0, signal=9))
     left = task("worker", 0, 101, op=JOIN)
     assert end_verdict(sample_job(chief(), left, lost, PS), (), (), EndPolicy()) is None
     over = msgspec.structs.replace(chief(), exit=done())
@@ -84,7 +84,7 @@ def test_tf2s_chief_goes_on_without_a_worker() -> None:
 
 
 def test_without_any_worker_or_without_its_chief_the_job_ends() -> None:
-    lost = task("worker", 1, 102, op=JOIN, exit=Exit(at=90.0, signal=9))
+    lost = task("worker", 1, 102, op=JOIN, exit=Exit(ended_at=90.0, signal=9))
     left = task("worker", 0, 101, op=JOIN)
     for view in (
         sample_job(chief(), lost, PS),

@@ -106,7 +106,9 @@ def test_a_rank_that_moves_on_alone_is_asked_when_it_gets_there() -> None:
 
 
 def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
-    dead = msgspec.structs.replace(member_with_calls(1, SUM, CAST), exit=Exit(at=95.0, signal=6))
+    dead = msgspec.structs.replace(
+        member_with_calls(1, SUM, CAST), exit=Exit(ended_at=95.0, signal=6)
+    )
     far = (SUM, SUM, *[SUM] * 20)  # past what they show of call 2 by themselves
     others = (unordered(member_with_calls(0, *far), 3), unordered(member_with_calls(2, *far), 3))
     shown = [

@@ -71,7 +71,7 @@ REAL = [
 
 @pytest.mark.parametrize(("message", "helps"), SAID)
 def test_a_known_error_is_told_with_what_helps(message: str, helps: str) -> None:
-    assert helps in known_error_advice(Raised(type="RuntimeError", message=message, at=1.0))
+    assert helps in known_error_advice(Raised(type="RuntimeError", message=message, raised_at=1.0))
 
 
 @pytest.mark.parametrize(("code", "helps"), REAL)
@@ -85,9 +85,9 @@ def test_what_is_raised_today_is_known(code: str, helps: str) -> None:
         timeout=120,
         env=clean,
     )
-    assert helps in known_error_advice(Raised(type="Error", message=done.stdout.strip(), at=1.0)), (
-        done
-    )
+    assert helps in known_error_advice(
+        Raised(type="Error", message=done.stdout.strip(), raised_at=1.0)
+    ), done
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_what_is_raised_today_is_known(code: str, helps: str) -> None:
     ["", "'rank'", "bad batch", "shape mismatch: 3 and 4", "environment variable FOO is bad"],
 )
 def test_other_errors_have_no_advice(message: str) -> None:
-    assert known_error_advice(Raised(type="KeyError", message=message, at=1.0)) == ""
+    assert known_error_advice(Raised(type="KeyError", message=message, raised_at=1.0)) == ""

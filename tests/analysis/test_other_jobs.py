@@ -17,7 +17,7 @@ def test_both_jobs_are_called_as_they_are_seen_from_here() -> None:
 def test_a_roll_call_that_is_alive_is_not_to_be_ended_first() -> None:
     holder = Holder(
         address="a:29500", pid=77, command="allaboard run", job="SLURM_JOB_ID=41",
-        answer=Answer.ABOARD, at=95.0,
+        answer=Answer.ABOARD, looked_at=95.0,
     )  # fmt: skip
     view = gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=holder)
     (claim,) = net005_port_taken.check(view)

@@ -24,8 +24,8 @@ from allaboard.facts.samples import (
     sample_member,
 )
 
-DONE = Exit(at=90.0, code=0)
-DEAD = Exit(at=90.0, signal=9)
+DONE = Exit(ended_at=90.0, code=0)
+DEAD = Exit(ended_at=90.0, signal=9)
 SYNC = {"notes": {"synchronous": "2 of 2"}}
 
 
@@ -125,11 +125,11 @@ def test_a_server_is_in_use_while_bytes_pass() -> None:
 
 
 def test_who_was_interrupted_keeps_no_server_alive() -> None:
-    done = ps_member("worker", 0, exit=Exit(at=90.0, code=0))
-    gone = ps_member("worker", 1, exit=Exit(at=80.0, signal=15, ours=True), interrupted=79.9)
+    done = ps_member("worker", 0, exit=Exit(ended_at=90.0, code=0))
+    gone = ps_member("worker", 1, exit=Exit(ended_at=80.0, signal=15, ours=True), interrupted=79.9)
     serving = ps_member("ps", 0)
     assert leftover_members(sample_job(done, gone, serving)) == (serving,)
-    killed = ps_member("worker", 1, exit=Exit(at=80.0, signal=9))
+    killed = ps_member("worker", 1, exit=Exit(ended_at=80.0, signal=9))
     assert leftover_members(sample_job(done, killed, serving)) == ()
     assert leftover_members(sample_job(gone, serving)) == ()
 

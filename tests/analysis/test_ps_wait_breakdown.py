@@ -16,7 +16,7 @@ SYNC = {"notes": {"synchronous": "2 of 2"}}
 
 
 def load(inside: float, cpu: float, allowed: float = 8.0) -> Load:
-    return Load(span=10.0, inside=inside, cpu=cpu, allowed=allowed)
+    return Load(span=10.0, operation_share=inside, cpu=cpu, allowed=allowed)
 
 
 def shares(view: JobView, one: Member) -> tuple[float, ...]:
@@ -54,7 +54,9 @@ def test_a_synchronous_one_for_workers_where_neither_server_nor_link_is_busy() -
 
 
 def test_the_wait_for_the_chief_is_none_for_a_server() -> None:
-    one = ps_member("worker", 0, load=Load(span=10.0, inside=0.9, cpu=0.2, allowed=8.0, chief=0.5))
+    one = ps_member(
+        "worker", 0, load=Load(span=10.0, operation_share=0.9, cpu=0.2, allowed=8.0, chief=0.5)
+    )
     found = break_down_time(sample_job(one, ps_member("ps", 0)), one)
     assert found is not None
     assert (found.waiting_for_chief, round(found.waiting_for_servers, 2), found.computing) == (
@@ -67,8 +69,8 @@ def test_the_wait_for_the_chief_is_none_for_a_server() -> None:
 def test_the_server_that_is_stopped_or_gone_is_the_one_that_is_waited_for() -> None:
     busy = ps_member("ps", 0, load=load(0, 0.3, allowed=1))
     halted = ps_member("ps", 1, load=Load(span=10.0, allowed=1, stopped=0.9))
-    gone = ps_member("ps", 1, exit=Exit(at=93.0, signal=9))
-    ours = ps_member("ps", 1, exit=Exit(at=93.0, signal=15, ours=True))
+    gone = ps_member("ps", 1, exit=Exit(ended_at=93.0, signal=9))
+    ours = ps_member("ps", 1, exit=Exit(ended_at=93.0, signal=15, ours=True))
     again = ps_member("ps", 1, number=9)
     for others, most in (
         ((halted,), "ps:1"), ((gone,), "ps:1"), ((ours,), "ps:0"), ((gone, again), "ps:0"),

@@ -81,9 +81,11 @@ OSError: cannot read shard-0007
     ],
 )
 def test_the_place_is_the_first_ones(message: str, kind: str, said: str, where: str) -> None:
-    found = unwrap_root_exception(Raised(type="ValueError", message=message, at=5.0, where=HERE))
+    found = unwrap_root_exception(
+        Raised(type="ValueError", message=message, raised_at=5.0, where=HERE)
+    )
     assert (found.type, found.message, str(found.where)) == (kind, said, where)
-    assert found.at == 5.0
+    assert found.raised_at == 5.0
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_the_place_is_the_first_ones(message: str, kind: str, said: str, where: 
     ["", "bad batch", LOADER[:300], "Traceback (most recent call last):\n", "x\n" + SPAWN[:90]],
 )
 def test_what_cannot_be_read_is_left(message: str) -> None:
-    raised = Raised(type="RuntimeError", message=message, at=5.0, where=HERE)
+    raised = Raised(type="RuntimeError", message=message, raised_at=5.0, where=HERE)
     assert unwrap_root_exception(raised) == raised
 
 
@@ -103,6 +105,6 @@ def test_a_chain_ends_with_the_last() -> None:
             raise RuntimeError("outer") from error
     except RuntimeError:
         text = "Caught\n" + traceback.format_exc()
-    found = unwrap_root_exception(Raised(type="X", message=text, at=0.0))
+    found = unwrap_root_exception(Raised(type="X", message=text, raised_at=0.0))
     assert found.type == "RuntimeError" and found.where is not None
     assert found.where.file == __file__

@@ -25,7 +25,7 @@ from allaboard.rules.exit001_killed import RULE
 )
 def test_every_number_has_a_name(number: int, name: str) -> None:
     assert signal_name(number) == name
-    assert name in describe_exit(Exit(at=1.0, signal=number))
+    assert name in describe_exit(Exit(ended_at=1.0, signal=number))
 
 
 def test_who_was_ended_by_a_real_time_signal_is_named() -> None:

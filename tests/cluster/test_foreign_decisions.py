@@ -29,7 +29,7 @@ MEMBER = cast(MemberConnection, SimpleNamespace(clock_offset=100.0, number=3))
         CoordinatorChanged(is_local=False),
         GateOpened(at=1.0),
         JobEndOrdered(outcome=Outcome.FAILED, reason="a stranger says so"),
-        InterruptionReported(interruption=Interruption(host="h1", signal=15, at=1.0)),
+        InterruptionReported(interruption=Interruption(host="h1", signal=15, interrupted_at=1.0)),
     ],
 )
 def test_a_decision_of_another_agent_is_no_business_of_the_leader(event: Event) -> None:

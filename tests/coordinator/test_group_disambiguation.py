@@ -57,7 +57,7 @@ def test_worlds_that_nothing_tells_apart_are_not_compared() -> None:
 
 def test_who_was_started_again_takes_the_place_of_who_ended() -> None:
     before = [
-        msgspec.structs.replace(of(r, r, ONE, REDUCES, SENDS), exit=Exit(at=80.0, code=1))
+        msgspec.structs.replace(of(r, r, ONE, REDUCES, SENDS), exit=Exit(ended_at=80.0, code=1))
         for r in (0, 1)
     ]
     now = [of(2 + r, r, ONE, REDUCES, *([REDUCES] if r else [SENDS])) for r in (0, 1)]

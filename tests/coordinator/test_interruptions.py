@@ -74,7 +74,7 @@ class Hosts:
     def reported(self, number: int) -> InterruptionReported:
         """What the leader says of the other host."""
         now = self.clock.now
-        interruption = Interruption(host="h1", signal=number, at=now, who="worker 1")
+        interruption = Interruption(host="h1", signal=number, interrupted_at=now, who="worker 1")
         return InterruptionReported(interruption=interruption)
 
     def stand(self, rank: int, agent: int) -> list[Event]:
@@ -100,7 +100,7 @@ class Hosts:
 
     def fall(self, rank: int, kind: str = "RuntimeError", message: str = LOST) -> None:
         """It raises, and ends."""
-        raised = Raised(type=kind, message=message, at=self.clock.now, where=USER)
+        raised = Raised(type=kind, message=message, raised_at=self.clock.now, where=USER)
         pid = process_key(rank, 7)
         told = sample_declaration(rank, 2, local=False)
         self.boxes[pid] = BoxReading(

@@ -258,7 +258,7 @@ def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world.wait(1.25)
     assert world.rules == ["EXIT001"] and world.end is None
     lost = Raised(
-        type="RuntimeError", message="Connection closed by peer", at=world.clock.now + 0.3
+        type="RuntimeError", message="Connection closed by peer", raised_at=world.clock.now + 0.3
     )
     world.train(0, step=10, raised=lost)
     world.tell()

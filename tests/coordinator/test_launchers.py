@@ -56,7 +56,7 @@ class Torchruns:
 
     def _raised(self, message: str) -> Raised | None:
         kind = "ChildFailedError" if message == CHILD else "RuntimeError"
-        return Raised(type=kind, message=message, at=self.clock.now) if message else None
+        return Raised(type=kind, message=message, raised_at=self.clock.now) if message else None
 
     def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> ProcessSampled:
         at, worker = self.clock.now, host << 12

@@ -12,8 +12,8 @@ NAMED = "does not trust the certificate that is shown here: expired"
 
 def test_the_name_stays() -> None:
     crossing = MultiHostState("h0", joined=True)
-    bare = Knock(peer="10.0.0.3", kind="no-tls", said=BARE, at=1.0)
-    named = Knock(peer="10.0.0.3", kind="no-tls", said=NAMED, host="h2", rank=2, at=2.0)
+    bare = Knock(peer="10.0.0.3", kind="no-tls", said=BARE, knocked_at=1.0)
+    named = Knock(peer="10.0.0.3", kind="no-tls", said=NAMED, host="h2", rank=2, knocked_at=2.0)
     for knock in (bare, named, bare, named):
         crossing.apply_event(StrangerConnected(knock=knock))
     (kept,) = crossing.view_fields()["knocks"]

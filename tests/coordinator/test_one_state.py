@@ -85,7 +85,7 @@ def test_what_the_leader_decided_is_remembered_and_nothing_is_decided_here() -> 
     settings = JobSettings(launched=1, host="h1", joined=True)
     state = JobState(settings, clock.now, (), clock.utc)
     finding = sample_finding("EXIT001")
-    told = Interruption(host="h2", signal=15, at=clock.now, who="worker 2")
+    told = Interruption(host="h2", signal=15, interrupted_at=clock.now, who="worker 2")
     commands = state.handle(
         clock.now,
         WorkerLaunched(worker=0, pid=7, at=clock.now),

@@ -20,7 +20,7 @@ def kept(*seen: tuple[Frame, ...]) -> tuple[Frame, ...]:
         )
     found = record.to_member(False).stack
     assert found is not None
-    return found.others
+    return found.other_thread_frames
 
 
 def test_one_that_is_at_its_line_at_all_looks_stays_there() -> None:

@@ -17,7 +17,7 @@ def _rank(
         phase=Phase.ARRIVED, phase_since=at + 3, round=1, declared=sample_declaration(rank, 3)
     )
     if end is not None:
-        one.mark_exited(Exit(at=end, code=1))
+        one.mark_exited(Exit(ended_at=end, code=1))
     return one
 
 

@@ -108,7 +108,10 @@ class World:
             return None
         where = Frame(file="train.py", line=79, function="train")
         return Raised(
-            type="UnavailableError", message=self.raised[worker], at=self.clock.now, where=where
+            type="UnavailableError",
+            message=self.raised[worker],
+            raised_at=self.clock.now,
+            where=where,
         )
 
     def kill(self, worker: int, signal: int = 9) -> list[Command]:
@@ -163,7 +166,7 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     world.tell(seconds=1.0)
     world.kill(2)  # after 10 steps more of each, and 1.1 s
     members = world.job.status.view(world.clock.now).members
-    (ended,) = [m.exit.at for m in members if m.who.pid == 102 and m.exit is not None]
+    (ended,) = [m.exit.ended_at for m in members if m.who.pid == 102 and m.exit is not None]
     world.importing.add(2)
     world.launch(2)
     world.importing.clear()

@@ -13,8 +13,8 @@ def test_the_last_seconds_and_the_whole_work() -> None:
     for second in range(31):  # it starts up for 10 s, and uses twice the CPU there
         cpu = 2.0 * min(second, 10) + max(0, second - 10)
         shares.add_times(float(second), cpu, 0.5 * max(0, second - 10), 4.0, works=second >= 10)
-    assert shares.load == Load(span=WINDOW_S, cpu=1.0, allowed=4.0, inside=0.5)
-    assert shares.run_load == Load(span=20.0, cpu=1.0, allowed=4.0, inside=0.5)
+    assert shares.load == Load(span=WINDOW_S, cpu=1.0, allowed=4.0, operation_share=0.5)
+    assert shares.run_load == Load(span=20.0, cpu=1.0, allowed=4.0, operation_share=0.5)
 
 
 def test_what_has_changed_is_seen_in_the_last_seconds() -> None:
@@ -22,8 +22,8 @@ def test_what_has_changed_is_seen_in_the_last_seconds() -> None:
     for second in range(21):  # it computes for 17 s, and then waits
         inside = float(max(0, second - 17))
         shares.add_times(float(second), float(min(second, 17)), inside, 4.0, works=True)
-    assert shares.recent_load == Load(span=4.0, cpu=0.25, allowed=4.0, inside=0.75)
-    assert shares.load.inside == pytest.approx(0.3)
+    assert shares.recent_load == Load(span=4.0, cpu=0.25, allowed=4.0, operation_share=0.75)
+    assert shares.load.operation_share == pytest.approx(0.3)
 
 
 def test_another_limit_begins_the_window_anew() -> None:
@@ -50,7 +50,7 @@ def test_the_wait_for_the_chief_is_told_by_itself() -> None:
     for second in range(11):  # inside operations all the time, from 4 to 8 in that one
         waits = 4 <= second < 8
         shares.add_times(float(second), 0.0, float(second), 4.0, works=True, for_chief=waits)
-    assert shares.run_load == Load(span=10.0, allowed=4.0, inside=1.0, chief=0.4)
+    assert shares.run_load == Load(span=10.0, allowed=4.0, operation_share=1.0, chief=0.4)
 
 
 def test_the_time_in_which_it_was_stopped() -> None:

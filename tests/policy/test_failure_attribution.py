@@ -17,8 +17,8 @@ EMPTY = "Could not find variable w1. This could mean that the variable was unini
 
 
 def fallen(message: str, kind: str = "UnavailableError", at: float = 80.0) -> Member:
-    raised = Raised(type=kind, message=message, at=at)
-    return ps_member("worker", 1, started_at=20.0, raised=raised, exit=Exit(at=at, code=1))
+    raised = Raised(type=kind, message=message, raised_at=at)
+    return ps_member("worker", 1, started_at=20.0, raised=raised, exit=Exit(ended_at=at, code=1))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def fallen(message: str, kind: str = "UnavailableError", at: float = 80.0) -> Me
         (fallen("Socket closed"), [EndedTask(Who(job="worker", index=0), 78.0)], None),
         (fallen(EMPTY, "FailedPreconditionError"), [EndedTask(PS0, 78.0)], PS0),
         (fallen("no such file", "FileNotFoundError"), [EndedTask(PS0, 78.0)], None),
-        (ps_member("worker", 1, exit=Exit(at=80.0, signal=9)), [EndedTask(PS0, 78.0)], None),
+        (ps_member("worker", 1, exit=Exit(ended_at=80.0, signal=9)), [EndedTask(PS0, 78.0)], None),
     ],
 )
 def test_whom_it_fell_with(member: Member, gone: list[EndedTask], who: Who | None) -> None:

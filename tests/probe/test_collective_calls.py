@@ -47,9 +47,9 @@ def test_calls_come_back(tmp_path: Path) -> None:
     (state,) = rank.reader.read_snapshot().groups
     assert (state.key, state.number, state.size, state.ranks) == (("0", 1), 2, 4, (0, 1, 2, 3))
     assert [n for n, _ in state.marks] == [2, 1]
-    assert state.last is not None and state.last.root == 1
+    assert state.last_call is not None and state.last_call.root == 1
     traced = rank.reader.calls.trace_group("0", 1)
-    assert traced is not None and (traced.first, traced.last_number) == (1, 2)
+    assert traced is not None and (traced.first_number, traced.last_number) == (1, 2)
     first = traced.calls[0][1]
     assert first is not None and str(first) == "all_reduce(float32[2,3], sum)"
     assert first.elements == 6

@@ -92,7 +92,7 @@ def test_where_all_were_there_nobody_is_accused(tmp_path: Path, old: bool, group
     text = "".join(timed_out(r, 808, 811, old=old, group=group) for r in range(4))
     (found,) = told(tmp_path, text + TORCHRUN)
     assert found.rule == "LOG008" and found.who == ()
-    assert "rank 0-3 all waited" in found.summary
+    assert "ranks 0-3 all waited" in found.summary
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from allaboard.report.servers import MAX_SHOWN_TASKS, format_bytes, server_lines
 
 PAIR = Pair(task="ps:0", received_all=26_900_000, sent_all=13_500_000, rtt=0.0123)
 WORKER = ps_member(
-    "worker", 0, run=Load(span=12, cpu=0.25, inside=0.95, allowed=2), pairs=(PAIR,),
+    "worker", 0, run=Load(span=12, cpu=0.25, operation_share=0.95, allowed=2), pairs=(PAIR,),
     notes={"placed on ps:0": "14 variables, 57700 bytes"},
 )  # fmt: skip
 PS = ps_member("ps", 0, run=Load(span=20, cpu=0.5, allowed=2))
@@ -41,7 +41,10 @@ def test_a_limit_that_came_late() -> None:
 
 def test_a_job_without_servers_has_none() -> None:
     assert (
-        lines(sample_member(0, run=Load(span=12, cpu=1, inside=0.5, allowed=2)), sample_member(1))
+        lines(
+            sample_member(0, run=Load(span=12, cpu=1, operation_share=0.5, allowed=2)),
+            sample_member(1),
+        )
         == []
     )
 

@@ -239,7 +239,7 @@ def test_the_threads_of_a_process_that_runs_are_told_too(program: Program) -> No
         pass
     seen = look(box)
     assert (seen.by, waits_here(seen.frames).line) == ("py-spy", 13)
-    held = {(t.at.function, t.wants, t.holds) for t in seen.threads}
+    held = {(t.frame.function, t.wants, t.holds) for t in seen.threads}
     assert held == {("wait", "lock", ()), ("other", "", ("lock",))}
 
 

@@ -198,7 +198,7 @@ class CommandExecutor:
             if command.signal not in ASKING:
                 return
             interruption = Interruption(
-                host=command.host, signal=command.signal, at=now, who=command.who
+                host=command.host, signal=command.signal, interrupted_at=now, who=command.who
             )
             self.decisions.append(InterruptionReported(interruption=interruption))
             self._announcer.write_line(str(interruption))

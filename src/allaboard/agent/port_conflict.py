@@ -34,6 +34,8 @@ class PortConflicts:
                 pid, command = port_holder(port)
                 address = f"{os.uname().nodename}:{port}"
                 holders.append(
-                    PortChecked(holder=Holder(address=address, pid=pid, command=command, at=now))
+                    PortChecked(
+                        holder=Holder(address=address, pid=pid, command=command, looked_at=now)
+                    )
                 )
         return holders

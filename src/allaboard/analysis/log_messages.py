@@ -145,6 +145,7 @@ def speaker_rank(line: str, otherwise: int) -> int:
     within NCCL's group (``[Rank 1]``), which are ranks in most jobs.
     """
     match = _TORCH_RANK_PREFIX.match(line)
+    # A number within a node or a group may differ from the rank, so it counts only as a last resort.
     if match is None and otherwise < 0:
         match = _NODE_RANK_PREFIX.match(line) or _NCCL_GROUP_RANK.search(line)
     return int(match[1]) if match is not None else otherwise

@@ -85,7 +85,7 @@ class CallReader:
             marks=tuple((n, d) for n, d, _ in marks if n > newest - SAFE_RING_CALLS),
             paths=tuple((n, p) for n, _, p in marks if n > newest - SAFE_RING_CALLS),
             unordered=unordered,
-            last=self._signature(self._entry(index, number)[2]),
+            last_call=self._signature(self._entry(index, number)[2]),
         )
         self._states[index] = state
         return state

@@ -89,7 +89,7 @@ class TextRecords:
         return Raised(
             type=record.type,
             message=record.message,
-            at=record.at,
+            raised_at=record.at,
             where=user_frame,
             frames=frames,
             limit=record.limit,

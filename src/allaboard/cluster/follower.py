@@ -239,7 +239,7 @@ class Follower:
             kind=kind,
             joined=store_clients,
             shook=has_shaken_hands or (previous is not None and previous.shook),
-            given=self._is_user_given,
+            is_given_by_user=self._is_user_given,
         )
         self.events.append(RendezvousProbed(call=self._last_call))
         if not is_repeat:

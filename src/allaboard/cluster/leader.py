@@ -437,6 +437,6 @@ def _translate_event(event: Event, member: MemberConnection) -> Event | None:
         case CallsTraced():
             return msgspec.structs.replace(event, pid=process_key(number, event.pid))
         case StrangerConnected() if event.knock.kind == "elsewhere":
-            knock = msgspec.structs.replace(event.knock, at=event.knock.at + clock_offset)
+            knock = msgspec.structs.replace(event.knock, at=event.knock.knocked_at + clock_offset)
             return StrangerConnected(knock=knock)
     return None

@@ -127,7 +127,9 @@ class RendezvousPorts:
 
     def _describe_bind_error(self, port: int, error: OSError) -> Holder:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        return Holder(address=f"{self._identity().host}:{port}", said=reason, at=time.monotonic())
+        return Holder(
+            address=f"{self._identity().host}:{port}", said=reason, looked_at=time.monotonic()
+        )
 
     async def _find_holder(self, port: int) -> Holder:
         pid, command = port_holder(port)
@@ -142,7 +144,7 @@ class RendezvousPorts:
             job=job,
             ours=bool(job) and job == identity.job,
             answer=result.answer,
-            at=time.monotonic(),
+            looked_at=time.monotonic(),
         )
 
     def release_ports(self) -> None:

@@ -33,7 +33,7 @@ class Interruptions:
         )
         if event.agent:
             self.add_reported_interruption(
-                Interruption(host=host, signal=event.signal, at=now, who=member_names)
+                Interruption(host=host, signal=event.signal, interrupted_at=now, who=member_names)
             )
 
     def add_reported_interruption(self, interruption: Interruption) -> None:
@@ -54,7 +54,9 @@ class Interruptions:
         """Return the interruptions since the gate was opened, all of them while it is closed: once it is
         open, others have come in the place of the hosts that were interrupted before."""
         interruptions = self._interruptions.values()
-        return tuple([i for i in interruptions if opened_at is None or i.at >= opened_at])
+        return tuple(
+            [i for i in interruptions if opened_at is None or i.interrupted_at >= opened_at]
+        )
 
 
 def _member_names(members: Iterable[Member]) -> str:

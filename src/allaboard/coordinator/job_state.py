@@ -345,7 +345,7 @@ class JobState:
         chief = find_chief_task(r.to_member(False) for r in memory.records.values())
         if identity.job in SERVER_JOBS or (identity.job, identity.index) == chief:
             how = memory.task_restarts.kill_reason(record.pid) or describe_exit(record.exit)
-            memory.rollbacks.note_failure(identity, how, record.exit.at)
+            memory.rollbacks.note_failure(identity, how, record.exit.ended_at)
 
     def _note_step_number(self, event: ProcessSampled) -> None:
         box = event.box
@@ -439,7 +439,7 @@ class JobState:
             or bool(memory.task_restarts.kill_reason(event.pid))
         )
         process_exit = Exit(
-            at=event.at,
+            ended_at=event.at,
             code=event.code,
             signal=event.signal,
             oom=event.oom,

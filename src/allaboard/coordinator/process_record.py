@@ -167,7 +167,7 @@ class ProcessRecord:
         ended the process itself a moment before."""
         self._picture_made = None
         self.interrupted = interrupted_at
-        if self.exit is not None and self.exit.at >= interrupted_at - SAME_CAUSE_WINDOW_S:
+        if self.exit is not None and self.exit.ended_at >= interrupted_at - SAME_CAUSE_WINDOW_S:
             self.exit = msgspec.structs.replace(self.exit, ours=True)
 
     def set_facts(self, facts: dict[str, str], alike: int = 0) -> None:
@@ -255,7 +255,7 @@ class ProcessRecord:
             notes={**box.notes, BOX: self.unreadable} if self.unreadable else box.notes,
             phase=_PHASES[box.phase],
             started_at=self.started_at,
-            after=self.predecessor_ended_at,
+            predecessor_ended_at=self.predecessor_ended_at,
             phase_since=box.phase_since if box is not _NO_BOX else self.state_since,
             moved_at=self.moved_at,
             heard_at=self.cpu_marks[-1][0] if self.cpu_marks else self._least_sampled_at,
@@ -288,7 +288,7 @@ class ProcessRecord:
             loops=box.loops,
             loss=box.loss,
             numbered=box.numbered,
-            kept=box.kept,
+            saves=box.kept,
             checks=box.checks,
             io=self._rate(lambda sample: float(sample.io)) if has_samples else 0.0,
             traffic=self._rate(lambda sample: float(sample.traffic)) if has_samples else 0.0,
@@ -382,7 +382,7 @@ class ProcessRecord:
                 (pid, newest.at - _stopped_since(pid, samples)) for pid in newest.stopped
             ),
             threads=newest.threads,
-            others=tuple(
+            other_thread_frames=tuple(
                 f for f in newest.other_threads if all(f in s.other_threads for s in samples)
             ),
             blocked=newest.blocked_call,

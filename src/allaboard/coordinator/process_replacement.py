@@ -41,7 +41,7 @@ class ProcessReplacements:
         """Do as `begin_process` for a worker that is known to have had a process before."""
         earlier = {p: r for p, r in self._records.items() if r.worker == worker}
         self._replace(earlier)
-        return max((r.exit.at for r in earlier.values() if r.exit is not None), default=None)
+        return max((r.exit.ended_at for r in earlier.values() if r.exit is not None), default=None)
 
     def mark_ended(self, pid: int) -> None:
         """Note that this process exited, or is not seen any more."""
@@ -71,7 +71,7 @@ class ProcessReplacements:
         """Note that the rules were run: on exits that are old enough they have reported all."""
         for pid in self._replaced:
             process_exit = self._records[pid].exit
-            if process_exit is not None and now - process_exit.at > SAME_CAUSE_WINDOW_S:
+            if process_exit is not None and now - process_exit.ended_at > SAME_CAUSE_WINDOW_S:
                 self._judged.add(pid)
 
     def drop_judged(self, now: float) -> None:
@@ -81,7 +81,7 @@ class ProcessReplacements:
             is_reported = (
                 record.exit is not None
                 and pid in self._judged
-                and now - record.exit.at >= EXIT_REPORT_S
+                and now - record.exit.ended_at >= EXIT_REPORT_S
             )
             if record.exit is None or is_reported:
                 self.drop_process(pid)
@@ -108,7 +108,7 @@ def _has_same_launcher(earlier: ProcessRecord, record: ProcessRecord) -> bool:
 
 
 def _exited_before_start(earlier: ProcessRecord, record: ProcessRecord, max_lag_s: float) -> bool:
-    return earlier.exit is not None and earlier.exit.at <= record.started_at + max_lag_s
+    return earlier.exit is not None and earlier.exit.ended_at <= record.started_at + max_lag_s
 
 
 def _declared_rank(record: ProcessRecord) -> int:

@@ -123,14 +123,14 @@ class TaskRestarts:
         self, view: JobView, member: Member, process_exit: Exit, steps: int
     ) -> RestartWorker | EndJob:
         cause, lost_task = self._cause_of_end(member)
-        self._ended_tasks.append(EndedTask(member.who, process_exit.at))
+        self._ended_tasks.append(EndedTask(member.who, process_exit.ended_at))
         ends = self._ends.setdefault(member.worker, [])
         ends.append(TaskEnd(cause=cause, total_steps=steps))
         decision = decide_after_task(ends, self._used, self._policy)
         if not isinstance(decision, Restart):
             return EndJob(outcome=Outcome.FAILED, reason=decision.reason, final=True)
         self._downtimes[member.worker] = ServerDowntime(
-            ended_at=process_exit.at,
+            ended_at=process_exit.ended_at,
             return_index=len(self.task_returns),
             steps=steps,
             is_server=member.who.job in SERVER_JOBS,

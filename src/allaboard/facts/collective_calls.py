@@ -61,7 +61,7 @@ class GroupState(msgspec.Struct, frozen=True):
     """The same of the places of the calls."""
     unordered: int = 0
     """Number of the first call whose order proves nothing; 0 for none."""
-    last: Signature | None = None
+    last_call: Signature | None = None
     """The last call; None if it is not known."""
 
     @property
@@ -95,7 +95,7 @@ class Traced(msgspec.Struct, frozen=True):
     """The group's name."""
     round: int
     """The round of init in which the group was made."""
-    first: int
+    first_number: int
     """Number of the first call in ``calls``."""
     calls: tuple[tuple[int, Signature | None], ...] = ()
     """(digest up to the call, signature) of each call; a signature is None if it is not known any more."""
@@ -103,8 +103,12 @@ class Traced(msgspec.Struct, frozen=True):
     @property
     def last_number(self) -> int:
         """Number of the last call in ``calls``."""
-        return self.first + len(self.calls) - 1
+        return self.first_number + len(self.calls) - 1
 
     def call_at(self, number: int) -> tuple[int, Signature | None] | None:
         """Return the call of this number; None if it is not in here."""
-        return self.calls[number - self.first] if self.first <= number <= self.last_number else None
+        return (
+            self.calls[number - self.first_number]
+            if self.first_number <= number <= self.last_number
+            else None
+        )

@@ -19,7 +19,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """The host."""
     signal: int
     """Number of the signal."""
-    at: float
+    interrupted_at: float
     """When it came (s)."""
     who: str = ""
     """Its members by name; "" if none was known."""

@@ -66,7 +66,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """How many clients a TCPStore says have joined; -1 if unknown."""
     shook: bool = False
     """True once the roll call there had taken this host in."""
-    given: bool = False
+    is_given_by_user: bool = False
     """True if the user named the place, and it was not read where the first host posts it (a launcher's
     store, a folder)."""
 
@@ -148,7 +148,7 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
     """The rank that it says to be; -1 if it does not say."""
     times: int = 1
     """How often it came from there."""
-    at: float = 0.0
+    knocked_at: float = 0.0
     """When it came last (s)."""
 
     @property
@@ -196,5 +196,5 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """What answers at the port."""
     said: str = ""
     """The system's words, if nobody holds the port and it refuses us for another reason."""
-    at: float = 0.0
+    looked_at: float = 0.0
     """When it was looked at (s)."""

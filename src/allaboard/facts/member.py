@@ -116,7 +116,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Its type."""
     message: str
     """Its message."""
-    at: float
+    raised_at: float
     """When (s)."""
     where: Frame | None = None
     """The place in the user's code; None if there is none."""
@@ -130,7 +130,7 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a process."""
 
-    at: float
+    ended_at: float
     """When (s)."""
     code: int | None = None
     """Its exit code; None if a signal killed it or the end is not known."""
@@ -181,7 +181,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its last losses, if they are not finite."""
     numbered: Numbered | None = None
     """The framework's own numbers of its steps; None if there are none."""
-    kept: Saves | None = None
+    saves: Saves | None = None
     """Its checkpoints; None if not known."""
     checks: tuple[Check, ...] = ()
     """Samples of its parameters."""
@@ -189,7 +189,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What its hooks noted of the framework, by name."""
     started_at: float = 0.0
     """When it was first seen."""
-    after: float | None = None
+    predecessor_ended_at: float | None = None
     """When the process before it in its place ended; None if it is the first there."""
     phase_since: float = 0.0
     """When it reached its phase."""

@@ -10,7 +10,7 @@ from allaboard.facts.finding import Who
 class Setback(msgspec.Struct, frozen=True, kw_only=True):
     """One time that the framework's own number of steps went back."""
 
-    at: float
+    went_back_at: float
     """When (s)."""
     high: int
     """The last number that any member had seen before."""

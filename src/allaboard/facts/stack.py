@@ -61,7 +61,7 @@ def _own(file: str) -> bool:
 class Holds(msgspec.Struct, frozen=True):
     """One thread of a process that stands at a lock."""
 
-    at: Frame
+    frame: Frame
     """Its place in the user's code."""
     wants: str = ""
     """The lock that it wants, in the words of the code; "" for none."""
@@ -134,7 +134,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The system call from which no signal wakes it, and its file; "" for none."""
     grip: Grip | None = None
     """The thread that lets no other run; None for none."""
-    others: tuple[Frame, ...] = ()
+    other_thread_frames: tuple[Frame, ...] = ()
     """Where the program's other threads were at all samples, in its own code, while the main one waits
     for what one of them does."""
     fed_by: tuple[Frame, ...] = ()

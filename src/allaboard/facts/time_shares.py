@@ -16,7 +16,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     """Cores that the process used, with all its threads."""
     allowed: float = 0.0
     """Cores that it may use, by sched_getaffinity(2) and the quota of its control groups; 0 if not known."""
-    inside: float = 0.0
+    operation_share: float = 0.0
     """Share of the time in which it was inside an operation (Session.run, a collective)."""
     chief: float = 0.0
     """Share of the time in which that operation was the wait for the chief to initialise."""
@@ -121,9 +121,9 @@ class Numbered(msgspec.Struct, frozen=True):
     """The numbers that the framework itself gave to steps: TensorFlow 1's global step, as its hooks
     receive it."""
 
-    first: int
+    first_number: int
     """The first one of this process."""
-    last: int
+    last_number: int
     """The last one."""
     falls: int = 0
     """How often they went back."""

@@ -99,7 +99,7 @@ def _claim_unhandled_signal(members: list[Member], order: FailureOrder) -> Claim
         ),
         fix=f"signal.signal(signal.{name}, save)   # in the script; or find out who sends it: "
         "Slurm's --signal, a person (allaboard forwards the signals that it receives)",
-        since=first_member.exit.at,
+        since=first_member.exit.ended_at,
     )
 
 
@@ -140,7 +140,7 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix=fix,
-        since=first_member.exit.at,
+        since=first_member.exit.ended_at,
     )
 
 

@@ -96,7 +96,7 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix=exhaustion.fix if exhaustion is not None else _fix(error, source, first_member.log),
-        since=error.at,
+        since=error.raised_at,
     )
 
 
@@ -132,7 +132,7 @@ def _claim_debugger(members: list[Member], where: Frame, order: FailureOrder) ->
         ),
         fix=f"remove the breakpoint() or pdb.set_trace() that {where.function} ran just before line "
         f"{where.line}: grep -nE 'breakpoint|set_trace' {where.file}",
-        since=first_member.raised.at,
+        since=first_member.raised.raised_at,
     )
 
 

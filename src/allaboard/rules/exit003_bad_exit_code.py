@@ -59,7 +59,7 @@ def check(view: JobView) -> Iterator[Claim]:
                     Evidence(end.last_line or "it printed nothing", "its last line"),
                 ),
                 fix=_fix(ending_signal, member),
-                since=end.at,
+                since=end.ended_at,
             )
             yield soften_evaluator_claim(view, member, claim)
 

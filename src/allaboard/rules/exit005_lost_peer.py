@@ -260,7 +260,7 @@ RULE = Rule(
         "another host was interrupted": sample_job(
             ended_member(0, raised=_LOST),
             joined=True,
-            interruptions=(Interruption(host="b", signal=15, at=94.9, who="worker 1"),),
+            interruptions=(Interruption(host="b", signal=15, interrupted_at=94.9, who="worker 1"),),
         ),
         "one exited with code 0": sample_job(
             ended_member(0, raised=_LOST), ended_member(1, at=94.0, code=0)

@@ -42,7 +42,7 @@ def check(view: JobView) -> Iterator[Claim]:
             fix="import torch.distributed.nn before init, train in a function, "
             "call destroy_process_group() last",
             severity=Severity.WARNING,
-            since=member.exit.at,
+            since=member.exit.ended_at,
         )
 
 

@@ -44,7 +44,7 @@ def _claim(member: Member, worker_end: str) -> Claim:
         evidence=tuple(evidence),
         fix="fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); "
         "num_workers=0 for one run shows an error of the dataset itself",
-        since=raised.at,
+        since=raised.raised_at,
     )
 
 

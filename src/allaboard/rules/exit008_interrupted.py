@@ -52,13 +52,13 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix="your code is not the cause: find out what sends SIGINT (a terminal, the batch system, a script)",
-        since=error.at,
+        since=error.raised_at,
     )
 
 
 _INTERRUPT = ("KeyboardInterrupt", "")
 _LINE = Frame("/home/u/train.py", 12, "main", "raise KeyboardInterrupt")
-_ITSELF = {"raised": Raised(type="KeyboardInterrupt", message="", at=95.0, where=_LINE)}
+_ITSELF = {"raised": Raised(type="KeyboardInterrupt", message="", raised_at=95.0, where=_LINE)}
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,

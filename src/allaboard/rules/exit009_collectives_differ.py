@@ -68,10 +68,10 @@ def _describe_position(member: Member) -> str:
 def _last_seen(member: Member) -> str:
     """Return where a member without a traceback was last seen, or ""."""
     group = max(
-        (g for g in member.groups if g.last is not None), key=lambda g: g.since, default=None
+        (g for g in member.groups if g.last_call is not None), key=lambda g: g.since, default=None
     )
-    if group is not None and group.last is not None and group.last.site:
-        return f"its last call was {group.last} at {group.last.site}"
+    if group is not None and group.last_call is not None and group.last_call.site:
+        return f"its last call was {group.last_call} at {group.last_call.site}"
     if member.alive and member.stack is not None and member.stack.user is not None:
         return f"still in it at {member.stack.user}"
     step = member.notes.get(JITTED_NOTE, "").rpartition("/")[2]

@@ -46,7 +46,7 @@ def _claim(host: str, lost_members: tuple[Member, ...], victims: tuple[Member, .
         fix=f"ping -c 3 {shlex.quote(host)}   # if it is up, look there with dmesg -T | tail, and for "
         "what killed allaboard",
         certainty=Certainty.LIKELY,
-        since=end.at,
+        since=end.ended_at,
     )
 
 

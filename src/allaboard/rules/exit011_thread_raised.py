@@ -85,14 +85,14 @@ def _ended_well(view: JobView, member: Member) -> bool:
     end = member.exit
     if end is None or end.code != 0 or end.ours or member.launcher:
         return False
-    return view.ended or view.now - end.at >= SAME_CAUSE_WINDOW_S
+    return view.ended or view.now - end.ended_at >= SAME_CAUSE_WINDOW_S
 
 
 def _lost_peer(member: Member, thread: EndedThread) -> bool:
     """Return True if the thread's exception is about a peer. A thread that only called collectives may be cut
     off by the end of a successful training."""
     kind, message = thread.error
-    raised = Raised(type=kind, message=message, at=0.0)
+    raised = Raised(type=kind, message=message, raised_at=0.0)
     return thread.took_part_in in ("steps", "calls") and has_lost_peer(
         msgspec.structs.replace(member, raised=raised)
     )
@@ -133,7 +133,7 @@ def _claim(failures: list[MemberThread], lost: list[MemberThread]) -> Claim:
         if stopped_training
         else f"the worker continued; its output is in {first_member.log}",
         severity=Severity.WARNING if stopped_training else Severity.INFO,
-        since=first_member.exit.at if first_member.exit is not None else None,
+        since=first_member.exit.ended_at if first_member.exit is not None else None,
     )
 
 

@@ -269,12 +269,12 @@ RULE = Rule(
         "its server is dead, and it closes its session": stalled_job(
             _IN_RUN,
             ps_member("worker", 1, stack=sample_stack(_CLOSE, USER)),
-            ps_member("ps", 0, exit=Exit(at=88.0, signal=9)),
+            ps_member("ps", 0, exit=Exit(ended_at=88.0, signal=9)),
         ),
         "its server is dead, and it retries in user code": stalled_job(
             _IN_RUN,
             ps_member("worker", 1, stack=sample_stack(USER)),
-            ps_member("ps", 0, exit=Exit(at=88.0, signal=9)),
+            ps_member("ps", 0, exit=Exit(ended_at=88.0, signal=9)),
         ),
         "its server is stopped": stalled_job(
             msgspec.structs.replace(_IN_RUN, **_SYNC),

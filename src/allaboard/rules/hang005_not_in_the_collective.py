@@ -132,7 +132,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
     peers_evidence = waiting_evidence(stall)
     frame = member.stack.place
     thread_clause = dead_thread_clause(member)
-    other_threads = () if thread_clause else member.stack.others[:3]
+    other_threads = () if thread_clause else member.stack.other_thread_frames[:3]
     threads_clause = (
         f", and its other threads are at {', '.join(map(str, other_threads))}"
         if other_threads
@@ -334,7 +334,9 @@ RULE = Rule(
         "it exits with an exception, which EXIT002 reports": stalled_job(
             waiting_member(0),
             sample_member(
-                1, stack=sample_stack(_DOWN), raised=Raised(type="KeyError", message="11", at=88.0)
+                1,
+                stack=sample_stack(_DOWN),
+                raised=Raised(type="KeyError", message="11", raised_at=88.0),
             ),
             waiting_member(2),
         ),

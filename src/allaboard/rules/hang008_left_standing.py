@@ -263,7 +263,9 @@ RULE = Rule(
         ),
         "one has failed, which is reported, and shuts down": sample_job(
             sample_member(
-                0, stack=sample_stack(_DOWN), raised=Raised(type="KeyError", message="11", at=58.0)
+                0,
+                stack=sample_stack(_DOWN),
+                raised=Raised(type="KeyError", message="11", raised_at=58.0),
             ),
             sample_member(1, stack=sample_stack(_END)),
             **_LONG,

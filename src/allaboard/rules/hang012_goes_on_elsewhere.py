@@ -67,7 +67,12 @@ def _claim(
 ) -> Claim:
     assert waiting_member.op is not None
     site = next(
-        (s.last.site for s in waiting_member.groups if s.key == key and s.last is not None), None
+        (
+            s.last_call.site
+            for s in waiting_member.groups
+            if s.key == key and s.last_call is not None
+        ),
+        None,
     )
     location = f" at {site}" if site is not None else ""
     steps_text = "; ".join(_describe_steps(m, key) for m in absent_members[:4])

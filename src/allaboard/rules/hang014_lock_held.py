@@ -48,22 +48,26 @@ def _claim(
 ) -> Claim:
     name = member.who.name
     is_deadlock = bool(holder.wants) and holder.wants in waiter.holds
-    holder_text = f"which another thread holds at {holder.at}"
+    holder_text = f"which another thread holds at {holder.frame}"
     if is_deadlock:
         holder_text = (
-            f"and the thread that holds it waits for {holder.wants} at {holder.at}: a deadlock"
+            f"and the thread that holds it waits for {holder.wants} at {holder.frame}: a deadlock"
         )
     return Claim(
-        summary=f"{name} waits for the lock {waiter.wants} at {waiter.at}, {holder_text}",
+        summary=f"{name} waits for the lock {waiter.wants} at {waiter.frame}, {holder_text}",
         who=(member.who,),
         evidence=(
-            Evidence(_describe_locks("main thread", waiter), f"{waiter.at.file}:{waiter.at.line}"),
-            Evidence(_describe_locks("other thread", holder), f"{holder.at.file}:{holder.at.line}"),
+            Evidence(
+                _describe_locks("main thread", waiter), f"{waiter.frame.file}:{waiter.frame.line}"
+            ),
+            Evidence(
+                _describe_locks("other thread", holder), f"{holder.frame.file}:{holder.frame.line}"
+            ),
             peers_evidence,
         ),
         fix="take the two locks in the same order everywhere"
         if is_deadlock
-        else f"see why the lock is held so long at {holder.at.file}:{holder.at.line}",
+        else f"see why the lock is held so long at {holder.frame.file}:{holder.frame.line}",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )

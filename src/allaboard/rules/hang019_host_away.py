@@ -117,7 +117,7 @@ def _lost_hosts(view: JobView) -> Iterator[Claim]:
             lost.setdefault(candidate.who.host, []).append(candidate)
     waits = [m for m in view.alive if waits_in_long_call(view, m)] if lost else []
     for host, members in lost.items():
-        lost_at = max(m.exit.at for m in members if m.exit is not None)
+        lost_at = max(m.exit.ended_at for m in members if m.exit is not None)
         went_on = any(m.step and m.step_at > lost_at + LONG_CALL_S for m in view.members)
         if waits and not went_on and not any(m.who.host == host for m in view.alive):
             yield _claim(view, host, members, waits, lost_at)
@@ -174,7 +174,9 @@ def _two_hosts(waited: float = 40.0, lost: bool = True, **member_fields: object)
     fields = {"who": Who(index=1, rank=1, host="b", pid=101), "key": 1 << 32 | 101, "step_at": 64.0}
     return sample_job(
         waiting_member(0, op=Op("all_reduce", 41, NOW - waited), step_at=64.0),
-        sample_member(1, exit=Exit(at=NOW - 35, lost=lost, code=None), **(fields | member_fields)),
+        sample_member(
+            1, exit=Exit(ended_at=NOW - 35, lost=lost, code=None), **(fields | member_fields)
+        ),
         joined=True,
         leads=True,
         launched=1,

@@ -261,7 +261,7 @@ RULE = Rule(
             "rank 2 has not joined (2 of 3 have)",
         ),
         "the launcher ended the others": (
-            gathering_job(arrived_member(0, exit=Exit(at=69.0)), arrived_member(2), now=70.0),
+            gathering_job(arrived_member(0, exit=Exit(ended_at=69.0)), arrived_member(2), now=70.0),
             "rank 1 has not joined; worker 0 waited in init until the launcher ended it",
         ),
         "started over ssh": (

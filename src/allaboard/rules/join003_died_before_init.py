@@ -87,7 +87,7 @@ def _claim(roll: RollCall, member: Member) -> Claim:
         or f"read its output{_log_hint(member)}, fix the cause and restart the job",
         # A helper program of a worker exits in the same way; and members that were not held may meet others.
         certainty=Certainty.LIKELY if member.candidate or not roll.held else Certainty.CERTAIN,
-        since=error.at if error is not None else end.at,
+        since=error.raised_at if error is not None else end.ended_at,
     )
 
 

@@ -66,7 +66,7 @@ def check(view: JobView) -> Iterator[Claim]:
     store = holder is not None and holder.answer is Answer.STORE
     if holder is not None and holder.job and not holder.ours:
         store = False  # JOIN009 reports another job's store
-    if holder is not None and store and waiting and view.now - holder.at >= MIN_HELD_S:
+    if holder is not None and store and waiting and view.now - holder.looked_at >= MIN_HELD_S:
         yield _claim_held_port(view, waiting[0], holder)
     yield from _stale_files(view, rolls)
     yield from _misled_restarts(view, rolls)
@@ -119,7 +119,7 @@ def _misled_restarts(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Cla
             fix="export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1   # before torchrun; or use a new port each "
             "time",
             certainty=Certainty.LIKELY,
-            since=error.at if error is not None else misled_members[0].phase_since,
+            since=error.raised_at if error is not None else misled_members[0].phase_since,
         )
 
 
@@ -228,7 +228,7 @@ def _restarted_view(stuck: float, message: str = "", **changes: Any) -> JobView:
         )
         for r in (0, 1)
     ]
-    raised = Raised(type="RuntimeError", message=message, at=58.0) if message else None
+    raised = Raised(type="RuntimeError", message=message, raised_at=58.0) if message else None
     new = [
         sample_member(
             r,
@@ -287,11 +287,13 @@ def _claim_held_port(view: JobView, member: Member, holder: Holder) -> Claim:
         fix=f"{command_on_host(view, member, look)}   # look before you end it; or use another MASTER_PORT"
         if holder.pid
         else "use another MASTER_PORT",
-        since=holder.at,
+        since=holder.looked_at,
     )
 
 
-_OLD = Holder(address="a:29500", pid=77, command="python train.py", answer=Answer.STORE, at=95.0)
+_OLD = Holder(
+    address="a:29500", pid=77, command="python train.py", answer=Answer.STORE, looked_at=95.0
+)
 RULE = Rule(
     stage=Stage.STARTUP,
     reads=JobView,

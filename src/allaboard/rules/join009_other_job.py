@@ -51,7 +51,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 ),
                 fix="give each job its own port, or end the earlier job on that host",
                 severity=Severity.WARNING,
-                since=knock.at,
+                since=knock.knocked_at,
             )
     holder = view.holder
     waiting = [m for roll in find_roll_calls(view) for m in roll.held]
@@ -83,7 +83,7 @@ def _job_ids(answer_text: str) -> Iterator[Evidence]:
 
 def _held_port(view: JobView, member: Member, holder: Holder) -> Iterator[Claim]:
     """Report another job's store at the port; whether that job still trains is unknown."""
-    if not holder.job or holder.ours or view.now - holder.at < MIN_REJECTED_S:
+    if not holder.job or holder.ours or view.now - holder.looked_at < MIN_REJECTED_S:
         return
     yield Claim(
         summary=f"port {Address.from_endpoint(holder.address).port} on {member.who.host} is held "
@@ -94,7 +94,7 @@ def _held_port(view: JobView, member: Member, holder: Holder) -> Iterator[Claim]
             Evidence("answers a ping as a TCPStore does", holder.address),
         ),
         fix="give each job its own port: set another MASTER_PORT for one of them",
-        since=holder.at,
+        since=holder.looked_at,
     )
 
 
@@ -104,10 +104,14 @@ _HELD = Holder(
     command="python train.py",
     job="ALLABOARD_JOB_ID=B",
     answer=Answer.STORE,
-    at=95.0,
+    looked_at=95.0,
 )
 _KNOCK = Knock(
-    peer="10.0.0.9", kind="other-job", host="h9", said="belongs to job 41, this is 42", at=99.0
+    peer="10.0.0.9",
+    kind="other-job",
+    host="h9",
+    said="belongs to job 41, this is 42",
+    knocked_at=99.0,
 )
 RULE = Rule(
     stage=Stage.STARTUP,

@@ -95,7 +95,7 @@ def _origin(tried: RendezvousAttempt) -> str:
 
 def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
     waiting = [m for roll in find_roll_calls(view) for m in roll.held]
-    if not waiting or view.now - holder.at < MIN_HELD_S:
+    if not waiting or view.now - holder.looked_at < MIN_HELD_S:
         return
     if holder.said:
         yield _claim_forbidden_port(waiting[0], holder)
@@ -118,7 +118,7 @@ def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
             ),
         ),
         fix=_advise_holder(view, waiting[0], holder, own_member is not None),
-        since=holder.at,
+        since=holder.looked_at,
     )
 
 
@@ -132,7 +132,7 @@ def _claim_forbidden_port(member: Member, holder: Holder) -> Claim:
         evidence=(Evidence(f"bind: {holder.said}", holder.address),),
         fix="use a port above 1023, the same on all hosts"
         + ("" if low else f"; to reproduce: python -m http.server {port}"),
-        since=holder.at,
+        since=holder.looked_at,
     )
 
 
@@ -220,15 +220,17 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
         pid=pid,
         command="python -m http.server" if pid else "",
         answer=answer,
-        at=95.0,
+        looked_at=95.0,
     )
     return gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=holder)
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
-_HELD_BY_OTHER = Holder(address="a:29888", pid=77, command="python -m http.server 29888", at=95.0)
-_HELD_BY_MEMBER = Holder(address="a:29888", pid=100, command="python train.py", at=95.0)
-_FORBIDDEN = Holder(address="a:443", said="Permission denied", at=95.0)
+_HELD_BY_OTHER = Holder(
+    address="a:29888", pid=77, command="python -m http.server 29888", looked_at=95.0
+)
+_HELD_BY_MEMBER = Holder(address="a:29888", pid=100, command="python train.py", looked_at=95.0)
+_FORBIDDEN = Holder(address="a:443", said="Permission denied", looked_at=95.0)
 _BIND_FAILED = ended_member(0, raised=("DistNetworkError", EADDRINUSE))
 RULE = Rule(
     stage=Stage.NETWORK,

@@ -32,7 +32,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 evidence=(Evidence(f"{knock.times} times", "roll call"),),
                 fix=_fix(knock),
                 severity=Severity.INFO if knock.kind not in WARNING_KINDS else Severity.WARNING,
-                since=knock.at,
+                since=knock.knocked_at,
             )
 
 
@@ -55,7 +55,9 @@ def _fix(knock: Knock) -> str:
 def _view(
     times: int, kind: str = "http", description: str = "a web client", host: str = ""
 ) -> JobView:
-    knock = Knock(peer="10.0.0.9", kind=kind, said=description, host=host, times=times, at=90.0)
+    knock = Knock(
+        peer="10.0.0.9", kind=kind, said=description, host=host, times=times, knocked_at=90.0
+    )
     return gathering_job(arrived_member(0), joined=True, leads=True, launched=1, knocks=(knock,))
 
 

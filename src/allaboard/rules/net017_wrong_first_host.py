@@ -74,7 +74,7 @@ def _strayed_hosts(view: JobView) -> Iterator[Claim]:
     here = {m.who.host for m in view.members}
     waited = any(roll.held and roll.missing for roll in find_roll_calls(view))
     for knock in view.knocks if view.leads and waited else ():
-        late = view.now - knock.at >= MIN_STRAYED_S
+        late = view.now - knock.knocked_at >= MIN_STRAYED_S
         if knock.kind == "elsewhere" and late and knock.host not in here:
             yield Claim(
                 summary=f"{knock.host} connects to the wrong host: {knock.said}",
@@ -82,7 +82,7 @@ def _strayed_hosts(view: JobView) -> Iterator[Claim]:
                 evidence=(Evidence(f"{knock.host} connected there", knock.said.partition(",")[0]),),
                 fix=f"on {shlex.quote(knock.host)}: use the address of the host where rank 0 runs "
                 "(MASTER_ADDR, TF_CONFIG, coordinator address), and check its /etc/hosts",
-                since=knock.at,
+                since=knock.knocked_at,
             )
 
 
@@ -131,7 +131,9 @@ def _rank_0_refused_view() -> JobView:
 def _strayed_view(host: str, knocked_at: float = NOW - 4.0) -> JobView:
     """Return a view of the leader with three of four hosts, while the fourth connected to h1."""
     answering_host = "h1, which holds rank 1, not rank 0"
-    knock = Knock(peer="10.0.0.3", kind="elsewhere", said=answering_host, host=host, at=knocked_at)
+    knock = Knock(
+        peer="10.0.0.3", kind="elsewhere", said=answering_host, host=host, knocked_at=knocked_at
+    )
     members = tuple(m for m in example_four_hosts().members if m.who.rank != 2)
     return msgspec.structs.replace(example_four_hosts(), members=members, knocks=(knock,))
 

@@ -49,7 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
     difference = find_family_conflict(view.members if failed else _complete_roll_call(view))
     if difference is not None:
         members = (*difference.outliers, *difference.majority)
-        times = (m.raised.at if m.raised is not None else m.phase_since for m in members)
+        times = (m.raised.raised_at if m.raised is not None else m.phase_since for m in members)
         yield _claim(difference, max(times))
 
 
@@ -130,8 +130,8 @@ def _view(*firsts: str, backend: str = "gloo", through: int = -1) -> JobView:
 
 def _jax(*firsts: str, error: str = JAX_ERROR) -> JobView:
     """Return a view in which all ranks have raised this error in their first collective."""
-    raised = Raised(type="JaxRuntimeError", message=error, at=95.0)
-    failed = {"phase": Phase.TRAINING, "raised": raised, "exit": Exit(at=95.5, code=1)}
+    raised = Raised(type="JaxRuntimeError", message=error, raised_at=95.0)
+    failed = {"phase": Phase.TRAINING, "raised": raised, "exit": Exit(ended_at=95.5, code=1)}
     members = [_on(i, address, "", **failed) for i, address in enumerate(firsts)]
     declarations = [
         msgspec.structs.replace(m.declared, framework="jax") for m in members if m.declared

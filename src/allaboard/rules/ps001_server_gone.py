@@ -102,7 +102,7 @@ def _claim(view: JobView, server: Member, end: Exit, dependents: list[Member]) -
         evidence=tuple(evidence),
         fix=_fix(view, server, end),
         certainty=Certainty.LIKELY if end.lost else Certainty.CERTAIN,
-        since=end.at,
+        since=end.ended_at,
     )
 
 
@@ -124,21 +124,22 @@ RULE = Rule(
             sample_job(
                 ps_member("worker", 0, op=_RUN),
                 ps_member("worker", 1, op=_RUN),
-                ps_member("ps", 0, exit=Exit(at=95.0, signal=9)),
+                ps_member("ps", 0, exit=Exit(ended_at=95.0, signal=9)),
             ),
             "ps 0 was killed by SIGKILL and its variables are lost; worker 0, worker 1 cannot continue "
             "without it",
         ),
         "its branch returned": (
             sample_job(
-                ps_member("worker", 0, op=_RUN), ps_member("ps", 0, exit=Exit(at=95.0, code=0))
+                ps_member("worker", 0, op=_RUN),
+                ps_member("ps", 0, exit=Exit(ended_at=95.0, code=0)),
             ),
             "ps 0 exited with code 0 and its variables are lost; worker 0 cannot continue without it",
         ),
         "its host is lost": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
-                ps_member("ps", 0, exit=Exit(at=95.0, lost=True)),
+                ps_member("ps", 0, exit=Exit(ended_at=95.0, lost=True)),
                 comes_back="checkpoint",
             ),
             "ps 0 was lost with host a, which is no longer reachable; worker 0 cannot continue without it",
@@ -146,7 +147,7 @@ RULE = Rule(
         "it is being restarted": (
             sample_job(
                 ps_member("worker", 0, op=_RUN),
-                ps_member("ps", 0, exit=Exit(at=98.5, signal=9), phase_since=90.0),
+                ps_member("ps", 0, exit=Exit(ended_at=98.5, signal=9), phase_since=90.0),
                 ps_member("ps", 0, number=3, phase=Phase.IMPORTING, phase_since=99.0),
                 comes_back="snapshot",
             ),
@@ -155,15 +156,16 @@ RULE = Rule(
     },
     silent_on={
         "the work is done": sample_job(
-            ps_member("worker", 0, exit=Exit(at=94.0, code=0)),
-            ps_member("ps", 0, exit=Exit(at=95.0, code=0)),
+            ps_member("worker", 0, exit=Exit(ended_at=94.0, code=0)),
+            ps_member("ps", 0, exit=Exit(ended_at=95.0, code=0)),
         ),
         "allaboard ended it": sample_job(
-            ps_member("worker", 0), ps_member("ps", 0, exit=Exit(at=95.0, signal=15, ours=True))
+            ps_member("worker", 0),
+            ps_member("ps", 0, exit=Exit(ended_at=95.0, signal=15, ours=True)),
         ),
         "another serves in its place": sample_job(
             ps_member("worker", 0),
-            ps_member("ps", 0, exit=Exit(at=90.0, signal=9)),
+            ps_member("ps", 0, exit=Exit(ended_at=90.0, signal=9)),
             ps_member("ps", 0, number=3, phase_since=93.0),
         ),
         "no parameter server": sample_job(waiting_member(0), ended_member(1, signal=9)),

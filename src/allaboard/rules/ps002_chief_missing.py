@@ -135,7 +135,7 @@ RULE = Rule(
         ),
         "worker 0 is the chief, and was killed": (
             sample_job(
-                ps_member("worker", 0, exit=Exit(at=70.0, signal=9), step=0),
+                ps_member("worker", 0, exit=Exit(ended_at=70.0, signal=9), step=0),
                 ps_member("worker", 1, op=_WAIT, step=0),
                 ps_member("ps", 0),
             ),
@@ -147,14 +147,14 @@ RULE = Rule(
             ps_member("worker", 0), ps_member("worker", 1, op=_WAIT, step=0), ps_member("ps", 0)
         ),
         "the chief trained and is done, and the worker checks every 30 s": sample_job(
-            ps_member("worker", 0, exit=Exit(at=85.0, code=0)),
+            ps_member("worker", 0, exit=Exit(ended_at=85.0, code=0)),
             ps_member("worker", 1, op=_WAIT, step=0),
             ps_member("ps", 0),
         ),
         "allaboard has ended the chief, after a server": sample_job(
-            ps_member("worker", 0, exit=Exit(at=97.0, signal=15, ours=True), step=30),
+            ps_member("worker", 0, exit=Exit(ended_at=97.0, signal=15, ours=True), step=30),
             ps_member("worker", 1, op=_WAIT, step=0),
-            ps_member("ps", 0, exit=Exit(at=95.0, code=9)),
+            ps_member("ps", 0, exit=Exit(ended_at=95.0, code=9)),
         ),
         "just begun": sample_job(
             ps_member("worker", 0, step=0),

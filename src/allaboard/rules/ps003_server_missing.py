@@ -123,7 +123,7 @@ RULE = Rule(
         "a server died before it served": (
             sample_job(
                 ps_member("worker", 0, op=_MAKES, step=0),
-                ps_member("ps", 0, exit=Exit(at=60.0, code=1), phase=Phase.IMPORTED),
+                ps_member("ps", 0, exit=Exit(ended_at=60.0, code=1), phase=Phase.IMPORTED),
                 ps_member("worker", 1, step=0),
             ),
             "worker 0 cannot create its session: ps 0 is not serving",
@@ -153,7 +153,7 @@ RULE = Rule(
         ),
         "restores a large checkpoint": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0, cpu=1.0),
-            ps_member("ps", 0, exit=Exit(at=60.0, code=1)),
+            ps_member("ps", 0, exit=Exit(ended_at=60.0, code=1)),
         ),
         "it is being restarted": sample_job(
             ps_member("worker", 0, op=_MAKES, step=0),

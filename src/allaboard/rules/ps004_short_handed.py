@@ -92,8 +92,8 @@ def _state_since(member: Member) -> float | None:
     """Return since when it trains or does not train: the first step, the exit of the previous process of a
     restarted task, or its own exit. None if the task has never run."""
     if member.exit is not None:
-        return member.exit.at
-    return member.phase_since if member.step else member.after
+        return member.exit.ended_at
+    return member.phase_since if member.step else member.predecessor_ended_at
 
 
 def _awaits_chief(member: Member) -> bool:
@@ -160,7 +160,7 @@ RULE = Rule(
         "one failed, and has not come back": (
             sample_job(
                 ps_member("worker", 0, **_SYNC),
-                ps_member("worker", 1, after=85.0, **_COMING),
+                ps_member("worker", 1, predecessor_ended_at=85.0, **_COMING),
                 ps_member("ps", 0),
             ),
             "only 1 of 2 workers trains in the synchronous job; worker 1 does not: it is alive, in its "
@@ -212,16 +212,16 @@ RULE = Rule(
         ),
         "it failed a moment ago, and is coming back": sample_job(
             ps_member("worker", 0, **_SYNC),
-            ps_member("worker", 1, after=94.0, **_COMING),
+            ps_member("worker", 1, predecessor_ended_at=94.0, **_COMING),
             ps_member("ps", 0),
         ),
         "one has ended, and the other one closes its session": sample_job(
             ps_member("worker", 0, op=Op(COORDINATOR_JOIN_OP, 2, 80.0), **_SYNC),
-            ps_member("worker", 1, exit=Exit(at=80.0, code=0), **_SYNC),
+            ps_member("worker", 1, exit=Exit(ended_at=80.0, code=0), **_SYNC),
             ps_member("ps", 0),
         ),
         "done": sample_job(
-            ps_member("worker", 0, exit=Exit(at=80.0, code=0), **_SYNC), ps_member("ps", 0)
+            ps_member("worker", 0, exit=Exit(ended_at=80.0, code=0), **_SYNC), ps_member("ps", 0)
         ),
     },
     since="0.1",

@@ -121,7 +121,7 @@ def _count_servers(view: JobView) -> int:
 
 
 def _load(cpu: float, waiting: float = 0.0, allowed: float = 8) -> Load:
-    return Load(span=10.0, cpu=cpu, allowed=allowed, inside=waiting)
+    return Load(span=10.0, cpu=cpu, allowed=allowed, operation_share=waiting)
 
 
 def _throttled_view(rate: float, span: float = 10.0) -> JobView:
@@ -136,7 +136,7 @@ def _throttled_view(rate: float, span: float = 10.0) -> JobView:
 
 def _recent_view_of(waiting: float, cpu: float) -> JobView:
     """Return a view whose last four seconds are like this, and before that the server kept up."""
-    earlier, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, inside=waiting)
+    earlier, recent = _load(0.1, 0.3), Load(span=3.8, cpu=0.1, allowed=8, operation_share=waiting)
     now = Load(span=3.8, cpu=cpu, allowed=1)
     server = ps_member("ps", 0, load=_load(0.3, allowed=1), recent_load=now)
     return sample_job(

@@ -145,7 +145,7 @@ def _worker(
         )
         for i, b in enumerate(busy)
     )
-    load = Load(span=10.0, cpu=0.1, allowed=8, inside=waiting)
+    load = Load(span=10.0, cpu=0.1, allowed=8, operation_share=waiting)
     identity = _identity("worker", index, index)
     return ps_member("worker", index, who=identity, load=load, pairs=pairs, **more)
 

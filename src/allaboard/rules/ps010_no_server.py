@@ -81,7 +81,7 @@ def _worker(index: int, **changes: object) -> Member:
 
 
 _NOTED = {"notes": {NO_SERVER_NOTE: "no ps in its cluster"}}
-_RAISED = Raised(type="ValueError", message="There must be at least one ps.", at=90.0)
+_RAISED = Raised(type="ValueError", message="There must be at least one ps.", raised_at=90.0)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,

@@ -71,12 +71,12 @@ def check(view: JobView) -> Iterator[Claim]:
         end = worker.exit
         if end is None or not _exited_well(worker) or worker.step == 0:
             continue
-        alone_s = view.now - end.at
+        alone_s = view.now - end.ended_at
         # Between its last step and its exit it may have done something other than training.
         moving = [
             m
             for m in still_training
-            if m.step_at > end.at + MIN_ALONE_S / 2 and _has_more(m, worker)
+            if m.step_at > end.ended_at + MIN_ALONE_S / 2 and _has_more(m, worker)
         ]
         if alone_s >= max(MIN_ALONE_S, MIN_ALONE_SHARE * worker.run.span) and moving:
             yield _claim(worker, moving, alone_s)
@@ -104,7 +104,7 @@ def _exited_tf2_workers(view: JobView) -> Iterator[Claim]:
             or worker.who.name in alive_names
         ):
             continue
-        end = worker.exit.at if worker.exit is not None else view.now
+        end = worker.exit.ended_at if worker.exit is not None else view.now
         continuing = [
             m
             for m in chiefs
@@ -133,7 +133,7 @@ def _has_more(continuing: Member, finished: Member) -> bool:
     """Return True if ``other`` still trains (the variables change) and had more to do than ``one``."""
     if finished.numbered is None or continuing.numbered is None:
         return False  # whether it trains or evaluates is unknown
-    trained = continuing.numbered.last - finished.numbered.last
+    trained = continuing.numbered.last_number - finished.numbered.last_number
     return (
         trained >= MIN_MORE_RUNS * finished.step
         and continuing.step >= (1 + MIN_MORE_RUNS) * finished.step
@@ -152,12 +152,12 @@ def _claim(worker: Member, still_training: list[Member], alone_s: float) -> Clai
         "global step: tf.train.StopAtStepHook(last_step=...)",
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
-        since=worker.exit.at if worker.exit is not None else None,
+        since=worker.exit.ended_at if worker.exit is not None else None,
     )
 
 
 def _left(exited_at: float, span: float = 20.0, **how: object) -> Member:
-    end = Exit(at=exited_at, **({"code": 0} | how))  # type: ignore[arg-type]
+    end = Exit(ended_at=exited_at, **({"code": 0} | how))  # type: ignore[arg-type]
     return ps_member("worker", 1, exit=end, run=Load(span=span), step=40, numbered=Numbered(1, 80))
 
 
@@ -176,7 +176,7 @@ def _chief(at: float, **also: object) -> Member:
     return ps_member("chief", 0, step=300, step_at=at, declared=declaration, **also)
 
 
-_GONE = ps_member("worker", 1, exit=Exit(at=80.0, code=0), step=0)
+_GONE = ps_member("worker", 1, exit=Exit(ended_at=80.0, code=0), step=0)
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -195,7 +195,7 @@ RULE = Rule(
         "the chief has done nothing since": sample_job(_chief(79.0), _GONE, _PS),
         "all of TensorFlow 2 have just exited": sample_job(_chief(99.9), _left(99.0), _PS),
         "the chief has exited too": sample_job(
-            _chief(99.0, exit=Exit(at=99.1, code=0)), _GONE, _PS
+            _chief(99.0, exit=Exit(ended_at=99.1, code=0)), _GONE, _PS
         ),
         "a worker of TensorFlow 2 was started again": sample_job(
             _chief(99.5), _GONE, ps_member("worker", 1), _PS

@@ -72,11 +72,11 @@ def _claim(view: JobView, member: Member, filters: list[str], hidden: list[str])
         ),
         fix=f'device_filters=["/job:ps", "/job:{member.who.job}/task:{member.who.index}"]',
         certainty=Certainty.LIKELY,
-        since=member.raised.at,
+        since=member.raised.raised_at,
     )
 
 
-_RAISED = Raised(type="InvalidArgumentError", message="Graph execution error", at=90.0)
+_RAISED = Raised(type="InvalidArgumentError", message="Graph execution error", raised_at=90.0)
 
 
 def _worker(filters: str, **changes: object) -> Member:
@@ -105,7 +105,7 @@ RULE = Rule(
             _worker("/job:ps/replica:0/task:0 /job:worker"), ps_member("ps", 0)
         ),
         "it raised something else": sample_job(
-            _worker("/job:worker", raised=Raised(type="KeyError", message="x", at=90.0)),
+            _worker("/job:worker", raised=Raised(type="KeyError", message="x", raised_at=90.0)),
             ps_member("ps", 0),
         ),
         "no filters": sample_job(_worker(""), ps_member("ps", 0)),

@@ -48,7 +48,9 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     for setback in view.setbacks:
         all_reported = (
-            view.ended or len(training_members(view)) < 2 or view.now - setback.at >= REPORT_DELAY_S
+            view.ended
+            or len(training_members(view)) < 2
+            or view.now - setback.went_back_at >= REPORT_DELAY_S
         )
         if setback.who and setback.lost > 0 and all_reported:
             yield _claim(setback, from_start=setback.low <= len(training_members(view)))
@@ -72,7 +74,7 @@ def _claim(setback: Setback, from_start: bool) -> Claim:
         else "save more often: save_checkpoint_steps= of MonitoredTrainingSession",
         severity=Severity.WARNING if from_start else Severity.INFO,
         certainty=Certainty.LIKELY,
-        since=setback.at,
+        since=setback.went_back_at,
     )
 
 
@@ -83,7 +85,7 @@ _TASKS = (ps_member("worker", 0), ps_member("worker", 1), ps_member("ps", 0))
 def _back(high: int, low: int, *lost_tasks: Who) -> JobView:
     how = "ps 0 was killed by SIGKILL" if lost_tasks else ""
     return sample_job(
-        *_TASKS, setbacks=(Setback(at=99.0, high=high, low=low, who=lost_tasks, how=how),)
+        *_TASKS, setbacks=(Setback(went_back_at=99.0, high=high, low=low, who=lost_tasks, how=how),)
     )
 
 

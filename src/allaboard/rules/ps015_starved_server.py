@@ -136,7 +136,7 @@ def _job(
     busy: float = 0.1,
 ) -> JobView:
     workers = tuple(
-        ps_member("worker", i, load=Load(span=10.0, cpu=busy, allowed=2, inside=0.95))
+        ps_member("worker", i, load=Load(span=10.0, cpu=busy, allowed=2, operation_share=0.95))
         for i in range(2)
     )
     server = ps_member("ps", 0, load=Load(span=10.0, cpu=0.15, allowed=allowed))

@@ -182,7 +182,7 @@ _READER = ps_member("worker", 0, op=_RUN, stack=sample_stack(_INSIDE, USER))
 _FED = msgspec.structs.replace(
     _READER, stack=msgspec.structs.replace(sample_stack(_INSIDE, USER), fed_by=(_SLEEPS,))
 )
-_DONE = ps_member("worker", 1, exit=Exit(at=60.0, code=0))
+_DONE = ps_member("worker", 1, exit=Exit(ended_at=60.0, code=0))
 _CLOSED = Op(COORDINATOR_JOIN_OP, 700, 30.0)
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -222,7 +222,7 @@ RULE = Rule(
             ps_member("chief", 0, stack=sample_stack(USER), number=3), _WORKER, _PS, **_LONG
         ),
         "the server is lost": stalled_job(
-            _CHIEF, _WORKER, ps_member("ps", 0, exit=Exit(at=50.0, signal=9)), **_LONG
+            _CHIEF, _WORKER, ps_member("ps", 0, exit=Exit(ended_at=50.0, signal=9)), **_LONG
         ),
         "it closes its session": stalled_job(
             ps_member("worker", 0, op=_CLOSED, stack=sample_stack(_INSIDE, USER)),

@@ -51,9 +51,9 @@ def check(view: JobView) -> Iterator[Claim]:
             who=(member.who,),
             evidence=tuple(evidence),
             fix=_GPU_FIX if _is_gpu_error(member) else _HOST_FIX,
-            since=member.raised.at
+            since=member.raised.raised_at
             if member.raised is not None
-            else member.exit.at
+            else member.exit.ended_at
             if member.exit
             else None,
         )

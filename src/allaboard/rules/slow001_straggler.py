@@ -146,7 +146,7 @@ def _in_turn(rank: int, sync: float, earlier_sync: float | None = None) -> Membe
 
 def _pooled(rank: int, sync: float, share_inside: float, data: float = 0.001) -> Member:
     """Return a member that was inside TensorFlow's functions for this share of its time."""
-    load = Load(span=10.0, cpu=2.0, allowed=8, inside=share_inside)
+    load = Load(span=10.0, cpu=2.0, allowed=8, operation_share=share_inside)
     member = _stepping(rank, sync, data=data)
     return msgspec.structs.replace(member, framework="tensorflow", load=load)
 

@@ -69,7 +69,7 @@ def _holds_of_thread(frames: tuple[Frame, ...]) -> Holds | None:
         match = _ACQUIRE.search(user_frame.text) or _WITH.search(user_frame.text)
         wants = match[1].strip() if match else ""
     holds = tuple(h for f in frames if f.is_user for h in _enclosing(f.file, f.line))
-    return Holds(at=user_frame, wants=wants, holds=holds)
+    return Holds(frame=user_frame, wants=wants, holds=holds)
 
 
 @lru_cache(maxsize=64)

@@ -50,6 +50,7 @@ def find_absent_from_call(view: JobView, lost: Sequence[Member]) -> AbsentFromCa
     call, or not all members of the group are seen.
     """
     none_absent: AbsentFromCall = (), ("", 0), 0
+    # Without a timeout the peers failed by a closed connection, which needs no absent member.
     if not lost or not has_timed_out(min(lost, key=failed_at)):
         return none_absent
     lost_keys = {m.event_key for m in lost}

@@ -224,11 +224,13 @@ def _first_diverged_number(traced: list[tuple[Traced, int]]) -> int | None:
     # A digest covers all calls up to its number, so ranks with the same last digest need no comparison. That
     # leaves few kinds of traces even among thousands of ranks.
     kinds = {
-        (t.first, t.last_number, end, t.calls[-1][0]): (t, end) for t, end in traced if t.calls
+        (t.first_number, t.last_number, end, t.calls[-1][0]): (t, end)
+        for t, end in traced
+        if t.calls
     }.values()
     if len(kinds) < 2:
         return None
-    for number in range(min(t.first for t, _ in kinds), max(end for _, end in kinds) + 1):
+    for number in range(min(t.first_number for t, _ in kinds), max(end for _, end in kinds) + 1):
         digests = {
             d[0] for t, end in kinds if number <= end and (d := t.call_at(number)) is not None
         }

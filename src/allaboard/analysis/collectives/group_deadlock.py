@@ -40,7 +40,7 @@ def _start_at_lowest_rank(cycle: list[Member]) -> tuple[Member, ...]:
 
 def _find_awaited_calls(waiting: tuple[Member, ...]) -> AwaitedCalls:
     members_in_calls = [(m, group) for m in waiting if (group := entered_group(m)) is not None]
-    # Reversed, so that the first member of each group decides (some know only a part of the ranks).
+    # Reversed, so that the first member of each group decides.
     ranks = {group.key: group.ranks for _, group in reversed(members_in_calls)}
     awaits: AwaitedCalls = defaultdict(dict)
     if len(ranks) < 2:

@@ -127,7 +127,7 @@ def _make_swap(
     majority = [i for i in range(len(members)) if i not in crossing.outliers]
     trace = traces[majority[0]]
     first_call, second_call = (
-        trace.calls[n - trace.first][1] for n in (crossing.number, crossing.second_number)
+        trace.calls[n - trace.first_number][1] for n in (crossing.number, crossing.second_number)
     )
     assert first_call is not None and second_call is not None
     return Swap(
@@ -150,11 +150,11 @@ class _Window:
 
     def __init__(self, traces: tuple[Traced, ...]) -> None:
         self.traces = traces
-        self.first = max(t.first for t in self.traces)
+        self.first = max(t.first_number for t in self.traces)
         self.last = min(t.last_number for t in self.traces)
         self.rows: dict[int, Row] = {}
         for number in range(self.first, self.last + 1):
-            calls = [t.calls[number - t.first][1] for t in self.traces]
+            calls = [t.calls[number - t.first_number][1] for t in self.traces]
             first_call = calls[0]
             # Calls with a root may come from a different line on each root, and a barrier carries no data.
             if first_call is None or not first_call.dtype or first_call.root >= 0:

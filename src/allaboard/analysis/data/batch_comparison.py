@@ -110,11 +110,13 @@ def _averages_gradients(member: Member, size: int) -> bool:
     Members that divide one model between them may well read the same data.
     """
     return any(
-        s.size == size and s.last is not None and s.last.op == DDP_BACKWARD for s in member.groups
+        s.size == size and s.last_call is not None and s.last_call.op == DDP_BACKWARD
+        for s in member.groups
     )
 
 
 def _is_training_loop(loop: Loop) -> bool:
+    # Evaluation loops take batches without any step between them.
     steps = [b.steps for b in loop.samples if b.pass_ == loop.pass_]
     return len(set(steps)) >= min(2, len(steps))
 
@@ -136,7 +138,7 @@ def example_reading_member(
 ) -> Member:
     """Return a member for rules' examples that trains with DDP and has had these batches."""
     samples = tuple(Batch(1, n, rows, d, n + 10) for n, d in enumerate(digests, 1))
-    group = GroupState("0", 1, 40, 90.0, size, last=sample_signature(DDP_BACKWARD))
+    group = GroupState("0", 1, 40, 90.0, size, last_call=sample_signature(DDP_BACKWARD))
     loop = Loop(EXAMPLE_LOOP_FRAME, 1, len(digests) + 1, samples=samples)
     fields = {"groups": (group,), "loops": (loop,), "pace": Pace()} | changes
     return sample_member(rank, **fields)

@@ -38,7 +38,7 @@ def describe_loader_worker_end(member: Member) -> str:
 
 def is_raised_in_loader(raised: Raised) -> bool:
     """Return True if the exception was raised while the rank waited for its data."""
-    return classify_stack(Stack(frames=raised.frames, taken_at=raised.at)) is Spot.DATA
+    return classify_stack(Stack(frames=raised.frames, taken_at=raised.raised_at)) is Spot.DATA
 
 
 def _is_raised_by_multiprocessing(raised: Raised) -> bool:

@@ -94,7 +94,8 @@ def interruption_behind(view: JobView, member: Member) -> Interruption | None:
     """Return the interruption of another host that may have made this member fail, or None."""
     failed_time = failed_at(member)
     return next(
-        (k for k in view.interruptions if failed_time >= k.at - INTERRUPTION_NOTICE_S), None
+        (k for k in view.interruptions if failed_time >= k.interrupted_at - INTERRUPTION_NOTICE_S),
+        None,
     )
 
 
@@ -115,7 +116,7 @@ def was_interrupted(member: Member) -> bool:
 
 def failed_at(member: Member) -> float:
     """Return when the member failed (s, CLOCK_MONOTONIC): when it raised, else when it ended."""
-    return member.raised.at if member.raised is not None else ended_at(member)
+    return member.raised.raised_at if member.raised is not None else ended_at(member)
 
 
 def ended_at(member: Member) -> float:
@@ -125,8 +126,8 @@ def ended_at(member: Member) -> float:
     """
     assert member.exit is not None
     if member.phase is Phase.LEAVING:
-        return min(member.phase_since, member.exit.at)
-    return member.exit.at
+        return min(member.phase_since, member.exit.ended_at)
+    return member.exit.ended_at
 
 
 def crashed_at_exit(member: Member) -> bool:
@@ -159,6 +160,7 @@ def order_failures(view: JobView) -> FailureOrder:
         if first_failure is not None and interruption_behind(view, first_failure) is None
         else None
     )
+    # A launcher sends SIGKILL to survivors in the end, so below one that signal proves no failure.
     workers_with_launcher = {m.worker for m in view.members if m.launcher}
     root_failures = [
         m

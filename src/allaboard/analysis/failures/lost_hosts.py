@@ -56,7 +56,7 @@ def _was_lost_in_job(view: JobView, member: Member) -> bool:
     """
     if member.exit is None or not member.exit.lost:
         return False
-    through = view.rolled_at is not None and member.exit.at >= view.rolled_at
+    through = view.rolled_at is not None and member.exit.ended_at >= view.rolled_at
     return member.phase >= Phase.JOINED or (member.phase >= Phase.ARRIVED and through)
 
 

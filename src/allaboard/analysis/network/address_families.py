@@ -34,6 +34,7 @@ def address_family(text: str) -> str:
 def find_family_conflict(members: tuple[Member, ...]) -> FamilyConflict | None:
     """Return the hosts whose families differ; None if all known addresses are of one family."""
     hosts_by_family: dict[str, dict[str, Member]] = defaultdict(dict)
+    # In the order of ranks, so that the answer is the same on every host.
     for member in sorted(members, key=lambda m: m.who.rank):
         if gloo_address(member):
             hosts_by_family[address_family(gloo_address(member))].setdefault(

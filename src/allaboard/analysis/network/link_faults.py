@@ -178,7 +178,7 @@ def members_on_hosts(view: JobView, *hosts: str) -> tuple[Who, ...]:
 
 
 def example_four_hosts(*failed_links: Link) -> JobView:
-    """Return a view for rules' examples: four hosts, one member each, with these ``wrong`` links."""
+    """Return a view for rules' examples: four hosts, one member each, in which these links failed."""
     names = ["h0", "h1", "h2", "h3"]
     replaced = {(k.source, k.target): k for k in failed_links}
     links = tuple(

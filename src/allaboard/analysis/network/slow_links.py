@@ -84,6 +84,7 @@ def find_slow_links(view: JobView) -> SlowLinks | None:
     if not shared:
         return None
     host_pairs = {frozenset((w.source, w.target)) for w in slow}
+    # One full pair does not tell which of its two hosts is to blame.
     host = shared.pop() if len(shared) == 1 and len(host_pairs) > 1 else ""
     return SlowLinks(slow=slow, free=free, host=host, wait_share=wait_share)
 

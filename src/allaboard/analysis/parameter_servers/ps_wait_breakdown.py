@@ -49,7 +49,7 @@ class TimeBreakdown(msgspec.Struct, frozen=True, kw_only=True):
 def break_down_time(
     view: JobView, member: Member, whole_training: bool = False
 ) -> TimeBreakdown | None:
-    """Return the breakdown of the last seconds, or of the ``whole`` training.
+    """Return the breakdown of the last seconds, or of the whole training.
 
     Return None for a server, and while too little is measured.
     """
@@ -66,7 +66,7 @@ def break_down_time(
             span=load.span, own_code=0.0, computing=computing, waiting_for_servers=servers,
             waiting_for_workers=1.0 - computing - servers, busiest_server=busiest, strength=strength,
         )  # fmt: skip
-    inside_ops = load.inside - load.chief
+    inside_ops = load.operation_share - load.chief
     # Threads outside of the operation may use CPU, too, so this is an upper bound of the computing.
     computing = min(inside_ops, load.cpu)
     waiting = inside_ops - computing
@@ -77,7 +77,7 @@ def break_down_time(
     else:
         servers = waiting
     return TimeBreakdown(
-        span=load.span, own_code=1.0 - load.inside, computing=computing, waiting_for_servers=servers,
+        span=load.span, own_code=1.0 - load.operation_share, computing=computing, waiting_for_servers=servers,
         waiting_for_workers=waiting - servers, waiting_for_chief=load.chief,
         busiest_server=busiest, strength=strength,
     )  # fmt: skip
@@ -137,8 +137,8 @@ def _dead_share(view: JobView, member: Member, server: Member, whole_training: b
         or find_live_server(view, f"{server.who.job}:{server.who.index}") is not None
     ):
         return 0.0
-    until = member.exit.at if member.exit is not None else view.now
-    return min(1.0, max(0.0, until - end.at) / span)
+    until = member.exit.ended_at if member.exit is not None else view.now
+    return min(1.0, max(0.0, until - end.ended_at) / span)
 
 
 def _hands_out_work(view: JobView, member: Member) -> bool:

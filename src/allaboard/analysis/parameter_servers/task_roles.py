@@ -243,6 +243,7 @@ def find_chief_task(members: Iterable[Member]) -> tuple[str, int]:
 def find_task(view: JobView, job: str, index: int) -> Member | None:
     """Return the newest process of a task; None if none was ever seen."""
     processes = [m for m in view.members if (m.who.job, m.who.index) == (job, index)]
+    # A restarted task has several processes: prefer the live one, then the newest.
     return max(processes, key=lambda m: (m.alive, m.phase_since), default=None)
 
 

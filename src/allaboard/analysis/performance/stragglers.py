@@ -157,6 +157,7 @@ def _find_lag_among(stepping: tuple[Member, ...], gap: float) -> Lag | None:
     if _take_turns(slow, waiting):
         return None
     shares = ((StepPart.INPUT, _median_input), (StepPart.OWN, _median_rest), (None, _median_own))
+    # The first part that explains enough of the lag; the last entry matches always.
     part, slow_took, others_took = next(
         (part, measure(slow), measure(waiting))
         for part, measure in shares
@@ -182,7 +183,9 @@ def _is_own_work(member: Member, waiting: tuple[Member, ...]) -> bool:
     if member.framework not in THREAD_POOL_FRAMEWORKS:
         return True
     behind = median(m.pace.sync for m in waiting) - member.pace.sync
-    outside = (median(m.load.inside for m in waiting) - member.load.inside) * member.pace.step
+    outside = (
+        median(m.load.operation_share for m in waiting) - member.load.operation_share
+    ) * member.pace.step
     data = member.pace.input - _median_input(waiting)
     return data >= EXPLAINED_SHARE * behind or outside >= MIN_OUTSIDE_SHARE * behind
 

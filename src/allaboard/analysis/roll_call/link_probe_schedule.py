@@ -26,6 +26,7 @@ def probe_targets(index: int, hosts: int) -> tuple[int, ...]:
 
 @cache
 def _ring_strides(hosts: int) -> tuple[int, ...]:
+    # Powers of two: each host reaches any other over at most log2(N) probed links.
     return tuple(1 << k for k in range((hosts - 1).bit_length()))
 
 

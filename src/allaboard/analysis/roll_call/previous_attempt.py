@@ -30,7 +30,7 @@ def members_of_previous_attempt(view: JobView, roll: RollCall) -> tuple[Member, 
         and m.declared.place == declared.place
         and m.exit is not None
         and m.phase > Phase.ARRIVED
-        and m.exit.at <= first_started_at
+        and m.exit.ended_at <= first_started_at
     )
 
 

@@ -39,6 +39,7 @@ def may_meet_earlier_store(view: JobView, waiting: tuple[Member, ...]) -> bool:
     """
     if not all(map(has_joined_again, waiting)):
         return False
+    # Members that made several calls since have found each other: the store cannot be the cause.
     return bool(members_inside_reinit(view)) or all(_calls_since_init(m) <= 1 for m in waiting)
 
 

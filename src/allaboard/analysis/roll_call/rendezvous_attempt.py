@@ -67,7 +67,9 @@ class RendezvousAttempt(NamedTuple):
         if is_declared_address or declared.place.startswith("file:"):
             return declared.origin
         return (
-            "--coordinator" if self.call.given else "published by the host where the workers meet"
+            "--coordinator"
+            if self.call.is_given_by_user
+            else "published by the host where the workers meet"
         )
 
     @property
@@ -104,6 +106,7 @@ def find_attempt(
         waiting = [m for roll in find_roll_calls(view) for m in roll.present if _is_unheld(m)]
     if not waiting:
         return None
+    # The one that has waited longest tells most about the address.
     member = min(waiting, key=lambda m: m.phase_since)
     return RendezvousAttempt(
         member, call, view.now - max(member.phase_since, view.launched_at), is_serving

@@ -163,7 +163,7 @@ def _without_earlier_launch(view: JobView, group: list[Member]) -> list[Member]:
         for m in group
         if m.exit is None
         or _launch_key(m) not in launchers
-        or m.exit.at >= last_started_at[_launch_key(m)]
+        or m.exit.ended_at >= last_started_at[_launch_key(m)]
     ]
 
 
@@ -241,7 +241,7 @@ def _absent_candidates(
         and (m.declared is None or id(m) in group_ids or _joins_by_rpc(m))
         and not (view.joined and m.candidate and not m.alive)  # a program that the worker ran
         # A program that was over before any of these members started cannot be one of the missing.
-        and not (m.exit is not None and m.candidate and m.exit.at <= first_started_at)
+        and not (m.exit is not None and m.candidate and m.exit.ended_at <= first_started_at)
     ]
     candidates.sort(key=lambda m: not m.candidate)  # of one rank the worker itself counts
     return candidates

@@ -46,6 +46,7 @@ def describe_awaited(view: JobView, roll: RollCall) -> str:
     text = f"{arrived} of {roll.size} aboard, waiting {seconds:.0f} s for "
     parts = [describe_progress(m) for m in roll.late[:MAX_NAMED_LATE]]
     unheard_ranks = roll.unheard_ranks
+    # Ranks without any process come last: nothing is known of them but their number.
     if unheard_ranks:
         parts.append(f"{describe_tasks(roll.present[0].declared, unheard_ranks)}: not joined yet")
     elif not parts:

@@ -87,6 +87,7 @@ def main_thread_block(text: str, main_thread: int = 0) -> str:
 
     Without the heading, whose thread id differs between ranks, ranks at one place have equal blocks.
     """
+    # "hread 0x" matches both "Thread 0x…" and "Current thread 0x…" of faulthandler.
     heading = -1
     if main_thread:
         heading = text.find(f"hread 0x{main_thread:016x}")

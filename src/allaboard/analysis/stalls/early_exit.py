@@ -28,6 +28,7 @@ def find_early_exits(view: JobView) -> tuple[list[Member], list[Member]] | None:
     victims = [m for m in view.members if m not in exited and _suffers_from(view, m, exited)]
     if not victims:
         return None
+    # A member that exited after the first victim failed may be a victim of the same cause.
     leavers = [
         m
         for m in exited

@@ -87,6 +87,7 @@ def awaits_outside_answer(member: Member) -> bool:
         return False
     if member.stack.stopped or killed_child_evidence(member):
         return False
+    # A member that joins its own thread is at a lock; the sampler notes if that thread asks outside.
     position = classify_stack(member.stack)
     return position is Spot.ANSWER or (position is Spot.LOCK and member.stack.asks)
 

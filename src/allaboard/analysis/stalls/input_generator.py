@@ -37,6 +37,7 @@ def member_at_stuck_generator(view: JobView, member: Member) -> Member | None:
     stack = member.stack
     if stack is None or not stack.fed_by or stack.flows:
         return None
+    # The member's own stack only shows a step; the generator's frames show where it is stuck.
     generator_stack = msgspec.structs.replace(stack, frames=stack.fed_by, fed_by=())
     is_idle_at_wait = (
         member.cpu < GENERATOR_IDLE_CORES and classify_stack(generator_stack) in _STUCK_SPOTS

@@ -14,6 +14,7 @@ def find_lock_holder(member: Member) -> tuple[Holds, Holds] | None:
         or not member.stack.threads
     ):
         return None
+    # The sampler puts the main thread first.
     main, *background_threads = member.stack.threads
     lock_holder = next((t for t in background_threads if main.wants in t.holds), None)
     return (main, lock_holder) if lock_holder is not None else None

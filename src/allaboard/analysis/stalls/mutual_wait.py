@@ -79,6 +79,7 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
     # A job with parameter servers has no collective, and its own rules.
     if has_parameter_servers(view) or any(not m.alive and m.round > 0 for m in view.members):
         return None
+    # Different calls, or stacks that still change, explain more than a mutual wait does.
     if (
         find_call_differences(view)
         or live_record_mismatches(view)

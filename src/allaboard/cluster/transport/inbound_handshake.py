@@ -231,7 +231,9 @@ class InboundCaller:
         detail, host = detail[:MAX_STRANGER_TEXT_CHARS], host[:MAX_STRANGER_TEXT_CHARS]
         now = time.monotonic()
         self._host.report_stranger(
-            Knock(peer=self.peer_address, kind=kind, said=detail, host=host, rank=rank, at=now)
+            Knock(
+                peer=self.peer_address, kind=kind, said=detail, host=host, rank=rank, knocked_at=now
+            )
         )
 
     def _take_greeting(self) -> bool:

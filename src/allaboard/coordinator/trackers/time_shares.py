@@ -99,7 +99,7 @@ class TimeShares:
             span=span,
             cpu=cpu if cpu > 0.0 else 0.0,
             allowed=self._allowed_cores,
-            inside=inside_share,
+            operation_share=inside_share,
             chief=chief if chief < inside_share else inside_share,
             stopped=stopped if stopped < 1.0 else 1.0,
         )

@@ -59,12 +59,12 @@ class TrainingRollbacks:
             # Another process showed this rollback first.
             rollback = self._deepen_last(reading.low)
         elif step_before is not None:
-            low = reading.low if reading.falls else reading.first
+            low = reading.low if reading.falls else reading.first_number
             self._epoch += 1
             self.highest_step = None
             rollback = self._new_rollback(sampled_at, step_before, low)
         self._readings[pid] = self._epoch, reading
-        self.highest_step = max(reading.last, self.highest_step or 0)
+        self.highest_step = max(reading.last_number, self.highest_step or 0)
         return rollback
 
     def _step_before_start(self, pid: int, reading: Numbered) -> int | None:
@@ -72,7 +72,9 @@ class TrainingRollbacks:
         none."""
         step_at_start, epoch = self._at_start.get(pid, (None, self._epoch))
         is_back = (
-            step_at_start is not None and epoch == self._epoch and reading.first < step_at_start
+            step_at_start is not None
+            and epoch == self._epoch
+            and reading.first_number < step_at_start
         )
         return self.highest_step if is_back else None
 
@@ -90,7 +92,7 @@ class TrainingRollbacks:
             f"{task.name} {description}" for task, (description, _) in self._failures.items()
         )
         rollback = Setback(
-            at=noticed_at, high=high, low=low, who=tuple(self._failures), how=description
+            went_back_at=noticed_at, high=high, low=low, who=tuple(self._failures), how=description
         )
         self._failures.clear()
         self.rollbacks.append(rollback)

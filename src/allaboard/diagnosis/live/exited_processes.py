@@ -64,7 +64,7 @@ def members_by_elimination(
             worker=-1 - rank,
             key=-1 - rank,
             phase=phase,
-            exit=Exit(at=now, code=zombies[0].code, signal=zombies[0].signal),
+            exit=Exit(ended_at=now, code=zombies[0].code, signal=zombies[0].signal),
         )
         for rank in missing
     )

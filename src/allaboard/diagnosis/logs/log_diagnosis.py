@@ -127,7 +127,7 @@ def _doubts_by_exception(glimpses: Iterable[Glimpse]) -> dict[tuple[int, Raised]
 
 def _exit_knowledge(end: Exit) -> tuple[bool, float]:
     """Return the sort key of an end. A launcher knows how a process ended; a traceback only that it did."""
-    return end.signal is not None or end.at > 0, end.at
+    return end.signal is not None or end.ended_at > 0, end.ended_at
 
 
 def make_dumps(processes_found: Iterable[Process]) -> Dumps:
@@ -148,7 +148,7 @@ def _end_findings(
     ended_members = tuple(m for m in members if m.exit is not None)
     if not ended_members:
         return
-    latest = max(m.exit.at for m in ended_members if m.exit is not None)
+    latest = max(m.exit.ended_at for m in ended_members if m.exit is not None)
     view = JobView(
         now=latest + 3600.0, launched=0, members=ended_members, rolled_at=0.0, ended=True
     )
@@ -203,7 +203,7 @@ def _describe_end(named_members: list[Member]) -> str:
 def _message_findings(record: LogRecord, catalogue: Catalogue) -> Iterable[Finding]:
     # torchrun lists those that it ended itself: they wrote where the others wrote that they wait.
     waiting_logs = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
-    ends = [g for g in record.glimpses if g.exit is not None and g.exit.at > 0]
+    ends = [g for g in record.glimpses if g.exit is not None and g.exit.ended_at > 0]
     listed_ranks = {g.rank for g in ends if g.origin.file in waiting_logs}
     for message in merge_heard(record.heard, {*record.ranks, *record.labelled, *listed_ranks}):
         entry = catalogue.find_rule(message.rule)

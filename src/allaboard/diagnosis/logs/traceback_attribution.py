@@ -52,4 +52,4 @@ def _has_exit_code_1(glimpse: Glimpse) -> bool:
     time."""
     end = glimpse.exit
     is_only_an_end = glimpse.raised is None and glimpse.stack is None and glimpse.rank >= 0
-    return is_only_an_end and end is not None and end.code == 1 and end.at > 0
+    return is_only_an_end and end is not None and end.code == 1 and end.ended_at > 0

@@ -49,7 +49,7 @@ def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> t
     number = _SIGNALS.get(fatal[1].strip())
     if number is not None:
         last_line = f"Fatal Python error: {fatal[1]}"
-        process_end = Exit(at=0.0, signal=int(number), last_line=last_line)
+        process_end = Exit(ended_at=0.0, signal=int(number), last_line=last_line)
         return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, exit=process_end),)
     frames = _current_thread_frames(text[fatal.end() : fatal.end() + MAX_DUMP_LENGTH])
     if not frames:

@@ -25,7 +25,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     for match in _SIGNAL.finditer(text):
         if int(match["signal"]) in _VALID_SIGNALS:
             line = " ".join(match[0].split())
-            end = Exit(at=0.0, signal=int(match["signal"]), last_line=line)
+            end = Exit(ended_at=0.0, signal=int(match["signal"]), last_line=line)
             glimpses.append(
                 Glimpse(
                     origin=exhibit.place(text.count("\n", 0, match.start())),
@@ -39,7 +39,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     if "Traceback (most recent call last)" not in text:
         for match in _CODE.finditer(text):
             place = exhibit.place(text.count("\n", 0, match.start()))
-            end = Exit(at=0.0, code=int(match["code"]))
+            end = Exit(ended_at=0.0, code=int(match["code"]))
             glimpses.append(Glimpse(origin=place, rank=int(match["rank"]), exit=end))
     return Testimony(glimpses=tuple(glimpses[:1000])) if glimpses else None
 

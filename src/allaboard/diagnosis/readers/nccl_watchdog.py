@@ -132,7 +132,9 @@ def _with_operation(
 def _abort_glimpse(place: Place, line: str, rank: int) -> Glimpse:
     """Return the end of a process that the watchdog aborts; as its last line tells, it is a victim."""
     last_line = line[line.find(_ABORT_MESSAGE) :][:MAX_SHOWN_LINE]
-    return Glimpse(origin=place, rank=rank, exit=Exit(at=0.0, signal=_SIGABRT, last_line=last_line))
+    return Glimpse(
+        origin=place, rank=rank, exit=Exit(ended_at=0.0, signal=_SIGABRT, last_line=last_line)
+    )
 
 
 def _user_frame(text: str, begin: int) -> Frame | None:

@@ -54,7 +54,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
             pid=int(match["pid"] or 0),
             guess=int(match["index"] or -1),
             exit=Exit(
-                at=0.0,
+                ended_at=0.0,
                 code=code if killed is None else None,
                 signal=killed,
                 ours=ours,

@@ -125,7 +125,11 @@ def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> G
     )
     frames = tuple(reversed(traceback.frames))
     raised = Raised(
-        type=traceback.type, message=message, at=0.0, where=traceback.user_frame, frames=frames
+        type=traceback.type,
+        message=message,
+        raised_at=0.0,
+        where=traceback.user_frame,
+        frames=frames,
     )
     return Glimpse(
         origin=exhibit.place(traceback.begin),
@@ -133,7 +137,7 @@ def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> G
         pid=exhibit.pid,
         host=exhibit.host,
         raised=raised,
-        exit=Exit(at=0.0, code=1),
+        exit=Exit(ended_at=0.0, code=1),
         doubt=doubt,
         guess=exhibit.local,
     )

@@ -161,15 +161,15 @@ def _task_end(match: re.Match[str], after_failure: bool) -> Exit | None:
     """
     line = match[0]
     if match["how"] == "Out Of Memory":
-        return Exit(at=0.0, signal=int(signal.SIGKILL), oom=True, last_line=line)
+        return Exit(ended_at=0.0, signal=int(signal.SIGKILL), oom=True, last_line=line)
     code = _EXIT_CODE.match(match["how"])
     if code is not None:
-        return Exit(at=0.0, code=int(code[1]), last_line=line)
+        return Exit(ended_at=0.0, code=int(code[1]), last_line=line)
     number = _SIGNALS.get(match["how"])
     if number is None:
         return None
     ours = after_failure and number in (signal.SIGKILL, signal.SIGTERM)
-    return Exit(at=0.0, signal=number, ours=ours, last_line=line)
+    return Exit(ended_at=0.0, signal=number, ours=ours, last_line=line)
 
 
 def _task_numbers(text: str) -> list[int]:

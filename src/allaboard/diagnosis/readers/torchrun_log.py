@@ -34,7 +34,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         place = exhibit.place(text.count("\n", 0, match.start()) + 1)
         signal_number = -code if code < 0 else None
         process_end = Exit(
-            at=_unix_time(match["time"]),
+            ended_at=_unix_time(match["time"]),
             code=code if signal_number is None else None,
             signal=signal_number,
             ours=signal_number is not None

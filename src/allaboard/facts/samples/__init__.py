@@ -87,7 +87,7 @@ def member_with_calls(rank: int, *signatures: Signature, size: int = 3, **change
         ranks=tuple(range(size)),
         marks=tuple((n + 1, d) for n, (d, _) in reversed(list(enumerate(calls)))),
         paths=tuple(reversed(paths)),
-        last=signatures[-1] if signatures else None,
+        last_call=signatures[-1] if signatures else None,
     )
     fields: dict[str, Any] = {
         "groups": (state,),
@@ -147,10 +147,10 @@ def ended_member(rank: int, at: float = 95.0, **how: Any) -> Member:
     changes: dict[str, Any] = dict(how.pop("member", {}))
     if raised is not None:
         changes["raised"] = Raised(
-            type=raised[0], message=raised[1], at=at, where=USER, frames=frames
+            type=raised[0], message=raised[1], raised_at=at, where=USER, frames=frames
         )
         how.setdefault("code", 1)
-    return sample_member(rank, exit=Exit(at=at, **how), **changes)
+    return sample_member(rank, exit=Exit(ended_at=at, **how), **changes)
 
 
 def sample_evaluator(rank: int) -> Who:

@@ -76,9 +76,9 @@ def _has_certainly_failed(view: JobView, member: Member, policy: EndPolicy) -> b
     if member.exit is not None or member.raised is None:
         return member.exit is not None and policy.restarts
     if policy.restarts:
-        return view.now - member.raised.at >= SURVIVOR_GRACE_S
+        return view.now - member.raised.raised_at >= SURVIVOR_GRACE_S
     is_idle = member.cpu < PAUSED_CORES and max(member.io, member.traffic) < MOVING_BYTES_PER_S
-    return is_idle and view.now - member.raised.at >= STUCK_IN_EXIT_S
+    return is_idle and view.now - member.raised.raised_at >= STUCK_IN_EXIT_S
 
 
 def servers_done_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
@@ -101,4 +101,4 @@ def servers_done_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
 
 
 def _exited_at(member: Member) -> float:
-    return member.exit.at if member.exit is not None else float("inf")
+    return member.exit.ended_at if member.exit is not None else float("inf")

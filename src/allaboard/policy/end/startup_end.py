@@ -67,7 +67,7 @@ def is_waiting_idle(view: JobView, member: Member) -> bool:
     """Return True if the member is idle, and is inside the framework's init or a collective, gets no answer
     on a connection, or has failed and does not exit."""
     op_since = member.op.since if member.op is not None else view.now
-    raised_at = member.raised.at if member.raised is not None else view.now
+    raised_at = member.raised.raised_at if member.raised is not None else view.now
     joining_since = member.phase_since if member.phase is Phase.JOINING else view.now
     is_still = view.now - min(op_since, raised_at, joining_since) >= MIN_WAIT_S
     return (is_still or bool(member.unanswered)) and member.cpu < BUSY_CORES

@@ -89,4 +89,4 @@ def _first_step(members: list[Member]) -> int | None:
 
 def _last_checkpoint(members: list[Member], step_of: Callable[[Saves], int]) -> int | None:
     """Return the last step that is in a checkpoint of any member; usually one member writes or reads them."""
-    return max((step_of(m.kept) for m in members if m.kept is not None), default=None)
+    return max((step_of(m.saves) for m in members if m.saves is not None), default=None)
