@@ -194,4 +194,6 @@ class Ring:
                 busy=self.busy[host],
             )
             pid = pid_of(host * HOST)
-            yield TrafficSampled(pid=pid, at=now, flows=(Flows(address_of(there), (flow,)),))
+            yield TrafficSampled(
+                pid=pid, sampled_at=now, flows=(Flows(address_of(there), (flow,)),)
+            )

@@ -53,7 +53,7 @@ def run(trace: traces.Trace) -> dict[str, Any]:
     here = [r for r in range(trace.ranks) if not split_process_key(trace.pid(r))[0]]
     settings = JobSettings(launched=len(here), host="h0")
     job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
-    started = [WorkerLaunched(worker=r, pid=trace.pid(r), at=clock.now) for r in here]
+    started = [WorkerLaunched(worker=r, pid=trace.pid(r), launched_at=clock.now) for r in here]
     job.handle(clock.now, *started)
     job.handle(clock.now, *trace.looks(clock.now, 0.0), *trace.answers())
     start, said, busy, ticks, stop = clock.now, [], 0.0, 0, trace.seconds

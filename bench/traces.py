@@ -248,7 +248,7 @@ class Trace:
             worker=(rank // shown.HOST << 12) + local if hosts else rank,
             host=shown.host_of(rank) if hosts and rank >= shown.HOST else "",
             rank=rank if hosts else -1,
-            at=now,
+            sampled_at=now,
             state="T" if stopped else "R" if busy else "S",
             cpu=at * busy,
             box=BoxReading(
@@ -407,11 +407,13 @@ class Trace:
         pid = self.pid(rank)
         if rank == self.guilty:
             if self.kind == "killed":
-                return ProcessExited(pid=pid, at=now, signal=9)
+                return ProcessExited(pid=pid, exited_at=now, signal=9)
             if self.kind in ("exception", "left early"):
-                return ProcessExited(pid=pid, at=now, code=1 if self.kind == "exception" else 0)
+                return ProcessExited(
+                    pid=pid, exited_at=now, code=1 if self.kind == "exception" else 0
+                )
             return None
-        return ProcessExited(pid=pid, at=now, code=1) if self._fell(rank, at) else None
+        return ProcessExited(pid=pid, exited_at=now, code=1) if self._fell(rank, at) else None
 
     def trace(self, pid: int, at: float) -> CallsTold:
         """The last calls of one process."""
@@ -428,7 +430,7 @@ class Trace:
         moves = self.kind in saves and self._alone(rank)
         return StackSampled(
             pid=pid,
-            at=now,
+            sampled_at=now,
             frames=self._frames(rank, at),
             by="faulthandler",
             cpu=at * busy,

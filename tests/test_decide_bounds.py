@@ -148,10 +148,10 @@ def test_a_rehearsal_does_not_wait_in_init_for_longer_than_its_bound() -> None:
 
 def test_who_started_the_ranks_itself_decides_what_becomes_of_them() -> None:
     above = sample_member(9, worker=0, launcher=True, declared=None)
-    fell = ended_member(1, at=80.0, code=1, member={"worker": 0})
+    fell = ended_member(1, ended_at=80.0, code=1, member={"worker": 0})
     view = sample_job(above, sample_member(0, worker=0), fell, launched=1)
     assert end_verdict(view, (), (), EndPolicy()) is None
-    alone = sample_job(sample_member(0), ended_member(1, at=80.0, code=1), launched=2)
+    alone = sample_job(sample_member(0), ended_member(1, ended_at=80.0, code=1), launched=2)
     assert end_verdict(alone, (), (), EndPolicy()) is not None
 
 

@@ -102,7 +102,7 @@ async def main() -> None:
     while True:
         now = time.monotonic()
         # As the agent does, which looks at its own worker at every turn.
-        own = msgspec.structs.replace(own, at=now)
+        own = msgspec.structs.replace(own, sampled_at=now)
         events, leader.events = [*leader.events, own], []
         commands = []
         decided = False

@@ -66,12 +66,12 @@ def test_it_is_known_from_who_started_it(
 ) -> None:
     """Of codes but 0, and of signals that a launcher may send, nothing is made."""
     found = _end(program, starts.format(method=method, how=how))
-    assert [(e.at, e.code, e.signal) for e in found] == [(10.0, code, signal)]
+    assert [(e.exited_at, e.code, e.signal) for e in found] == [(10.0, code, signal)]
 
 
 def test_where_nobody_tells_it_is_not_known_after_a_moment(program: Program) -> None:
     found = _end(program, BY_HAND.format(how=0))
-    assert [(e.at, e.code, e.signal) for e in found] == [(10.0, None, None)]
+    assert [(e.exited_at, e.code, e.signal) for e in found] == [(10.0, None, None)]
 
 
 def test_of_others_than_members_nothing_is_left(program: Program) -> None:

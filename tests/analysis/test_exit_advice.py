@@ -82,7 +82,7 @@ def test_the_timeout_that_ran_out_is_the_one_to_change(message: str, whose: str)
         "stack": sample_stack(),
     }
     gave_up = [ended_member(r, raised=("RuntimeError", message), member=five) for r in (0, 2)]
-    late = ended_member(1, at=97.0, signal=15, ours=True, member=four)
+    late = ended_member(1, ended_at=97.0, signal=15, ours=True, member=four)
     assert only(sample_job(gave_up[0], late, gave_up[1]), LOST).fix.endswith(
         f"give {whose} a longer timeout="
     )

@@ -22,7 +22,7 @@ def _claim(code: str, view: object) -> Claim:
 
 
 def test_numbers_of_steps_are_told_where_they_differ() -> None:
-    gone = ended_member(1, at=90.5, code=0, member={"step": 41})
+    gone = ended_member(1, ended_at=90.5, code=0, member={"step": 41})
     equal = _claim("EXIT004", stalled_job(waiting_member(0, step=41), gone))
     assert not any("steps completed" in e.observed for e in equal.evidence)
     fewer = _claim("EXIT004", stalled_job(waiting_member(0, step=42), gone))
@@ -30,7 +30,7 @@ def test_numbers_of_steps_are_told_where_they_differ() -> None:
 
 
 def test_the_line_that_only_some_ranks_come_to_is_told() -> None:
-    gone = ended_member(1, at=90.5, code=0, member={"step": 41})
+    gone = ended_member(1, ended_at=90.5, code=0, member={"step": 41})
     alone = _claim("EXIT004", stalled_job(waiting_member(0, step=41), gone))
     (why,) = [e.observed for e in alone.evidence if "waits in a collective" in e.observed]
     assert why.endswith("lost its peer (at train.py:41 in train)")

@@ -78,8 +78,8 @@ def test_who_lost_a_peer(kind: str, message: str, lost: bool) -> None:
 def test_what_rpc_raises_of_a_peer_that_is_gone_is_no_failure_of_its_own() -> None:
     eof = "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)"
     gone, told = (
-        ended_member(2, code=9, at=95.0),
-        ended_member(0, at=94.9, raised=("RuntimeError", eof)),
+        ended_member(2, code=9, ended_at=95.0),
+        ended_member(0, ended_at=94.9, raised=("RuntimeError", eof)),
     )
     assert split(told, gone) == ([2], [0])
     assert not has_lost_peer(
@@ -101,44 +101,48 @@ def split(*members: Member) -> tuple[list[int | None], list[int | None]]:
 
 
 def test_the_one_who_was_killed_began_it() -> None:
-    killed = ended_member(1, at=95.0, signal=int(signal.SIGKILL))
-    others = [ended_member(r, at=95.3, raised=CLOSED) for r in (0, 2)]
+    killed = ended_member(1, ended_at=95.0, signal=int(signal.SIGKILL))
+    others = [ended_member(r, ended_at=95.3, raised=CLOSED) for r in (0, 2)]
     assert split(*others, killed) == ([1], [0, 2])
 
 
 def test_the_cause_may_be_seen_after_its_effect() -> None:
-    raised = ended_member(1, at=95.4, raised=("ValueError", "bad batch"))
-    assert split(ended_member(0, at=95.3, raised=CLOSED), raised) == ([1], [0])
+    raised = ended_member(1, ended_at=95.4, raised=("ValueError", "bad batch"))
+    assert split(ended_member(0, ended_at=95.3, raised=CLOSED), raised) == ([1], [0])
 
 
 def test_two_may_begin() -> None:
     assert split(
-        ended_member(0, at=95.0, raised=("ValueError", "a")),
-        ended_member(1, at=96.0, raised=("OSError", "b")),
+        ended_member(0, ended_at=95.0, raised=("ValueError", "a")),
+        ended_member(1, ended_at=96.0, raised=("OSError", "b")),
     ) == ([0, 1], [])
 
 
 def test_a_bare_exit_code_after_another_failure_is_its_effect() -> None:
-    assert split(ended_member(0, at=95.0, code=1), ended_member(1, at=96.0, code=1)) == ([0], [1])
+    assert split(
+        ended_member(0, ended_at=95.0, code=1), ended_member(1, ended_at=96.0, code=1)
+    ) == ([0], [1])
 
 
 def test_a_kill_is_never_an_effect() -> None:
-    oom = ended_member(1, at=96.0, signal=int(signal.SIGKILL), oom=True)
-    assert split(ended_member(0, at=95.0, code=1), oom) == ([0, 1], [])
-    sent = ended_member(1, at=96.0, signal=int(signal.SIGTERM))
-    assert split(ended_member(0, at=95.0, code=1), sent) == ([0], [1])
+    oom = ended_member(1, ended_at=96.0, signal=int(signal.SIGKILL), oom=True)
+    assert split(ended_member(0, ended_at=95.0, code=1), oom) == ([0, 1], [])
+    sent = ended_member(1, ended_at=96.0, signal=int(signal.SIGTERM))
+    assert split(ended_member(0, ended_at=95.0, code=1), sent) == ([0], [1])
 
 
 def test_launchers_pass_on_what_they_saw() -> None:
-    launcher = ended_member(9, at=96.0, code=1, member={"launcher": True})
-    assert split(ended_member(0, at=95.0, code=2), launcher) == ([0], [])
+    launcher = ended_member(9, ended_at=96.0, code=1, member={"launcher": True})
+    assert split(ended_member(0, ended_at=95.0, code=2), launcher) == ([0], [])
 
 
 def test_a_launcher_kills_who_does_not_end_by_itself() -> None:
-    launcher = ended_member(9, at=130.0, code=1, member={"launcher": True, "worker": 0})
-    killed = [ended_member(r, at=95.0 + 30 * r, signal=9, member={"worker": 0}) for r in (0, 1)]
+    launcher = ended_member(9, ended_at=130.0, code=1, member={"launcher": True, "worker": 0})
+    killed = [
+        ended_member(r, ended_at=95.0 + 30 * r, signal=9, member={"worker": 0}) for r in (0, 1)
+    ]
     assert split(*killed, launcher) == ([0], [1])
-    crashed = ended_member(1, at=95.5, signal=int(signal.SIGSEGV), member={"worker": 0})
+    crashed = ended_member(1, ended_at=95.5, signal=int(signal.SIGSEGV), member={"worker": 0})
     assert split(killed[0], crashed, launcher) == ([0, 1], [])
 
 
@@ -147,7 +151,7 @@ def test_nobody_failed() -> None:
 
 
 def test_a_failure_too_early_waits_for_those_who_may_come() -> None:
-    fallen = ended_member(1, at=99.0, code=1, member={"round": 0, "declared": None})
+    fallen = ended_member(1, ended_at=99.0, code=1, member={"round": 0, "declared": None})
     assert must_delay_report(gathering_job(coming_member(0), fallen), fallen)
     assert must_delay_report(gathering_job(arrived_member(0), fallen), fallen)
     assert not must_delay_report(gathering_job(fallen, launched=1), fallen)

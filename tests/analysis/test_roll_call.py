@@ -153,7 +153,9 @@ def test_who_is_here_with_another_world_size_was_heard_of() -> None:
 def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
     above = coming_member(9, worker=0, launcher=True)
     fell = [
-        ended_member(r, code=1, at=20.0, member={"worker": 0, "declared": sample_declaration(r, 2)})
+        ended_member(
+            r, code=1, ended_at=20.0, member={"worker": 0, "declared": sample_declaration(r, 2)}
+        )
         for r in (0, 1)
     ]
     new = {"worker": 0, "started_at": 22.0}
@@ -168,7 +170,7 @@ def test_who_fell_before_its_launcher_started_all_again_is_not_here() -> None:
 
 
 def test_who_is_brought_back_alone_still_has_the_others_here() -> None:
-    done = ended_member(0, code=0, at=20.0, member={"declared": sample_declaration(0, 2)})
+    done = ended_member(0, code=0, ended_at=20.0, member={"declared": sample_declaration(0, 2)})
     (roll,) = find_roll_calls(
         gathering_job(done, arrived_member(1, 2, started_at=22.0), launched=2, rolled_at=5.0)
     )
@@ -193,7 +195,7 @@ def test_a_rank_of_a_launcher_that_is_still_in_its_own_code_is_late() -> None:
 
 def test_a_rank_of_a_launcher_that_died_before_init_is_gone() -> None:
     early = {"worker": 0, "candidate": True, "declared": None, "round": 0, "phase": Phase.LAUNCHED}
-    dead = ended_member(1, code=1, at=62.0, member=early)
+    dead = ended_member(1, code=1, ended_at=62.0, member=early)
     (roll,) = find_roll_calls(
         gathering_job(arrived_member(0, 2, worker=0), dead, launched=0, now=70.0)
     )
@@ -203,7 +205,7 @@ def test_a_rank_of_a_launcher_that_died_before_init_is_gone() -> None:
 def test_a_program_that_ran_before_the_ranks_is_none_of_them() -> None:
     early = {"worker": 0, "candidate": True, "declared": None, "round": 0, "phase": Phase.LAUNCHED}
     prepared = ended_member(
-        7, code=0, at=40.0, member={**early, "who": Who(index=0, rank=-1, pid=7)}
+        7, code=0, ended_at=40.0, member={**early, "who": Who(index=0, rank=-1, pid=7)}
     )
     ranks = [arrived_member(r, 2, worker=0, started_at=41.0) for r in (0, 1)]
     (roll,) = find_roll_calls(gathering_job(prepared, *ranks, launched=0))

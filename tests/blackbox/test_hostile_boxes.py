@@ -46,7 +46,9 @@ def looked_at(path: Path) -> None:
     record = ProcessRecord(PID, 0, "h", 0.0, 0)
     for at in (1.0, 2.0):
         record.add_sample(
-            ProcessSampled(pid=PID, worker=0, at=at, state="S", cpu=0.1, box=opened.read_snapshot())
+            ProcessSampled(
+                pid=PID, worker=0, sampled_at=at, state="S", cpu=0.1, box=opened.read_snapshot()
+            )
         )
     member = record.to_member(False)
     other = ProcessRecord(PID + 1, 1, "h", 0.0, 1).to_member(False)

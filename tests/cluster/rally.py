@@ -58,7 +58,11 @@ class Rally:
         self.address = f"127.0.0.1:{self.port}"
         here = AgentConnected(agent=0, host="h0", probe_address="127.0.0.1:1", rank=0)
         now = time.monotonic()
-        self.leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, at=now)]
+        self.leader.events += [
+            RoleTaken(leads=True),
+            here,
+            WorkerLaunched(worker=0, pid=1, launched_at=now),
+        ]
         self.leader.events += [
             self.seen(0, 1),
             MemberFactsReported(pid=1, facts={"count CPUs": "1"}),
@@ -105,7 +109,9 @@ class Rally:
             local=False,
         )
         box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
-        return ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, rank=rank)
+        return ProcessSampled(
+            pid=pid, worker=0, sampled_at=now, state="S", cpu=0.0, box=box, rank=rank
+        )
 
     async def come(self, rank: int) -> None:
         """A host with this rank comes again and again until it is aboard; returns once its worker is

@@ -20,7 +20,7 @@ from allaboard.protocol.events import Event, MemberFactsReported, ProcessSampled
 def seen(path: Path, phase: Phase = Phase.ARRIVED, round_: int = 1) -> ProcessSampled:
     told = sample_declaration(0, 2, place=f"file://{path}")
     box = BoxReading(phase=int(phase), phase_since=1.0, round=round_, declared=told)
-    return ProcessSampled(pid=100, worker=0, at=1.0, state="S", cpu=0.0, box=box)
+    return ProcessSampled(pid=100, worker=0, sampled_at=1.0, state="S", cpu=0.0, box=box)
 
 
 def store(path: Path, clients: int, age: float) -> Path:

@@ -27,7 +27,7 @@ MEMBER = cast(MemberConnection, SimpleNamespace(clock_offset=100.0, number=3))
     "event",
     [
         CoordinatorChanged(is_local=False),
-        GateOpened(at=1.0),
+        GateOpened(opened_at=1.0),
         JobEndOrdered(outcome=Outcome.FAILED, reason="a stranger says so"),
         InterruptionReported(interruption=Interruption(host="h1", signal=15, interrupted_at=1.0)),
     ],
@@ -37,5 +37,5 @@ def test_a_decision_of_another_agent_is_no_business_of_the_leader(event: Event) 
 
 
 def test_what_it_saw_is_taken_with_our_clock_and_our_key() -> None:
-    event = _translate_event(ProcessExited(pid=7, at=1.0, code=1), MEMBER)
-    assert event == ProcessExited(pid=process_key(3, 7), at=101.0, code=1)
+    event = _translate_event(ProcessExited(pid=7, exited_at=1.0, code=1), MEMBER)
+    assert event == ProcessExited(pid=process_key(3, 7), exited_at=101.0, code=1)

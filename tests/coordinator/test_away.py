@@ -31,7 +31,7 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
         box = BoxReading(phase=Phase.ARRIVED, phase_since=clock.now, round=1, declared=told)
         pid = process_key(rank, 7)
         seen = ProcessSampled(
-            pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
+            pid=pid, worker=0, sampled_at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
         )
         return [seen, MemberFactsReported(pid=pid, facts={"count CPUs": "1"})]
 
@@ -48,7 +48,7 @@ def test_the_gate_stays_shut_while_a_member_could_not_hear_that_it_opens() -> No
         AgentConnected(agent=0, host="h0", probe_address="10.0.0.0:1", rank=0),
     )
     through(here, *stands(1))
-    assert through(AgentDisconnected(agent=1, at=clock.now), *stands(0)) == set()
+    assert through(AgentDisconnected(agent=1, disconnected_at=clock.now), *stands(0)) == set()
     assert through() == set()
     opened = through(here, *stands(1)) | through()
     assert opened == {process_key(0, 7), process_key(1, 7)}
@@ -65,12 +65,12 @@ def test_a_host_that_was_away_while_it_trained_is_taken_in_again() -> None:
         box = BoxReading(phase=Phase.TRAINING, phase_since=clock.now, round=1, declared=told)
         pid = process_key(rank, 7)
         return ProcessSampled(
-            pid=pid, worker=0, at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
+            pid=pid, worker=0, sampled_at=clock.now, state="S", cpu=0.0, box=box, host=f"h{rank}"
         )
 
     job.handle(clock.now, RoleTaken(leads=True), here, trains(0), trains(1))
     clock.advance(40.0)
-    job.handle(clock.now, AgentDisconnected(agent=1, at=clock.now - 30.0), trains(0))
+    job.handle(clock.now, AgentDisconnected(agent=1, disconnected_at=clock.now - 30.0), trains(0))
     assert [m.who.rank for m in job.status.view(clock.now).alive] == [0]
     clock.advance(5.0)
     job.handle(clock.now, trains(1), here)

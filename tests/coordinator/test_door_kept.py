@@ -17,7 +17,7 @@ from allaboard.rules.engine.evaluate import run_rules
 
 NOW = 100.0
 DIED = ended_member(
-    1, code=1, at=95.0, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}
+    1, code=1, ended_at=95.0, member={"phase": Phase.IMPORTED, "declared": None, "round": 0}
 )
 
 

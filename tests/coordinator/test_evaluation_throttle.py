@@ -42,7 +42,9 @@ class Coming:
         settings = JobSettings(launched=1, host="h0", joined=True, rank=0, timeout=20.0)
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         now = self.clock.now
-        self.take(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=1, at=now), *self.host(0))
+        self.take(
+            RoleTaken(leads=True), WorkerLaunched(worker=0, pid=1, launched_at=now), *self.host(0)
+        )
 
     @property
     def looks(self) -> int:
@@ -58,7 +60,9 @@ class Coming:
             AgentConnected(
                 agent=rank, host=f"h{rank}", probe_address=f"10.0.0.1:{rank}", rank=rank
             ),
-            ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=0.0, box=box, host=f"h{rank}"),
+            ProcessSampled(
+                pid=pid, worker=0, sampled_at=now, state="S", cpu=0.0, box=box, host=f"h{rank}"
+            ),
             MemberFactsReported(
                 pid=pid, facts={"version python": "3.11.7", "data address": f"10.0.0.{rank}"}
             ),
@@ -171,7 +175,12 @@ def test_what_all_say_alike_is_kept_once() -> None:
         box = BoxReading(phase=Phase.ARRIVED, phase_since=coming.clock.now, round=1, declared=told)
         coming.take(
             ProcessSampled(
-                pid=process_key(rank, 1), worker=0, at=coming.clock.now, state="S", cpu=0.0, box=box
+                pid=process_key(rank, 1),
+                worker=0,
+                sampled_at=coming.clock.now,
+                state="S",
+                cpu=0.0,
+                box=box,
             )
         )
     members = coming.job.status.view(coming.clock.now).members

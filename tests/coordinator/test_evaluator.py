@@ -32,7 +32,9 @@ class Evaluated:
         settings = JobSettings(launched=1, host="h0", joined=True, rank=0)
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.said: list[Command] = []
-        self.tell(RoleTaken(leads=True), WorkerLaunched(worker=0, pid=7, at=self.clock.now))
+        self.tell(
+            RoleTaken(leads=True), WorkerLaunched(worker=0, pid=7, launched_at=self.clock.now)
+        )
         self.tell(
             *(
                 AgentConnected(agent=n, host=f"h{n}", probe_address=f"h{n}:1", rank=-1)
@@ -61,7 +63,7 @@ class Evaluated:
             phase=phase, phase_since=now, round=1 if job else 0, declared=told, step=9, op=op
         )
         return ProcessSampled(
-            pid=process_key(host, 7), worker=host << 12, at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
+            pid=process_key(host, 7), worker=host << 12, sampled_at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
             started_by_agent=True, extra_task="" if job else "evaluator:0",
         )  # fmt: skip
 
@@ -73,7 +75,7 @@ def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
     world = Evaluated()
     names = [m.who.name for m in world.job.status.view(world.clock.now).members]
     assert names == ["chief 0", "ps 0", "evaluator 0"]
-    world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=7, exited_at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"), world.seen(2, "", Phase.IMPORTED))
     assert world.outcomes() == []
     world.clock.advance(LAST_EVALUATION_GRACE_S)
@@ -83,21 +85,21 @@ def test_it_is_called_what_it_is_and_gets_a_minute_after_the_training() -> None:
 
 def test_the_servers_are_ended_when_it_has_ended_too() -> None:
     world = Evaluated()
-    world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
-    world.tell(ProcessExited(pid=process_key(2, 7), at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=7, exited_at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=process_key(2, 7), exited_at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
     assert world.outcomes() == [Outcome.COMPLETED]
 
 
 def test_a_training_that_ends_well_is_complete_though_its_evaluator_was_killed() -> None:
     world = Evaluated()
-    world.tell(ProcessExited(pid=process_key(2, 7), at=world.clock.now, signal=9))
+    world.tell(ProcessExited(pid=process_key(2, 7), exited_at=world.clock.now, signal=9))
     for _ in range(20):
         world.tell(world.seen(0, "chief"), world.seen(1, "ps"))
     assert world.outcomes() == []
     (found,) = world.job.status.findings
     assert (found.rule, found.severity) == ("EXIT001", Severity.WARNING)
-    world.tell(ProcessExited(pid=7, at=world.clock.now, code=0))
+    world.tell(ProcessExited(pid=7, exited_at=world.clock.now, code=0))
     world.tell(world.seen(1, "ps"))
     assert world.outcomes() == [Outcome.COMPLETED]
 
@@ -116,10 +118,10 @@ def test_how_a_host_with_an_evaluator_has_ended(
     settings = JobSettings(launched=len(tasks), host="h0", tasks=tuple(tasks.values()))
     job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
     for number, pid in enumerate(tasks):
-        job.handle(clock.now, WorkerLaunched(worker=number, pid=pid, at=clock.now))
+        job.handle(clock.now, WorkerLaunched(worker=number, pid=pid, launched_at=clock.now))
     for pid, signal in ((6, worker), (7, evaluator)):
         if pid in tasks:
             how = {"signal": signal} if signal else {"code": 0}
-            job.handle(clock.now, ProcessExited(pid=pid, at=clock.now, **how))
+            job.handle(clock.now, ProcessExited(pid=pid, exited_at=clock.now, **how))
     assert job.status.outcome[0] is outcome
     assert ("evaluator 0" in job.status.outcome[1]) is (outcome is Outcome.COMPLETED)

@@ -13,11 +13,15 @@ ELSEWHERE = Frame("/home/u/train.py", 51, "decode", "return image")
 
 def shown(*fed_by: tuple[Frame, ...]) -> Stack:
     record = ProcessRecord(100, 0, "a", 0.0)
-    record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.add_sample(ProcessSampled(pid=100, worker=0, sampled_at=0.0, state="S", cpu=0.0))
     for at, frames in enumerate(fed_by):
         record.add_stack(
             StackSampled(
-                pid=100, at=at, frames=(REDUCE, USER), by="faulthandler", input_frames=frames
+                pid=100,
+                sampled_at=at,
+                frames=(REDUCE, USER),
+                by="faulthandler",
+                input_frames=frames,
             )
         )
     found = record.to_member(False).stack

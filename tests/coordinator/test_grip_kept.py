@@ -12,10 +12,10 @@ HELD = Grip(thread="meter", frames=(USER,), span=0.5, cpu=0.0, waiting=("MainThr
 
 def grip(*seen: bool) -> Grip | None:
     record = ProcessRecord(100, 0, "a", 0.0)
-    record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.add_sample(ProcessSampled(pid=100, worker=0, sampled_at=0.0, state="S", cpu=0.0))
     for at, held in enumerate(seen):
         look = StackSampled(
-            pid=100, at=at, frames=(USER,), by="py-spy", grip=HELD if held else None
+            pid=100, sampled_at=at, frames=(USER,), by="py-spy", grip=HELD if held else None
         )
         record.add_stack(look)
     found = record.to_member(False).stack

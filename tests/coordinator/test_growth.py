@@ -28,7 +28,8 @@ def per_rank(ranks: int) -> float:
         JobSettings(launched=ranks, host="a"), clock.now, load_catalogue().entries, clock.utc
     )
     job.handle(
-        clock.now, *(WorkerLaunched(worker=r, pid=100 + r, at=clock.now) for r in range(ranks))
+        clock.now,
+        *(WorkerLaunched(worker=r, pid=100 + r, launched_at=clock.now) for r in range(ranks)),
     )
     told = [sample_declaration(r, ranks) for r in range(ranks)]
     costs = []
@@ -51,7 +52,9 @@ def _seen(rank: int, step: int, now: float, told: object) -> ProcessSampled:
         ops=3 * step,
         intervals=(0.1,) * 5,
     )
-    return ProcessSampled(pid=100 + rank, worker=rank, at=now, state="S", cpu=now / 2, box=box)
+    return ProcessSampled(
+        pid=100 + rank, worker=rank, sampled_at=now, state="S", cpu=now / 2, box=box
+    )
 
 
 def test_a_look_costs_each_rank_the_same() -> None:

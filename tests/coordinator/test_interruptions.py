@@ -61,7 +61,7 @@ class Hosts:
         self.said: list[Command] = []
         self.boxes: dict[int, BoxReading] = {}
         self.gone: set[int] = set()
-        self.tell(WorkerLaunched(worker=0, pid=process_key(0, 7), at=self.clock.now))
+        self.tell(WorkerLaunched(worker=0, pid=process_key(0, 7), launched_at=self.clock.now))
         if leads:
             self.tell(RoleTaken(leads=True), self.here(0))
             self.tell(self.here(1))
@@ -96,7 +96,7 @@ class Hosts:
                 step=40,
                 ops=40,
             )
-        self.tell(GateOpened(at=self.clock.now))
+        self.tell(GateOpened(opened_at=self.clock.now))
 
     def fall(self, rank: int, kind: str = "RuntimeError", message: str = LOST) -> None:
         """It raises, and ends."""
@@ -112,16 +112,18 @@ class Hosts:
 
     def end(self, rank: int, **how: int) -> None:
         self.gone.add(process_key(rank, 7))
-        self.tell(ProcessExited(pid=process_key(rank, 7), at=self.clock.now, **how))  # type: ignore[arg-type]
+        self.tell(ProcessExited(pid=process_key(rank, 7), exited_at=self.clock.now, **how))  # type: ignore[arg-type]
 
     def interrupt(self, agent: int = 1, number: int = signal.SIGTERM) -> None:
         host = f"h{agent}" if agent else ""
-        self.tell(AgentInterrupted(signal=number, at=self.clock.now, agent=agent, host=host))
+        self.tell(
+            AgentInterrupted(signal=number, interrupted_at=self.clock.now, agent=agent, host=host)
+        )
 
     def looks(self, *pids: int) -> list[Event]:
         return [
             ProcessSampled(
-                pid=pid, worker=0, at=self.clock.now, state="S", cpu=0.0, box=self.boxes[pid],
+                pid=pid, worker=0, sampled_at=self.clock.now, state="S", cpu=0.0, box=self.boxes[pid],
                 host=f"h{pid >> 32}",
             )
             for pid in pids
@@ -156,10 +158,12 @@ def test_who_falls_with_an_interrupted_host_is_told_so_and_nobody_is_blamed() ->
     hosts = Hosts()
     hosts.train(0, 1)
     hosts.interrupt()
-    assert hosts.halted == [ReportInterruption(host="h1", signal=signal.SIGTERM, who="worker 1")]
+    assert hosts.halted == [
+        ReportInterruption(host="h1", signal=signal.SIGTERM, members="worker 1")
+    ]
     hosts.end(1, signal=signal.SIGTERM)
     hosts.fall(0)
-    hosts.tell(AgentDisconnected(agent=1, at=hosts.clock.now))
+    hosts.tell(AgentDisconnected(agent=1, disconnected_at=hosts.clock.now))
     hosts.wait(10)
     assert hosts.rules == []
     assert hosts.ends == []  # what becomes of the others is for whoever started them
@@ -182,7 +186,7 @@ def test_an_agent_that_is_lost_after_it_was_interrupted_went_with_a_word() -> No
     hosts = Hosts()
     hosts.train(0, 1)
     hosts.interrupt()
-    hosts.tell(AgentDisconnected(agent=1, at=hosts.clock.now))
+    hosts.tell(AgentDisconnected(agent=1, disconnected_at=hosts.clock.now))
     hosts.fall(0)
     hosts.wait(10)
     assert hosts.rules == []
@@ -274,7 +278,7 @@ def test_ones_own_interrupt_is_told_to_all_but_not_in_a_job_of_one_host() -> Non
     hosts = Hosts()
     hosts.train(0, 1)
     hosts.interrupt(agent=0, number=signal.SIGINT)
-    assert hosts.halted == [ReportInterruption(host="h0", signal=signal.SIGINT, who="worker 0")]
+    assert hosts.halted == [ReportInterruption(host="h0", signal=signal.SIGINT, members="worker 0")]
     assert hosts.job.status.outcome == (Outcome.INTERRUPTED, "interrupted")
 
 

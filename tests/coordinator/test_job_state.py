@@ -38,7 +38,7 @@ class World:
         self.cpu = dict.fromkeys(range(workers), 0.0)
         self.said: list[Command] = []
         for worker in range(workers):
-            self.tell(WorkerLaunched(worker=worker, pid=100 + worker, at=self.clock.now))
+            self.tell(WorkerLaunched(worker=worker, pid=100 + worker, launched_at=self.clock.now))
             self.put(worker, Phase.STARTED)
 
     def put(self, worker: int, phase: Phase, **fields: object) -> None:
@@ -59,7 +59,7 @@ class World:
         now = self.clock.now
         looks = [
             ProcessSampled(
-                pid=100 + w, worker=w, at=now, state=self.state[w], cpu=self.cpu[w], box=box
+                pid=100 + w, worker=w, sampled_at=now, state=self.state[w], cpu=self.cpu[w], box=box
             )
             for w, box in self.boxes.items()
             if w not in self.gone
@@ -79,7 +79,7 @@ class World:
     def looked(self, worker: int, stacks: dict[int, tuple[Frame, ...]]) -> StackSampled:
         return StackSampled(
             pid=100 + worker,
-            at=self.clock.now,
+            sampled_at=self.clock.now,
             frames=stacks.get(worker, (REDUCE, USER)),
             by="faulthandler",
             cpu=self.cpu[worker],
@@ -124,7 +124,7 @@ def test_a_member_never_heard_of_ends_the_roll_call_at_the_deadline() -> None:
 def test_a_death_before_init_waits_for_somebody_who_waits() -> None:
     world = World()
     world.gone.add(1)
-    world.tell(ProcessExited(pid=101, at=world.clock.now, code=1))
+    world.tell(ProcessExited(pid=101, exited_at=world.clock.now, code=1))
     assert world.rules == [] and world.end is None
     world.arrive(0)
     world.tell()
@@ -249,11 +249,11 @@ def test_a_likely_hang_ends_the_job_only_after_hang_after() -> None:
 
 def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world = World()
-    world.tell(GateOpened(at=world.clock.now))
+    world.tell(GateOpened(opened_at=world.clock.now))
     world.train(0, 1, 2, step=10)
     world.tell()
     world.gone.add(1)
-    world.tell(ProcessExited(pid=101, at=world.clock.now, signal=9))
+    world.tell(ProcessExited(pid=101, exited_at=world.clock.now, signal=9))
     assert world.rules == [], "others may fall because of it, and are told with it"
     world.wait(1.25)
     assert world.rules == ["EXIT001"] and world.end is None
@@ -263,7 +263,7 @@ def test_the_first_to_fail_is_blamed_and_the_others_get_time_to_fall() -> None:
     world.train(0, step=10, raised=lost)
     world.tell()
     world.gone.add(0)
-    world.tell(ProcessExited(pid=100, at=world.clock.now + 0.5, code=1))
+    world.tell(ProcessExited(pid=100, exited_at=world.clock.now + 0.5, code=1))
     world.wait(6)
     assert world.rules == ["EXIT001"]
     assert world.end is not None and world.end.outcome is Outcome.FAILED
@@ -281,8 +281,8 @@ def test_an_agent_that_was_not_scheduled_starts_its_windows_again() -> None:
 def test_an_interrupt_is_no_finding() -> None:
     world = World()
     world.train(0, 1, 2, step=10)
-    world.tell(AgentInterrupted(signal=2, at=world.clock.now))
+    world.tell(AgentInterrupted(signal=2, interrupted_at=world.clock.now))
     world.gone |= {0, 1, 2}
-    world.tell(*(ProcessExited(pid=100 + w, at=world.clock.now, signal=2) for w in range(3)))
+    world.tell(*(ProcessExited(pid=100 + w, exited_at=world.clock.now, signal=2) for w in range(3)))
     assert world.rules == []
     assert world.job.status.outcome[0] is Outcome.INTERRUPTED

@@ -32,7 +32,9 @@ class Torchruns:
         self.job = JobState(settings, self.clock.now, load_catalogue().entries, self.clock.utc)
         self.found: list[Finding] = []
         here = AgentConnected(agent=1, host="h1", probe_address="10.0.0.1:1", rank=1)
-        self.tell(RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=7, at=self.clock.now))
+        self.tell(
+            RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=7, launched_at=self.clock.now)
+        )
         self.tell(*(s for host in (0, 1) for s in (self.torchrun(host), self.rank(host))))
 
     def tell(self, *events: object) -> None:
@@ -61,20 +63,20 @@ class Torchruns:
     def _seen(self, host: int, pid: int, box: BoxReading, **how: bool) -> ProcessSampled:
         at, worker = self.clock.now, host << 12
         return ProcessSampled(
-            pid=process_key(host, pid), worker=worker, at=at, state="S", cpu=0.0, box=box,
+            pid=process_key(host, pid), worker=worker, sampled_at=at, state="S", cpu=0.0, box=box,
             host=f"h{host}", **how,
         )  # fmt: skip
 
     def fails(self, host: int) -> None:
         """The launcher of this host passes on what it saw."""
-        end = ProcessExited(pid=process_key(host, 7), at=self.clock.now, code=1)
+        end = ProcessExited(pid=process_key(host, 7), exited_at=self.clock.now, code=1)
         self.tell(self.torchrun(host, CHILD), end)
 
 
 def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
     jobs = Torchruns()
-    jobs.tell(ProcessExited(pid=process_key(1, 8), at=jobs.clock.now, signal=9))
-    jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, at=jobs.clock.now))
+    jobs.tell(ProcessExited(pid=process_key(1, 8), exited_at=jobs.clock.now, signal=9))
+    jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, exited_at=jobs.clock.now))
     jobs.fails(1)
     jobs.fails(0)
     for _ in range(20):
@@ -85,8 +87,8 @@ def test_who_was_killed_is_named_and_no_launcher_on_any_host() -> None:
 
 def test_where_how_a_rank_ended_was_not_seen_no_launcher_is_blamed_for_it() -> None:
     jobs = Torchruns()
-    jobs.tell(ProcessExited(pid=process_key(1, 8), at=jobs.clock.now))
-    jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, at=jobs.clock.now))
+    jobs.tell(ProcessExited(pid=process_key(1, 8), exited_at=jobs.clock.now))
+    jobs.tell(jobs.rank(0, LOST), ProcessExited(pid=8, exited_at=jobs.clock.now))
     jobs.fails(1)
     jobs.fails(0)
     for _ in range(30):
@@ -99,7 +101,7 @@ def test_a_script_that_starts_its_ranks_itself_is_told_apart_on_another_host_too
     plain = ProcessSampled(
         pid=process_key(1, 7),
         worker=1 << 12,
-        at=jobs.clock.now,
+        sampled_at=jobs.clock.now,
         state="S",
         cpu=0.0,
         host="h1",

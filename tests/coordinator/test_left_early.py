@@ -35,8 +35,8 @@ def test_its_job_is_not_called_completed(
     settings = JobSettings(launched=1, host="h1", joined=joined, rank=1)
     job = JobState(settings, clock.now, load_catalogue().entries, clock.utc)
     job.handle(clock.now, CoordinatorChanged(is_local=not joined))
-    job.handle(clock.now, WorkerLaunched(worker=0, pid=7, at=clock.now))
-    job.handle(clock.now, ProcessExited(pid=7, at=clock.now, code=0))
+    job.handle(clock.now, WorkerLaunched(worker=0, pid=7, launched_at=clock.now))
+    job.handle(clock.now, ProcessExited(pid=7, exited_at=clock.now, code=0))
     found = Finding(
         rule="EXIT004", name="left-early", stage=Stage.EXIT, severity=Severity.ERROR,
         certainty=Certainty.CERTAIN, summary=SAID, evidence=(), fix="",

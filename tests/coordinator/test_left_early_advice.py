@@ -17,6 +17,6 @@ from allaboard.rules.exit004_left_early import check
     ],
 )
 def test_the_framework_s_own_means(framework: str, says: str, never: str) -> None:
-    gone = ended_member(1, at=90.5, code=0, member={"framework": framework})
+    gone = ended_member(1, ended_at=90.5, code=0, member={"framework": framework})
     (claim,) = check(stalled_job(waiting_member(0), gone, waiting_member(2)))
     assert says in claim.fix and never not in claim.fix.partition("; ")[0]

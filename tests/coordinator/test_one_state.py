@@ -75,7 +75,9 @@ def test_what_is_read_is_of_now() -> None:
     state = a_state()
     status = state.status
     assert status.opened_at is None
-    state.handle(1001.0, WorkerLaunched(worker=0, pid=7, at=1001.0), GateOpened(at=1001.0))
+    state.handle(
+        1001.0, WorkerLaunched(worker=0, pid=7, launched_at=1001.0), GateOpened(opened_at=1001.0)
+    )
     assert status.opened_at == 1001.0
     assert [m.who.pid for m in status.view(1001.0).members] == [7]
 
@@ -88,9 +90,9 @@ def test_what_the_leader_decided_is_remembered_and_nothing_is_decided_here() -> 
     told = Interruption(host="h2", signal=15, interrupted_at=clock.now, who="worker 2")
     commands = state.handle(
         clock.now,
-        WorkerLaunched(worker=0, pid=7, at=clock.now),
+        WorkerLaunched(worker=0, pid=7, launched_at=clock.now),
         CoordinatorChanged(is_local=False),
-        GateOpened(at=clock.now),
+        GateOpened(opened_at=clock.now),
         FindingReported(finding=finding),
         InterruptionReported(interruption=told),
         JobEndOrdered(outcome=Outcome.HANG, reason="as the leader says", final=True),

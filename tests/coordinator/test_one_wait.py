@@ -11,7 +11,9 @@ def waited(looks: list[tuple[str, int]]) -> float:
     record = ProcessRecord(7, 0, "h0", 0.0, 0, None)
     for at, (state, sleeps) in enumerate(looks):
         record.add_sample(
-            ProcessSampled(pid=7, worker=0, at=float(at), state=state, cpu=0.0, sleeps=sleeps)
+            ProcessSampled(
+                pid=7, worker=0, sampled_at=float(at), state=state, cpu=0.0, sleeps=sleeps
+            )
         )
     return len(looks) - 1 - record.to_member(False).os_state_since
 

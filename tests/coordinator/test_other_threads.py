@@ -13,10 +13,10 @@ GOES_ON = Frame("/home/u/train.py", 9, "beat", "send(now())")
 
 def kept(*seen: tuple[Frame, ...]) -> tuple[Frame, ...]:
     record = ProcessRecord(100, 0, "a", 0.0)
-    record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.add_sample(ProcessSampled(pid=100, worker=0, sampled_at=0.0, state="S", cpu=0.0))
     for at, others in enumerate(seen):
         record.add_stack(
-            StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", other_threads=others)
+            StackSampled(pid=100, sampled_at=at, frames=(USER,), by="py-spy", other_threads=others)
         )
     found = record.to_member(False).stack
     assert found is not None

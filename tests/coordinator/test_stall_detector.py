@@ -60,7 +60,9 @@ def test_a_silent_job_is_looked_at_as_a_whole(quiet: float) -> None:
 def test_who_had_not_come_when_a_timeout_ran_out_is_looked_at_until_it_was_seen() -> None:
     gave_up = "Timed out waiting 2000ms for recv operation to complete"
     there, behind = (GroupState("", 1, n, 98.0, 2, (0, 1)) for n in (8, 7))
-    lost = ended_member(0, at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)})
+    lost = ended_member(
+        0, ended_at=99.9, raised=("RuntimeError", gave_up), member={"groups": (there,)}
+    )
     view = sample_job(
         lost, sample_member(1, groups=(behind,), moved_at=99.0), now=100.0, progress_at=99.9
     )

@@ -23,9 +23,11 @@ _WAIT = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
 
 def seen(*stopped: tuple[int, ...]) -> tuple[tuple[int, float], ...]:
     record = ProcessRecord(100, 0, "a", 0.0)
-    record.add_sample(ProcessSampled(pid=100, worker=0, at=0.0, state="S", cpu=0.0))
+    record.add_sample(ProcessSampled(pid=100, worker=0, sampled_at=0.0, state="S", cpu=0.0))
     for at, pids in enumerate(stopped):
-        record.add_stack(StackSampled(pid=100, at=at, frames=(USER,), by="py-spy", stopped=pids))
+        record.add_stack(
+            StackSampled(pid=100, sampled_at=at, frames=(USER,), by="py-spy", stopped=pids)
+        )
     found = record.to_member(False).stack
     assert found is not None
     return found.stopped

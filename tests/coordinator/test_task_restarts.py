@@ -59,8 +59,8 @@ class World:
         self.before = [0, 0, 0]
         self.raised: dict[int, str] = {}
         for worker in range(3):
-            self.tell(WorkerLaunched(worker=worker, pid=100 + worker, at=self.clock.now))
-        self.tell(GateOpened(at=self.clock.now))
+            self.tell(WorkerLaunched(worker=worker, pid=100 + worker, launched_at=self.clock.now))
+        self.tell(GateOpened(opened_at=self.clock.now))
 
     def declared(self, worker: int) -> Declared:
         job, index = self.tasks[worker] if self.tasks else ("worker", worker)
@@ -82,7 +82,9 @@ class World:
             if steps != self.before[worker]:
                 self.before[worker], self.stepped[worker] = steps, now
         looks = [
-            ProcessSampled(pid=pid, worker=w, at=now, state=self.state[w], cpu=0.0, box=self.box(w))
+            ProcessSampled(
+                pid=pid, worker=w, sampled_at=now, state=self.state[w], cpu=0.0, box=self.box(w)
+            )
             for w, pid in enumerate(self.pids)
             if pid not in self.gone
         ]
@@ -119,7 +121,8 @@ class World:
         self.tell(seconds=1.0)
         self.gone.add(self.pids[worker])
         return self.tell(
-            ProcessExited(pid=self.pids[worker], at=self.clock.now, signal=signal), seconds=0.1
+            ProcessExited(pid=self.pids[worker], exited_at=self.clock.now, signal=signal),
+            seconds=0.1,
         )
 
     def launch(self, worker: int) -> list[Command]:
@@ -127,7 +130,8 @@ class World:
         self.steps[worker] = 0
         self.state[worker] = "S"
         return self.tell(
-            WorkerLaunched(worker=worker, pid=self.pids[worker], at=self.clock.now), seconds=0.1
+            WorkerLaunched(worker=worker, pid=self.pids[worker], launched_at=self.clock.now),
+            seconds=0.1,
         )
 
 
@@ -160,7 +164,9 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     world.steps = [100, 100, 0]
     world.tell(seconds=1.0)
     world.steps = [110, 110, 0]
-    taken = SnapshotTaken(at=world.clock.now, number=7, step=200, bytes=8, variables=1, seconds=0.1)
+    taken = SnapshotTaken(
+        taken_at=world.clock.now, number=7, step=200, bytes=8, variables=1, seconds=0.1
+    )
     world.tell(taken, seconds=1.0)
     world.steps = [140, 150, 0]
     world.tell(seconds=1.0)
@@ -179,7 +185,7 @@ def test_what_a_snapshot_brought_back_is_measured() -> None:
     world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": world.clock.now})}
     notes = of(world.tell(seconds=0.5), ShowNote)
     (made,) = world.job.status.task_returns
-    assert made.snapshot == pytest.approx(ended - taken.at, abs=0.001)
+    assert made.snapshot == pytest.approx(ended - taken.taken_at, abs=0.001)
     assert made.lost == 110  # 310 steps were done, and 200 when it was taken
     assert made.seconds is not None and made.out is not None and made.out > made.seconds
     (said,) = [n.text for n in notes]
@@ -192,14 +198,15 @@ def test_a_snapshot_is_known_though_others_were_taken_until_it_is_told() -> None
     world.tell(seconds=1.0)
     at = world.clock.now
     world.tell(
-        SnapshotTaken(at=at, number=7, step=200, bytes=8, variables=1, seconds=0.1), seconds=0.1
+        SnapshotTaken(taken_at=at, number=7, step=200, bytes=8, variables=1, seconds=0.1),
+        seconds=0.1,
     )
     world.kill(2)
     world.launch(2)
     world.joined[2] = world.clock.now
     for number in range(8, 18):
         later = SnapshotTaken(
-            at=world.clock.now, number=number, step=0, bytes=8, variables=1, seconds=0.1
+            taken_at=world.clock.now, number=number, step=0, bytes=8, variables=1, seconds=0.1
         )
         world.steps[1] += 1
         world.tell(later, seconds=0.1)
@@ -213,7 +220,7 @@ def test_values_from_elsewhere_are_not_called_those_of_a_snapshot() -> None:
     world = World()
     world.notes[0] = {"restored": json.dumps({"number": 7, "step": 200, "when": 1.0})}  # long ago
     world.tell(
-        SnapshotTaken(at=world.clock.now, number=7, step=0, bytes=8, variables=1, seconds=0.1)
+        SnapshotTaken(taken_at=world.clock.now, number=7, step=0, bytes=8, variables=1, seconds=0.1)
     )
     world.kill(2)
     world.importing.add(2)
@@ -231,7 +238,7 @@ def test_why_a_snapshot_was_not_restored_is_told() -> None:
     world = World()
     world.notes[0] = {"snapshot": "not restored: number 3: long ago"}
     world.tell(
-        SnapshotTaken(at=world.clock.now, number=7, step=0, bytes=8, variables=1, seconds=0.1)
+        SnapshotTaken(taken_at=world.clock.now, number=7, step=0, bytes=8, variables=1, seconds=0.1)
     )
     world.kill(2)
     world.launch(2)
@@ -257,7 +264,7 @@ def test_who_fell_with_a_server_says_so_and_may_fall_there_again() -> None:
         world.tell(seconds=0.2)
         world.gone.add(world.pids[1])
         answers = world.tell(
-            ProcessExited(pid=world.pids[1], at=world.clock.now, code=1), seconds=0.1
+            ProcessExited(pid=world.pids[1], exited_at=world.clock.now, code=1), seconds=0.1
         )
         (again,) = of(answers, RestartWorker)
         assert again.reason == (
@@ -288,7 +295,7 @@ def test_a_stopped_server_is_put_an_end_to_and_replaced() -> None:
     after = [c for _ in range(3) for c in world.tell(seconds=1.0)]
     assert [p.pid for p in of(after, KillForReplacement)] == [102]
     world.gone.add(102)
-    answers = world.tell(ProcessExited(pid=102, at=world.clock.now, signal=9), seconds=0.1)
+    answers = world.tell(ProcessExited(pid=102, exited_at=world.clock.now, signal=9), seconds=0.1)
     assert of(answers, RestartWorker) == [
         RestartWorker(worker=2, reason="ps 0 was stopped for 30 s; restart 1 of 3")
     ]
@@ -298,7 +305,7 @@ def test_what_ends_when_the_work_is_done_does_not_come_back() -> None:
     world = World()
     for worker in (0, 1):
         world.gone.add(100 + worker)
-        world.tell(ProcessExited(pid=100 + worker, at=world.clock.now, code=0), seconds=0.1)
+        world.tell(ProcessExited(pid=100 + worker, exited_at=world.clock.now, code=0), seconds=0.1)
     assert of(world.kill(2), RestartWorker) == []
 
 
@@ -336,6 +343,6 @@ def test_what_servers_use_is_followed_while_they_serve() -> None:
         world.steps = [s + 1 for s in world.steps]
         world.steps[2] = 0
         told = msgspec.structs.replace(reading, value=float(value))
-        world.tell(ResourcesMeasured(at=world.clock.now, readings=(told,)), seconds=2.0)
+        world.tell(ResourcesMeasured(measured_at=world.clock.now, readings=(told,)), seconds=2.0)
     (use,) = world.job.status.view(world.clock.now).uses
     assert (use.pid, round(use.rate, 2)) == (102, 0.5)

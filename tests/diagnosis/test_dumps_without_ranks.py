@@ -273,4 +273,6 @@ def test_what_several_processes_wrote_into_one_file_is_told_apart() -> None:
 
 def test_a_rank_that_is_not_known_to_be_here_is_not_said_to_be_absent(tmp_path: Path) -> None:
     found = of(SAMPLES / "torch_missing", write(tmp_path, a=WAITS))
-    assert found.missing == ("rank 2 of 3: nothing here is known to be of it; it may be pid 5901",)
+    assert found.missing == (
+        "rank 2 of 3: nothing here is known to belong to it; it may be pid 5901",
+    )

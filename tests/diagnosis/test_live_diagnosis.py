@@ -361,9 +361,9 @@ def test_what_another_host_says_is_shown_harmless() -> None:
     [
         ("no-such-ssh", "no-such-ssh: no such file or directory"),
         ("sh -c 'echo Permission denied >&2; exit 255' ssh", "Permission denied"),
-        ("sh -c 'exit 127' ssh", "say how: --remote"),
-        ("sh -c 'echo {}' ssh", "of another version"),
-        ("sh -c 'echo torn {' ssh", "of another version"),
+        ("sh -c 'exit 127' ssh", "give the command: --remote"),
+        ("sh -c 'echo {}' ssh", "another version of allaboard"),
+        ("sh -c 'echo torn {' ssh", "another version of allaboard"),
     ],
 )
 def test_a_host_that_answers_otherwise(client: str, says: str) -> None:
@@ -372,8 +372,8 @@ def test_a_host_that_answers_otherwise(client: str, says: str) -> None:
 
 
 def test_hosts_are_no_options_and_pids_are_of_one_host() -> None:
-    done = allaboard("--hosts", "-oProxyCommand=x,h1")
-    assert done.returncode == 2 and "list of host names" in done.stderr
+    done = allaboard("--hosts=-oProxyCommand=x,h1")
+    assert done.returncode == 2 and "--hosts expects host names" in done.stderr
     done = allaboard("--hosts", "h0,h1", "4711")
     assert done.returncode == 2 and "h0:4711" in done.stderr
 
@@ -416,7 +416,7 @@ def test_who_waits_while_another_still_moves_is_said_where_nothing_was_found() -
     member = msgspec.structs.replace(moves.member, stack=stack)
     moves = msgspec.structs.replace(moves, member=member)
     look = HostLook(host="h0", now=52.0, allaboard="0", present=(waits, moves))
-    assert live_diagnosis.diagnose_processes((look,), times=2).conclusion == (
+    assert live_diagnosis.diagnose_processes((look,), look_count=2).conclusion == (
         "no finding: worker 0 waits for worker 1 (train.py:12 in train), which is still running "
         "(examined 2 times): a long step, or a hang that has just begun; run diagnose again in 10 s"
     )
@@ -448,7 +448,7 @@ def test_where_all_sleep_nobody_waits() -> None:
     said = live_diagnosis.diagnose_processes(
         [HostLook(host="h", now=12.0, present=present)]
     ).conclusion
-    assert said.endswith("and none of them waits for another: worker 0 is asleep (train.py:4 in main), "
+    assert said.endswith("and none waits for another: worker 0 is asleep (train.py:4 in main), "
                          "worker 1 is asleep (train.py:5 in main)")  # fmt: skip
 
 
@@ -488,7 +488,7 @@ def test_what_is_no_rank_and_started_none_is_refused() -> None:
         done = allaboard(str(process.pid))
         process.kill()
     assert done.returncode == 2
-    assert f"process {process.pid} (sleep 60) is no Python process" in done.stderr
+    assert f"process {process.pid} (sleep 60) is not a Python process" in done.stderr
 
 
 def test_the_ranks_of_two_jobs_are_not_taken_for_one() -> None:
@@ -500,4 +500,4 @@ def test_the_ranks_of_two_jobs_are_not_taken_for_one() -> None:
         assert above.stdout.readline() == above.stdout.readline() == b"1\n"
         done = allaboard(str(above.pid))
         os.killpg(above.pid, signal.SIGKILL)
-    assert done.returncode == 2 and "run ranks of several jobs: " in done.stderr
+    assert done.returncode == 2 and "ranks of several jobs run below " in done.stderr

@@ -41,7 +41,7 @@ def test_what_two_nodes_raised_is_not_of_one_rank(tmp_path: Path) -> None:
         "local rank 0 of h1.log raised KeyError at train.py:20 in main",
     ]
     assert all(w.rank < 0 for f in found.findings for w in f.who)
-    assert "nothing tells which node is which" in found.missing[0]
+    assert "nothing says which node is which" in found.missing[0]
 
 
 def test_stacks_of_two_nodes_are_four_processes(tmp_path: Path) -> None:

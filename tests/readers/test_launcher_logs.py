@@ -45,7 +45,9 @@ def test_a_launcher_s_line_names_who_failed_and_where(line: str, tmp_path: Path)
     (found,) = told(tmp_path, f"step 1\n{LOST.format(0)}{line}\n")
     assert (found.rule, [w.rank for w in found.who], found.who[0].host) == (rule, ranks, host)
     assert all(
-        e.origin.startswith(str(tmp_path)) for e in found.evidence if "fell" not in e.observed
+        e.origin.startswith(str(tmp_path))
+        for e in found.evidence
+        if "as a consequence" not in e.observed
     )
 
 

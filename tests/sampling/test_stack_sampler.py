@@ -74,7 +74,7 @@ def test_a_process_tells_its_own_stack(program: Program) -> None:
     box = ready(program, WAITING)
     box.read_snapshot()
     seen = look(box)
-    assert (seen.by, seen.pid, seen.at) == ("faulthandler", box.pid, 5.0)
+    assert (seen.by, seen.pid, seen.sampled_at) == ("faulthandler", box.pid, 5.0)
     frame = waits_here(seen.frames)
     assert (frame.line, frame.text) == (8, "sys.stdin.readline()  # waits here")
     assert seen.frames[-1].function == "<module>"

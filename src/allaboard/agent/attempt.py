@@ -266,7 +266,7 @@ class Attempt:
 
     @property
     def leader_decision(self) -> ConcludeRound | None:
-        """How the host that decides for all concluded this round; None if this host decides."""
+        """Conclusion of this round by the host that decides for all; None if this host decides."""
         restart = self.control_plane.multi_host_restart
         if restart is None or self.interrupt_signal:
             return None
@@ -433,5 +433,5 @@ class Attempt:
 
     def _on_interrupt(self, number: int) -> None:
         self.interrupt_signal = self.interrupt_signal or number
-        self.events.append(AgentInterrupted(signal=number, at=self.clock.monotonic()))
+        self.events.append(AgentInterrupted(signal=number, interrupted_at=self.clock.monotonic()))
         self.wake.set()

@@ -10,7 +10,7 @@ from allaboard.policy.restart.restart_policy import NoRestart, Restart, RestartP
 
 
 class AttemptHistory:
-    """What happened in all rounds so far; the outcome, reason and signal are those of the newest one."""
+    """The rounds of a job so far; the outcome, reason and signal are those of the newest one."""
 
     def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
@@ -26,7 +26,7 @@ class AttemptHistory:
 
     @property
     def restart_count(self) -> int:
-        """How often the whole job or a single task was started again."""
+        """Number of restarts so far, of the whole job or of a single task."""
         return len(self._rounds) + len(self.task_returns)
 
     def add_task_returns(self, task_returns: tuple[TaskReturn, ...]) -> None:

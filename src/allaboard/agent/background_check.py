@@ -28,7 +28,7 @@ MAX_SHOWN_NOTES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSubject:
-    """What the background check reads."""
+    """The script and the environment that the background check reads."""
 
     script: str = ""
     """Path of the script; "" if the command names none."""
@@ -38,7 +38,7 @@ class CheckSubject:
 
 
 class FindingSource(Protocol):
-    """What an attempt needs of the background check."""
+    """The part of the background check that an attempt uses."""
 
     def take_findings(self, now: float, starting: bool = False) -> list[Finding]:
         """Return the findings once, as soon as they are complete."""

@@ -54,7 +54,7 @@ SERVER_GRACE_S = 5.0
 
 
 class JobEnder(Protocol):
-    """What the executor needs of `shutdown.Shutdown`."""
+    """The part of `shutdown.Shutdown` that the executor uses."""
 
     def shorten_grace(self, seconds: float) -> None:
         """Wait no longer than ``seconds`` before SIGKILL."""
@@ -64,7 +64,7 @@ class JobEnder(Protocol):
 
 
 class RestartableWorkers(Protocol):
-    """What the executor needs of `worker_processes.WorkerProcesses`."""
+    """The part of `worker_processes.WorkerProcesses` that the executor uses."""
 
     def expect_restart(self, worker: int) -> None:
         """Note that this worker will be started again."""
@@ -77,14 +77,14 @@ class RestartableWorkers(Protocol):
 
 
 class PipeReader(Protocol):
-    """What the executor needs of `worker_output.WorkerOutput`."""
+    """The part of `worker_output.WorkerOutput` that the executor uses."""
 
     def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
         """Read the pipes of the process that was started in place of this worker."""
 
 
 class StandbySource(Protocol):
-    """What the executor needs of `standby_process.StandbyProcess`."""
+    """The part of `standby_process.StandbyProcess` that the executor uses."""
 
     def hand_over(self, index: int, now: float) -> Worker | None:
         """Turn the standby process into this worker; return None if it is not ready yet."""
@@ -198,7 +198,7 @@ class CommandExecutor:
             if command.signal not in ASKING:
                 return
             interruption = Interruption(
-                host=command.host, signal=command.signal, interrupted_at=now, who=command.who
+                host=command.host, signal=command.signal, interrupted_at=now, who=command.members
             )
             self.decisions.append(InterruptionReported(interruption=interruption))
             self._announcer.write_line(str(interruption))
@@ -206,7 +206,7 @@ class CommandExecutor:
     def _gate_opened(self, now: float) -> None:
         """The leader opened the gate of one of our members: this host's own state has not."""
         if self._job.status.opened_at is None:
-            self.decisions.append(GateOpened(at=now))
+            self.decisions.append(GateOpened(opened_at=now))
 
     def announce_finding(self, now: float, finding: Finding) -> None:
         """Announce a finding, made here or on another host."""

@@ -18,7 +18,7 @@ ExitCodePolicy = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user asked for. All times are in seconds."""
+    """The user's options as the agent uses them. All times are in seconds."""
 
     timeout: float = 60.0
     """Bound of the roll call."""

@@ -90,7 +90,7 @@ class ProcessWatcher:
         alive = [pid for pid in self.boxes if pid not in self.exited_pids]
         serving = [pid for pid in alive if self.boxes[pid].job in SERVER_JOBS]
         readings = self._usage.read_usage(alive, serving)
-        return [ResourcesMeasured(at=now, readings=tuple(readings))] if readings else []
+        return [ResourcesMeasured(measured_at=now, readings=tuple(readings))] if readings else []
 
     def confirm_workers(self, all_known: bool) -> None:
         """Note whether the pid of every worker is known; only then are new black boxes opened."""
@@ -156,12 +156,12 @@ class ProcessWatcher:
         status = self.exit_watcher.exit_status(pid)
         status = self._reported_status(pid) if status is None else status
         if status is None:
-            return ProcessExited(pid=pid, at=now)
+            return ProcessExited(pid=pid, exited_at=now)
         code, signal_number = known_exit_status(status)
         if signal_number is None or not self._has_declared(pid):
-            return ProcessExited(pid=pid, at=now, code=code)
+            return ProcessExited(pid=pid, exited_at=now, code=code)
         oom = signal_number == signal.SIGKILL and self._was_oom_killed(worker)
-        return ProcessExited(pid=pid, at=now, signal=signal_number, oom=oom)
+        return ProcessExited(pid=pid, exited_at=now, signal=signal_number, oom=oom)
 
     def _has_declared(self, pid: int) -> bool:
         box = self.boxes.get(pid)
@@ -198,7 +198,7 @@ class ProcessWatcher:
         return ProcessSampled(
             pid=pid,
             worker=worker,
-            at=now,
+            sampled_at=now,
             state=state,
             cpu=cpu,
             sleeps=proc.count_voluntary_switches(pid)

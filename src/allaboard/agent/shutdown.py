@@ -17,7 +17,7 @@ SIGNAL_DEBOUNCE_S = 0.1
 
 
 class SignalledWorkers(Protocol):
-    """What a shutdown needs of `worker_processes.WorkerProcesses`."""
+    """The part of `worker_processes.WorkerProcesses` that a shutdown uses."""
 
     @property
     def all_exited(self) -> bool:
@@ -141,9 +141,8 @@ class Shutdown:
         await asyncio.sleep(delay_s)
         self._workers.signal_workers(number, group)
         if number == signal.SIGTERM:
-            self._workers.signal_workers(
-                signal.SIGCONT, group
-            )  # a stopped process cannot act on SIGTERM
+            # A stopped process cannot act on SIGTERM
+            self._workers.signal_workers(signal.SIGCONT, group)
         # Read only now, since `shorten_grace` may have changed it during the delay.
         await asyncio.sleep(self.grace)
         self._workers.end_all(0.0)

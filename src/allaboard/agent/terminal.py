@@ -40,7 +40,7 @@ room."""
 
 
 class LineSink(Protocol):
-    """Where workers' lines and allaboard's own lines are shown: a `Terminal`, or a fake of one."""
+    """A place that shows lines of the workers and of allaboard: a `Terminal`, or a fake of one."""
 
     is_tty: bool
     """True if stderr is a terminal, which can show a status line."""
@@ -144,9 +144,8 @@ class Terminal:
         while data:
             try:
                 data = data[os.write(fd, data) :]
-            except (
-                BlockingIOError
-            ):  # a program that shares the stream made it non-blocking (ssh, rsync)
+            except BlockingIOError:
+                # A program that shares the stream made it non-blocking (ssh, rsync)
                 # Blocks this thread only, which is what a terminal that does not read is meant to do.
                 select.select([], [fd], [])
             except OSError as error:
@@ -237,9 +236,8 @@ class WorkerLog:
     def close(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(
-                OSError
-            ):  # NFS reports a full quota only now; the descriptor is free even so
+            # NFS reports a full quota only now; the descriptor is free even so
+            with contextlib.suppress(OSError):
                 os.close(file)
 
     def _show_line(self, fd: int, line: bytes) -> None:

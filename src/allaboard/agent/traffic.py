@@ -69,7 +69,8 @@ class TrafficSampler:
         addresses = {pid: self._addresses(one.cluster) for pid, one in declared.items()}
         grouped = group_flows(flows, declared, addresses)
         self._samples += [
-            TrafficSampled(pid=pid, at=sampled_at, flows=each) for pid, each in grouped.items()
+            TrafficSampled(pid=pid, sampled_at=sampled_at, flows=each)
+            for pid, each in grouped.items()
         ]
 
     def _addresses(self, cluster: Mapping[str, str]) -> dict[str, str]:

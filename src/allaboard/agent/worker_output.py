@@ -76,9 +76,8 @@ class WorkerOutput:
         """
         worker = self._workers[index]
         for stream, fd in ((1, worker.out), (2, worker.err)):
-            for _ in range(
-                64 if fd in self._open_fds else 0
-            ):  # a child that it left behind may go on writing
+            # A child that it left behind may go on writing
+            for _ in range(64 if fd in self._open_fds else 0):
                 try:
                     data = os.read(fd, READ_BYTES)
                 except OSError:  # nothing there now (EAGAIN), or closed already
@@ -96,9 +95,8 @@ class WorkerOutput:
         # Polled, since the readers in this loop close the descriptors one by one.
         while self._open_fds and loop.time() < deadline:
             await asyncio.sleep(0.02)
-        for fd in tuple(
-            self._open_fds
-        ):  # a process that still holds it gets SIGPIPE or EPIPE when it writes
+        # A process that still holds it gets SIGPIPE or EPIPE when it writes
+        for fd in tuple(self._open_fds):
             loop.remove_reader(fd)
             self._open_fds.discard(fd)
             os.close(fd)

@@ -17,7 +17,7 @@ WriteLine = Callable[[str], None]
 
 
 class WorkerLogs(Protocol):
-    """What is needed of `worker_output.WorkerOutput`."""
+    """The part of `worker_output.WorkerOutput` that is used here."""
 
     @property
     def logs(self) -> Sized:
@@ -28,7 +28,7 @@ class WorkerLogs(Protocol):
 
 
 class WorkerRegister(Protocol):
-    """What is needed of `process_watcher.ProcessWatcher`."""
+    """The part of `process_watcher.ProcessWatcher` that is used here."""
 
     def add_worker(self, worker: int, pid: int) -> None:
         """Note the pid of a worker."""
@@ -170,7 +170,7 @@ class WorkerProcesses:
         self._pids[worker] = pid
         self._watcher.add_worker(worker, pid)
         self._on_started(worker, pid)
-        self.events.append(WorkerLaunched(worker=worker, pid=pid, at=launched_at))
+        self.events.append(WorkerLaunched(worker=worker, pid=pid, launched_at=launched_at))
 
     def _on_message(self, message: dict[str, Any]) -> None:
         number = message.get("spawned", message.get("failed", message.get("exited", 0)))
@@ -213,7 +213,9 @@ class WorkerProcesses:
                     f"pid {pid} did not end after SIGKILL{state}; see: ps -o stat,wchan,user -p {pid}"
                 )
                 now = asyncio.get_running_loop().time()
-                self.events.append(ProcessExited(pid=pid, at=now, signal=int(signal.SIGKILL)))
+                self.events.append(
+                    ProcessExited(pid=pid, exited_at=now, signal=int(signal.SIGKILL))
+                )
                 self._watcher.mark_exited(pid)
                 self._ended.add(worker)
 
@@ -228,7 +230,7 @@ class WorkerProcesses:
         self.events.append(
             ProcessExited(
                 pid=pid,
-                at=exited_at,
+                exited_at=exited_at,
                 code=message["code"],
                 signal=message["signal"],
                 oom=killed and self.was_oom_killed(worker),
@@ -254,7 +256,7 @@ class WorkerProcesses:
         for worker, pid in self._pids.items():
             if worker not in self._ended:
                 self.events.append(
-                    ProcessExited(pid=pid, at=loop.time(), signal=int(signal.SIGKILL))
+                    ProcessExited(pid=pid, exited_at=loop.time(), signal=int(signal.SIGKILL))
                 )
                 self._watcher.mark_exited(pid)
         self._ended |= set(range(len(self._output.logs)))

@@ -47,6 +47,8 @@ def shift_times(box: BoxReading, shift_s: float) -> BoxReading:
         phase_since=box.phase_since + shift_s,
         step_at=box.step_at + shift_s,
         op=msgspec.structs.replace(op, since=op.since + shift_s) if op else None,
-        raised=msgspec.structs.replace(raised, at=raised.raised_at + shift_s) if raised else None,
+        raised=msgspec.structs.replace(raised, raised_at=raised.raised_at + shift_s)
+        if raised
+        else None,
         groups=tuple(msgspec.structs.replace(g, since=g.since + shift_s) for g in groups),
     )

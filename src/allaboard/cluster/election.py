@@ -174,10 +174,10 @@ def _lost_leader_events(number: int, leader: LeaderRecord, now: float) -> list[E
     return [
         AgentConnected(agent=number, host=leader.host, probe_address="", rank=leader.rank),
         ProcessSampled(
-            pid=process_key(number, leader.pid), worker=number << 12, at=now, state="S", cpu=0.0,
+            pid=process_key(number, leader.pid), worker=number << 12, sampled_at=now, state="S", cpu=0.0,
             rank=leader.rank, host=leader.host,
         ),
-        AgentDisconnected(agent=number, at=now),
+        AgentDisconnected(agent=number, disconnected_at=now),
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ RANK_0_HEAD_START_S = 2.0
 
 
 class ElectionStep(Enum):
-    """What a host does next."""
+    """The next step of a host in the election."""
 
     WAIT = auto()
     """Nothing."""

@@ -160,7 +160,7 @@ class Leader:
             return []
         for number in lost:
             self.events.append(
-                AgentDisconnected(agent=number, at=self._silence.silent_since[number])
+                AgentDisconnected(agent=number, disconnected_at=self._silence.silent_since[number])
             )
         self.events += [_connected_event(self._members[n]) for n in recovered]
         notes = [
@@ -316,7 +316,9 @@ class Leader:
                 self._members.pop(member.number, None)
                 if self._awaiting_release is not None:
                     self._awaiting_release.pop(member.number, None)
-                self.events.append(AgentDisconnected(agent=member.number, at=time.monotonic()))
+                self.events.append(
+                    AgentDisconnected(agent=member.number, disconnected_at=time.monotonic())
+                )
             case HostEvents():
                 # Before the events are translated, so that they get the best known offset.
                 member.update_offset(message.mono)
@@ -406,26 +408,35 @@ def _translate_event(event: Event, member: MemberConnection) -> Event | None:
                 pid=process_key(number, event.pid),
                 # Workers of all hosts share one number space: the agent's number is in the high bits.
                 worker=(number << WORKER_NUMBER_BITS) + event.worker,
-                at=event.at + clock_offset,
+                sampled_at=event.sampled_at + clock_offset,
                 box=shift_times(event.box, clock_offset) if event.box is not None else None,
                 host=member.hello.host,
             )
-        case ProcessExited() | StackSampled() | TrafficSampled():
-            called = process_key(number, event.pid)
-            return msgspec.structs.replace(event, pid=called, at=event.at + clock_offset)
+        case ProcessExited():
+            return msgspec.structs.replace(
+                event,
+                pid=process_key(number, event.pid),
+                exited_at=event.exited_at + clock_offset,
+            )
+        case StackSampled() | TrafficSampled():
+            return msgspec.structs.replace(
+                event,
+                pid=process_key(number, event.pid),
+                sampled_at=event.sampled_at + clock_offset,
+            )
         case ResourcesMeasured():
             return msgspec.structs.replace(
-                event, at=event.at + clock_offset, host=member.hello.host
+                event, measured_at=event.measured_at + clock_offset, host=member.hello.host
             )
         case AgentInterrupted():
             return AgentInterrupted(
                 signal=event.signal,
-                at=event.at + clock_offset,
+                interrupted_at=event.interrupted_at + clock_offset,
                 agent=number,
                 host=member.hello.host,
             )
         case SnapshotTaken():
-            return msgspec.structs.replace(event, at=event.at + clock_offset)
+            return msgspec.structs.replace(event, taken_at=event.taken_at + clock_offset)
         case LockWaitsSampled():
             waits = [
                 msgspec.structs.replace(w, waiter=process_key(number, w.waiter))
@@ -437,6 +448,8 @@ def _translate_event(event: Event, member: MemberConnection) -> Event | None:
         case CallsTraced():
             return msgspec.structs.replace(event, pid=process_key(number, event.pid))
         case StrangerConnected() if event.knock.kind == "elsewhere":
-            knock = msgspec.structs.replace(event.knock, at=event.knock.knocked_at + clock_offset)
+            knock = msgspec.structs.replace(
+                event.knock, knocked_at=event.knock.knocked_at + clock_offset
+            )
             return StrangerConnected(knock=knock)
     return None

@@ -135,9 +135,8 @@ class LeaderSelection:
         role = self._role
         await self.ready.wait()
         script_address = self._script_address(declared)
-        if (
-            script_address is not None and script_address.address and role.probe_address
-        ):  # for whom it is not told yet
+        # For whom it is not told yet
+        if script_address is not None and script_address.address and role.probe_address:
             role.probe_address = join_host_port(
                 script_address.address, Address.from_endpoint(role.probe_address).endpoint[1]
             )

@@ -30,7 +30,7 @@ from allaboard.protocol.events import (
 
 @dataclass(frozen=True, kw_only=True)
 class MeetingSettings:
-    """What an agent knows about the job before it looks for the other agents."""
+    """Everything that an agent knows about the job before it looks for the other agents."""
 
     launcher_info: LauncherContext
     """What the launcher's environment says about this host's place in the job."""
@@ -169,9 +169,8 @@ class MembershipRole:
 
         ``ports_elsewhere``: other members listen on the framework's ports, too.
         """
-        if (
-            self.leader is not None
-        ):  # of an earlier try: its followers must reconnect to the new one
+        # Of an earlier try: its followers must reconnect to the new one
+        if self.leader is not None:
             self.leader.close()
         leader = self._make_leader(framework, ports_elsewhere)
         self._set_leader(leader, rank)

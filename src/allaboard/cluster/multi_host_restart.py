@@ -32,7 +32,7 @@ END_MARGIN_S = 20.0
 
 
 class LeaderPort(Protocol):
-    """What a round of several hosts needs of `leader.Leader`."""
+    """The part of `leader.Leader` that a round of several hosts uses."""
 
     @property
     def connected_count(self) -> int:
@@ -47,7 +47,7 @@ class LeaderPort(Protocol):
 
 
 class MembershipPort(Protocol):
-    """What a round of several hosts needs of `membership.Membership`."""
+    """The part of `membership.Membership` that a round of several hosts uses."""
 
     @property
     def leader(self) -> LeaderPort | None:

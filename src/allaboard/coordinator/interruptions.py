@@ -26,10 +26,10 @@ class Interruptions:
         """Remember that the agent of ``host``, which has these ``members``, was asked to end the job."""
         if event.signal not in ASKING or event.agent in self._interrupted_at:
             return
-        self._interrupted_at[event.agent] = event.at
+        self._interrupted_at[event.agent] = event.interrupted_at
         member_names = _member_names(members)
         self._unreported.append(
-            ReportInterruption(host=host, signal=event.signal, who=member_names)
+            ReportInterruption(host=host, signal=event.signal, members=member_names)
         )
         if event.agent:
             self.add_reported_interruption(

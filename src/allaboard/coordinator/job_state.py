@@ -265,7 +265,7 @@ class JobState:
             case CoordinatorChanged():
                 memory.leader_decides = not event.is_local
             case GateOpened():
-                memory.gate.mark_opened(event.at)
+                memory.gate.mark_opened(event.opened_at)
             case JobEndOrdered():
                 memory.ending = memory.ending or EndJob(
                     outcome=event.outcome, reason=event.reason, final=event.final
@@ -289,7 +289,9 @@ class JobState:
         predecessor_ended_at = memory.replacements.begin_process(event.worker)
         has_local_ranks = memory.settings.launched > 1
         rank = event.worker if has_local_ranks else memory.settings.rank
-        memory.records[event.pid] = self._new_record(event.pid, event.worker, event.at, rank)
+        memory.records[event.pid] = self._new_record(
+            event.pid, event.worker, event.launched_at, rank
+        )
         memory.records[event.pid].predecessor_ended_at = predecessor_ended_at
         memory.rollbacks.note_process_start(event.pid)
         if not split_process_key(event.pid)[0]:
@@ -301,13 +303,13 @@ class JobState:
         if record is None:
             predecessor_ended_at = self._end_of_remote_predecessor(event)
             rank = self._rank(event)
-            record = self._new_record(event.pid, event.worker, event.at, rank, event.host)
+            record = self._new_record(event.pid, event.worker, event.sampled_at, rank, event.host)
             record.predecessor_ended_at = predecessor_ended_at
             memory.records[event.pid] = record
         box = self._intern_pool.intern_box(event.box, record.box)
         had_declared = record.box is not None and record.box.declared is not None
         if record.add_sample(event, box):
-            self._note_progress(event.at)
+            self._note_progress(event.sampled_at)
             if box is not None and box.phase == Phase.ARRIVED:
                 self._last_arrival_at = max(self._last_arrival_at, box.phase_since)
         if not had_declared and record.box is not None and record.box.declared is not None:
@@ -320,7 +322,7 @@ class JobState:
         if isinstance(event, RoleTaken) and not event.leads:
             self._drop_remote_members()
         if isinstance(event, AgentDisconnected):
-            memory.disconnected_agents[event.agent] = event.at
+            memory.disconnected_agents[event.agent] = event.disconnected_at
         elif isinstance(event, AgentConnected):
             memory.disconnected_agents.pop(event.agent, None)
 
@@ -331,7 +333,7 @@ class JobState:
         on_host = [r for p, r in memory.records.items() if split_process_key(p)[0] == event.agent]
         launchers = memory.members.launcher_pids()
         for record in on_host if event.agent else ():
-            record.mark_interrupted(event.at)
+            record.mark_interrupted(event.interrupted_at)
         members = (r.to_member(r.pid in launchers) for r in on_host)
         host = event.host or memory.settings.host
         memory.interruptions.add_interruption(now, event, members, host)
@@ -353,7 +355,7 @@ class JobState:
             return
         memory = self._memory
         rollback = memory.rollbacks.add_step_reading(
-            event.at, event.pid, box.numbered, box.phase_since
+            event.sampled_at, event.pid, box.numbered, box.phase_since
         )
         if rollback is not None:
             memory.task_restarts.note_rollback(rollback)
@@ -375,7 +377,7 @@ class JobState:
             memory.resource_trends.restart_window()
         else:
             host = event.host or memory.settings.host
-            memory.resource_trends.add_readings(event.at, host, event.readings)
+            memory.resource_trends.add_readings(event.measured_at, host, event.readings)
 
     def _end_of_remote_predecessor(self, event: ProcessSampled) -> float | None:
         """Return when the process ended that this one replaces on another host; None if it replaces none. A
@@ -410,7 +412,7 @@ class JobState:
         for record in memory.records.values():
             lost_at = lost_agents.get(split_process_key(record.pid)[0])
             if lost_at is not None and record.exit is None:
-                self._process_exited(ProcessExited(pid=record.pid, at=lost_at), is_lost=True)
+                self._process_exited(ProcessExited(pid=record.pid, exited_at=lost_at), is_lost=True)
 
     def _new_record(
         self, pid: int, worker: int, started_at: float, rank: int, host: str = ""
@@ -439,7 +441,7 @@ class JobState:
             or bool(memory.task_restarts.kill_reason(event.pid))
         )
         process_exit = Exit(
-            ended_at=event.at,
+            ended_at=event.exited_at,
             code=event.code,
             signal=event.signal,
             oom=event.oom,
@@ -451,4 +453,4 @@ class JobState:
         if event.signal is not None or event.code is not None:
             self._may_roll_back(record)
         memory.resource_trends.forget_process(record.host, split_process_key(record.pid)[1])
-        self._note_progress(event.at)
+        self._note_progress(event.exited_at)

@@ -129,7 +129,9 @@ class MultiHostState:
                 if knock.is_unequipped_worker and not earlier.is_unequipped_worker
                 else earlier
             )
-            knock = msgspec.structs.replace(best, times=earlier.times + 1, at=earlier.knocked_at)
+            knock = msgspec.structs.replace(
+                best, times=earlier.times + 1, knocked_at=earlier.knocked_at
+            )
         if earlier is not None or len(self._strangers) < MAX_STRANGERS:
             self._strangers[key] = knock
 

@@ -121,15 +121,15 @@ class ProcessRecord:
             if self.state in STOPPED and event.state not in STOPPED:
                 self.stack_samples.clear()  # it stood there because it was stopped
             # A process that waits in the kernel (D) for one thing after another, as on a slow disk, gets on.
-            self.state, self.state_since, self.sleeps = event.state, event.at, event.sleeps
-        self.cpu_marks.append((event.at, event.cpu))
-        while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < event.at - CPU_WINDOW_S:
+            self.state, self.state_since, self.sleeps = event.state, event.sampled_at, event.sleeps
+        self.cpu_marks.append((event.sampled_at, event.cpu))
+        while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < event.sampled_at - CPU_WINDOW_S:
             self.cpu_marks.pop(0)
         previous_box, self.box = self.box, box or self.box
         has_moved = _progress_marker(previous_box) != _progress_marker(self.box)
         if event.state != "X" and self.box is not None:
             self.time_shares.add_times(
-                event.at,
+                event.sampled_at,
                 event.cpu,
                 self.box.inside,
                 event.allowed_cores,
@@ -139,12 +139,12 @@ class ProcessRecord:
             )
         if box is not None and box.pace is not None:
             self.step_times = self.step_times or StepTimes()
-            self.step_times.add_step_times(event.at, box.pace, box.step)
+            self.step_times.add_step_times(event.sampled_at, box.pace, box.step)
         if box is not None and box.step and box.groups:
             self.idle_groups = self.idle_groups or IdleGroups()
             self.idle_groups.add_group_states(box.step, box.groups)
         if has_moved:
-            self.moved_at = event.at
+            self.moved_at = event.sampled_at
             self.stack_samples.clear()
         self.candidate = event.candidate
         self.started, self.wraps = event.started_by_agent, event.wraps_launcher
@@ -180,7 +180,7 @@ class ProcessRecord:
         """Take in one sample of its stack. Only samples since it last moved are kept."""
         self._picture_made = None
         if sample.recorded:
-            self.recorded = sample.at, sample.recorded
+            self.recorded = sample.sampled_at, sample.recorded
             sample = msgspec.structs.replace(sample, recorded=())
         if sample.frames:
             frames = trim_state_queries(sample.frames)
@@ -194,7 +194,7 @@ class ProcessRecord:
         """Take in the state of its connections."""
         self._picture_made = None
         self.traffic_rates = self.traffic_rates or TrafficRates()
-        self.traffic_rates.add_flows(event.at, event.flows)
+        self.traffic_rates.add_flows(event.sampled_at, event.flows)
 
     def add_call_trace(self, traced: Traced) -> None:
         """Take in its last calls in one group: the first difference between members is the evidence."""
@@ -348,7 +348,7 @@ class ProcessRecord:
         if len(self.stack_samples) < 2:
             return 0.0
         oldest, newest = self.stack_samples[0], self.stack_samples[-1]
-        span = newest.at - oldest.at
+        span = newest.sampled_at - oldest.sampled_at
         return max(0.0, total(newest) - total(oldest)) / span if span > 0 else 0.0
 
     def _stack(self) -> Stack:
@@ -371,15 +371,15 @@ class ProcessRecord:
         held_locks = (s.grip for s in reversed(samples[-HELD_LOCK_SAMPLES:]) if s.grip)
         return Stack(
             frames=newest.frames,
-            taken_at=newest.at,
+            taken_at=newest.sampled_at,
             samples=len(samples),
-            span=newest.at - samples[0].at,
+            span=newest.sampled_at - samples[0].sampled_at,
             moving=is_wandering or len(at_same_place) < len(samples),
-            stays=newest.at - at_same_place[-1].at,
+            stays=newest.sampled_at - at_same_place[-1].sampled_at,
             by=newest.by,
             children=newest.children,
             stopped=tuple(
-                (pid, newest.at - _stopped_since(pid, samples)) for pid in newest.stopped
+                (pid, newest.sampled_at - _stopped_since(pid, samples)) for pid in newest.stopped
             ),
             threads=newest.threads,
             other_thread_frames=tuple(
@@ -400,7 +400,7 @@ def _innermost_line(frames: tuple[Frame, ...]) -> tuple[str, int]:
 def _stopped_since(pid: int, samples: list[StackSampled]) -> float:
     """Return the time of the first sample from which on the process was stopped: the kernel does not say
     since when it is."""
-    return [s.at for s in takewhile(lambda s: pid in s.stopped, reversed(samples))][-1]
+    return [s.sampled_at for s in takewhile(lambda s: pid in s.stopped, reversed(samples))][-1]
 
 
 def _progress_marker(box: BoxReading | None) -> tuple[object, ...]:

@@ -61,7 +61,7 @@ class ReportInterruption(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     host: str
     signal: int
-    who: str = ""
+    members: str = ""
     """The members of that host, by name; "" if none is known."""
 
 

@@ -32,8 +32,8 @@ class WorkerLaunched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     worker: int
     """Number of the worker on its host."""
     pid: int
-    at: float
-    """When (s)."""
+    launched_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
 
 
 class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
@@ -41,8 +41,8 @@ class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=Fal
 
     pid: int
     worker: int
-    at: float
-    """When (s)."""
+    sampled_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     state: str
     """State of the kernel, as in proc(5): "S", "R", "D", "T", "X", ..."""
     cpu: float
@@ -74,8 +74,8 @@ class ProcessExited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A process exited. The status of a worker is known; of another member only what could be seen."""
 
     pid: int
-    at: float
-    """When (s)."""
+    exited_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     code: int | None = None
     """Exit code; None if it is not known, or a signal killed the process."""
     signal: int | None = None
@@ -90,8 +90,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The stack of a process was sampled."""
 
     pid: int
-    at: float
-    """When (s)."""
+    sampled_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     frames: tuple[Frame, ...]
     """Frames of the main thread, innermost first."""
     by: str
@@ -125,8 +125,8 @@ class TrafficSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The connections of a process with other tasks of its job were read."""
 
     pid: int
-    at: float
-    """When (s)."""
+    sampled_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     flows: tuple[Flows, ...]
 
 
@@ -147,8 +147,8 @@ class CallsTraced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class ResourcesMeasured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The use of limited resources by a host and its processes was measured."""
 
-    at: float
-    """When (s)."""
+    measured_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     readings: tuple[Reading, ...]
     host: str = ""
 
@@ -157,8 +157,8 @@ class AgentInterrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The user, or a batch system, asked an agent to end the job."""
 
     signal: int
-    at: float
-    """When (s)."""
+    interrupted_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     agent: int = 0
     """The agent; 0 is our own."""
     host: str = ""
@@ -195,8 +195,8 @@ class AgentDisconnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The stream of an agent has ended."""
 
     agent: int
-    at: float
-    """When (s)."""
+    disconnected_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
 
 
 class RendezvousProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -229,8 +229,8 @@ class StrangerConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class SnapshotTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A snapshot of the parameter servers' variables was taken."""
 
-    at: float
-    """When (s)."""
+    taken_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
     number: int
     step: int
     """The global step in it; 0 if the job has none."""
@@ -267,8 +267,8 @@ class CoordinatorChanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class GateOpened(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The gate was opened for a member of this host as another host's coordinator had decided."""
 
-    at: float
-    """When (s)."""
+    opened_at: float
+    """Time of the event (CLOCK_MONOTONIC, s)."""
 
 
 class JobEndOrdered(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -153,9 +153,9 @@ RULE = Rule(
     fires_on={
         "kill -9, and the others failed": (
             sample_job(
-                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=_LOST),
                 ended_member(1, signal=9),
-                ended_member(2, at=95.4, raised=_LOST),
+                ended_member(2, ended_at=95.4, raised=_LOST),
             ),
             "worker 1 was killed by SIGKILL",
         ),
@@ -185,7 +185,7 @@ RULE = Rule(
             waiting_member(0), ended_member(1, signal=15, member={"interrupted": 94.9})
         ),
         "a survivor that its launcher ended": sample_job(
-            ended_member(0, at=97, signal=15), ended_member(1, raised=("ValueError", "x"))
+            ended_member(0, ended_at=97, signal=15), ended_member(1, raised=("ValueError", "x"))
         ),
     },
     since="0.1",

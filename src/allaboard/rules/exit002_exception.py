@@ -155,7 +155,7 @@ RULE = Rule(
     fires_on={
         "one rank, and the others failed": (
             sample_job(
-                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=_LOST),
                 ended_member(1, raised=("ValueError", "bad batch")),
                 waiting_member(2),
             ),
@@ -197,7 +197,7 @@ RULE = Rule(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),
         "only lost its peer": sample_job(
-            ended_member(0, raised=_LOST), ended_member(1, at=94.0, signal=9)
+            ended_member(0, raised=_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
         "died before init while others wait": sample_job(
             arrived_member(0),

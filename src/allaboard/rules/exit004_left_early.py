@@ -110,13 +110,15 @@ RULE = Rule(
     needs=("exit",),
     fires_on={
         "the others wait": (
-            stalled_job(waiting_member(0), ended_member(1, at=90.5, code=0), waiting_member(2)),
+            stalled_job(
+                waiting_member(0), ended_member(1, ended_at=90.5, code=0), waiting_member(2)
+            ),
             "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
         "they wait in a call that it has not made": (
             stalled_job(
                 waiting_member(0, **_called(21)),
-                ended_member(1, at=90.5, code=0, member=_called(20)),
+                ended_member(1, ended_at=90.5, code=0, member=_called(20)),
                 waiting_member(2, **_called(21)),
                 sample_member(3),
             ),
@@ -124,25 +126,25 @@ RULE = Rule(
         ),
         "its exit code is unknown": (
             sample_job(
-                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=_LOST),
                 ended_member(1, member={"phase": Phase.LEAVING, "phase_since": 95.0}),
-                ended_member(2, at=95.5, raised=_LOST),
+                ended_member(2, ended_at=95.5, raised=_LOST),
             ),
             "worker 1 exited by itself (exit code unknown) while ranks 0, 2 were still training",
         ),
         "they wait for its message": (
             stalled_job(
                 waiting_member(0, op=Op("recv from rank 1", 41, 90.0)),
-                ended_member(1, at=90.5, code=0),
+                ended_member(1, ended_at=90.5, code=0),
                 sample_member(2),
             ),
             "worker 1 exited with code 0 while rank 0 was still training",
         ),
         "the others failed": (
             sample_job(
-                ended_member(0, at=95.3, raised=_LOST),
+                ended_member(0, ended_at=95.3, raised=_LOST),
                 ended_member(1, code=0),
-                ended_member(2, at=95.5, raised=_LOST),
+                ended_member(2, ended_at=95.5, raised=_LOST),
             ),
             "worker 1 exited with code 0 while ranks 0, 2 were still training",
         ),
@@ -156,21 +158,21 @@ RULE = Rule(
         ),
         "it has sent its message, and another member is on its way": stalled_job(
             waiting_member(0, op=Op("recv from rank 1", 41, 90.0)),
-            ended_member(2, at=90.5, code=0),
+            ended_member(2, ended_at=90.5, code=0),
             sample_member(1),
         ),
         "it has made the call in which another member waits": stalled_job(
             waiting_member(0, **_called(21)),
-            ended_member(2, at=90.5, code=0, member=_called(21)),
+            ended_member(2, ended_at=90.5, code=0, member=_called(21)),
             sample_member(1),
         ),
         "a member fails after it, and the others as a consequence": sample_job(
-            ended_member(0, at=96.1, raised=_LOST),
-            ended_member(1, at=96.0, signal=9),
-            ended_member(2, at=93.0, code=0),
+            ended_member(0, ended_at=96.1, raised=_LOST),
+            ended_member(1, ended_at=96.0, signal=9),
+            ended_member(2, ended_at=93.0, code=0),
         ),
         "a thread of it that trained has raised": sample_job(
-            ended_member(0, at=95.3, raised=_LOST),
+            ended_member(0, ended_at=95.3, raised=_LOST),
             ended_member(
                 1,
                 code=0,
@@ -180,9 +182,9 @@ RULE = Rule(
             ),
         ),
         "another member failed first": sample_job(
-            ended_member(0, at=96, raised=_LOST),
-            ended_member(1, at=95.5, code=0),
-            ended_member(2, at=95, signal=9),
+            ended_member(0, ended_at=96, raised=_LOST),
+            ended_member(1, ended_at=95.5, code=0),
+            ended_member(2, ended_at=95, signal=9),
         ),
     },
     since="0.1",

@@ -200,7 +200,11 @@ def _waited_for(rank: int) -> Member:
     """Return a member that allaboard ended, since the others had failed."""
     groups = member_with_calls(0, *(sample_signature(),) * 4).groups
     return ended_member(
-        rank, at=97.0, signal=15, ours=True, member={"groups": groups, "stack": sample_stack(USER)}
+        rank,
+        ended_at=97.0,
+        signal=15,
+        ours=True,
+        member={"groups": groups, "stack": sample_stack(USER)},
     )
 
 
@@ -212,7 +216,7 @@ RULE = Rule(
     fires_on={
         "one lost a peer, and the job is ended for it": (
             sample_job(
-                ended_member(0, at=94.0, raised=_LOST),
+                ended_member(0, ended_at=94.0, raised=_LOST),
                 ended_member(1, signal=15, ours=True),
                 ending=True,
                 ending_since=94.9,
@@ -229,7 +233,7 @@ RULE = Rule(
             "3 members lost the connection to a peer; no earlier failure is known",
         ),
         "one exited, and only its launcher knows the code": (
-            sample_job(ended_member(0, raised=_LOST), ended_member(1, at=95.1)),
+            sample_job(ended_member(0, raised=_LOST), ended_member(1, ended_at=95.1)),
             "worker 0 lost the connection to a peer: worker 1 had exited (exit code unknown)",
         ),
         "all lost a peer": (
@@ -245,15 +249,17 @@ RULE = Rule(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),
         "one was killed": sample_job(
-            ended_member(0, raised=_LOST), ended_member(1, at=94.0, signal=9)
+            ended_member(0, raised=_LOST), ended_member(1, ended_at=94.0, signal=9)
         ),
         "the job was ended for a hang, one rank a moment before the other": sample_job(
             ended_member(0, signal=9, ours=True),
-            ended_member(1, at=95.4, raised=_LOST),
+            ended_member(1, ended_at=95.4, raised=_LOST),
             ending=True,
             ending_since=94.9,
         ),
-        "too early to say": sample_job(ended_member(0, at=99.0, raised=_LOST), waiting_member(1)),
+        "too early to say": sample_job(
+            ended_member(0, ended_at=99.0, raised=_LOST), waiting_member(1)
+        ),
         "one is about to exit": sample_job(
             ended_member(0, raised=_LOST), sample_member(1, phase=Phase.LEAVING)
         ),
@@ -263,7 +269,7 @@ RULE = Rule(
             interruptions=(Interruption(host="b", signal=15, interrupted_at=94.9, who="worker 1"),),
         ),
         "one exited with code 0": sample_job(
-            ended_member(0, raised=_LOST), ended_member(1, at=94.0, code=0)
+            ended_member(0, raised=_LOST), ended_member(1, ended_at=94.0, code=0)
         ),
     },
     since="0.1",

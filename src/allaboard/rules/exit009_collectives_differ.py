@@ -109,7 +109,8 @@ RULE = Rule(
         ),
         "other shapes, and the other one only lost its peer": (
             sample_job(
-                ended_member(0, raised=_LOST, at=97.0), ended_member(1, raised=_SHAPE, at=93.0)
+                ended_member(0, raised=_LOST, ended_at=97.0),
+                ended_member(1, raised=_SHAPE, ended_at=93.0),
             ),
             "the workers' calls of a collective do not match: a collective of shape [32,128], and one of "
             "shape [32,64]",
@@ -124,9 +125,11 @@ RULE = Rule(
         "a peer was lost": sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)),
         "one had failed before": sample_job(
             ended_member(0, raised=_SAYS),
-            ended_member(1, at=94.0, raised=("ValueError", "bad sample")),
+            ended_member(1, ended_at=94.0, raised=("ValueError", "bad sample")),
         ),
-        "too early to say": sample_job(ended_member(0, at=99.0, raised=_SAYS), waiting_member(1)),
+        "too early to say": sample_job(
+            ended_member(0, ended_at=99.0, raised=_SAYS), waiting_member(1)
+        ),
         "the port of one was taken": sample_job(
             ended_member(0, raised=("DistNetworkError", EADDRINUSE)), ended_member(1, raised=_LOST)
         ),

@@ -60,10 +60,13 @@ def _view(
     step_at: float = 90.0,
     **exit_fields: object,
 ) -> JobView:
-    victim = ended_member(0, at=failed_at, raised=_LOST, member={"step_at": step_at})
+    victim = ended_member(0, ended_at=failed_at, raised=_LOST, member={"step_at": step_at})
     changes = {"who": _B, "interrupted": interrupted}
     return sample_job(
-        victim, ended_member(1, at=95.0, member=changes, **exit_fields), joined=True, launched=1
+        victim,
+        ended_member(1, ended_at=95.0, member=changes, **exit_fields),
+        joined=True,
+        launched=1,
     )
 
 
@@ -92,7 +95,7 @@ RULE = Rule(
         ),
         "no other member failed": sample_job(
             waiting_member(0),
-            ended_member(1, at=95.0, lost=True, code=None, member={"who": _B}),
+            ended_member(1, ended_at=95.0, lost=True, code=None, member={"who": _B}),
             joined=True,
         ),
     },

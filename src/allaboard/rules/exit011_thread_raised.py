@@ -197,14 +197,14 @@ RULE = Rule(
     },
     silent_on={
         "a moment ago": sample_job(
-            waiting_member(0), ended_member(1, at=99.5, code=0, member=_notes())
+            waiting_member(0), ended_member(1, ended_at=99.5, code=0, member=_notes())
         ),
         "the training continues": sample_job(waiting_member(0), sample_member(1, **_notes())),
         "its worker failed": sample_job(
             waiting_member(0), ended_member(1, code=1, member=_notes())
         ),
         "another member was killed": sample_job(
-            ended_member(0, code=0, member=_notes(_PEER)), ended_member(1, at=91.9, signal=9)
+            ended_member(0, code=0, member=_notes(_PEER)), ended_member(1, ended_at=91.9, signal=9)
         ),
         "the end of the training cut off a thread that only sent": sample_job(
             ended_member(0, code=0, member=_notes(_PEER, role="calls")), ended_member(1, code=0)

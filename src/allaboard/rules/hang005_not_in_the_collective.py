@@ -260,7 +260,7 @@ RULE = Rule(
                 sample_member(
                     1,
                     stack=msgspec.structs.replace(
-                        sample_stack(_WAIT, _JOIN, USER), others=(_SLEEP,)
+                        sample_stack(_WAIT, _JOIN, USER), other_thread_frames=(_SLEEP,)
                     ),
                 ),
                 waiting_member(2),

@@ -223,7 +223,7 @@ def _restarted_view(stuck: float, message: str = "", **changes: Any) -> JobView:
         ended_member(
             r,
             code=1,
-            at=20.0,
+            ended_at=20.0,
             member={"worker": 0, "declared": sample_declaration(r, 2), "round": 1},
         )
         for r in (0, 1)

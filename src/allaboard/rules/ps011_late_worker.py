@@ -154,7 +154,7 @@ def _worker(
     """``recent``: the share of the last seconds in which it was inside."""
     notes = {"synchronous": "2 of 2"} if sync else {}
     load = Load(span=10.0, operation_share=waiting, cpu=cpu, allowed=8)
-    lately = msgspec.structs.replace(load, span=3.9, inside=recent)
+    lately = msgspec.structs.replace(load, span=3.9, operation_share=recent)
     number = index if index < 2 else index + 2
     return ps_member("worker", index, load=load, recent_load=lately, notes=notes, number=number)
 

@@ -75,7 +75,7 @@ async def sample_stack(
     fed_by = next((s for s in other_threads if is_feeding_generator(s)), ())
     return StackSampled(
         pid=pid,
-        at=now,
+        sampled_at=now,
         frames=frames,
         by=by,
         cpu=sum(s.cpu_s for s in below.values())

@@ -50,7 +50,7 @@ is a second one: all hosts wait for the result."""
 
 
 class Identity(NamedTuple):
-    """How this host introduces itself to the leader."""
+    """The name and credentials with which a host introduces itself to the leader."""
 
     job: str
     """The launcher's id of the job; "" if there is none."""
@@ -260,9 +260,8 @@ async def _try_once(identity: Identity, target: str, address: str) -> Link:
     for _ in range(MAX_REFUSED_ATTEMPTS):
         if result.answer is not Answer.REFUSED:
             break
-        await asyncio.sleep(
-            REFUSED_RETRY_S
-        )  # its agent has reported its address and is just opening the port
+        # Its agent has reported its address and is just opening the port
+        await asyncio.sleep(REFUSED_RETRY_S)
         result = await connect_and_greet(
             address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
         )

@@ -33,7 +33,7 @@ _IPV6_ERRNOS = {
 
 
 class ConnectResult(NamedTuple):
-    """How an attempt to connect ended."""
+    """The result of one attempt to connect."""
 
     answer: Answer
     detail: str = ""

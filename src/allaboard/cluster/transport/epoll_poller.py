@@ -13,7 +13,7 @@ HOLD_S = 0.1
 
 
 class PolledSocket(Protocol):
-    """What the poller calls on a connected socket."""
+    """A connected socket with the callbacks that the poller calls."""
 
     def on_readable(self) -> None:
         """Handle data to read, or the end of the stream."""

@@ -164,18 +164,16 @@ class EtcdLeaseStore:
             if holder is None or holder.session != record.session:
                 lease.revoke()
                 return False
-            client.put(
-                self.key, value, lease
-            )  # the key is ours: the answer to an earlier attempt was lost
+            # The key is ours: the answer to an earlier attempt was lost
+            client.put(self.key, value, lease)
         self._lease = lease
         return True
 
     def _renew(self, client: Any) -> bool:
         if self._lease is None:
             return False
-        lease = copy(
-            self._lease
-        )  # another endpoint may be asked at the same time, in another thread
+        # Another endpoint may be asked at the same time, in another thread
+        lease = copy(self._lease)
         lease.client = client
         return int(lease.refresh()) > 0
 

@@ -60,9 +60,8 @@ class MemberConnection:
         clock_question: ClockQuestion,
     ) -> None:
         self.stream = stream
-        self.hello = msgspec.structs.replace(
-            hello, nonce="", proof=""
-        )  # kept as long as the connection: nonce and proof are needed no more
+        # Kept as long as the connection: nonce and proof are needed no more
+        self.hello = msgspec.structs.replace(hello, nonce="", proof="")
         self.number = number
         self._window_started_at = time.monotonic()
         self.clock_offset = self._window_minimum = self._window_started_at - hello.mono
@@ -112,7 +111,7 @@ def _least_wall_offset(their_wall: float, asked_at: float, now: float) -> float:
 
 
 class CallerHost(Protocol):
-    """What a connection needs of the listener that accepted it."""
+    """The part of a listener that its inbound connections use."""
 
     job: str
     secret: bytes

@@ -41,7 +41,7 @@ class LeaseStoreError(AllaboardError, OSError):
 
 
 class LeaseStore(Protocol):
-    """Where the lease is kept. All methods but `release_lease` raise LeaseStoreError."""
+    """A shared store that keeps the lease. All methods but `release_lease` raise LeaseStoreError."""
 
     async def read_leader(self) -> LeaderRecord | None:
         """Return the record of the holder; None if the lease is free."""

@@ -222,9 +222,8 @@ class Listener:
         self._sweep_timer = None
         now = time.monotonic()
         late_s = now - self._sweep_due
-        if (
-            late_s > SWEEP_INTERVAL_S
-        ):  # the loop was busy and served nobody: that is not the callers' fault
+        # The loop was busy and served nobody: that is not the callers' fault
+        if late_s > SWEEP_INTERVAL_S:
             for caller in self._waiting:
                 caller.arrived_at += late_s
         for caller in [c for c in self._waiting if now - c.arrived_at >= GREETING_TIMEOUT_S]:

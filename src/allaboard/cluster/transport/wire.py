@@ -106,7 +106,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class HostEvents(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What happened on the sender's host."""
+    """Events of the sender's host."""
 
     events: tuple[Event, ...]
     """Events; their times are of the sender's own clock."""

@@ -46,12 +46,12 @@ class ServerDowntime(msgspec.Struct, frozen=True, kw_only=True):
         """Return ``task_return`` with the age of the snapshot from which the values came back, and the lost
         steps; unchanged as long as the chief reports none."""
         snapshot = snapshots.get(_restored_number(view, self.earlier_notes))
-        if snapshot is None or snapshot.at > self.ended_at:
+        if snapshot is None or snapshot.taken_at > self.ended_at:
             return task_return
         lost = task_return.lost
         if lost is None:
-            lost = _steps_since(self.steps, history.steps_at(snapshot.at))
-        age = round(self.ended_at - snapshot.at, 3)
+            lost = _steps_since(self.steps, history.steps_at(snapshot.taken_at))
+        age = round(self.ended_at - snapshot.taken_at, 3)
         return msgspec.structs.replace(task_return, snapshot=age, lost=lost)
 
 

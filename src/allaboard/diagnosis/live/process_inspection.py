@@ -169,7 +169,7 @@ def _record_sample(
         ProcessSampled(
             pid=pid,
             worker=record.worker,
-            at=now,
+            sampled_at=now,
             state=stat.state,
             cpu=stat.cpu_s,
             sleeps=proc.count_voluntary_switches(pid) if stat.state == "D" else 0,
@@ -178,7 +178,7 @@ def _record_sample(
     descendants = proc.descendants_of(pid)
     sample = StackSampled(
         pid=pid,
-        at=now,
+        sampled_at=now,
         frames=frames,
         by="py-spy",
         cpu=stat.cpu_s + sum(s.cpu_s for s in descendants.values()),

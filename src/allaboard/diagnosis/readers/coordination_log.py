@@ -60,7 +60,7 @@ def _second_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMe
         rule="JOIN005",
         says=f"{task_name} came a second time: it was restarted while the others went on, or two processes "
         "claim to be it",
-        fix=f"read why {task_name}'s first process ended, in its log; then restart all of them together",
+        fix=f"read the log of {task_name}'s first process: why it ended; then restart all of them together",
         proves_not="which of the two it was: the service sees a second process alone",
         sample=f"{task} has been set to ERROR in coordination service: ABORTED: {task} unexpectedly tried to "
         "connect with a different incarnation. It has likely restarted.",

@@ -140,17 +140,17 @@ def coming_member(rank: int, **changes: Any) -> Member:
     return sample_member(rank, **(fields | changes))
 
 
-def ended_member(rank: int, at: float = 95.0, **how: Any) -> Member:
+def ended_member(rank: int, ended_at: float = 95.0, **how: Any) -> Member:
     """Return a member that ended; ``how`` are fields of `Exit`, or ``raised`` = (type, message) with
     ``frames``."""
     raised, frames = how.pop("raised", None), how.pop("frames", ())
     changes: dict[str, Any] = dict(how.pop("member", {}))
     if raised is not None:
         changes["raised"] = Raised(
-            type=raised[0], message=raised[1], raised_at=at, where=USER, frames=frames
+            type=raised[0], message=raised[1], raised_at=ended_at, where=USER, frames=frames
         )
         how.setdefault("code", 1)
-    return sample_member(rank, exit=Exit(ended_at=at, **how), **changes)
+    return sample_member(rank, exit=Exit(ended_at=ended_at, **how), **changes)
 
 
 def sample_evaluator(rank: int) -> Who:
