@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from allaboard import __version__
-from allaboard.cli import COMMANDS
+from allaboard.cli.commands import COMMANDS
 from allaboard.cli.top_level import DESCRIPTION, EXAMPLES
 from allaboard.options.command_parser import CommandParser, build_parser
 
@@ -42,7 +42,7 @@ def paragraphs(text: str) -> str:
 
 def arguments(parser: CommandParser) -> Iterator[str]:
     """The arguments of a command, one by one, without hidden ones."""
-    for action in parser.arguments():
+    for action in parser.declared_arguments():
         if action.help == argparse.SUPPRESS or "--help" in action.option_strings:
             continue
         value = ""

@@ -61,7 +61,7 @@ def seen(rank: int, size: int, pid: int, now: float) -> ProcessSampled:
         local=False,
     )
     box = BoxReading(phase=Phase.ARRIVED, phase_since=now, round=1, declared=told)
-    return ProcessSampled(pid=pid, worker=0, at=now, state="S", cpu=1.0, box=box, rank=rank)
+    return ProcessSampled(pid=pid, worker=0, sampled_at=now, state="S", cpu=1.0, box=box, rank=rank)
 
 
 def facts(rank: int) -> dict[str, str]:
@@ -90,8 +90,8 @@ async def main() -> None:
     sys.stdin.readline()  # the others are ready; its own member comes, too
     job = JobState(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
     now = time.monotonic()
-    here = AgentConnected(agent=0, host="h0", data="127.0.0.1:1", rank=0)
-    leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, at=now)]
+    here = AgentConnected(agent=0, host="h0", probe_address="127.0.0.1:1", rank=0)
+    leader.events += [RoleTaken(leads=True), here, WorkerLaunched(worker=0, pid=1, launched_at=now)]
     leader.events += [MemberFactsReported(pid=1, facts=facts(0))]
     own = seen(0, size, 1, now)
     full = 0.0

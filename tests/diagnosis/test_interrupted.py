@@ -33,8 +33,8 @@ def test_who_interrupts_a_run_is_accused_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "logs" / "worker-1.log").write_text(LOG)
     report = assemble_report(
         job="j", command=("train.py",), outcome=Outcome.INTERRUPTED, reason="interrupted", code=130,
-        started="", seconds=9, run_dir=str(tmp_path), view=sample_job(sample_member(0), sample_member(1)), findings=(),
-        notes=(),
+        started="", seconds=9, run_dir=str(tmp_path),
+        view=sample_job(sample_member(0), sample_member(1)), findings=(), notes=(),
     )  # fmt: skip
     (tmp_path / "report.json").write_bytes(msgspec.json.encode(report))
     found = diagnose_paths([tmp_path], load_catalogue())

@@ -31,7 +31,7 @@ def test_labelled_output_of_a_launcher_names_who_raised(sample: str) -> None:
     (found,) = diagnose_paths([SAMPLES / sample], load_catalogue()).findings
     assert (found.rule, [w.rank for w in found.who]) == ("EXIT002", [2])
     assert "ValueError at boom.py:6" in found.summary and found.certainty is Certainty.CERTAIN
-    assert any("rank 1, 3, 0 failed as a consequence" in e.observed for e in found.evidence)
+    assert any("ranks 1, 3 and 0 failed as a consequence" in e.observed for e in found.evidence)
 
 
 def test_interleaved_tracebacks_are_read_apart_with_their_lines(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from allaboard.report.phases import phase_lines
 def told(*spent: Spent, findings: tuple[Finding, ...] = ()) -> list[str]:
     report = assemble_report(
         job="j", command=(), outcome=Outcome.COMPLETED, reason="", code=0, started="", seconds=1,
-        run_dir="", view=sample_job(*(sample_member(r) for r in range(len(spent)))), findings=findings, notes=(),
+        run_dir="", view=sample_job(*(sample_member(r) for r in range(len(spent)))),
+        findings=findings, notes=(),
     )  # fmt: skip
     workers = [
         msgspec.structs.replace(w, trained=20.0, spent=s)
@@ -25,7 +26,7 @@ def told(*spent: Spent, findings: tuple[Finding, ...] = ()) -> list[str]:
 def test_what_all_do_is_told_of_each() -> None:
     each = Spent(sync=5.0, checkpoints=2.0, saved=2)
     assert told(each, each, each) == [
-        "of 20 s of training each spent 25% waiting for others, 10% in 2 checkpoints"
+        "median over 3 workers: 20 s of training, 25% of it waiting for other ranks, 10% in 2 checkpoints"
     ]
 
 

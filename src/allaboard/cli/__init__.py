@@ -11,20 +11,9 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-COMMANDS = {
-    "run": "Start a training job, watch it, report problems as they happen.",
-    "preflight": "Test the hosts and the network before the job; no script is run.",
-    "check": "Check configuration and scripts for what would make training hang.",
-    "spec": "Print the cluster that the configuration describes, or convert it.",
-    "diagnose": "Find out why a job hangs or has failed, however it was started.",
-    "explain": "Explain a finding: what it means, why it matters, and what to do.",
-    "rules": "List everything that allaboard can report.",
-    "drill": "Put a fault into a small real job, and see whether it is found.",
-    "completion": "Print the completion script for bash, zsh or fish.",
-}
-"""The commands in the order of the help, each with its summary. Each is a module of this folder."""
-USAGE_EXIT_CODE = 2
-INTERRUPTED_EXIT_CODE = 130
+from allaboard.cli.commands import COMMANDS, INTERRUPTED_EXIT_CODE, USAGE_EXIT_CODE
+
+__all__ = ["COMMANDS", "main", "run_command", "run_command_line"]
 
 
 def main() -> None:
@@ -39,6 +28,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     """Run the command that the arguments begin with, and return the exit code."""
     if arguments and arguments[0] in COMMANDS:
         return run_command(arguments[0], arguments[1:])
+    if arguments[:1] == ["help"] and arguments[1:2] and arguments[1] in COMMANDS:
+        return run_command(arguments[1], ["--help"])
     from allaboard.cli.top_level import print_help_or_misuse
 
     return print_help_or_misuse(arguments)
@@ -46,6 +37,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 def run_command(name: str, arguments: Sequence[str]) -> int:
     """Run one command with its arguments, and return the exit code; a UsageError is printed."""
+    from allaboard.cli.standard_output import print_error
     from allaboard.options.usage_error import UsageError
 
     command = importlib.import_module(f"allaboard.cli.{name}")
@@ -57,9 +49,3 @@ def run_command(name: str, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED_EXIT_CODE
     return int(exit_code)
-
-
-def print_error(line: str) -> None:
-    """Print a line to standard error; bytes of a file name that are no text become question marks."""
-    sys.stderr.write(f"{line}\n".encode(errors="replace").decode())
-    sys.stderr.flush()

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from allaboard.cli import print_error
-from allaboard.cli.standard_output import write_output
+from allaboard.cli.standard_output import print_error, write_output
 from allaboard.options.usage_error import UsageError
 
 if TYPE_CHECKING:

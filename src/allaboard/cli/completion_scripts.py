@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from allaboard.cli import COMMANDS
+from allaboard.cli.commands import COMMANDS
 from allaboard.options.command_parser import CommandParser, build_parser
 
 TOP_LEVEL_OPTIONS = {

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allaboard.cli import USAGE_EXIT_CODE, print_error
-from allaboard.cli.standard_output import write_output
+from allaboard.cli.commands import USAGE_EXIT_CODE
+from allaboard.cli.standard_output import print_error, write_output
 from allaboard.options.usage_error import UsageError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Writing to standard output: if it fails, every command prints one line and exits."""
+"""Writing to standard output and standard error; if the former fails, every command prints one line and exits."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ def write_output(text: str) -> None:
         sys.stdout.flush()
     except UnicodeEncodeError:
         sys.stdout.buffer.write(text.encode(errors="backslashreplace"))
+
+
+def print_error(line: str) -> None:
+    """Print a line to standard error; bytes of a file name that are no text become question marks."""
+    sys.stderr.write(f"{line}\n".encode(errors="replace").decode())
+    sys.stderr.flush()
 
 
 @contextlib.contextmanager

@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from allaboard.cli import COMMANDS, USAGE_EXIT_CODE, print_error, run_command
+from allaboard.cli.commands import COMMANDS, USAGE_EXIT_CODE
+from allaboard.cli.standard_output import print_error
 
 DESCRIPTION = """\
 Distributed training that starts, or tells you which worker is missing and why;
@@ -30,8 +31,6 @@ def print_help_or_misuse(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"allaboard {__version__}\n")
         return 0
     if first_argument in HELP_WORDS:
-        if len(arguments) > 1 and arguments[1] in COMMANDS:  # allaboard help run
-            return run_command(arguments[1], ["--help"])
         sys.stdout.write(top_level_help())
         return 0
     if not arguments:

@@ -24,12 +24,14 @@ def phase_lines(report: Report) -> list[str]:
     if not workers or any(w.times is not None for w in report.workers):
         return []
     shares = sorted(_shares(workers), reverse=True)
-    clauses = [f"{share:.0%} {activity}" for share, activity in shares if share >= MIN_SHOWN_SHARE]
-    if not clauses:
+    shown = [(share, activity) for share, activity in shares if share >= MIN_SHOWN_SHARE]
+    if not shown:
         return []
-    subject = "it" if len(workers) == 1 else "each"
+    (largest, first_activity), *others = shown
+    clauses = [f"{largest:.0%} of it {first_activity}", *(f"{s:.0%} {name}" for s, name in others)]
+    scope = f"median over {len(workers)} workers: " if len(workers) > 1 else ""
     seconds = median(w.trained for w in workers)
-    return [f"of {seconds:.0f} s of training {subject} spent {', '.join(clauses)}"]
+    return [f"{scope}{seconds:.0f} s of training, {', '.join(clauses)}"]
 
 
 def _shares(workers: list[WorkerReport]) -> list[tuple[float, str]]:
@@ -38,7 +40,7 @@ def _shares(workers: list[WorkerReport]) -> list[tuple[float, str]]:
     evaluated = [(s.evaluations / t, s.evaluated, rank) for s, t, rank in measured]
     return [
         (median(s.input / t for s, t, _ in measured), "waiting for data"),
-        (median(s.sync / t for s, t, _ in measured), "waiting for others"),
+        (median(s.sync / t for s, t, _ in measured), "waiting for other ranks"),
         _phase_share(saved, "checkpoint"),
         _phase_share(evaluated, "evaluation"),
     ]

@@ -47,8 +47,9 @@ def check(dumps: Dumps) -> Iterator[Claim]:
         for g in (*outlier_groups.outliers[:2], outlier_groups.waiting[0])
     ]
     if unranked:
-        which = "these processes have" if len(unranked) > 1 else "this process has"
-        evidence[2:2] = [Evidence(f"which rank {which}, and of how many, no dump shows", "stacks")]
+        which = "ranks these are" if len(unranked) > 1 else "rank this is"
+        observed = f"the dumps do not say which {which} or how many there should be"
+        evidence[2:2] = [Evidence(observed, "stacks")]
     yield Claim(
         summary=_summarize(outlier_groups, dumps),
         who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in outlier_numbers[:64]),

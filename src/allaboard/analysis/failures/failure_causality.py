@@ -57,9 +57,10 @@ class FailureOrder(msgspec.Struct, frozen=True):
     def consequence_evidence(self, member: Member) -> tuple[Evidence, ...]:
         """Return which members failed as a consequence of this member's failure; () if none did."""
         consequences = self.consequences if member not in self.evaluators else ()
-        ranks = ", ".join(str(m.who.rank) for m in consequences if m.who.rank >= 0)
-        unranked_names = ", ".join(m.who.name for m in consequences if m.who.rank < 0)
-        names = ", ".join(filter(None, (f"rank {ranks}" if ranks else "", unranked_names)))
+        ranks = [str(m.who.rank) for m in consequences if m.who.rank >= 0]
+        listed = " and ".join(filter(None, (", ".join(ranks[:-1]), *ranks[-1:])))
+        ranked = [f"rank{'s' if len(ranks) > 1 else ''} {listed}"] if ranks else []
+        names = ", ".join([*ranked, *(m.who.name for m in consequences if m.who.rank < 0)])
         return (Evidence(f"{names} failed as a consequence", "order of exits"),) if names else ()
 
 
