@@ -298,19 +298,25 @@ def test_a_full_disk_under_the_run_folder(tmp_path: Path, run: Callable[..., Don
     [
         (["-n", "2", "no_such.py"], "no such script: no_such.py"),
         (["env", "python", "x.py"], "env is a command: allaboard run -- env python x.py"),
-        (["-n", "0", "x.py"], "-n 0"),
-        (["-n", "two", "x.py"], "-n two: a number of workers"),
+        (["-n", "0", "x.py"], '-n expects a number from 1 to 4096, got "0"'),
+        (["-n", "two", "x.py"], '-n expects a number from 1 to 4096, got "two"'),
         (["-n", "2"], "no script"),
         (["-n", "2", "/bin/true"], "is not a Python script"),
         (["-n", "2", "/tmp"], "is a folder"),
-        (["--on-hang", "explode", "x.py"], "argument --on-hang: invalid choice: 'explode'"),
-        (["--env", "NOVALUE", __file__], "--env NOVALUE"),
+        (["--on-hang", "explode", "x.py"], '--on-hang expects report or stop, got "explode"'),
+        (
+            ["--env", "NOVALUE", __file__],
+            '--env expects NAME=VALUE, as --env NCCL_DEBUG=INFO; got "NOVALUE"',
+        ),
         (["--run-dir", "/proc/nope", __file__], "--run-dir /proc/nope"),
         (["--report", "/no/such/folder/r.json", __file__], "--report /no/such/folder"),
         (["--", "no-such-command-here"], "no such command"),
         (["--"], "nothing to run after --"),
-        (["--no-such-option", __file__], "unrecognized arguments: --no-such-option"),
-        (["--timeout=-3", __file__], "argument --timeout: -3: seconds, 0 or more"),
+        (
+            ["--no-such-option", __file__],
+            "unknown option --no-such-option; see: allaboard run --help",
+        ),
+        (["--timeout=-3", __file__], '--timeout expects a number of seconds, 0 or more, got "-3"'),
     ],
 )
 def test_bad_input_is_refused_with_the_value_and_the_remedy(words: list[str], says: str) -> None:

@@ -33,7 +33,7 @@ def test_what_all_do_is_told_of_each() -> None:
 def test_what_one_does_alone_is_told_of_it() -> None:
     alone, other = Spent(checkpoints=12.0, saved=2, evaluations=1.0, evaluated=1), Spent(sync=10.0)
     for others in ([other], [other, other]):
-        assert "60% in 2 checkpoints (rank 0), " in told(alone, *others)[0] + ", "
+        assert "60% of it in 2 checkpoints (rank 0), " in told(alone, *others)[0] + ", "
         assert "5% in 1 evaluation (rank 0)" in told(alone, *others)[0]
 
 

@@ -1,4 +1,4 @@
-"""Writing to standard output and standard error; if the former fails, every command prints one line and exits."""
+"""Writing to standard output and standard error. If the former fails, every command prints a line and exits."""
 
 from __future__ import annotations
 

@@ -44,8 +44,14 @@ def render_pages() -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check the folder of pages; return the exit code, 0 if nothing is stale."""
+    """Write or check the folder of pages; return the exit code, 0 if all rules load and no page is stale."""
     check = "--check" in arguments
+    broken = load_catalogue().broken
+    if broken:
+        # Without these rules their pages would be deleted.
+        reasons = "; ".join(f"{b.stem}: {b.why}" for b in broken)
+        print(f"rules that cannot be loaded have no page: {reasons}", file=sys.stderr)
+        return 1
     folder = Path(next((a for a in arguments if not a.startswith("-")), "docs/rules"))
     texts = render_pages()
     written = {p.name: p.read_text() for p in folder.glob("*.md")}
