@@ -36,7 +36,14 @@ def test_without_n_there_is_one_worker() -> None:
     [
         ("0", "2", 0, 0, TF1, "builds on parameter servers (replica_device_setter, line 7)"),
         ("0", "2", 0, 0, PLAIN, "for a job without any: allaboard run -n 2 t.py"),
-        ("-1", "2", 0, 0, TF1, "--ps -1: a number of parameter servers from 1"),
+        (
+            "-1",
+            "2",
+            0,
+            0,
+            TF1,
+            '--ps expects a number of parameter servers from 1 to 4096, got "-1"',
+        ),
         ("two", "2", 0, 0, TF1, "--ps two: a number"),
         ("99999", "2", 0, 0, TF1, "--ps 99999: a number"),
         ("1", "0", 0, 0, TF1, "-n 0: a number of workers from 1"),

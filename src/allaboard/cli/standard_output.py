@@ -1,4 +1,4 @@
-"""Writing to standard output and standard error. If the former fails, every command prints a line and exits."""
+"""Writing to the standard streams. If standard output fails, every command prints one line and exits."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _count(option: str, text: str, script: str) -> int:
         least = 0 if option == "--ps" else 1
         noun = "parameter servers" if option == "--ps" else "workers"
         raise InvalidRolesError(
-            f"{option} {text}: a number of {noun} from {max(1, least)} to {MAX_TASKS}; "
+            f'{option} expects a number of {noun} from {max(1, least)} to {MAX_TASKS}, got "{text}"; '
             f"try: allaboard run --ps 1 -n 2 {script}"
         )
     return int(text)
