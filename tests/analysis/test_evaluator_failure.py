@@ -57,12 +57,12 @@ def test_it_is_told_once_as_a_warning(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("how", ENDS, ids=str)
 def test_no_job_is_ended_for_it(how: dict[str, Any], restarts: bool) -> None:
-    view = sample_job(sample_member(0), sample_member(1), evaluates(at=20.0, **how))
+    view = sample_job(sample_member(0), sample_member(1), evaluates(ended_at=20.0, **how))
     entries = load_catalogue().entries
     told = [(e.rule.stage, c) for e in entries if e.code[:4] == "EXIT" for c in e.rule.check(view)]
     assert end_verdict(view, (), told, EndPolicy(restarts=restarts, stop_on_hang=True)) is None
     rank = sample_job(
-        sample_member(0), ended_member(1, ended_at=20.0, **how), evaluates(at=10.0, **how)
+        sample_member(0), ended_member(1, ended_at=20.0, **how), evaluates(ended_at=10.0, **how)
     )
     assert end_verdict(rank, (), (), EndPolicy(restarts=restarts)) is not None
 
@@ -71,7 +71,7 @@ def test_nobody_falls_because_of_it_and_it_hides_no_cause() -> None:
     view = sample_job(
         ended_member(0, ended_at=95.0, raised=LOST),
         ended_member(1, ended_at=94.9, signal=15),
-        evaluates(at=60.0, signal=9),
+        evaluates(ended_at=60.0, signal=9),
     )
     found = order_failures(view)
     assert [m.who.rank for m in found.root_failures] == [1] and [
@@ -88,7 +88,7 @@ def test_what_the_launcher_does_to_it_in_the_end_is_not_its_own() -> None:
         sample_job(
             waiting_member(0),
             ended_member(1, ended_at=90.0, signal=9),
-            evaluates(at=92.0, signal=15),
+            evaluates(ended_at=92.0, signal=15),
         )
     )
     assert [m.who.rank for m in found.root_failures] == [1] and not found.evaluators

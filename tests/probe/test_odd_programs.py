@@ -84,7 +84,7 @@ def test_a_sub_interpreter_leaves_the_box_to_the_main_one(any_program: Program) 
     process = any_program.started[0]
     _, errors = process.communicate("\n", timeout=LIMIT)
     assert (process.returncode, errors) == (0, "")
-    assert (box.read_snapshot().step, box.names().phase) == (3, 8)
+    assert (box.read_snapshot().step, box.read_snapshot().phase) == (3, 8)
 
 
 @pytest.mark.parametrize(
