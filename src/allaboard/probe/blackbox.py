@@ -182,7 +182,7 @@ class Box:
     def called(self) -> str:
         """The operation that this thread has entered last; "" where it has entered none."""
         slot = getattr(self._local, "slot", None)
-        if slot is None or slot.count == slot.before:
+        if slot is None or slot.count == slot.count_before:
             return ""
         name: bytes = OP.unpack_from(self.map, slot.at)[6]
         return name.rstrip(b"\0").decode("utf-8", "replace")

@@ -54,7 +54,10 @@ def declared(declaration: dict[str, Any]) -> str:
 
 
 def exception(
-    kind: type[BaseException], value: BaseException, traceback: TracebackType | None, at: float
+    kind: type[BaseException],
+    value: BaseException,
+    traceback: TracebackType | None,
+    raised_at_s: float,
 ) -> str:
     """An exception with its frames, innermost first, as many as there is room for."""
     frames: deque[tuple[str, int, str]] = deque(maxlen=MAX_FRAMES)
@@ -72,7 +75,7 @@ def exception(
     facts: dict[str, Any] = {
         "type": getattr(kind, "__name__", str(kind))[:MAX_WORD_LENGTH],
         "message": _short(message),
-        "at": at,
+        "at": raised_at_s,
         "limit": _named_limit(message),
     }
     kept_frames = list(frames)

@@ -48,6 +48,7 @@ CANCELLED = "CancelledError"
 """The exception of asyncio, concurrent.futures and TensorFlow for work that was cancelled, by the program or
 because of a failure that is reported by itself."""
 MemberThread = tuple[Member, EndedThread]
+"""A member, and one of its threads that ended with an exception."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

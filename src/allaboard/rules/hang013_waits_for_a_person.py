@@ -29,6 +29,7 @@ from allaboard.facts.samples import (
 )
 
 INPUT_SPOTS = (Spot.INPUT, Spot.DEBUGGER)
+"""Places in a stack that wait for keyboard input."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

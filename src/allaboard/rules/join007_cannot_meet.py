@@ -21,6 +21,7 @@ from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member,
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_declaration
 
 Clusters = list[tuple[dict[str, str], list[Member]]]
+"""Each distinct cluster (task to address), with the members that have it."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

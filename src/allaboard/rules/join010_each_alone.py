@@ -56,7 +56,9 @@ def check(view: JobView) -> Iterator[Claim]:
 
 
 ACCELERATE_FIX = "Accelerator(cpu=True), or use_cpu=True in TrainingArguments, if there is no GPU"
+"""Advice if accelerate counts one process."""
 INIT_FIX = 'call the framework\'s init before training, e.g. dist.init_process_group("gloo")'
+"""Advice if no init was called."""
 
 
 def _has_joined(member: Member) -> bool:

@@ -54,6 +54,7 @@ from allaboard.facts.samples import (
 MIN_HELD_S = 2.0
 """Seconds: an earlier run may be about to close its port."""
 ANSWERS = (Answer.MUTE, Answer.HTTP, Answer.OTHER, Answer.CLOSED)
+"""Answers of a program that is neither the roll call nor a framework."""
 PROGRAM = {
     Answer.MUTE: "a program that accepts connections and never answers",
     Answer.HTTP: "a web server",
@@ -62,6 +63,7 @@ PROGRAM = {
     Answer.GRPC: "a gRPC server (TensorFlow or JAX)",
     Answer.ABOARD: "the roll call of another job",
 }
+"""Description of the program that gave each answer."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -49,11 +49,13 @@ SYMPTOM = {
     Answer.CLOSED: "connection closed",
     Answer.MUTE: "accepted, then silence",
 }
+"""Description of each way in which a connection fails."""
 
 OTHER_BACKEND = (
     "the address that gloo uses was tried; this job's backend chooses its own address "
     "(NCCL_SOCKET_IFNAME)"
 )
+"""Evidence that the trial may not concern a job whose backend is not gloo."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -31,6 +31,7 @@ FIXES = {
     "other-round": "start all tasks of the job again: the others went on without this one",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
 }
+"""Advice by the kind of rejection; JOIN009 reports other jobs, NET017 wrong hosts."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

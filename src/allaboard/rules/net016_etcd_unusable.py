@@ -35,6 +35,7 @@ FIXES = {
     "garbled": "use a prefix that nothing else uses: --coordinator etcd://HOST:PORT/another",
     "other-job": "use a prefix that no other job uses: --coordinator etcd://HOST:PORT/another",
 }
+"""Advice by the kind of error; other kinds get the command that reproduces them."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

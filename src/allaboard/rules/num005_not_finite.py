@@ -54,6 +54,7 @@ second, and the rank where it began may be among them."""
 MAX_JAX_LEAD_STEPS = 64
 """Steps that a JAX program may be ahead of its values: another rank's bad value may not be visible yet."""
 RETURNED_VALUE = "the value that the step returns"
+"""Source of the value in frameworks of which the return value of a step is read."""
 NUMERIC_CHECK = {
     "tensorflow": "tf.debugging.enable_check_numerics()",
     "jax": 'jax.config.update("jax_debug_nans", True)',

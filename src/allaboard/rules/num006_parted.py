@@ -28,6 +28,7 @@ from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, 
 from allaboard.facts.samples import sample_declaration, sample_job, sample_member
 
 MIN_DIFFERENCES = 2
+"""Consecutive comparisons that must differ before it is reported."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -23,6 +23,7 @@ from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised,
 from allaboard.facts.samples import ps_member, sample_job
 
 FILTERS_NOTE = "device_filters"
+"""Note of the probe with the device_filters of the session."""
 _FILTER = re.compile(r"/job:(?P<job>[^/]+)(?:/replica:\d+)?(?:/task:(?P<task>\d+))?")
 
 

@@ -30,6 +30,7 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Stage
 
 FIX = "save a checkpoint; look for tensors or lists that grow from step to step (use loss.item())"
+"""Advice for all kinds of memory."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

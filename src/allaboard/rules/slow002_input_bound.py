@@ -40,6 +40,7 @@ FIXES = {
     "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE), .prefetch(tf.data.AUTOTUNE); "
     "preprocess data beforehand",
 }
+"""Advice by framework."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -26,6 +26,7 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 MIN_SHARE = 0.1
+"""Share of the time that must be throttled."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -25,6 +25,7 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
 
 MIN_SHARE = 0.1
+"""Share of the CPU time that must be stolen."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -37,6 +37,7 @@ from allaboard.facts import Claim, Evidence, JobView, Member, Stage, Use
 MIN_QUEUED_SHARE = 0.3
 """Share of its time that a main thread waits for a core."""
 MIN_SPAN_S = 10.0
+"""Seconds that must have been measured."""
 
 
 def check(view: JobView) -> Iterator[Claim]:

@@ -72,9 +72,9 @@ def refused(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refused(error: Exception, caller: FrameType) -> None:
     try:
-        place = "%s:%d" % (caller.f_code.co_filename, caller.f_lineno)
+        where = "%s:%d" % (caller.f_code.co_filename, caller.f_lineno)
         text = "%s: %s" % (type(error).__name__, error)
-        member.here.note("init failed", "%s at %s" % (text[:160], place))
+        member.here.note("init failed", "%s at %s" % (text[:160], where))
     except Exception:
         pass  # the user's own error is what counts
 
@@ -106,8 +106,8 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
 
 def _bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Where the coordinator is to listen; "" where that is the port that all go to."""
-    given = kwargs.get("coordinator_bind_address") or (args[7] if len(args) > 7 else None)
-    return str(given or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", ""))
+    bind_address = kwargs.get("coordinator_bind_address") or (args[7] if len(args) > 7 else None)
+    return str(bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", ""))
 
 
 def _api(module: Any) -> None:

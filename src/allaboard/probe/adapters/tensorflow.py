@@ -60,8 +60,8 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
     """The cluster that the strategy was given, else the one that TF_CONFIG describes."""
     resolver = kwargs.get("cluster_resolver") or (args[1] if len(args) > 1 else None)
     # TensorFlow's own resolver of TF_CONFIG says no more than the variable does.
-    given = resolver is not None and type(resolver).__name__ != "TFConfigClusterResolver"
-    origin = "cluster_resolver argument" if given else "TF_CONFIG"
+    is_own_resolver = resolver is not None and type(resolver).__name__ != "TFConfigClusterResolver"
+    origin = "cluster_resolver argument" if is_own_resolver else "TF_CONFIG"
     if resolver is None:
         from tensorflow.python.distribute.cluster_resolver.tfconfig_cluster_resolver import (
             TFConfigClusterResolver,
@@ -111,13 +111,13 @@ def _function(module: Any) -> None:
             label = labels[name] = ("tf.function %s" % name).encode()[:60]
         slot.enter(label)
         together = slot.depth == 1 and slot.main and member.here.round > 0
-        began, worked = (monotonic(), process_time()) if together else (0.0, 0.0)
+        began_at, worked = (monotonic(), process_time()) if together else (0.0, 0.0)
         try:
             result = call(self, *args, **kwargs)
         finally:
             slot.leave(label)
             if together:  # it computes in there too, in threads of its own
-                box.sync += max(0.0, monotonic() - began - (process_time() - worked))
+                box.sync += max(0.0, monotonic() - began_at - (process_time() - worked))
         if slot.depth == 0:
             if together and not member.here.is_pausing:
                 try:

@@ -145,11 +145,11 @@ def _functional(module: Any) -> None:
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """What init_process_group was told: its arguments first, the environment second."""
     names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
-    given = dict(zip(names, args), **kwargs)
-    method = given.get("init_method") or "env://"
-    rank, size = given.get("rank", -1), given.get("world_size", -1)
+    arguments = dict(zip(names, args), **kwargs)
+    method = arguments.get("init_method") or "env://"
+    rank, size = arguments.get("rank", -1), arguments.get("world_size", -1)
     origin = "arguments of init_process_group" if rank is not None and rank >= 0 else "RANK"
-    if method.startswith("env://") and given.get("store") is None:
+    if method.startswith("env://") and arguments.get("store") is None:
         rank = rank if rank is not None and rank >= 0 else int(os.environ["RANK"])
         size = size if size is not None and size >= 0 else int(os.environ["WORLD_SIZE"])
         host = os.environ["MASTER_ADDR"]  # of IPv6 without brackets
@@ -159,15 +159,15 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
         method, rank, size = _query(method, rank, size)
     if rank is None or size is None or rank < 0 or size < 1:
         return None
-    if size == 1 and _private(method, given.get("store")):
+    if size == 1 and _private(method, arguments.get("store")):
         return None
     return {
         "framework": "torch",
         "call": "init_process_group",
         "rank": rank,
         "world_size": size,
-        "place": method if given.get("store") is None else "store",
-        "backend": str(given.get("backend") or ""),
+        "place": method if arguments.get("store") is None else "store",
+        "backend": str(arguments.get("backend") or ""),
         "origin": origin,
         "local": _local(method, size),
         # The script may have set it: what the process was started with does not tell that.

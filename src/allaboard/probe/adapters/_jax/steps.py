@@ -45,9 +45,9 @@ class _Jitted:
     __slots__ = ("calls", "carried", "gave", "kept", "label", "own")
 
     def __init__(self, fun: Any) -> None:
-        self.kept: dict[int, Any] = {}
+        self.references: dict[int, Any] = {}
         mapped = _mapped(fun)
-        self.own = mapped or not _jaxs(fun)
+        self.is_programs_own = mapped or not _jaxs(fun)
         self.label = ("jit %s" % ("pmap" if mapped else getattr(fun, "__name__", ""))).encode()[:60]
         self.calls = 0
         self.carried = 0
@@ -84,80 +84,84 @@ class Steps:
         if box is None:
             return
         try:
-            one = self._known.get(id(fun)) or self._learn(fun)
-            if one is None or not one.own:
+            jitted = self._known.get(id(fun)) or self._learn(fun)
+            if jitted is None or not jitted.is_programs_own:
                 return
             slot = box.slot()
             if slot is None or not slot.main or slot.depth:
                 return
-            one.calls += 1
-            if one.calls <= LOOKS + 1 and not member.here.steps_told:
-                self._follow(one, (args, kwargs), output)
+            jitted.calls += 1
+            if jitted.calls <= LOOKS + 1 and not member.here.steps_told:
+                self._follow(jitted, (args, kwargs), output)
             if member.here.steps_told:
-                slot.enter(one.label)
-                slot.leave(one.label)
-                if self._step is None and one.calls > LOOKS:
-                    self._step = one  # which shows where the program makes its library's steps
-                if one is self._step:
+                slot.enter(jitted.label)
+                slot.leave(jitted.label)
+                if self._step is None and jitted.calls > LOOKS:
+                    self._step = jitted  # which shows where the program makes its library's steps
+                if jitted is self._step:
                     self._stands(sys._getframe(1))
-                    self._returned.look(box, one, box.steps + 1, output)
-            elif one is self._step:
+                    self._returned.look(box, jitted, box.steps + 1, output)
+            elif jitted is self._step:
                 self._others = 0
                 member.step()
                 self._stands(sys._getframe(1))
-                self._returned.look(box, one, box.steps, output)
+                self._returned.look(box, jitted, box.steps, output)
             else:
-                self._other(one)
-                slot.enter(one.label)
-                slot.leave(one.label)
+                self._other(jitted)
+                slot.enter(jitted.label)
+                slot.leave(jitted.label)
         except Exception:
             self._known.clear()
 
     def label(self, fun: Any) -> bytes | None:
         """Under which name it is shown; None for what is JAX's own."""
         try:
-            one = self._known.get(id(fun)) or self._learn(fun)
+            jitted = self._known.get(id(fun)) or self._learn(fun)
         except Exception:
             return None
-        return one.label if one is not None and one.own else None
+        return jitted.label if jitted is not None and jitted.is_programs_own else None
 
     def _learn(self, fun: Any) -> _Jitted | None:
         if len(self._known) >= MANY:
             return None
         inner = getattr(fun, "__wrapped__", fun)
-        one = self._known.get(id(inner)) or _Jitted(inner)
+        jitted = self._known.get(id(inner)) or _Jitted(inner)
         for part in (fun, inner):
             # Not kept alive: it may hold arrays. When it goes, another may get its id.
             try:
-                if id(part) not in one.kept:
-                    one.kept[id(part)] = weakref.ref(part, functools.partial(self._gone, id(part)))
+                if id(part) not in jitted.references:
+                    jitted.references[id(part)] = weakref.ref(
+                        part, functools.partial(self._gone, id(part))
+                    )
             except TypeError:
                 return None
-            self._known[id(part)] = one
-        return one
+            self._known[id(part)] = jitted
+        return jitted
 
     def _gone(self, number: int, _: object) -> None:
-        one = self._known.pop(number, None)
-        if one is not None:
-            one.kept.pop(number, None)
+        jitted = self._known.pop(number, None)
+        if jitted is not None:
+            jitted.references.pop(number, None)
 
-    def _follow(self, one: _Jitted, given: Any, output: Any) -> None:
+    def _follow(self, jitted: _Jitted, arguments: Any, output: Any) -> None:
         """How many of the arrays that it gave the last time it was given now."""
-        before = {id(a) for r in one.gave if (a := r()) is not None}
-        if before:
-            one.carried = max(one.carried, sum(id(a) in before for a in self._leaves(given)))
-        one.gave = []
-        if one.calls <= LOOKS:
-            one.gave = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
+        returned_ids = {id(a) for r in jitted.gave if (a := r()) is not None}
+        if returned_ids:
+            jitted.carried = max(
+                jitted.carried, sum(id(a) in returned_ids for a in self._leaves(arguments))
+            )
+        jitted.gave = []
+        if jitted.calls <= LOOKS:
+            jitted.gave = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
 
-    def _other(self, one: _Jitted) -> None:
+    def _other(self, jitted: _Jitted) -> None:
         """Whether this one is the step from now on: it carries more, or as much and alone is called."""
         now = self._step
         self._others += 1
-        more = now is not None and one.carried > now.carried
-        alone = self._others >= LOOKS and (now is None or 4 * one.carried >= 3 * now.carried)
-        if one.calls >= 2 and (more or alone or (now is None and one.carried)):
-            self._step, self._others = one, 0
+        more = now is not None and jitted.carried > now.carried
+        alone = self._others >= LOOKS and (now is None or 4 * jitted.carried >= 3 * now.carried)
+        if jitted.calls >= 2 and (more or alone or (now is None and jitted.carried)):
+            self._step, self._others = jitted, 0
 
     def _stands(self, frame: FrameType) -> None:
         """Where the step is called: a thread that waits in there shows no frame further in."""
@@ -165,10 +169,10 @@ class Steps:
             return
         self._place = frame.f_code, frame.f_lineno
         self._places += 1
-        place, user = _line(frame), _users(frame)
+        line, user = _line(frame), _users(frame)
         if user is not None:
-            member.here.notes[BY] = "" if user is frame else place
-            member.here.note(PLACE, place if user is frame else _line(user))
+            member.here.notes[BY] = "" if user is frame else line
+            member.here.note(PLACE, line if user is frame else _line(user))
 
 
 def _line(frame: FrameType) -> str:
@@ -177,11 +181,13 @@ def _line(frame: FrameType) -> str:
 
 def _users(frame: FrameType) -> FrameType | None:
     """The innermost frame of the program itself."""
-    one: FrameType | None = frame
+    candidate: FrameType | None = frame
     for _ in range(DEEP):
-        if one is None or not any(part in one.f_code.co_filename for part in _NOT_THE_USERS):
-            return one
-        one = one.f_back
+        if candidate is None or not any(
+            part in candidate.f_code.co_filename for part in _NOT_THE_USERS
+        ):
+            return candidate
+        candidate = candidate.f_back
     return None
 
 
@@ -232,9 +238,9 @@ def api(module: Any) -> None:
         member.here.lacks("jax._src.api", "_post_hook_state")
         return
     _steps.append(Steps(module.tree_leaves))
-    before = getattr(state, "value", None)
+    hook_before = getattr(state, "value", None)
     module._post_hook_state = _State(state, _steps[0])
-    module._post_hook_state.set_global(before)
+    module._post_hook_state.set_global(hook_before)
 
 
 def slow(module: Any) -> None:

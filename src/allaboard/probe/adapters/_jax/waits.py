@@ -63,14 +63,14 @@ def _asking(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if getattr(array, "_npy_value", None) is not None:
             return call(*args, **kwargs)
         together = member.here.round > 0
-        began, worked = monotonic(), process_time() if together else 0.0
-        slot.enter(label, 0, 0, began)
+        began_at, worked = monotonic(), process_time() if together else 0.0
+        slot.enter(label, 0, 0, began_at)
         try:
             return call(*args, **kwargs)
         finally:
             slot.leave(label)
             if together and _on_cpu(array):
-                box.sync += max(0.0, monotonic() - began - (process_time() - worked))
+                box.sync += max(0.0, monotonic() - began_at - (process_time() - worked))
 
     try:
         functools.update_wrapper(inside, call)
@@ -89,24 +89,24 @@ def _on_cpu(array: Any) -> bool:
     devices = getattr(sharding, "addressable_devices", None)
     if devices is None:
         return False
-    known = _platforms.get(id(sharding))
-    if known is None:
+    cached = _platforms.get(id(sharding))
+    if cached is None:
         cpu = all(getattr(d, "platform", "") == "cpu" for d in devices)
         if len(_platforms) > 256:
             _platforms.clear()
-        known = _platforms[id(sharding)] = sharding, cpu
-    return known[1]
+        cached = _platforms[id(sharding)] = sharding, cpu
+    return cached[1]
 
 
 def _saving(owner: str, *names: str) -> Callable[[Any], None]:
     """Hooks the methods of a class of the module, or functions of its own where ``owner`` is ""."""
 
     def hook(module: Any) -> None:
-        place = getattr(module, owner) if owner else module
+        target = getattr(module, owner) if owner else module
         for name in names:
-            call = vars(place).get(name)
+            call = vars(target).get(name)
             if call is not None:
-                setattr(place, name, hooks.aside(CHECKPOINT, call, 0 if "restore" in name else 1))
+                setattr(target, name, hooks.aside(CHECKPOINT, call, 0 if "restore" in name else 1))
 
     return hook
 

@@ -21,56 +21,56 @@ MOST = (1 << 31) - (1 << 20)
 """Bytes of a variable that can be fed: a message is a protobuf, which holds less than 2 GiB."""
 
 
-def initialised(call: Callable[..., Any], given: dict[str, Any], prefix: str) -> Any:
+def initialised(call: Callable[..., Any], arguments: dict[str, Any], prefix: str) -> Any:
     """The session that ``call`` (`SessionManager.prepare_session`) makes with ``given``, the variables as
     they are in the checkpoint; None where the program gives no initialiser. Its own ``init_fn`` is left out,
     as after every restore."""
-    if given.get("init_op") is None:
+    if arguments.get("init_op") is None:
         return None
     reader = sys.modules["tensorflow.python.training.py_checkpoint_reader"]
-    found = values(given["self"]._graph, reader.NewCheckpointReader(prefix))
-    for variable, _, value in found:
+    fed_values = values(arguments["self"]._graph, reader.NewCheckpointReader(prefix))
+    for variable, _, value in fed_values:
         if getattr(value, "nbytes", 0) > MOST:
             raise ValueError("%s is larger than a message may be" % variable.op.name)
-    first, *rest = steps(found, AT_ONCE)
-    feed = dict(given.get("init_feed_dict") or {})
-    feed.update({t: value for _, t, value in first})
-    session = call(**dict(given, init_feed_dict=feed, init_fn=None))
-    for step in rest:
+    first_step, *later_steps = steps(fed_values, AT_ONCE)
+    feed = dict(arguments.get("init_feed_dict") or {})
+    feed.update({t: value for _, t, value in first_step})
+    session = call(**dict(arguments, init_feed_dict=feed, init_fn=None))
+    for step in later_steps:
         session.run([v.initializer for v, _, _ in step], {t: value for _, t, value in step})
     return session
 
 
 def values(graph: Any, reader: Any) -> list[Given]:
     """Of every variable, also of the parts of one, as a Saver names it."""
-    found = []
+    fed_values = []
     for variable in graph.get_collection("variables"):
         part = getattr(variable, "_save_slice_info", None)
         value = reader.get_tensor(part.full_name if part is not None else variable.op.name)
         if part is not None:
             sides = zip(part.var_offset, part.var_shape)
             value = value[tuple(slice(at, at + size) for at, size in sides)]
-        found.append((variable, variable.initializer.inputs[1], value))
-    return found
+        fed_values.append((variable, variable.initializer.inputs[1], value))
+    return fed_values
 
 
-def steps(found: list[Given], most: int) -> list[list[Given]]:
+def steps(fed_values: list[Given], most: int) -> list[list[Given]]:
     """At most so many bytes at once, or one that is larger; and what two initialisers assign is fed once at a
     time. What does not fit into the first step is for a moment what the program begins with."""
-    made: list[list[Given]] = [[]]
+    batches: list[list[Given]] = [[]]
     sizes, fed = [0], [set()]  # type: list[int], list[set[int]]
-    for one in found:
-        _, tensor, value = one
+    for fed_value in fed_values:
+        _, tensor, value = fed_value
         size = int(getattr(value, "nbytes", 0))
-        for at in range(len(made) + 1):
-            if at == len(made):
-                made.append([])
+        for index in range(len(batches) + 1):
+            if index == len(batches):
+                batches.append([])
                 sizes.append(0)
                 fed.append(set())
-            fits = not made[at] or sizes[at] + size <= most
-            if fits and id(tensor) not in fed[at]:
-                made[at].append(one)
-                sizes[at] += size
-                fed[at].add(id(tensor))
+            fits = not batches[index] or sizes[index] + size <= most
+            if fits and id(tensor) not in fed[index]:
+                batches[index].append(fed_value)
+                sizes[index] += size
+                fed[index].add(id(tensor))
                 break
-    return made
+    return batches

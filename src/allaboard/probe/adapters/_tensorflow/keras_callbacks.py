@@ -38,9 +38,9 @@ def _jax_trainer(module: Any) -> None:
 
     @functools.wraps(make)
     def make_train_function(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = self.train_function
+        function_before = self.train_function
         result = make(self, *args, **kwargs)
-        if self.train_function is not before:
+        if self.train_function is not function_before:
             member.here.steps_told = True
             self.train_function = _step(self.train_function)
         return result

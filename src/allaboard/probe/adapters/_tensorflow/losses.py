@@ -44,8 +44,8 @@ class Returned:
         elif value - value != 0.0:
             self._finite.pop(name, None)
         elif len(self._losses) < FUNCTIONS and len(self._finite) < FUNCTIONS:
-            self._finite[name] = seen = self._finite.get(name, 0) + 1
-            if seen >= FINITE:
+            self._finite[name] = finite_count = self._finite.get(name, 0) + 1
+            if finite_count >= FINITE:
                 self._losses[name] = Losses()
                 del self._finite[name]
 

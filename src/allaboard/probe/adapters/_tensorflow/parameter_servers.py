@@ -37,16 +37,18 @@ def _server(module: Any) -> None:
 def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """What `tf.distribute.Server(cluster, job_name, task_index)` was told."""
     names = ("self", "server_or_cluster_def", "job_name", "task_index")
-    given = dict(zip(names, args), **kwargs)
-    spec = given["server_or_cluster_def"]
-    cluster, job, index = spec, given.get("job_name"), given.get("task_index")
+    arguments = dict(zip(names, args), **kwargs)
+    spec = arguments["server_or_cluster_def"]
+    cluster, job, index = spec, arguments.get("job_name"), arguments.get("task_index")
     if hasattr(spec, "cluster"):  # a ServerDef
         cluster = spec.cluster
         job = job or spec.job_name
         index = spec.task_index if index is None else index
-    found = declared(_jobs(cluster), job, index, "tf.distribute.Server", "arguments of Server")
-    CLUSTER.update(found["cluster"] if found is not None else {})
-    return found
+    declaration = declared(
+        _jobs(cluster), job, index, "tf.distribute.Server", "arguments of Server"
+    )
+    CLUSTER.update(declaration["cluster"] if declaration is not None else {})
+    return declaration
 
 
 def _strategy(module: Any) -> None:
@@ -86,7 +88,7 @@ def declared(
     if len(order) < 2 or job is None or (job, index) not in order:
         return None
     addresses = [jobs[j][i] for j, i in order]
-    first = next((j for j in ("chief", "master") if j in jobs), "worker")
+    first_job = next((j for j in ("chief", "master") if j in jobs), "worker")
     return {
         "framework": "tensorflow",
         "call": call,
@@ -99,7 +101,7 @@ def declared(
         "local": all(a.startswith(("127.", "localhost:", "[::1]:")) for a in addresses),
         # Servers come up in any order by design, and programs wait for them in code of their own:
         # only who would wait for all the others by right may be held.
-        "hold": job == first,
+        "hold": job == first_job,
     }
 
 
@@ -214,17 +216,17 @@ def _with_placement(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _count(placed: Placed, variable: Any) -> None:
     """Adds one variable to those of the task that it is placed on."""
-    job, _, rest = str(variable.device).partition("/job:")[2].partition("/")
-    index = rest.partition("task:")[2].partition("/")[0]
+    job, _, task_and_device = str(variable.device).partition("/job:")[2].partition("/")
+    index = task_and_device.partition("task:")[2].partition("/")[0]
     size = (variable.shape.num_elements() or 0) * variable.dtype.base_dtype.size
-    place = "%s:%s" % (job, index or "0")
-    count, total = placed.get(place, (0, 0))
-    placed[place] = count + 1, total + size
+    task = "%s:%s" % (job, index or "0")
+    count, total = placed.get(task, (0, 0))
+    placed[task] = count + 1, total + size
 
 
 def _note(placed: Placed) -> None:
-    for place in sorted(placed)[:PLACES]:
-        member.here.notes["placed on " + place] = "%d variables, %d bytes" % placed[place]
+    for task in sorted(placed)[:PLACES]:
+        member.here.notes["placed on " + task] = "%d variables, %d bytes" % placed[task]
     member.here.identify()
 
 

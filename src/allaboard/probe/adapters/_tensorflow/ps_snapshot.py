@@ -34,7 +34,7 @@ class _Training:
 
     def __init__(self) -> None:
         self.over = False
-        self.before = 0
+        self.first_own_number = 0
 
 
 _training = _Training()
@@ -59,7 +59,7 @@ def _begins() -> None:
     """The next training has its session. What is read at this moment may be of both."""
     newest = _newest()
     if newest is not None:
-        _training.before = newest["number"] + 1
+        _training.first_own_number = newest["number"] + 1
     _training.over = False
 
 
@@ -131,10 +131,10 @@ def _restored(
 ) -> Any:
     """The session with the values of the newest snapshot; None where it is not to be had so."""
     try:
-        given = dict(signature.bind(*args, **kwargs).arguments)
-        checkpoints = given.get("checkpoint_dir")
+        arguments = dict(signature.bind(*args, **kwargs).arguments)
+        checkpoints = arguments.get("checkpoint_dir")
         newest = _newest()
-        if newest is None or newest["number"] <= _training.before:
+        if newest is None or newest["number"] <= _training.first_own_number:
             return None
         if _on_disk(checkpoints) >= newest["step"]:
             return None
@@ -142,33 +142,33 @@ def _restored(
         member.here.note("snapshot", repr(error))
         return None
     try:
-        given.update(checkpoint_dir=None, checkpoint_filename_with_path=None)
-        result = way(call, given, newest["prefix"])
+        arguments.update(checkpoint_dir=None, checkpoint_filename_with_path=None)
+        result = way(call, arguments, newest["prefix"])
     except Exception as error:
         if type(error).__name__ in AGAIN:
             raise
-        said = str(error).partition("\n")[0]
-        member.here.note("snapshot", "not restored: number %d: %s" % (newest["number"], said))
+        reason = str(error).partition("\n")[0]
+        member.here.note("snapshot", "not restored: number %d: %s" % (newest["number"], reason))
         return None
     if result is not None:
-        _remember(given.get("saver"), checkpoints)
-        told = {"number": newest["number"], "step": newest["step"], "when": time.monotonic()}
-        member.here.note("restored", json.dumps(told))
+        _remember(arguments.get("saver"), checkpoints)
+        restored = {"number": newest["number"], "step": newest["step"], "when": time.monotonic()}
+        member.here.note("restored", json.dumps(restored))
     return result
 
 
-def _from_file(call: Callable[..., Any], given: dict[str, Any], prefix: str) -> Any:
+def _from_file(call: Callable[..., Any], arguments: dict[str, Any], prefix: str) -> Any:
     """As a checkpoint, which every server reads by itself."""
-    if given.get("saver") is None:
+    if arguments.get("saver") is None:
         return None
-    return call(**dict(given, checkpoint_filename_with_path=prefix))
+    return call(**dict(arguments, checkpoint_filename_with_path=prefix))
 
 
 def _newest() -> dict[str, Any] | None:
     try:
         with open(os.path.join(folder(), NEWEST)) as file:
-            found: dict[str, Any] = json.load(file)
-            return found
+            newest: dict[str, Any] = json.load(file)
+            return newest
     except OSError:
         return None
 
@@ -212,7 +212,7 @@ def listed(graph: Any, cluster: dict[str, str]) -> dict[str, Any]:
     ``unread`` are the names of what a checkpoint holds besides."""
     steps = graph.get_collection("global_step")
     unread = [str(o.name) for o in graph.get_collection("saveable_objects")]
-    found = []
+    variables = []
     for variable in graph.get_collection("variables"):
         op = variable.op
         task = _task(str(variable.device))
@@ -220,7 +220,7 @@ def listed(graph: Any, cluster: dict[str, str]) -> dict[str, Any]:
             unread.append(str(op.name))
             continue
         part = getattr(variable, "_save_slice_info", None)
-        found.append(
+        variables.append(
             {
                 "name": str(part.full_name if part is not None else op.name),
                 "slice": str(part.spec) if part is not None else "",
@@ -236,7 +236,7 @@ def listed(graph: Any, cluster: dict[str, str]) -> dict[str, Any]:
         )
     return {
         "cluster": cluster,
-        "variables": found,
+        "variables": variables,
         "unread": unread,
         "step": str(steps[0].op.name) if steps else "",
     }

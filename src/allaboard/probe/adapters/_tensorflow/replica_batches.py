@@ -40,9 +40,9 @@ class _Rows:
         self.uneven += len(set(rows)) > 1
         self.empty = [count + (not n) for count, n in zip(self.empty, rows)]
         if self.looked & (self.looked - 1) == 0:  # a note costs more than a look
-            last = " ".join(["%d" % n for n in rows])
+            row_counts = " ".join(["%d" % n for n in rows])
             none = " ".join(["%d" % n for n in self.empty])
-            member.here.note(NOTE, "%d;%d;%s;%s" % (self.looked, self.uneven, last, none))
+            member.here.note(NOTE, "%d;%d;%s;%s" % (self.looked, self.uneven, row_counts, none))
 
 
 def _rows(batch: Any) -> list[int]:
@@ -59,14 +59,14 @@ def iterator(module: Any) -> None:
     """Hooks the iterator of a distributed dataset."""
     cls = module.DistributedIteratorBase
     following = cls.__next__
-    seen = _Rows()
+    rows = _Rows()
 
     @functools.wraps(following)
     def __next__(self: Any) -> Any:
         batch = following(self)
         if member.here.box is not None:
             try:
-                seen.came(batch)
+                rows.came(batch)
             except Exception:
                 pass  # a batch of a form that is not known
         return batch

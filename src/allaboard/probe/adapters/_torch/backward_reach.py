@@ -33,27 +33,27 @@ def due(
     Raises:
         Unknown: the graph is too large, or a part of it is not there yet.
     """
-    found: set[int] = set()
+    reached: set[int] = set()
     line = deque(n for n in map(_node, roots) if n is not None)
-    seen = set(line)
+    visited = set(line)
     while line:
         node = line.popleft()
         onward = node.next_functions
         if not onward:
             owner = owners.get(id(getattr(node, "variable", None)))
             if owner is not None and owner in pending:
-                found.add(owner)
-                if len(found) == count:
-                    return found
+                reached.add(owner)
+                if len(reached) == count:
+                    return reached
         elif type(node).__name__ == HIDES:
             raise Unknown
-        for one, _ in onward:
-            if one is not None and one not in seen:
-                seen.add(one)
-                line.append(one)
-        if len(seen) > MOST:
+        for function, _ in onward:
+            if function is not None and function not in visited:
+                visited.add(function)
+                line.append(function)
+        if len(visited) > MOST:
             raise Unknown
-    return found
+    return reached
 
 
 def _node(root: Any) -> Any:

@@ -154,8 +154,8 @@ def new_group(
         return None, Listed("all ranks"), None, -1, None
     if not isinstance(ranks, (list, tuple, range, set, frozenset)):
         return None, None, None, -1, None  # what can be read only once is PyTorch's to read
-    told = sorted(ranks)
-    return None, Listed(rank_ranges(told)), None, -1, tuple(told)
+    sorted_ranks = sorted(ranks)
+    return None, Listed(rank_ranges(sorted_ranks)), None, -1, tuple(sorted_ranks)
 
 
 DESCRIBE: dict[str, tuple[Callable[..., Described | None], int]] = {

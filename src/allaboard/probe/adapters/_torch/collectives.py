@@ -89,9 +89,9 @@ class Recorder:
         group = None
         if members is not None and self.calls is not None:
             ranks = sorted(members, key=members.get)
-            own = members.get(self.module.get_rank(), 0)
+            own_rank = members.get(self.module.get_rank(), 0)
             name = getattr(pg, "group_name", None) or self.module._world.pg_names[pg]
-            group = self.calls.group(str(name), member.here.round, ranks, own)
+            group = self.calls.group(str(name), member.here.round, ranks, own_rank)
             if group is not None and self.spoiled:
                 group.unordered(1)
         self.groups[id(pg)] = group
@@ -100,8 +100,8 @@ class Recorder:
     def _find(self, box: Box, pg: Any) -> Group | None:
         default = self.module._world.default_pg
         pg = default if pg is None else pg
-        known = box is self.box and id(pg) in self.groups
-        group = self.groups[id(pg)] if known else self.group(box, pg)
+        is_known = box is self.box and id(pg) in self.groups
+        group = self.groups[id(pg)] if is_known else self.group(box, pg)
         if pg is default:
             self.world = group
         return group
@@ -130,7 +130,7 @@ class Recorder:
             found_at = calls.caller(frame)
             recent = recent if found_at is frame else None
             frame, code = found_at, found_at.f_code
-        told = root
+        root_or_none = root
         if type(root) is tuple:  # a rank within the group
             root = group.ranks[root[0]]
         key: tuple[Any, ...]
@@ -144,9 +144,9 @@ class Recorder:
             key = (
                 name, tensor.dtype, shape, op, root, extra, id(code), frame.f_lasti,
             )  # fmt: skip
-        found = calls.known_signatures.get(key)
-        if found is None:
-            found = self._learn(calls, key, name, (tensor, reduce, root, extra), frame)
+        numbers = calls.known_signatures.get(key)
+        if numbers is None:
+            numbers = self._learn(calls, key, name, (tensor, reduce, root, extra), frame)
             device = getattr(tensor, "device", None)
             if device is not None:
                 group.on(device.type)
@@ -157,10 +157,10 @@ class Recorder:
             group.tried()
         if group.busy:  # by another thread: calls of this one within a call are not counted
             group.unordered(group.number)
-        group.call(found[0], found[1], found[2], now)
+        group.call(numbers[0], numbers[1], numbers[2], now)
         if recent is not None and tensor is not None:
-            same = (code, id(pg), tensor.numel(), tensor.dtype, reduce, told, extra)
-            recent[frame.f_lasti] = (*same, box, group, found)
+            memo_key = (code, id(pg), tensor.numel(), tensor.dtype, reduce, root_or_none, extra)
+            recent[frame.f_lasti] = (*memo_key, box, group, numbers)
         return group
 
     def _learn(
@@ -180,22 +180,22 @@ class Recorder:
             root,
             extra,
         )
-        found = calls.signature(key, (name, reduced, dtype, shape, root), required, frame)
-        if found[0] % layout.SIGNATURES == 0:  # it is to be written again where it comes again
+        numbers = calls.signature(key, (name, reduced, dtype, shape, root), required, frame)
+        if numbers[0] % layout.SIGNATURES == 0:  # it is to be written again where it comes again
             self.forget()
-        return found
+        return numbers
 
     def _reduce(self, op: object) -> str:
         """The reduce operation's name. Those that are the same for all calls are kept, so that no other
         object gets their id; another may be made for each call (PREMUL_SUM)."""
-        known = self.names.get(id(op))
-        if known is not None:
-            return known[1]
-        word = str(getattr(op, "op", op)).rpartition(".")[2].lower()
-        word = "other" if " object at " in word else word
+        cached = self.names.get(id(op))
+        if cached is not None:
+            return cached[1]
+        name = str(getattr(op, "op", op)).rpartition(".")[2].lower()
+        name = "other" if " object at " in name else name
         if type(op).__name__ == "RedOpType":
-            self.names[id(op)] = (op, word)
-        return word
+            self.names[id(op)] = (op, name)
+        return name
 
     def due(self, roots: Any) -> list[int]:
         """The reducers whose turn comes in a backward from these roots, in the order of their making: in
@@ -221,15 +221,15 @@ class Recorder:
 
     def gone(self) -> None:
         """After destroy_process_group: which groups there are is asked anew."""
-        left = {id(pg) for pg in self.module._world.pg_map}
+        living = {id(pg) for pg in self.module._world.pg_map}
         self.pending.clear()
         self.forget()
         self.world = None
-        for one, (of, _) in list(self.reducers.items()):
-            if id(of()) not in left:
-                del self.reducers[one]
+        for reducer, (of, _) in list(self.reducers.items()):
+            if id(of()) not in living:
+                del self.reducers[reducer]
         for key, group in list(self.groups.items()):
-            if key not in left:
+            if key not in living:
                 del self.groups[key]
                 if group is not None and self.calls is not None:
                     self.calls.free(group)

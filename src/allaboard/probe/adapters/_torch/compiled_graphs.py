@@ -58,11 +58,11 @@ def hook(module: Any) -> None:
 
 def _look(nodes: Iterable[Any]) -> None:
     names = (str(node.target) for node in nodes if node.op == "call_function")
-    found = sorted({_short(name) for name in names if OURS in name} - set(QUIET))
-    if found and KEY not in member.here.notes:
-        told = ", ".join(found[:4])
-        seen = "seen only where they stand still" if flight_recorder.listen() else "not counted"
-        member.here.note(KEY, f"its graphs call collectives ({told}), which are {seen}")
+    operations = sorted({_short(name) for name in names if OURS in name} - set(QUIET))
+    if operations and KEY not in member.here.notes:
+        shown = ", ".join(operations[:4])
+        how_seen = "seen only where they stand still" if flight_recorder.listen() else "not counted"
+        member.here.note(KEY, f"its graphs call collectives ({shown}), which are {how_seen}")
 
 
 def _short(name: str) -> str:

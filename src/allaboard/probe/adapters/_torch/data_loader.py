@@ -62,14 +62,14 @@ def loader(module: Any) -> None:
         box = here.box
         if box is None:
             return following(self)
-        began = monotonic()
+        began_at = monotonic()
         try:
             data = following(self)
         except StopIteration:
             _ended(self)
             raise
         if get_ident() == box.ident:
-            box.input += monotonic() - began
+            box.input += monotonic() - began_at
             try:
                 current = self._allaboard_pass
                 if current is not None and current.batches >= FIRST_BATCHES:
@@ -127,5 +127,5 @@ def _told(data: Any) -> tuple[int, int]:
     if data.device.type != "cpu" or not data.is_contiguous() or not data.numel():
         return rows, 0
     flat = data.detach().reshape(-1)
-    some = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
-    return rows, crc32(repr(some).encode()) or 1
+    sample = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
+    return rows, crc32(repr(sample).encode()) or 1

@@ -95,8 +95,8 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
         group = None
         now = monotonic()
         try:
-            for one in recorder.due(args[0]):
-                of, flat = recorder.reducers.get(one, (None, None))
+            for reducer in recorder.due(args[0]):
+                of, flat = recorder.reducers.get(reducer, (None, None))
                 pg = of() if of is not None else None
                 if pg is not None:
                     group = recorder.note(
@@ -140,12 +140,12 @@ def join(recorder: Recorder, cls: Any) -> None:
     def __exit__(self: Any, kind: Any, value: Any, traceback: Any) -> Any:
         if kind is not None or SHADOWS in member.here.notes:
             return leave(self, kind, value, traceback)
-        began = monotonic()
+        began_at = monotonic()
         member.here.note(SHADOWS, "1")
         try:
             return leave(self, kind, value, traceback)
         finally:
-            if monotonic() - began < BRIEF:
+            if monotonic() - began_at < BRIEF:
                 member.here.notes.pop(SHADOWS, None)
                 member.here.identify()
 

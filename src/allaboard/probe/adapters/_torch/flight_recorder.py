@@ -61,8 +61,8 @@ def _answers(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
         # A program that closes all its files may have one of its own by this number then.
         while os.path.samestat(pipe, os.fstat(fd)) and os.read(fd, 64):
             with open(file + ".new", "w", opener=_private) as answer:
-                told = [pickle.loads(dump(True, True, False)) for dump in dumps]
-                json.dump({"entries": [e for one in told for e in last(one)]}, answer)
+                records = [pickle.loads(dump(True, True, False)) for dump in dumps]
+                json.dump({"entries": [e for one in records for e in last(one)]}, answer)
             os.replace(file + ".new", file)
     except Exception:
         pass  # closed by the program, or another version's recorder: nobody is answered any more
@@ -74,21 +74,24 @@ def _private(path: str, flags: int) -> int:
 
 def last(dump: dict[str, Any]) -> list[dict[str, Any]]:
     """The last collectives of each group, each with the user's own line alone."""
-    kept: dict[object, list[dict[str, Any]]] = {}
+    by_group: dict[object, list[dict[str, Any]]] = {}
     for entry in dump.get("entries", ()):
         if not entry.get("is_p2p"):
             by = str(entry.get("profiling_name")).partition(":")[0]
-            kept.setdefault((by, str(entry.get("process_group"))), []).append(entry)
-    return [_short(entry) for entries in kept.values() for entry in entries[-LAST:]]
+            by_group.setdefault((by, str(entry.get("process_group"))), []).append(entry)
+    return [_short(entry) for entries in by_group.values() for entry in entries[-LAST:]]
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:
-    own = (f for f in entry.get("frames", ()) if not _foreign(str(f.get("filename", ""))))
-    told = {**{key: entry.get(key) for key in KEPT}, "frames": [f for _, f in zip(range(1), own)]}
-    name, *rest = told["process_group"] or ("?",)
-    if str(told["profiling_name"]).startswith("nccl:"):
-        told["process_group"] = [name, " ".join([*map(str, rest), "(NCCL)"])]
-    return told
+    user_frames = (f for f in entry.get("frames", ()) if not _foreign(str(f.get("filename", ""))))
+    short_entry = {
+        **{key: entry.get(key) for key in KEPT},
+        "frames": [f for _, f in zip(range(1), user_frames)],
+    }
+    name, *description = short_entry["process_group"] or ("?",)
+    if str(short_entry["profiling_name"]).startswith("nccl:"):
+        short_entry["process_group"] = [name, " ".join([*map(str, description), "(NCCL)"])]
+    return short_entry
 
 
 def _foreign(file: str) -> bool:

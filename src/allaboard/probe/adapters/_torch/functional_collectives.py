@@ -38,8 +38,8 @@ def _group(group: Any) -> Any:
 
 
 def _told(group: Any, tensor: Any, op: Any, root: Any, extra: Any) -> Described | None:
-    found = _group(group)
-    return None if found is None else (found, tensor, op, root, extra)
+    process_group = _group(group)
+    return None if process_group is None else (process_group, tensor, op, root, extra)
 
 
 def broadcast(self: Any, src: int, group: Any, tag: str = "") -> Described | None:

@@ -34,8 +34,8 @@ class Replicas:
 
     def add(self, parameters: Iterable[Any]) -> None:
         """Those of a reducer over all ranks."""
-        for one in parameters:
-            self._known[id(one)] = weakref.ref(one), self._count
+        for parameter in parameters:
+            self._known[id(parameter)] = weakref.ref(parameter), self._count
             self._count += 1
 
     def number(self, parameter: Any) -> int | None:
@@ -70,7 +70,7 @@ class Values:
             return
         parameter, index = parameters[box.steps // self.every % len(parameters)]
         flat = parameter.detach().reshape(-1)
-        some = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
-        at = CHECKS_AT + self._count % CHECKS * CHECK.size
+        sample = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
+        offset = CHECKS_AT + self._count % CHECKS * CHECK.size
         self._count += 1
-        CHECK.pack_into(box.map, at, box.steps, index, crc32(repr(some).encode()) or 1)
+        CHECK.pack_into(box.map, offset, box.steps, index, crc32(repr(sample).encode()) or 1)

@@ -29,9 +29,9 @@ class _Evaluation:
 
     def __init__(self) -> None:
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.known: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
+        self.trained_models: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self.model: weakref.ref[Any] | None = None
-        self.told = False
+        self.has_begun = False
         self.box: Box | None = None
         self.thread = 0
         self.waited = 0.0, 0.0
@@ -39,24 +39,24 @@ class _Evaluation:
 
     def made(self, optimizer: Any) -> None:
         self.optimizers.add(optimizer)
-        self.known.clear()
+        self.trained_models.clear()
 
     def chosen(self, model: Any, gradients: bool) -> None:
         """The model is in eval mode now."""
         if member.here.box is None or self.box is not None:
             return
-        if model not in self.known:
-            self.known[model] = self._trains(model)
-        if self.known[model]:
-            self.model, self.told = weakref.ref(model), False
+        if model not in self.trained_models:
+            self.trained_models[model] = self._trains(model)
+        if self.trained_models[model]:
+            self.model, self.has_begun = weakref.ref(model), False
             if not gradients:
                 self.begin()
 
     def _trains(self, model: Any) -> bool:
-        own = {id(p) for p in model.parameters()}
+        parameter_ids = {id(p) for p in model.parameters()}
         for optimizer in list(self.optimizers):
             ids = [id(p) for group in optimizer.param_groups for p in group["params"]]
-            if ids and own.issuperset(ids):
+            if ids and parameter_ids.issuperset(ids):
                 return True
         return False
 
@@ -71,8 +71,8 @@ class _Evaluation:
             return
         self.box, self.thread, self.waited = box, get_ident(), (box.input, box.sync)
         member.here.is_pausing = True
-        box.begin_aside(EVALUATION, 0 if self.told else 1)
-        self.told = True
+        box.begin_aside(EVALUATION, 0 if self.has_begun else 1)
+        self.has_begun = True
 
     def end(self) -> None:
         """Gradients are on again."""
@@ -157,7 +157,7 @@ def compiler(module: Any) -> None:
     _now.compiling = getattr(module, "is_dynamo_compiling", _now.compiling)
 
 
-def optimizer(module: Any, made: Callable[[], object]) -> None:
+def optimizer(module: Any, on_created: Callable[[], object]) -> None:
     """Hooks `torch.optim.optimizer`: which optimizers there are. Without one nothing is an evaluation.
     ``made`` is called for each."""
     cls = getattr(module, "Optimizer", None)
@@ -167,7 +167,7 @@ def optimizer(module: Any, made: Callable[[], object]) -> None:
 
     @functools.wraps(call)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        made()
+        on_created()
         call(self, *args, **kwargs)
         try:
             _now.made(self)

@@ -69,16 +69,16 @@ def begun(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     return inside
 
 
-def _keep(work: Any, said: str) -> None:
+def _keep(work: Any, label: str) -> None:
     if len(_begun) >= MOST:
         for key in [k for k, (of, _) in _begun.items() if of() is None]:
             del _begun[key]
         if len(_begun) >= MOST:
             _begun.clear()
-    _begun[id(work)] = weakref.ref(work), said
+    _begun[id(work)] = weakref.ref(work), label
 
 
 def awaited(work: Any, *args: Any, **kwargs: Any) -> str:
     """What a wait for this work is for, where it is for a message; else ""."""
-    of, said = _begun.get(id(work), (None, ""))
-    return " for " + said if of is not None and of() is work else ""
+    of, label = _begun.get(id(work), (None, ""))
+    return " for " + label if of is not None and of() is work else ""

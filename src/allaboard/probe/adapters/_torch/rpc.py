@@ -26,13 +26,13 @@ def hook(module: Any, declared: Declare) -> None:
     """``module`` is torch.distributed.rpc; ``declared`` reads the arguments of `init_process_group`."""
 
     def told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        found = asked(args, kwargs, declared)
+        declaration = asked(args, kwargs, declared)
         if not member.here.round:
             _COUNT[0] = 0  # also in a forked child
-        if found is None or member.here.round != _COUNT[0] or _elsewhere():
+        if declaration is None or member.here.round != _COUNT[0] or _elsewhere():
             return None
         _COUNT[0] += member.here.depth == 0
-        return found
+        return declaration
 
     call = getattr(module, CALL, None)
     if call is not None:  # PyTorch may be built without
@@ -48,15 +48,15 @@ def asked(
     args: tuple[Any, ...], kwargs: dict[str, Any], declared: Declare
 ) -> dict[str, Any] | None:
     """What init_rpc was told; None for a group without a size, whose members come and go."""
-    given = dict(
+    arguments = dict(
         zip(("name", "backend", "rank", "world_size", "rpc_backend_options"), args), **kwargs
     )
-    rank, size = given.get("rank", -1), given.get("world_size")
+    rank, size = arguments.get("rank", -1), arguments.get("world_size")
     if not size or rank is None or rank < 0:
         return None
-    method = getattr(given.get("rpc_backend_options"), "init_method", None)
-    found = declared((), {"init_method": method, "rank": int(rank), "world_size": int(size)})
-    if found is None:
+    method = getattr(arguments.get("rpc_backend_options"), "init_method", None)
+    declaration = declared((), {"init_method": method, "rank": int(rank), "world_size": int(size)})
+    if declaration is None:
         return None
-    origin = str(found["origin"]).replace("init_process_group", CALL)
-    return dict(found, call=CALL, backend="", origin=origin)
+    origin = str(declaration["origin"]).replace("init_process_group", CALL)
+    return dict(declaration, call=CALL, backend="", origin=origin)
