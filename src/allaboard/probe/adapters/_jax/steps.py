@@ -42,7 +42,7 @@ _NOT_THE_USERS = (*FOREIGN, "/allaboard/probe/")
 class _Jitted:
     """One jitted function: how often it was called, and how many of its results it was given again."""
 
-    __slots__ = ("calls", "carried", "gave", "kept", "label", "own")
+    __slots__ = ("calls", "carried", "gave", "references", "label", "is_programs_own")
 
     def __init__(self, fun: Any) -> None:
         self.references: dict[int, Any] = {}
