@@ -20,8 +20,8 @@ HERE_ONLY = "not on this machine"
 """Begins the reason of a skip that another machine would not have; the only kind that CI accepts."""
 
 
-# Findings are wrapped at words to the width of the output. Tests look for whole sentences in what the commands
-# print; how lines are wrapped has tests of its own.
+# Findings are wrapped at words to the width of the output. Tests look for whole sentences in what the
+# commands print; how lines are wrapped has tests of its own.
 REPORT_COLUMNS = shutil.get_terminal_size().columns
 """Columns of pytest's own report, which would go by the variable as well."""
 os.environ["COLUMNS"] = "1000"

@@ -11,7 +11,8 @@ PERIOD = 100_000
 
 
 def possible() -> bool:
-    """Whether a control group with a limit of CPU can be made here: by root, with the controller on."""
+    """Return True if a control group with a CPU limit can be made here: by root, with the
+    controller on."""
     return os.geteuid() == 0 and _top() is not None
 
 

@@ -28,9 +28,7 @@ LIMIT = 120.0
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
-    """How a drill went. ``seconds`` from the fault to its finding, None where it was not found;
-    ``others`` are findings that nobody had a reason for, notes on the text left out; ``left_behind``: the
-    black boxes are still there."""
+    """The result of a drill."""
 
     drill: str
     rule: str
@@ -180,7 +178,7 @@ class _Stage:
         return [msgspec.json.decode(line) for line in whole]
 
     def _again(self) -> tuple[int, int]:
-        """How often all workers, and how often a task alone, were started again."""
+        """Return how many times all workers, and how many times a task alone, were started again."""
         try:
             report = msgspec.json.decode((self.folder / "run" / "report.json").read_bytes())
         except (OSError, msgspec.DecodeError):

@@ -88,7 +88,7 @@ def attach(
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Until the agent is nobody's child: the program may wait for all of its own."""
+    """Wait until the agent is nobody's child: the program may wait for all of its own children."""
     try:
         process.wait(START_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -96,7 +96,7 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
 
 
 def _folder() -> str:
-    """In memory, where that is to be had."""
+    """Make a folder, in memory if that is possible."""
     prefix = "allaboard-%d-" % os.getuid()
     best, fallback = blackbox_folder.folders_with_room(1)
     try:

@@ -202,7 +202,8 @@ class Box:
             write_text(self.map, name, value)
 
     def agent(self) -> tuple[float, int, int]:
-        """What the agent wrote: its heartbeat (s), rounds let through, verdict."""
+        """Return what the agent wrote: its heartbeat (s), the rounds that are let through, its
+        verdict."""
         heard, let_through, verdict = AGENT.unpack_from(self.map, AGENT_AT)
         return heard, let_through, verdict
 
@@ -212,8 +213,8 @@ class Box:
 
 
 def mapped(path: str) -> bool:
-    """Whether another interpreter of this very process has its box there: the file is, and is mapped here.
-    After an execve it is mapped no more."""
+    """Return True if another interpreter of this very process has its box there: the file exists
+    and is mapped here. After an execve it is mapped no more."""
     if not os.path.exists(path):
         return False
     try:
@@ -265,10 +266,10 @@ class _SlotReturn:
 
 
 class Slot:
-    """What one thread is inside of. Nested calls count as the outermost.
+    """The operation that one thread is inside of. Nested calls count as the outermost.
 
-    ``spent``: seconds inside, in all; ``before``: what threads before this one have counted. A collective's
-    hook does what `enter` and `leave` do by itself.
+    ``spent``: seconds inside, in all; ``count_before``: what threads before this one have counted.
+    A collective's hook does by itself what `enter` and `leave` do.
     """
 
     __slots__ = (

@@ -82,8 +82,8 @@ def _watch_end(at_end: list[Callable[[], None]]) -> None:
 
 
 def _unwound(frame: FrameType | None) -> bool:
-    """Whether the program has been left: one that calls ``sys.excepthook`` itself, to show what it has caught
-    (as code.interact() does), goes on."""
+    """Return True if the program has been left. One that calls ``sys.excepthook`` itself, to show
+    what it has caught (as code.interact() does), goes on."""
     while frame is not None:
         if frame.f_code.co_name == "<module>":
             return False

@@ -33,7 +33,8 @@ def _process(module: Any) -> None:
             run_before = {k: attributes[k] for k in attributes if k == "run"}
 
             def restored() -> None:
-                """As it was, before the program's own code sees it: it may be pickled."""
+                """Restore the process as it was, before the program's own code sees it: it may be
+                pickled."""
                 attributes.pop("run", None)
                 attributes.update(run_before)
 

@@ -27,7 +27,8 @@ MAX_FRAMES_SEARCHED = 96
 
 
 def is_foreign_file(file: str) -> bool:
-    """Whether this is no file of the user's: an installed one, the standard library's, or ours."""
+    """Return True if this is no file of the user's: an installed one, the standard library's, or
+    ours."""
     return any(part in file for part in FOREIGN) or "/allaboard/probe/" in file
 
 
@@ -117,7 +118,7 @@ class Group:
         self.device = device
 
     def unordered(self, number: int) -> None:
-        """From this number on the order of its calls proves nothing."""
+        """Note that from this number on the order of its calls proves nothing."""
         self.trial = 0
         if self.ordered:
             self.ordered = False

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 def waiting(
     name: str, call: Callable[..., Any], more: Callable[..., str] | None = None
 ) -> Callable[..., Any]:
-    """As `operation`; the time in it is one of waiting for other members. ``more`` makes of the call's
-    arguments what is said after its name."""
+    """Wrap ``call`` as `operation` does; the time in it counts as waiting for other members.
+
+    ``more`` returns, from the call's arguments, what is shown after its name.
+    """
     plain = name.encode()[:60]
 
     @functools.wraps(call)

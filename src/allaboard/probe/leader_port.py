@@ -27,8 +27,8 @@ NO_LINGER = struct.pack("ii", 1, 0)
 
 
 def first_member_address(declared: dict[str, Any]) -> tuple[str, int] | None:
-    """Where the first member will listen, by what this one was told; None for the first itself, and where
-    nobody waits for one address."""
+    """Return where the first member will listen, by what this one declared; None for the first
+    itself, and if nobody waits for one address."""
     if not declared.get("rank"):
         return None
     url = str(declared.get("place") or "")
@@ -62,7 +62,7 @@ def _resolved(address: tuple[str, int]) -> list[Any]:
 
 
 def _is_refused(places: list[Any], seconds: float) -> bool:
-    """Whether somebody is there who refuses, and nobody who answers."""
+    """Return True if somebody is there who refuses, and nobody who answers."""
     refused = False
     for family, kind, protocol, _, where in places:
         try:

@@ -74,7 +74,7 @@ class _Process:
         self.phase(STARTED)
 
     def sleep(self) -> None:
-        """In a forked child: the parent's box is the parent's. Also where a member ceases to be one."""
+        """Cease to be a member; in a forked child, the parent's box stays the parent's."""
         self.box = None
         self.round = 0
         self.depth = 0
@@ -94,7 +94,8 @@ class _Process:
         self.identify()
 
     def lacks(self, module: str, name: str) -> None:
-        """What this version of a framework does not offer is told in the report; training goes on without."""
+        """Note in the report what this version of a framework does not offer; training goes on
+        without it."""
         self.note("hook " + module, "this version has no " + name)
 
 
@@ -163,7 +164,8 @@ def arrive(declared: Declared) -> None:
 
 
 def _versions() -> dict[str, str]:
-    """Of what the program has imported until now, as far as it must be the same on every host."""
+    """Return the versions of what the program has imported so far, if they must be the same on
+    every host."""
     versions = {"python": sys.version.split()[0]}
     for name in ("torch", "tensorflow", "jax", "jaxlib", "numpy", "google.protobuf", "keras"):
         version = getattr(sys.modules.get(name), "__version__", None)
@@ -176,8 +178,11 @@ def _versions() -> dict[str, str]:
 
 
 def _waits_at_gate(declared: Declared) -> bool:
-    """Whether to wait at the gate: "all" where every member is ours, "local" where they may be,
-    "cluster" where the agents of several hosts call the roll together."""
+    """Return True if this member has to wait at the gate.
+
+    "all": every member is ours; "local": they may be; "cluster": the agents of several hosts hold
+    the roll call together.
+    """
     if declared.get("world_size", 0) < 2 and here.gated != "all":
         return False
     if not declared.get("hold", True):
@@ -231,7 +236,7 @@ it was the interpreter's end that ended it."""
 
 
 def _made_first_step(thread: threading.Thread | None) -> bool:
-    """Whether this thread made the first step of the round."""
+    """Return True if this thread made the first step of the round."""
     return thread is not None and None is not thread.native_id == here.stepping
 
 

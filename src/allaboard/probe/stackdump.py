@@ -38,9 +38,12 @@ def register(folder: str) -> tuple[int, int]:
 
 
 def _ignored(signum: int) -> bool:
-    """Whether the signal is ignored from here on, until faulthandler takes it: at its end the interpreter
-    gives it back as it was before, and one that was sent a moment earlier must not end the process then.
-    What this process executes in its place, or starts, finds it as if nothing had been."""
+    """Ignore the signal until faulthandler takes it; return True if that worked.
+
+    At its end the interpreter gives the signal back as it was before, and one that was sent a
+    moment earlier must not end the process then. What this process executes in its place, or
+    starts, finds it as if nothing had been.
+    """
     try:
         signal.signal(signum, signal.SIG_IGN)
     except ValueError:  # Python lets the main thread alone do that
@@ -55,7 +58,8 @@ def _ignored(signum: int) -> bool:
 
 
 def move_descriptor(fd: int) -> int:
-    """The same open file under a high number, in place of ``fd``; ``fd`` itself where there is none."""
+    """Return the same open file under a high number, in place of ``fd``; ``fd`` itself if none is
+    free."""
     try:
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, FIRST_FD)
     except OSError:  # `ulimit -n` is lower than that

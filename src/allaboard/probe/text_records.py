@@ -26,7 +26,7 @@ LIMITS = (("Too many open files", "SC_OPEN_MAX"), ("can't start new thread", "SC
 
 
 def identity(worker: int, notes: Mapping[str, str]) -> str:
-    """Who this is: script, Python, and what the hooks noted of the framework."""
+    """Return who this is: script, Python, and what the hooks noted of the framework."""
     argv = sys.argv[:8] if hasattr(sys, "argv") else []
     facts: dict[str, Any] = {
         "worker": worker,
@@ -44,7 +44,7 @@ def identity(worker: int, notes: Mapping[str, str]) -> str:
 
 
 def declared(declaration: dict[str, Any]) -> str:
-    """What a framework's init was told; a cluster too large for the box is counted instead."""
+    """Return a declaration as JSON; a cluster too large for the box is counted instead."""
     text = _json(declaration)
     if not _fits("declared", text):
         text = _json(

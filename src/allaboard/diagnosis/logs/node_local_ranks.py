@@ -21,7 +21,7 @@ _ATTEMPT = re.compile(r"attempt_\d+")
 
 
 class PartReading(msgspec.Struct, frozen=True):
-    """What the readers found in one part of a file."""
+    """Testimony of the readers about one part of a file."""
 
     number: int
     """Index of the file."""

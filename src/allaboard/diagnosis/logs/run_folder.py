@@ -20,14 +20,23 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The journal's first line."""
 
     at: str = ""
+    """Time of the start, ISO 8601 UTC."""
     allaboard: str = ""
+    """Version of allaboard."""
     job: str = ""
+    """Name of the job."""
     command: tuple[str, ...] = ()
+    """Command that was run."""
     size: int = 0
+    """Number of workers on this host."""
     wrapped: bool = False
+    """Set if the command is another launcher."""
     names: tuple[str, ...] = ()
+    """Names of the workers' logs."""
     host: str = ""
+    """Name of the host."""
     pid: int = 0
+    """Process id of the agent."""
 
 
 class _View(msgspec.Struct):
@@ -40,22 +49,30 @@ class _FindingEntry(msgspec.Struct):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """What is left of one run."""
+    """The remains of one run, whole or in part."""
 
     folder: Path
     """The folder itself."""
     start: Start | None = None
+    """The journal's first line, if it can be read."""
     report: Report | None = None
+    """The report, if it was written."""
     view: JobView | None = None
+    """The last view of the job in the journal."""
     view_at: str = ""
     """Time of the last view."""
     findings: tuple[Finding, ...] = ()
+    """Findings of the journal and of the report."""
     events: list[tuple[str, str]] = []
+    """Time and text of each line about the course of the run."""
     steps: tuple[int, int] | None = None
+    """Steps of the slowest and of the fastest member when they were last counted."""
     workers: dict[int, int] = {}
+    """Pid of each worker, by its number."""
     last_entry_at: str = ""
     """Time of the journal's last line."""
     logs: dict[str, Path] = {}
+    """Log files, by the name of the worker."""
     lacks: list[str] = []
     """What is missing, and what it would have told."""
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class At(Protocol):
-        """Of a black box its map and the steps that are done; another may stand for it."""
+        """A black box's map and the number of finished steps; another object may stand in for the
+        box."""
 
         map: mmap.mmap
         steps: int
@@ -27,11 +28,12 @@ such a value (GradScaler) comes to no other."""
 
 
 class Losses:
-    """What this process saw; it is written only where something is wrong, or right again.
+    """Losses that this process saw; the box is written only when one is not finite, or is finite
+    again.
 
-    ``plain`` is torch's own class of tensors, once it is known. ``shaped``: a backward began from more than
-    one number, so from now on it is asked how many there are. ``bad``: in how many steps in a row one was
-    not finite; a step may have several backwards.
+    ``plain`` is torch's own class of tensors, once it is known. ``shaped``: a backward began from
+    more than one number, so from now on it is asked how many there are. ``bad``: steps in a row in
+    which one was not finite; a step may have several backwards.
     """
 
     def __init__(self) -> None:

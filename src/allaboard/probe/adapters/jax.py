@@ -85,7 +85,8 @@ def integer(name: str) -> int | None:
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """What initialize was told; None where that is not understood, or no rank: JAX itself judges it."""
+    """Return the declaration in initialize's arguments; None if it is not understood, or has no
+    rank: JAX itself judges it."""
     address, size, rank = args[1:4]
     address = address or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if not (isinstance(address, str) and isinstance(size, int) and isinstance(rank, int)):
@@ -105,7 +106,7 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
 
 
 def _bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """Where the coordinator is to listen; "" where that is the port that all go to."""
+    """Return where the coordinator is to listen; "" if that is the port that all connect to."""
     bind_address = kwargs.get("coordinator_bind_address") or (args[7] if len(args) > 7 else None)
     return str(bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", ""))
 

@@ -40,7 +40,7 @@ def ports(size: int) -> int:
 
 
 def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
-    """What torch's env:// rendezvous reads, as torchrun sets it for one host."""
+    """Return what torch's env:// rendezvous reads, as torchrun sets it for one host."""
     return {
         "RANK": str(index),
         "LOCAL_RANK": str(index),
@@ -143,7 +143,7 @@ def _functional(module: Any) -> None:
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """What init_process_group was told: its arguments first, the environment second."""
+    """Return the declaration of init_process_group: its arguments first, the environment second."""
     names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
     arguments = dict(zip(names, args), **kwargs)
     method = arguments.get("init_method") or "env://"
@@ -176,8 +176,11 @@ def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | 
 
 
 def _private(method: str, store: Any) -> bool:
-    """Whether a world of one is meant so, and is no part of the job: one rank converts a checkpoint, or runs
-    an engine that wants a group. It has a store of its own, or a port of its own in a job of several."""
+    """Return True if a world of one is meant as such and is no part of the job.
+
+    One rank converts a checkpoint, or runs an engine that wants a group. It has a store of its own,
+    or a port of its own in a job of several.
+    """
     if store is not None:
         return True
     port, several = os.environ.get("MASTER_PORT"), os.environ.get("WORLD_SIZE", "1") != "1"
@@ -189,7 +192,8 @@ def _rpc(module: Any) -> None:
 
 
 def _local(method: str, size: int) -> bool:
-    """Whether every member is known to run on this host: torchrun says so, or the place does."""
+    """Return True if every member is known to run on this host: torchrun says so, or the address
+    does."""
     if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
         return True
     return method.startswith(("tcp://127.", "tcp://localhost:", "tcp://[::1]:"))

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 
 def is_array(value: object) -> bool:
-    """Whether this is an array that has been computed, or will be."""
+    """Return True if this is an array that has been computed, or will be."""
     return type(value).__name__ == "ArrayImpl"
 
 
 def staged(core: object) -> bool:
-    """Whether what is called now is only traced into a program, for later; False where that is not known.
+    """Return True if what is called now is only traced into a program for later; False if that is
+    not known.
 
-    ``core`` is `jax._src.core`; a trace stands in for values within another one (`parent_trace`), and only
-    that of a program to be compiled computes nothing.
+    ``core`` is `jax._src.core`. A trace stands in for values within another one (`parent_trace`),
+    and only that of a program to be compiled computes nothing.
     """
     trace = getattr(getattr(core, "trace_ctx", None), "trace", None)
     for _ in range(16):

@@ -35,7 +35,7 @@ FORMATS = ("=f", "=d", "=e")
 
 
 class Returned:
-    """What the step's function returned; of another function it begins anew."""
+    """Results of the step's function. With another function it starts anew."""
 
     def __init__(self) -> None:
         self._off = False
@@ -103,7 +103,7 @@ class _Step:
 
 
 def _there(array: Any) -> bool:
-    """Whether it has been computed, or is gone, as what was donated is."""
+    """Return True if the array has been computed, or is gone, as a donated one is."""
     try:
         return bool(array.is_ready())
     except RuntimeError:
@@ -158,7 +158,7 @@ def _path(output: Any) -> tuple[Any, ...]:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one number of a kind that is read; of devices that are not asked, none is."""
+    """Return True if it is one number of a kind that is read; never for devices that are not asked."""
     if not arrays.is_array(value) or value.shape != () or value.dtype.kind != "f":
         return False
     return bool(value._arrays) and value._arrays[0].platform() == "cpu"

@@ -55,7 +55,7 @@ class _Jitted:
 
 
 def _jaxs(fun: Any) -> bool:
-    """Whether it is a function of JAX itself."""
+    """Return True for a function of JAX itself."""
     while isinstance(fun, functools.partial):
         fun = fun.func
     name = getattr(fun, "__module__", None) or type(fun).__module__
@@ -63,7 +63,7 @@ def _jaxs(fun: Any) -> bool:
 
 
 def _mapped(fun: Any) -> bool:
-    """Whether it is what `jax.pmap` jits: a function of JAX around one of the program."""
+    """Return True for what `jax.pmap` jits: a function of JAX around one of the program."""
     return getattr(fun, "__module__", None) == "jax._src.pmap"
 
 
@@ -144,7 +144,7 @@ class Steps:
             jitted.references.pop(number, None)
 
     def _follow(self, jitted: _Jitted, arguments: Any, output: Any) -> None:
-        """How many of the arrays that it gave the last time it was given now."""
+        """Count how many of the arrays that the function returned last time it was given now."""
         returned_ids = {id(a) for r in jitted.gave if (a := r()) is not None}
         if returned_ids:
             jitted.carried = max(
@@ -155,7 +155,8 @@ class Steps:
             jitted.gave = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
 
     def _other(self, jitted: _Jitted) -> None:
-        """Whether this one is the step from now on: it carries more, or as much and alone is called."""
+        """Make this function the step if it carries more arrays over, or as many and is the only
+        one called."""
         now = self._step
         self._others += 1
         more = now is not None and jitted.carried > now.carried
@@ -164,7 +165,8 @@ class Steps:
             self._step, self._others = jitted, 0
 
     def _stands(self, frame: FrameType) -> None:
-        """Where the step is called: a thread that waits in there shows no frame further in."""
+        """Note the line where the step is called: a thread that waits in there shows no frame
+        further in."""
         if self._place == (frame.f_code, frame.f_lineno) or self._places > 8:
             return
         self._place = frame.f_code, frame.f_lineno

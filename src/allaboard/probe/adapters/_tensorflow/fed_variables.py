@@ -42,7 +42,7 @@ def initialised(call: Callable[..., Any], arguments: dict[str, Any], prefix: str
 
 
 def values(graph: Any, reader: Any) -> list[Given]:
-    """Of every variable, also of the parts of one, as a Saver names it."""
+    """Return the value of every variable, also of the parts of one, as a Saver names it."""
     fed_values = []
     for variable in graph.get_collection("variables"):
         part = getattr(variable, "_save_slice_info", None)
@@ -55,8 +55,11 @@ def values(graph: Any, reader: Any) -> list[Given]:
 
 
 def steps(fed_values: list[Given], most: int) -> list[list[Given]]:
-    """At most so many bytes at once, or one that is larger; and what two initialisers assign is fed once at a
-    time. What does not fit into the first step is for a moment what the program begins with."""
+    """Split the values into steps of at most so many bytes; a larger one is a step of its own.
+
+    What two initialisers assign is fed once at a time. What does not fit into the first step has,
+    for a moment, the value that the program begins with.
+    """
     batches: list[list[Given]] = [[]]
     sizes, fed = [0], [set()]  # type: list[int], list[set[int]]
     for fed_value in fed_values:

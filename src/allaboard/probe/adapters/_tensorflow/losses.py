@@ -25,7 +25,7 @@ FUNCTIONS = 16
 
 
 class Returned:
-    """What the functions of this process returned, by their names; ``context`` is TensorFlow's module."""
+    """Results of the functions of this process, by their names; ``context`` is TensorFlow's module."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

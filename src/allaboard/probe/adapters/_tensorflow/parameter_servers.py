@@ -35,7 +35,8 @@ def _server(module: Any) -> None:
 
 
 def _told_server(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """What `tf.distribute.Server(cluster, job_name, task_index)` was told."""
+    """Return the declaration in the arguments of `tf.distribute.Server(cluster, job_name,
+    task_index)`."""
     names = ("self", "server_or_cluster_def", "job_name", "task_index")
     arguments = dict(zip(names, args), **kwargs)
     spec = arguments["server_or_cluster_def"]
@@ -185,8 +186,11 @@ def _session_manager(module: Any) -> None:
 
 
 def _with_wait(init: Callable[..., None]) -> Callable[..., None]:
-    """Where servers are started again, a worker looks often whether the variables are there: TensorFlow's
-    own 30 s would be most of the time until it goes on. A program that names a time keeps it."""
+    """Shorten a worker's polling for variables if servers may be restarted.
+
+    TensorFlow's own 30 s would be most of the time until it goes on. A program that gives a time
+    keeps it.
+    """
     seconds = os.environ.get("ALLABOARD_RECOVERY_WAIT", "")
 
     @functools.wraps(init)

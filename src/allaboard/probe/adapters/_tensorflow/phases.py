@@ -31,15 +31,19 @@ def _distributed(module: Any) -> None:
 
 
 def _agreement(module: Any) -> None:
-    """Before each batch of a dataset that ends, workers agree on whether anybody has one."""
+    """Hook the agreement of workers, before each batch of a finite dataset, on whether anybody has
+    one."""
     call = getattr(module, "_calculate_replicas_with_values", None)
     if call is not None:
         module._calculate_replicas_with_values = hooks.waiting("agreeing on a batch", call)
 
 
 def _collectives(module: Any) -> None:
-    """What a strategy reduces and gathers outside of a tf.function, as `fit` does with what its steps return.
-    TensorFlow calls them in threads, for which the caller waits at a lock."""
+    """Hook what a strategy reduces and gathers outside of a tf.function, as `fit` does with the
+    results of its steps.
+
+    TensorFlow calls them in threads, for which the caller waits at a lock.
+    """
     cls = module.CollectiveAllReduce
     _replace(module, cls, "_all_reduce_per_replica_values", _waiting("strategy.reduce"))
     _replace(module, cls, "_gather_implementation", _waiting("strategy.gather"))

@@ -64,7 +64,7 @@ def _begins() -> None:
 
 
 def folder() -> str:
-    """Where snapshots are kept in memory; "" where none are wanted."""
+    """Return the folder in memory for snapshots; "" if none are wanted."""
     return os.environ.get("ALLABOARD_BOX", "") if os.environ.get("ALLABOARD_SNAPSHOT") else ""
 
 
@@ -118,7 +118,7 @@ def listing(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[..., 
 
 
 def _local(cluster: dict[str, str]) -> bool:
-    """Whether every task reads the same memory."""
+    """Return True if every task reads the same memory."""
     return all(a.startswith(("127.", "localhost:", "[::1]:")) for a in cluster.values())
 
 
@@ -158,7 +158,7 @@ def _restored(
 
 
 def _from_file(call: Callable[..., Any], arguments: dict[str, Any], prefix: str) -> Any:
-    """As a checkpoint, which every server reads by itself."""
+    """Restore as from a checkpoint, which every server reads by itself."""
     if arguments.get("saver") is None:
         return None
     return call(**dict(arguments, checkpoint_filename_with_path=prefix))
@@ -187,7 +187,7 @@ def _checkpoints() -> Any:
 
 
 def _remember(saver: Any, checkpoints: str | None) -> None:
-    """As a restore from the folder does: so that the saver goes on deleting the oldest."""
+    """Let the saver go on deleting the oldest checkpoints, as after a restore from its folder."""
     if not checkpoints or saver is None:
         return
     try:

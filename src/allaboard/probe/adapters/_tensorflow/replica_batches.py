@@ -19,7 +19,7 @@ FIRST, EACH, DEEP = 8, 64, 4
 
 
 class _Rows:
-    """What was seen so far: ``looked`` batches, in ``empty[i]`` of which replica i had no row, and in
+    """Row counts so far: ``looked`` batches, in ``empty[i]`` of which replica i had no row, and in
     ``uneven`` of which the replicas had different numbers."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class _Rows:
 
 
 def _rows(batch: Any) -> list[int]:
-    """Of the first part of the batch that is cut into one piece a replica."""
+    """Return the rows of the first part of the batch that is cut into one piece per replica."""
     for _ in range(DEEP):
         pieces = getattr(batch, "values", None)
         if isinstance(pieces, tuple):

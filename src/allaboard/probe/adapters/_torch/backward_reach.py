@@ -27,11 +27,10 @@ class Unknown(Exception):
 def due(
     roots: Iterable[Any], owners: dict[int, int], pending: Container[int], count: int
 ) -> set[int]:
-    """Those of the ``count`` reducers in ``pending`` of which a backward from these roots reaches a
-    parameter; ``owners`` has the reducer of each, both by id().
+    """Return those of the ``count`` reducers in ``pending`` whose parameters a backward from these
+    roots reaches; ``owners`` has the reducer of each parameter, both by id().
 
-    Raises:
-        Unknown: the graph is too large, or a part of it is not there yet.
+    Raises Unknown if the graph is too large, or a part of it is not there yet.
     """
     reached: set[int] = set()
     line = deque(n for n in map(_node, roots) if n is not None)
@@ -57,5 +56,6 @@ def due(
 
 
 def _node(root: Any) -> Any:
-    """Where backward begins: of a tensor, or of a `torch.autograd.graph.GradientEdge`."""
+    """Return the node where backward begins: of a tensor, or of a
+    `torch.autograd.graph.GradientEdge`."""
     return root.grad_fn if hasattr(root, "grad_fn") else root.node

@@ -69,12 +69,13 @@ class Recorder:
         self._recent: list[dict[int, Last]] = []
 
     def remembered(self) -> dict[int, Last]:
-        """For one operation: what was called last from each place (f_lasti), until all is forgotten."""
+        """Return, for one operation, what was called last from each place (f_lasti), until all is
+        forgotten."""
         self._recent.append({})
         return self._recent[-1]
 
     def forget(self) -> None:
-        """What was known of calls is to be found anew."""
+        """Forget what is known of calls; it is found anew."""
         for recent in self._recent:
             recent.clear()
 
@@ -213,14 +214,14 @@ class Recorder:
         return [one for one in self.reducers if one in reached]
 
     def spoil(self) -> None:
-        """From here on the order of calls proves nothing, in any group."""
+        """Note that from here on the order of calls proves nothing, in any group."""
         self.spoiled = True
         for group in self.groups.values():
             if group is not None:
                 group.unordered(group.number + 1)
 
     def gone(self) -> None:
-        """After destroy_process_group: which groups there are is asked anew."""
+        """Look up anew which groups there are, after destroy_process_group."""
         living = {id(pg) for pg in self.module._world.pg_map}
         self.pending.clear()
         self.forget()

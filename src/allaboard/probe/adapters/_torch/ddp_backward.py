@@ -58,7 +58,8 @@ def reducer(recorder: Recorder, cls: Any) -> None:
 
 
 def _elsewhere(recorder: Recorder, inputs: tuple[Any, ...]) -> bool:
-    """Whether gradients are asked for (backward's ``inputs``) of none of a model's parameters."""
+    """Return True if gradients are asked for (backward's ``inputs``), but for none of a model's
+    parameters."""
     return not any(id(one) in recorder.owners for one in inputs)
 
 

@@ -95,5 +95,6 @@ def _short(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _foreign(file: str) -> bool:
-    """What a compiler has written (``<eval_with_key>.3``) is nobody's line either."""
+    """Return True for a file that is not the user's; what a compiler has written
+    (``<eval_with_key>.3``) is nobody's line either."""
     return file[:1] == "<" or "torchinductor_" in file or is_foreign_file(file)

@@ -33,7 +33,7 @@ class Replicas:
         self._count = 0
 
     def add(self, parameters: Iterable[Any]) -> None:
-        """Those of a reducer over all ranks."""
+        """Add the parameters of a reducer over all ranks."""
         for parameter in parameters:
             self._known[id(parameter)] = weakref.ref(parameter), self._count
             self._count += 1

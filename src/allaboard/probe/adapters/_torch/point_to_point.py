@@ -79,6 +79,6 @@ def _keep(work: Any, label: str) -> None:
 
 
 def awaited(work: Any, *args: Any, **kwargs: Any) -> str:
-    """What a wait for this work is for, where it is for a message; else ""."""
+    """Return what a wait for this work is for, if it is for a message; else ""."""
     of, label = _begun.get(id(work), (None, ""))
     return " for " + label if of is not None and of() is work else ""

@@ -40,14 +40,15 @@ def hook(module: Any, declared: Declare) -> None:
 
 
 def _elsewhere() -> bool:
-    """Whether members may be on other hosts, whose agents know of process groups alone."""
+    """Return True if members may be on other hosts, whose agents know only process groups."""
     return member.here.gated == "cluster" or member.here.attach is not None
 
 
 def asked(
     args: tuple[Any, ...], kwargs: dict[str, Any], declared: Declare
 ) -> dict[str, Any] | None:
-    """What init_rpc was told; None for a group without a size, whose members come and go."""
+    """Return the declaration in init_rpc's arguments; None for a group without a size, whose
+    members come and go."""
     arguments = dict(
         zip(("name", "backend", "rank", "world_size", "rpc_backend_options"), args), **kwargs
     )

@@ -71,7 +71,7 @@ class Steps:
                 self._every = 0
 
     def _counts(self, optimizer: Any, frame: FrameType) -> bool:
-        """Whether this is a step of the training."""
+        """Return True if this is a step of the training."""
         if _inner(frame):
             return False  # the optimizer around it tells of the step
         if id(optimizer) != self._one:
@@ -84,7 +84,7 @@ class Steps:
         return True
 
     def _leads(self, optimizer: Any) -> bool:
-        """Whether the steps of this one count from now on."""
+        """Return True if the steps of this optimizer count from now on."""
         try:
             if not self._one:
                 self._first(optimizer)
@@ -116,7 +116,7 @@ class Steps:
 
 
 def _inner(frame: FrameType) -> bool:
-    """Whether another optimizer's step is under way around this one, as that of a wrapper is
+    """Return True if another optimizer's step is running around this one, as that of a wrapper is
     (`ZeroRedundancyOptimizer`): PyTorch's frame around a step stands further out once more."""
     code, outer = frame.f_code, frame.f_back
     for _ in range(DEEP):

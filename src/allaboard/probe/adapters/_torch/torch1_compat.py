@@ -50,7 +50,7 @@ class Groups:
 
 
 def known(module: Any) -> bool:
-    """Whether these are the variables of this version."""
+    """Return True if these are the variables of this version."""
     return hasattr(module, "_pg_group_ranks") and hasattr(module, "_pg_names")
 
 

@@ -61,7 +61,7 @@ class Waits:
             self._cls.wait = self._hooked
 
     def begun(self, result: object) -> None:
-        """What a call has returned, while the hook is off."""
+        """Note what a call has returned, while the hook is off."""
         if isinstance(result, self._cls):
             self.on()
 
