@@ -120,6 +120,18 @@ def test_rooms_that_never_meet() -> None:
     assert wrong == []
 
 
+def test_parameter_servers_are_behind_an_interface() -> None:
+    """What other rooms need to know of such jobs, they import from the room itself."""
+    room = "allaboard.analysis.parameter_servers"
+    wrong = [
+        f"{place(file, line)} {name}"
+        for file in files()
+        for line, name in imported(file)
+        if name.startswith(room + ".") and room_of(file) != "analysis/parameter_servers"
+    ]
+    assert wrong == []
+
+
 def test_the_probe_imports_the_standard_library_alone() -> None:
     wrong = []
     for file in files():

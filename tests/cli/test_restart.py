@@ -147,7 +147,7 @@ def test_ctrl_c_starts_nothing_again(tmp_path: Path, pause: str) -> None:
     ("words", "says"),
     [
         (["--on-failure", "restart", "--max-restarts", "-1"], 'expects a number from 0 to 1000, got "-1"'),
-        (["--on-failure", "restart", "--max-restarts", "many"], 'expects a number from 0 to 1000, got "many"'),
+        (["--on-failure", "restart", "--max-restarts", "many"], 'a number from 0 to 1000, got "many"'),
         (["--on-failure", "restart", "--backoff", "-2"], 'expects a number of seconds, 0 or more, got "-2"'),
         (["--on-failure", "restart", "--observe"], "--observe neither ends nor starts anything"),
         (["--on-failure", "again"], '--on-failure expects stop or restart, got "again"'),

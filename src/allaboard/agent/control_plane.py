@@ -8,7 +8,7 @@ from collections.abc import Callable
 from allaboard.agent.options import Options
 from allaboard.agent.process_watcher import BlackBoxes
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS, awaited_by_servers
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS, awaited_by_servers
 from allaboard.cluster.file_rendezvous_check import FileRendezvousCheck
 from allaboard.cluster.linger import Linger
 from allaboard.cluster.membership import Membership

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from allaboard.agent.options import Options
-from allaboard.analysis.parameter_servers.task_roles import nobody_trains
+from allaboard.analysis.parameter_servers import nobody_trains
 from allaboard.facts import JobView, Outcome
 from allaboard.protocol.commands import EndJob
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from allaboard import __version__
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import break_down_time
-from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
-from allaboard.analysis.parameter_servers.variable_placement import find_placement
+from allaboard.analysis.parameter_servers import (
+    break_down_time,
+    find_placement,
+    has_parameter_servers,
+)
 from allaboard.facts import (
     Exit,
     Finding,

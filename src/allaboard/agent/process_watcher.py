@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from allaboard.analysis.failures.failure_causality import known_exit_status
-from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS
+from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.facts import Phase, Silence

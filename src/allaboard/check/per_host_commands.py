@@ -56,8 +56,8 @@ def _has_fixed_meeting_place(facts: ConfigFacts) -> bool:
 def _problem(value: Value, size: int, number_text: str, command_origin: Origin) -> Problem:
     return Problem(
         kind="launch",
-        message=f"{value.origin.name} is {value.text} on every host to which this command is sent: {size} are "
-        "awaited, and all of them are the same one",
+        message=f"{value.origin.name} is {value.text} on every host to which this command is sent: "
+        f"{size} different members are expected",
         observed=f"{value.origin.name} {value.text}, in each round",
         correction=f'i=0; for host in …; do ssh $host "… {number_text} …" & i=$((i + 1)); done',
         origin=value.origin if value.origin.line else command_origin,

@@ -8,7 +8,7 @@ ended normally.
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
+from allaboard.analysis.parameter_servers import has_parameter_servers
 from allaboard.cluster.membership import Membership
 from allaboard.facts import Certainty, Outcome, Stage
 from allaboard.policy.end.end_policy import START_STAGES

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.task_roles import only_serves
+from allaboard.analysis.parameter_servers import only_serves
 from allaboard.analysis.resources.host_load import is_whole_job_training
 from allaboard.contracts import Relations
 from allaboard.facts import Certainty, Claim, Finding, JobView, Member, Severity, Stage, Who

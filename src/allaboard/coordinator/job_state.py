@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from allaboard.analysis.collectives.collective_order import members_to_trace
 from allaboard.analysis.collectives.swapped_collectives import members_to_trace_for_swaps
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SERVER_JOBS,
     describe_exit,
     find_chief_task,

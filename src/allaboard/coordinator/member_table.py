@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from statistics import median
 
-from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS, mark_workers_of_chief
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS, mark_workers_of_chief
 from allaboard.coordinator.group_disambiguation import separate_same_named_groups
 from allaboard.coordinator.process_record import ProcessRecord
 from allaboard.facts import Exit, Member

@@ -10,7 +10,7 @@ import msgspec
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.analysis.failures.root_exception import unwrap_root_exception
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     AWAIT_CHIEF_OP,
     SERVER_JOBS,
     SERVER_JOIN_OP,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from allaboard.analysis.collectives.absent_from_collective import members_to_sample
-from allaboard.analysis.parameter_servers.task_roles import members_not_started
+from allaboard.analysis.parameter_servers import members_not_started
 from allaboard.analysis.stalls.stall import IDLE_CORES
 from allaboard.analysis.stalls.stalled_members import stalled_members
 from allaboard.coordinator.process_record import ProcessRecord

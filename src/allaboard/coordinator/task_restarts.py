@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     AUXILIARY_JOBS,
     SERVER_JOBS,
     task_name,

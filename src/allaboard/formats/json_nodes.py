@@ -38,17 +38,17 @@ def read_json(text: str) -> Node:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.at = 0
+        self.offset = 0
         self.open: list[str] = []
         self.lines = [0] + [m.end() for m in re.finditer("\n", text)]
 
     def document(self) -> Node:
         self._skip()
-        if self.at >= len(self.text):
+        if self.offset >= len(self.text):
             raise FormatError("empty where JSON was expected", 1, 1)
         node = self._value()
         self._skip()
-        if self.at < len(self.text):
+        if self.offset < len(self.text):
             raise self._error("text after the end of the JSON value")
         return node
 
@@ -57,29 +57,29 @@ class _Reader:
         return line, position - self.lines[line - 1] + 1
 
     def _skip(self) -> None:
-        match = _WHITESPACE.match(self.text, self.at)
-        self.at = match.end() if match else self.at
+        match = _WHITESPACE.match(self.text, self.offset)
+        self.offset = match.end() if match else self.offset
 
     def _value(self) -> Node:
-        line, column = self._position(self.at)
-        char = self.text[self.at : self.at + 1]
+        line, column = self._position(self.offset)
+        char = self.text[self.offset : self.offset + 1]
         if char in ("{", "["):
             if len(self.open) >= MAX_DEPTH:
                 raise self._error(f"nested deeper than {MAX_DEPTH} levels")
             self.open.append("}" if char == "{" else "]")
-            self.at += 1
+            self.offset += 1
             node = self._map(line, column) if char == "{" else self._list(line, column)
             self.open.pop()
             return node
         if char == '"':
             return Node("string", line, column, self._string())
-        word = _WORD.match(self.text, self.at)
+        word = _WORD.match(self.text, self.offset)
         name = word.group() if word else ""
         if name in ("true", "false", "null"):
-            self.at += len(name)
+            self.offset += len(name)
             return Node("null" if name == "null" else "bool", line, column, name)
         if name and (_NUMBER.match(name) or name in _PYTHON_NUMBERS):
-            self.at += len(name)
+            self.offset += len(name)
             return Node("number", line, column, name)
         if char == "'":
             raise self._error("a single quote; JSON strings stand in double quotes")
@@ -88,9 +88,9 @@ class _Reader:
         raise self._error("the text ends here" if not char else "no JSON value")
 
     def _string(self) -> str:
-        start = self.at
+        start = self.offset
         try:
-            text, self.at = _scan(self.text, start + 1, False)
+            text, self.offset = _scan(self.text, start + 1, False)
         except ValueError:
             raise self._error("a string that does not end") from None
         return text
@@ -99,9 +99,9 @@ class _Reader:
         node = Node("map", line, column)
         self._skip()
         while not self._takes("}"):
-            if self.text[self.at : self.at + 1] != '"':
+            if self.text[self.offset : self.offset + 1] != '"':
                 raise self._error(self._key_fault())
-            position = self._position(self.at)
+            position = self._position(self.offset)
             key = self._string()
             self._skip()
             if not self._takes(":"):
@@ -126,31 +126,31 @@ class _Reader:
         """Read what follows an element: a comma and another element, or the end."""
         self._skip()
         if self._takes(","):
-            comma = self.at - 1
+            comma = self.offset - 1
             self._skip()
-            if self.text[self.at : self.at + 1] == end:
-                self.at = comma
+            if self.text[self.offset : self.offset + 1] == end:
+                self.offset = comma
                 raise self._error(f"a comma before the closing {end}")
-        elif self.text[self.at : self.at + 1] != end:
+        elif self.text[self.offset : self.offset + 1] != end:
             raise self._error(f"neither ',' nor '{end}'")
 
     def _takes(self, char: str) -> bool:
-        if self.text[self.at : self.at + 1] == char:
-            self.at += 1
+        if self.text[self.offset : self.offset + 1] == char:
+            self.offset += 1
             return True
         return False
 
     def _key_fault(self) -> str:
-        char = self.text[self.at : self.at + 1]
+        char = self.text[self.offset : self.offset + 1]
         if char == "'":
             return "a single quote; JSON strings stand in double quotes"
         return "the text ends here" if not char else "no key in double quotes"
 
     def _error(self, message: str) -> FormatError:
-        line, column = self._position(min(self.at, len(self.text)))
-        if self.at >= len(self.text) and self.open:
+        line, column = self._position(min(self.offset, len(self.text)))
+        if self.offset >= len(self.text) and self.open:
             message = f"the text ends here, with {''.join(reversed(self.open))} still to come"
-        excerpt = self.text[self.at : self.at + 24].split("\n")[0]
+        excerpt = self.text[self.offset : self.offset + 24].split("\n")[0]
         closers = "".join(reversed(self.open))
         return FormatError(message, line, column, excerpt, _guess_json(self.text, closers))
 

@@ -46,6 +46,8 @@ def finding_lines(
     head = f"{place}{label}: {clean(finding.summary)}{certainty}{clean(who)}"
     lines = wrap_words(head, width, indent="    ")
     if colour:
+        # After wrapping, so that the escapes do not count as columns. In a terminal so narrow that the label
+        # itself is wrapped, nothing is coloured.
         code = _COLOURS[finding.severity]
         lines[0] = lines[0].replace(label, f"\x1b[1;{code}m{label}\x1b[0m", 1)
     return [*lines, *_why(finding, width, verbose), *_do(finding, width, paste or verbose)]

@@ -30,7 +30,7 @@ from allaboard.analysis.failures.failure_causality import (
     order_failures,
 )
 from allaboard.analysis.member_names import name_first_members, name_members
-from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS, training_members
+from allaboard.analysis.parameter_servers import SERVER_JOBS, training_members
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (

@@ -24,7 +24,7 @@ from allaboard.analysis.failures.failure_causality import (
     must_delay_report,
     order_failures,
 )
-from allaboard.analysis.parameter_servers.task_roles import only_serves
+from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     AUXILIARY_JOBS,
     has_parameter_servers,
     is_auxiliary,

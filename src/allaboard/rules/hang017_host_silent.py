@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.analysis.member_names import conjugate_verb, name_members
-from allaboard.analysis.parameter_servers.task_roles import SERVER_JOIN_OP
+from allaboard.analysis.parameter_servers import SERVER_JOIN_OP
 from allaboard.analysis.stalls.long_call import call_duration_evidence, waits_in_long_call
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Op, Phase, Stage, Who

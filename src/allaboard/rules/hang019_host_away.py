@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from allaboard.analysis.member_names import conjugate_verb, name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SERVER_JOBS,
     SERVER_JOIN_OP,
     are_servers_in_use,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.task_roles import task_name
+from allaboard.analysis.parameter_servers import task_name
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     describe_entered_call,

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     TF2_CHIEF_CALL,
     is_collective_beside_servers,
 )

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import only_serves
+from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S, ended_at
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SERVER_JOBS,
     TF2_CHIEF_CALL,
     describe_exit,

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     AWAIT_CHIEF_OP,
     SESSION_CREATION_OPS,
     chief_task,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SESSION_CREATION_OPS,
     describe_activity,
     find_task,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     AWAIT_CHIEF_OP,
     COORDINATOR_JOIN_OP,
     describe_activity,

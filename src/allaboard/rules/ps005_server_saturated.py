@@ -21,13 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import (
+from allaboard.analysis.parameter_servers import (
+    SERVER_JOBS,
     TimeBreakdown,
     break_down_time,
     cpu_share,
-)
-from allaboard.analysis.parameter_servers.task_roles import (
-    SERVER_JOBS,
     has_parameter_servers,
     task_name,
     wait_verb,

@@ -22,13 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SERVER_JOBS,
+    PlacedVariables,
+    find_placement,
     find_task,
     has_parameter_servers,
     training_members,
 )
-from allaboard.analysis.parameter_servers.variable_placement import PlacedVariables, find_placement
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Pair, Severity, Stage
 from allaboard.facts.samples import SERVING, ps_member, sample_job

@@ -25,12 +25,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.ps_link_usage import (
+from allaboard.analysis.parameter_servers import (
     FAR_SERVER_RTT_S,
     ServerLink,
     find_full_links,
+    task_name,
+    wait_verb,
 )
-from allaboard.analysis.parameter_servers.task_roles import task_name, wait_verb
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,

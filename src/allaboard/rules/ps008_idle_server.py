@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS, training_members
-from allaboard.analysis.parameter_servers.variable_placement import find_placement
+from allaboard.analysis.parameter_servers import SERVER_JOBS, find_placement, training_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Severity, Stage
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     COLLECTIVE_STRATEGY,
     is_collective_beside_servers,
     task_name,

@@ -25,8 +25,9 @@ from statistics import median
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host, name_members
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import TimeBreakdown, break_down_time
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
+    TimeBreakdown,
+    break_down_time,
     has_parameter_servers,
     task_name,
     training_members,

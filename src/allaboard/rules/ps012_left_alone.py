@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     TF2_CHIEF_CALL,
     has_parameter_servers,
     task_name,

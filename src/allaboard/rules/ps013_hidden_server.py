@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import task_name
+from allaboard.analysis.parameter_servers import task_name
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
 from allaboard.facts.samples import ps_member, sample_job

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers, training_members
+from allaboard.analysis.parameter_servers import has_parameter_servers, training_members
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.ps_wait_breakdown import break_down_time
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SERVER_JOBS,
+    break_down_time,
     has_parameter_servers,
     task_name,
     wait_verb,

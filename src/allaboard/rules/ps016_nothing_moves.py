@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host, name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     AUXILIARY_JOBS,
     AWAIT_CHIEF_OP,
     COORDINATOR_JOIN_OP,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS
+from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.analysis.resources.host_load import (
     example_busy_host,
     find_pressed_hosts,

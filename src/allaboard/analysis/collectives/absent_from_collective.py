@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import failed_at, has_failed
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
 from allaboard.facts import JobView, Member
 from allaboard.facts.memo import cached_per_view
 

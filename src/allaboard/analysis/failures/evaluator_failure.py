@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS, training_members
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS, training_members
 from allaboard.facts import Claim, JobView, Member, Severity
 
 

@@ -9,7 +9,7 @@ import signal
 import msgspec
 
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.task_roles import AUXILIARY_JOBS
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
 from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view
 

@@ -1,1 +1,92 @@
-"""Jobs with parameter servers: which tasks serve, which wait, and for whom."""
+"""Jobs with parameter servers: who serves, who trains, who waits for whom.
+
+This page is the interface: other rooms import from here, and do not know the modules below.
+"""
+
+from allaboard.analysis.parameter_servers.ps_link_usage import (
+    FAR_SERVER_RTT_S,
+    ServerLink,
+    find_full_links,
+)
+from allaboard.analysis.parameter_servers.ps_wait_breakdown import (
+    TimeBreakdown,
+    break_down_time,
+    cpu_share,
+)
+from allaboard.analysis.parameter_servers.task_roles import (
+    AUXILIARY_JOBS,
+    AWAIT_CHIEF_OP,
+    COLLECTIVE_STRATEGY,
+    COORDINATOR_JOIN_OP,
+    SERVER_JOBS,
+    SERVER_JOIN_OP,
+    SESSION_CREATION_OPS,
+    TF2_CHIEF_CALL,
+    are_servers_in_use,
+    awaited_by_servers,
+    can_go_on_without,
+    chief_task,
+    describe_activity,
+    describe_exit,
+    find_chief_task,
+    find_task,
+    has_lost_server,
+    has_parameter_servers,
+    is_auxiliary,
+    is_collective_beside_servers,
+    leftover_members,
+    mark_workers_of_chief,
+    members_not_started,
+    nobody_trains,
+    only_serves,
+    task_name,
+    training_members,
+    uninterrupted_trainers,
+    wait_verb,
+    workers_wait_for_peers,
+)
+from allaboard.analysis.parameter_servers.variable_placement import (
+    PlacedVariables,
+    find_placement,
+)
+
+__all__ = [
+    "AUXILIARY_JOBS",
+    "AWAIT_CHIEF_OP",
+    "COLLECTIVE_STRATEGY",
+    "COORDINATOR_JOIN_OP",
+    "FAR_SERVER_RTT_S",
+    "SERVER_JOBS",
+    "SERVER_JOIN_OP",
+    "SESSION_CREATION_OPS",
+    "TF2_CHIEF_CALL",
+    "PlacedVariables",
+    "ServerLink",
+    "TimeBreakdown",
+    "are_servers_in_use",
+    "awaited_by_servers",
+    "break_down_time",
+    "can_go_on_without",
+    "chief_task",
+    "cpu_share",
+    "describe_activity",
+    "describe_exit",
+    "find_chief_task",
+    "find_full_links",
+    "find_placement",
+    "find_task",
+    "has_lost_server",
+    "has_parameter_servers",
+    "is_auxiliary",
+    "is_collective_beside_servers",
+    "leftover_members",
+    "mark_workers_of_chief",
+    "members_not_started",
+    "nobody_trains",
+    "only_serves",
+    "task_name",
+    "training_members",
+    "uninterrupted_trainers",
+    "wait_verb",
+    "workers_wait_for_peers",
+]

@@ -17,7 +17,7 @@ from statistics import median
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
+from allaboard.analysis.parameter_servers import has_parameter_servers
 from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S
 from allaboard.facts import JobView, Member, Phase
 from allaboard.facts.memo import cached_per_view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from allaboard.analysis.parameter_servers.task_roles import only_serves
+from allaboard.analysis.parameter_servers import only_serves
 from allaboard.analysis.performance.recent_window import MIN_RECENT_SPAN_S
 from allaboard.facts import (
     Certainty,

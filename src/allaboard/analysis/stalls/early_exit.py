@@ -5,7 +5,7 @@ from __future__ import annotations
 from allaboard.analysis.collectives.point_to_point import parse_message
 from allaboard.analysis.failures.failure_causality import ended_at, failed_at, has_failed
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
+from allaboard.analysis.parameter_servers import has_parameter_servers
 from allaboard.analysis.stalls.dead_threads import ended_thread
 from allaboard.analysis.stalls.stall import find_stall
 from allaboard.facts import JobView, Member, Phase

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.task_roles import only_serves
+from allaboard.analysis.parameter_servers import only_serves
 from allaboard.facts import Evidence, JobView, Member
 
 LONG_CALL_S = 10.0

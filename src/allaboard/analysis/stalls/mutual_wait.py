@@ -14,7 +14,7 @@ from allaboard.analysis.collectives.group_deadlock import entered_group, find_gr
 from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
 from allaboard.analysis.collectives.point_to_point import find_message_knot
 from allaboard.analysis.network.unacked_links import find_silent_links
-from allaboard.analysis.parameter_servers.task_roles import has_parameter_servers
+from allaboard.analysis.parameter_servers import has_parameter_servers
 from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
 from allaboard.analysis.stalls.stall import (

@@ -7,7 +7,7 @@ import msgspec
 from allaboard.analysis.collectives.group_deadlock import calls_made_in, entered_group
 from allaboard.analysis.collectives.live_flight_record import is_in_compiled_operation
 from allaboard.analysis.member_names import conjugate_verb, name_by_rank
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     has_lost_server,
     only_serves,
     workers_wait_for_peers,

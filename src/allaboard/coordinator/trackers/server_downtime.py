@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.task_roles import training_members
+from allaboard.analysis.parameter_servers import training_members
 from allaboard.coordinator.trackers.step_history import StepHistory
 from allaboard.facts import JobView, TaskReturn
 from allaboard.protocol.events import SnapshotTaken

@@ -63,6 +63,7 @@ def diagnose_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     has_error = any(f.severity is Severity.ERROR for f in run_findings)
     if any(r.report is not None and r.report.outcome is Outcome.INTERRUPTED for r in runs):
         log_findings = without_interruption(log_findings, declared_relations(catalogue.entries))
+    # The run's own findings were made live, with more evidence: the logs only add what the run could not see.
     added_findings = [
         f
         for f in log_findings

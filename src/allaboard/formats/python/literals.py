@@ -49,7 +49,7 @@ class _Reader:
         self.places = places
         self.names = imported_names(tree)
         self.constants = _constants(tree)
-        self.found = Literals()
+        self.literals = Literals()
 
     def read(self, tree: ast.Module) -> Literals:
         for node in ast.walk(tree):
@@ -59,7 +59,7 @@ class _Reader:
                     self._set(target.slice, node.value)
             elif isinstance(node, ast.Call):
                 self._call(self._name(node.func), node)
-        return self.found
+        return self.literals
 
     def _name(self, node: ast.expr) -> str:
         return full_name(node, self.names)
@@ -69,12 +69,12 @@ class _Reader:
             key = node.args[0]
             self._set(key, node.args[1])
             if name.endswith("setdefault") and isinstance(key, ast.Constant):
-                self.found.variables.pop(str(key.value), None)
-                self.found.opaque.add(str(key.value))
+                self.literals.variables.pop(str(key.value), None)
+                self.literals.opaque.add(str(key.value))
         elif name == "os.environ.update":
             self._update(node)
         elif name in _PARAMETERS:
-            self.found.calls.append((name, self._arguments(name, node)))
+            self.literals.calls.append((name, self._arguments(name, node)))
 
     def _update(self, call: ast.Call) -> None:
         mapping = call.args[0] if call.args else None
@@ -91,11 +91,11 @@ class _Reader:
             return
         literal_value = self._value(value, key.value)
         if literal_value is None:
-            self.found.variables.pop(key.value, None)
-            self.found.opaque.add(key.value)
+            self.literals.variables.pop(key.value, None)
+            self.literals.opaque.add(key.value)
             return
-        self.found.opaque.discard(key.value)
-        self.found.variables[key.value] = literal_value
+        self.literals.opaque.discard(key.value)
+        self.literals.variables[key.value] = literal_value
 
     def _resolve_constant(self, node: ast.expr) -> ast.expr:
         return self.constants.get(node.id, node) if isinstance(node, ast.Name) else node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.member_names import name_members
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     can_go_on_without,
     leftover_members,
     uninterrupted_trainers,

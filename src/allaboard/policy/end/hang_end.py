@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.task_roles import is_auxiliary
+from allaboard.analysis.parameter_servers import is_auxiliary
 from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
 from allaboard.analysis.stalls.expected_pauses import is_pause_progressing
 from allaboard.analysis.stalls.stall import find_stall, is_transferring

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from allaboard.analysis.parameter_servers.task_roles import can_go_on_without
+from allaboard.analysis.parameter_servers import can_go_on_without
 from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Outcome, Stage
 from allaboard.policy.end import failure_end, hang_end, startup_end

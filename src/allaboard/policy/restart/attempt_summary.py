@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from allaboard.analysis.failures.failure_causality import order_failures
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.task_roles import describe_exit, task_name
+from allaboard.analysis.parameter_servers import describe_exit, task_name
 from allaboard.analysis.stalls.early_exit import find_early_exits
 from allaboard.facts import Cause, JobView, Member, Outcome, RoundEnd, Saves
 

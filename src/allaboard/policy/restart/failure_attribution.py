@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.parameter_servers.task_roles import SERVER_JOBS
+from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.facts import Member, Who
 
 _NAMED_TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")

@@ -6,7 +6,7 @@ along. And one on a second host keeps a copy in memory, which is left if the hos
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.task_roles import chief_task
+from allaboard.analysis.parameter_servers import chief_task
 from allaboard.facts import Address, JobView
 
 

@@ -3,7 +3,7 @@ may be restarted. Pure."""
 
 from __future__ import annotations
 
-from allaboard.analysis.parameter_servers.task_roles import only_serves, training_members
+from allaboard.analysis.parameter_servers import only_serves, training_members
 from allaboard.facts import JobView, Member, Phase
 from allaboard.policy.restart.restart_policy import RestartPolicy
 

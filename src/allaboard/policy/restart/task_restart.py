@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.analysis.parameter_servers.task_roles import (
+from allaboard.analysis.parameter_servers import (
     SERVER_JOBS,
     TF2_CHIEF_CALL,
     has_parameter_servers,
