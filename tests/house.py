@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
@@ -39,8 +40,13 @@ def module_of(name: str) -> str:
     return name if "." in name else ""
 
 
-def imported(file: Path) -> Iterator[tuple[int, str]]:
-    """Every module of ours that a file imports, in function bodies too."""
+@cache
+def imported(file: Path) -> tuple[tuple[int, str], ...]:
+    """Every module of ours that a file imports, in function bodies too, with the line."""
+    return tuple(_imported(file))
+
+
+def _imported(file: Path) -> Iterator[tuple[int, str]]:
     own = next(name for name, other in MODULES.items() if other == file)
     package = own if file.name == "__init__.py" else own.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_text())):
