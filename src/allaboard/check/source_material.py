@@ -53,7 +53,7 @@ _NAMES = {
 
 @dataclass
 class Parsed:
-    """What was read of one file."""
+    """The result of reading one file."""
 
     materials: list[tuple[str, Material]] = field(default_factory=list)
     """What the sources read, by subject."""
