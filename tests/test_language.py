@@ -73,7 +73,8 @@ def test_no_public_function_is_named_vaguely() -> None:
     wrong = [
         f"{path}:{node.lineno} {node.name}"
         for path, tree in trees()
-        for node in ast.walk(tree)
+        for owner in [tree, *(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef))]
+        for node in owner.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in VAGUE
     ]
     assert wrong == []

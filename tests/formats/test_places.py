@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from allaboard.check.collect import from_files
 from allaboard.check.run_rules import judge_configuration
 from allaboard.facts import Origin, Part
-from allaboard.formats.shell.script import read_shell, with_inner
+from allaboard.formats.shell.script import read_shell, with_inner_commands
 from allaboard.formats.source_map import align_text
 
 POD = """apiVersion: batch/v1
@@ -139,7 +139,7 @@ def test_every_word_of_an_inner_script_is_where_it_says(before: str, after: str)
     """However it is quoted: each character that is not escaped stands at its place."""
     quoted = before.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
     text = f'bash -c "echo {quoted}; torchrun --nnodes=two t.py" {after!r}\n'
-    for command in with_inner(read_shell(text, "f").commands, "f"):
+    for command in with_inner_commands(read_shell(text, "f").commands, "f"):
         for word in command:
             if word.text in ("torchrun", "--nnodes=two", "t.py"):
                 line = text.split("\n")[word.origin.line - 1]

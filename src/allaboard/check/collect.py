@@ -191,11 +191,11 @@ def _step_problems(
     path: str, scripts: Sequence[Script], known_sources: Mapping[str, ConfigurationSource]
 ) -> Iterator[Problem]:
     """Yield the problems of mpirun and srun commands in shell scripts inside a YAML file."""
-    from allaboard.formats.shell.script import with_inner
+    from allaboard.formats.shell.script import with_inner_commands
 
     steps = {name: known_sources[name] for name in ("mpirun", "srun") if name in known_sources}
     for script in scripts:
-        commands = tuple(with_inner(script.commands, path))
+        commands = tuple(with_inner_commands(script.commands, path))
         material = Material(kind="shell", file=path, commands=commands)
         yield from (
             p for p in resolve_material(path, material, steps).problems if p.kind == "launch"

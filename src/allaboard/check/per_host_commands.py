@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from allaboard.check.sequential_start import ProcessView
 from allaboard.facts import ConfigFacts, Origin, Problem, Value
-from allaboard.formats.shell.nested import read_inside
+from allaboard.formats.shell.nested import read_inner_script
 from allaboard.formats.shell.script import Script
 
 _NUMBERS = (("node_rank", "nnodes", "--node-rank=$i"), ("rank", "world_size", "RANK=$i"))
@@ -26,7 +26,7 @@ def repeated_numbers(script: Script, file: str, view: ProcessView) -> Iterator[P
 
 
 def _views(command: Value, file: str, view: ProcessView) -> list[ConfigFacts]:
-    flow = read_inside(command, file).flow
+    flow = read_inner_script(command, file).flow
     return [view(process) for step in flow for process in step.processes]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from allaboard.facts import Origin, Problem, Value
 from allaboard.formats.cli_flags import words_after_program
-from allaboard.formats.shell.sbatch_directives import batch_lines
+from allaboard.formats.shell.sbatch_directives import read_batch_lines
 from allaboard.formats.shell.script import Script
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "srun", "mpirun", "mpiexec", "horovodrun")
@@ -73,11 +73,11 @@ def late_directives(text: str, file: str) -> Iterator[Problem]:
         return
     from allaboard.formats.shell.tokenizer import comments
 
-    read_directives = {(name, value.text) for name, value in batch_lines(text, file)}
+    read_directives = {(name, value.text) for name, value in read_batch_lines(text, file)}
     for number, comment in comments(text)[:_MAX_COMMENTS]:
         if number <= first_command_index + 1 or not lines[number - 1].startswith("#SBATCH"):
             continue
-        for name, value in batch_lines(comment, file):
+        for name, value in read_batch_lines(comment, file):
             if (name, value.text) not in read_directives:
                 yield _late_problem(
                     name, value, number, lines[first_command_index], first_command_index + 1

@@ -23,7 +23,7 @@ from allaboard.facts import (
 )
 
 if TYPE_CHECKING:
-    from allaboard.formats.shell.broken_continuations import Torn
+    from allaboard.formats.shell.broken_continuations import TornLine
     from allaboard.formats.shell.script import Script
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
@@ -216,7 +216,7 @@ def _add_inner_scripts(scripts: Iterable[Script], source: Source, parsed: Parsed
         parsed.problems += torn_commands(script, source.name)
 
 
-def _is_torn_in_file(lines: list[str], torn: Torn) -> bool:
+def _is_torn_in_file(lines: list[str], torn: TornLine) -> bool:
     """Return True if the file itself has what tears the command, character for character."""
     line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
     remainder = line[torn.column - 1 :]
@@ -230,9 +230,9 @@ def _is_torn_in_file(lines: list[str], torn: Torn) -> bool:
 def _parse_shell(source: Source, parsed: Parsed) -> None:
     from allaboard.check.concurrent_members import concurrent_members
     from allaboard.check.shell_pitfalls import blank_templates, late_directives, torn_commands
-    from allaboard.formats.shell.nested import inside
-    from allaboard.formats.shell.sbatch_directives import of_component
-    from allaboard.formats.shell.script import read_shell, with_inner
+    from allaboard.formats.shell.nested import read_nested_scripts
+    from allaboard.formats.shell.sbatch_directives import keep_training_component
+    from allaboard.formats.shell.script import read_shell, with_inner_commands
 
     if source.windows_line_end:
         parsed.problems.append(
@@ -259,14 +259,14 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
         variables=script.variables,
         opaque=frozenset(script.opaque),
         partly=script.lasting.partly,
-        commands=tuple(with_inner(script.commands, source.name)),
-        text=of_component(source.text),
+        commands=tuple(with_inner_commands(script.commands, source.name)),
+        text=keep_training_component(source.text),
     )
     parsed.materials.append((source.name, material))
     if "{%" not in source.text:  # of a template's branches some are left out
         parsed.members += concurrent_members(script, source.name)
         parsed.shell_script = script
-        _add_inner_scripts(inside(script.commands, source.name), source, parsed)
+        _add_inner_scripts(read_nested_scripts(script.commands, source.name), source, parsed)
 
 
 def _parse_python(source: Source, parsed: Parsed) -> None:

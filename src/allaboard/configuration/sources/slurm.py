@@ -13,7 +13,7 @@ from allaboard.configuration.spec import pick_fields
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
-from allaboard.formats.shell.sbatch_directives import batch_lines
+from allaboard.formats.shell.sbatch_directives import read_batch_lines
 
 _FIELDS = SOURCE_VARIABLES["slurm"].fields
 _OPTIONS = {
@@ -37,7 +37,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     """Yield the allocation that the environment or the ``#SBATCH`` lines describe."""
     values = pick_fields(material.variables, _FIELDS)
     if material.kind == "shell":
-        for option, value in batch_lines(material.text, material.file):
+        for option, value in read_batch_lines(material.text, material.file):
             field = _OPTIONS.get(option)
             if field == "exclusive":
                 value = Value(value.text or "1", value.origin)

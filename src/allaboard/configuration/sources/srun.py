@@ -18,8 +18,8 @@ from allaboard.formats.cli_flags import (
     words_after_each_program,
     words_after_program,
 )
-from allaboard.formats.shell.per_task_rendezvous import by_each, size_of
-from allaboard.formats.shell.sbatch_directives import batch_lines
+from allaboard.formats.shell.per_task_rendezvous import find_per_task_choices, read_step_size
+from allaboard.formats.shell.sbatch_directives import read_batch_lines
 
 _OPTIONS = {
     "nodes": "nnodes",
@@ -141,7 +141,7 @@ def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
     text = " ".join(w.text for w in flags.program_words[:6])
     if name not in _PER_NODE and "-m torch.distributed.run" not in text:
         return
-    lines = dict(batch_lines(material.text, material.file))
+    lines = dict(read_batch_lines(material.text, material.file))
     each = flags.values.get("ntasks_per_node")
     if each is None and not {"n", "ntasks"} & flags.values.keys():
         each = lines.get("--ntasks-per-node")
@@ -161,7 +161,7 @@ def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
 def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
     """Yield a problem for a task's own number that the batch script has filled in already: 0, for every
     task."""
-    lines = dict(batch_lines(material.text, material.file))
+    lines = dict(read_batch_lines(material.text, material.file))
     counts = [lines[n].integer for n in _MANY if n in lines]
     counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
     if not any(c is not None and c > 1 for c in counts):
@@ -224,11 +224,13 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
     """Yield a problem for a meeting place that the shell of each task chooses by itself."""
     if flags.values.keys() & _OTHERS:
         return  # on which nodes, only a run could tell
-    nodes, tasks = size_of(flags.values, dict(batch_lines(material.text, material.file)))
+    nodes, tasks = read_step_size(
+        flags.values, dict(read_batch_lines(material.text, material.file))
+    )
     for shell, argument in itertools.pairwise(flags.program_words):
         if not re.fullmatch(r"-\w*c", shell.text):
             continue
-        for choice in by_each(argument.text):
+        for choice in find_per_task_choices(argument.text):
             if (tasks if choice.port else nodes) < 2:
                 continue
             chooser = "task of the step" if choice.port else "node"
@@ -271,7 +273,7 @@ def _alone(material: Material) -> Iterator[Problem]:
     """Yield a problem for a launcher of its own host's processes that nothing starts on the other hosts."""
     if re.search(_CARRIERS, "\n".join(_code(material.text))):
         return
-    nodes = dict(batch_lines(material.text, material.file))
+    nodes = dict(read_batch_lines(material.text, material.file))
     node_count = nodes.get("--nodes") or nodes.get("-N")
     count = node_count.integer if node_count is not None else None
     if node_count is None or count is None or count < 2:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.facts import Material, Node, Origin, Value
-from allaboard.formats.shell.script import inner_commands
+from allaboard.formats.shell.script import read_inner_commands
 
 _EXTERNAL_FIELDS = frozenset(["env_file", "extends"])
 _TRAINING_VARIABLES = frozenset(
@@ -74,10 +74,10 @@ def _commands(node: Node | None, file: str) -> list[tuple[Value, ...]]:
     if node.kind == "list":
         words = [_value(e, file) for e in node.elements]
         inner_commands_found = [
-            c for w in words if " " in w.text.strip() for c in inner_commands(w, file)
+            c for w in words if " " in w.text.strip() for c in read_inner_commands(w, file)
         ]
         return [tuple(words), *inner_commands_found]
-    return inner_commands(_value(node, file), file)
+    return read_inner_commands(_value(node, file), file)
 
 
 def _value(node: Node, file: str) -> Value:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from allaboard.facts import ManifestFacts, Node, Origin, Value
 from allaboard.formats.manifests.compose import is_compose
-from allaboard.formats.shell.nested import inside, read_inside
-from allaboard.formats.shell.script import Script, inner_commands
+from allaboard.formats.shell.nested import read_inner_script, read_nested_scripts
+from allaboard.formats.shell.script import Script, read_inner_commands
 
 _EXPRESSION = re.compile(r"\$\{\{[^{}\n]*\}\}")
 _POSIX = re.compile(r"(?:ba)?sh\b")
@@ -25,7 +25,7 @@ def workload_scripts(manifests: ManifestFacts, file: str) -> Iterator[Script]:
     """Yield the scripts that the containers of these workloads run."""
     for workload in manifests.workloads:
         for role in workload.roles:
-            yield from inside([role.command], file, role.env)
+            yield from read_nested_scripts([role.command], file, role.env)
 
 
 def service_scripts(tree: Node, file: str) -> Iterator[Script]:
@@ -38,9 +38,11 @@ def service_scripts(tree: Node, file: str) -> Iterator[Script]:
         for field in ("entrypoint", "command"):
             node = service.node_at(field)
             if node is not None and node.kind == "list":
-                yield from inside([[_value(e, file) for e in node.elements]], file)
+                yield from read_nested_scripts([[_value(e, file) for e in node.elements]], file)
             elif node is not None and node.kind == "string":
-                yield from inside(inner_commands(_value(node, file), file)[:1], file)
+                yield from read_nested_scripts(
+                    read_inner_commands(_value(node, file), file)[:1], file
+                )
 
 
 def workflow_scripts(tree: Node, file: str) -> Iterator[Script]:
@@ -76,9 +78,9 @@ def _steps(steps: Node | None, default_shell: str, file: str) -> Iterator[Script
         word = _value(run, file)
         # What GitHub fills in is not known; every place stays where it is.
         text = _EXPRESSION.sub(lambda m: "$(" + " " * (len(m[0]) - 3) + ")", word.text)
-        script = read_inside(Value(text, word.origin), file)
+        script = read_inner_script(Value(text, word.origin), file)
         yield script
-        yield from inside(script.commands, file)
+        yield from read_nested_scripts(script.commands, file)
 
 
 def _default_shell(node: Node) -> str:
@@ -115,4 +117,4 @@ def embedded_scripts(
         if is_compose(tree):
             yield from service_scripts(tree, file)
         yield from workflow_scripts(tree, file)
-        yield from (read_inside(word, file) for word in config_map_scripts(tree, file))
+        yield from (read_inner_script(word, file) for word in config_map_scripts(tree, file))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from allaboard.facts import OPAQUE, Node, Origin, Part, Problem, Role, Value
-from allaboard.formats.shell.script import inner_commands
+from allaboard.formats.shell.script import read_inner_commands
 from allaboard.formats.source_map import position_after
 
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
@@ -219,5 +219,5 @@ def _with_inner_commands(words: tuple[Value, ...], file: str) -> tuple[tuple[Val
     commands = [words] if words else []
     for word in words:
         if re.search(r"\s", word.text.strip()):
-            commands += inner_commands(word, file)
+            commands += read_inner_commands(word, file)
     return tuple(commands)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from allaboard.formats.shell.word import Word
 
-_OPENS = frozenset("if case while until select for function {".split())  # noqa: SIM905
-_CLOSES = {
+_OPENING_WORDS = frozenset("if case while until select for function {".split())  # noqa: SIM905
+_CLOSING_WORDS = {
     "fi": ("if",),
     "esac": ("case",),
     "}": ("{",),
     "done": ("for", "while", "until", "select"),
 }
-_GOES_ON = frozenset("then else elif do ! time".split())  # noqa: SIM905
-_OPERANDS = frozenset("case select for function".split())  # noqa: SIM905
+_CONTINUING_WORDS = frozenset("then else elif do ! time".split())  # noqa: SIM905
+_WORDS_WITH_OPERANDS = frozenset("case select for function".split())  # noqa: SIM905
 """After which the rest of the words are no command."""
 
 
-class Blocks:
+class OpenBlocks:
     """The open blocks, innermost last, and the number of each."""
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class Blocks:
         branch, no function and no loop but one over words."""
         for word in words:
             text = word.literal or ""
-            if text in _OPENS:
+            if text in _OPENING_WORDS:
                 self.count += 1
                 self.open.append((text, self.count))
-            elif text in _CLOSES:
-                self._close(_CLOSES[text])
-            elif text not in _GOES_ON:
+            elif text in _CLOSING_WORDS:
+                self._close(_CLOSING_WORDS[text])
+            elif text not in _CONTINUING_WORDS:
                 break
-            if text in _OPERANDS:
+            if text in _WORDS_WITH_OPERANDS:
                 break
         if words[0].literal == "function":
             # `function name {` in one line; else the brace follows as a command.
@@ -50,7 +50,7 @@ class Blocks:
         return tuple(number for kind, number in self.open if kind == "for")
 
     def _close(self, kinds: tuple[str, ...]) -> None:
-        for at in range(len(self.open) - 1, -1, -1):
-            if self.open[at][0] in kinds:
-                del self.open[at]
+        for index in range(len(self.open) - 1, -1, -1):
+            if self.open[index][0] in kinds:
+                del self.open[index]
                 return

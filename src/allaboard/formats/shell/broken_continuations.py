@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_BLANK = re.compile(r"\\[ \t]+\n(?=[ \t]*-)")
-_COMMENT = re.compile(r"#[^\n]*\n(?:[ \t]*#[^\n]*\n)*(?=[ \t]*-)")
-_JOINED = re.compile(r"(?<!\\)\\\n[ \t]*\Z")
-_OPTION = re.compile(r"\n[ \t]*--[A-Za-z]")
-_BACK = 256
+_BLANK_AFTER_BACKSLASH = re.compile(r"\\[ \t]+\n(?=[ \t]*-)")
+_COMMENT_LINES = re.compile(r"#[^\n]*\n(?:[ \t]*#[^\n]*\n)*(?=[ \t]*-)")
+_JOINED_LINE_END = re.compile(r"(?<!\\)\\\n[ \t]*\Z")
+_LONG_OPTION_LINE = re.compile(r"\n[ \t]*--[A-Za-z]")
+_LOOKBEHIND_CHARS = 256
 """Characters before a comment in which the end of the line before it stands."""
 
 
-class Torn(NamedTuple):
+class TornLine(NamedTuple):
     """Where a command ends for the shell and goes on for its reader; ``why``: blank, comment or end."""
 
     line: int
@@ -21,19 +21,23 @@ class Torn(NamedTuple):
     why: str
 
 
-def after_blank(text: str, at: int) -> int:
+def blank_continuation_end(text: str, offset: int) -> int:
     """Behind a backslash with blanks before its line end, where an option follows: the shell takes the
     first blank for a word, and the line for the command's last. 0 where there is none."""
-    found = _BLANK.match(text, at)
-    return found.end() if found else 0
+    match = _BLANK_AFTER_BACKSLASH.match(text, offset)
+    return match.end() if match else 0
 
 
-def after_comment(text: str, at: int) -> int:
+def comment_continuation_end(text: str, offset: int) -> int:
     """Behind comment lines in the middle of a joined command: they end it. 0 where there is none."""
-    found = _COMMENT.match(text, at)
-    return found.end() if found and _JOINED.search(text[max(at - _BACK, 0) : at]) else 0
+    match = _COMMENT_LINES.match(text, offset)
+    return (
+        match.end()
+        if match and _JOINED_LINE_END.search(text[max(offset - _LOOKBEHIND_CHARS, 0) : offset])
+        else 0
+    )
 
 
-def option_next(text: str, at: int) -> bool:
+def is_option_next(text: str, offset: int) -> bool:
     """Whether the line after this line end begins with a long option, as no command does."""
-    return _OPTION.match(text, at) is not None
+    return _LONG_OPTION_LINE.match(text, offset) is not None

@@ -6,29 +6,29 @@ from collections.abc import Iterable, Iterator
 
 from allaboard.formats.shell.tokenizer import Command
 
-_SURE = frozenset("cd source . export mkdir module echo sleep pwd ulimit conda pip".split())  # noqa: SIM905
+_PREPARATIONS = frozenset("cd source . export mkdir module echo sleep pwd ulimit conda pip".split())  # noqa: SIM905
 """What is done before a command by ``&&``, and does not decide whether it runs."""
 
 
-def in_lists(found: Iterable[Command]) -> Iterator[Command]:
+def resolve_lists(commands: Iterable[Command]) -> Iterator[Command]:
     """The commands with ``background`` and ``perhaps``: one ``&`` sends a whole list of pipes and of ``&&``
     into the background, and what is after ``&&`` and ``||`` depends on what is before."""
-    listed: list[Command] = []
-    for command in found:
-        before = listed[-1] if listed else None
-        if before is not None and before.ended in ("&&", "||"):
-            sure = before.ended == "&&" and before.words[0].literal in _SURE
-            command.perhaps = before.perhaps or not sure
-        elif before is not None:
-            command.perhaps = before.perhaps  # further down a pipe
-        listed.append(command)
+    listed_commands: list[Command] = []
+    for command in commands:
+        previous = listed_commands[-1] if listed_commands else None
+        if previous is not None and previous.ended in ("&&", "||"):
+            is_preparation = previous.ended == "&&" and previous.words[0].literal in _PREPARATIONS
+            command.perhaps = previous.perhaps or not is_preparation
+        elif previous is not None:
+            command.perhaps = previous.perhaps  # further down a pipe
+        listed_commands.append(command)
         if command.ended not in ("&&", "||", "|"):
-            yield from _ended(listed)
-            listed = []
-    yield from _ended(listed)
+            yield from _close_list(listed_commands)
+            listed_commands = []
+    yield from _close_list(listed_commands)
 
 
-def _ended(listed: list[Command]) -> Iterator[Command]:
-    for command in listed:
-        command.background = listed[-1].ended == "&"
+def _close_list(listed_commands: list[Command]) -> Iterator[Command]:
+    for command in listed_commands:
+        command.background = listed_commands[-1].ended == "&"
         yield command

@@ -10,11 +10,11 @@ from allaboard.formats.shell.word import Word
 
 _RANGE = re.compile(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}\Z")
 _SEQ = re.compile(r"(?:\$\(|`)\s*seq\s+(?:(?P<first>[0-9]{1,4})\s+)?(?P<last>[0-9]{1,4})\s*[)`]\Z")
-_ROUNDS = 256
+_MAX_ROUNDS = 256
 """Rounds that are looked at; no script starts more processes on its own host."""
 
 
-class Loops:
+class OpenLoops:
     """The loops that are open at this place of the text, innermost last."""
 
     def __init__(self) -> None:
@@ -22,15 +22,19 @@ class Loops:
 
     def take(self, words: list[Word]) -> list[Word]:
         """Notes the beginning or the end of a loop; gives back the words that are no part of it."""
-        first = words[0].literal
-        if first == "for" and len(words) > 2 and words[2].literal == "in":
-            found = [_values(word) for word in words[3:]]
-            values = [v for some in found for v in some] if all(found) else []
+        keyword = words[0].literal
+        if keyword == "for" and len(words) > 2 and words[2].literal == "in":
+            values_by_word = [_literal_values(word) for word in words[3:]]
+            values = (
+                [v for word_values in values_by_word for v in word_values]
+                if all(values_by_word)
+                else []
+            )
             self.open.append((words[1].literal or "", values))
             return []
-        if first in ("for", "while", "until", "select"):
+        if keyword in ("for", "while", "until", "select"):
             self.open.append(("", []))
-        if first == "done" and self.open:
+        if keyword == "done" and self.open:
             self.open.pop()
             return []
         return words
@@ -42,26 +46,26 @@ class Loops:
             return
         names = [name for name, _ in self.open]
         product = itertools.product(*(values for _, values in self.open))
-        for round_ in itertools.islice(product, _ROUNDS):
+        for round_ in itertools.islice(product, _MAX_ROUNDS):
             yield dict(zip(names, round_, strict=True))
 
 
-def _values(word: Word) -> list[str]:
+def _literal_values(word: Word) -> list[str]:
     """What the word becomes; nothing where only a run could tell."""
     if word.literal is None:
-        return _counted(word)
+        return _seq_values(word)
     match = _RANGE.match(word.literal)
     if match is None:
         return [word.literal]
-    first, last = int(match[1]), int(match[2])
-    step = 1 if last >= first else -1
-    return [str(n) for n in range(first, last + step, step)][:_ROUNDS]
+    begin, end = int(match[1]), int(match[2])
+    step = 1 if end >= begin else -1
+    return [str(n) for n in range(begin, end + step, step)][:_MAX_ROUNDS]
 
 
-def _counted(word: Word) -> list[str]:
+def _seq_values(word: Word) -> list[str]:
     """The numbers of ``$(seq FIRST LAST)``, seq(1): from 1 where the first is not given."""
     match = _SEQ.match(word.pieces[0].text) if len(word.pieces) == 1 and not word.quoted else None
     if match is None:
         return []
-    first, last = int(match["first"] or 1), int(match["last"])
-    return [str(n) for n in range(first, last + 1)][:_ROUNDS]
+    begin, end = int(match["first"] or 1), int(match["last"])
+    return [str(n) for n in range(begin, end + 1)][:_MAX_ROUNDS]

@@ -5,56 +5,69 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from allaboard.facts import Origin, Value
-from allaboard.formats.shell.broken_continuations import Torn
-from allaboard.formats.shell.script import Process, Script, read_shell, texts
+from allaboard.formats.shell.broken_continuations import TornLine
+from allaboard.formats.shell.script import Process, Script, read_shell, script_words
 
-_DEPTH = 4
+_MAX_DEPTH = 4
 """How often one may stand inside of another."""
 
 
-def inside(
+def read_nested_scripts(
     commands: Iterable[Sequence[Value]],
     file: str,
-    given: Mapping[str, Value] | None = None,
-    depth: int = _DEPTH,
+    inherited: Mapping[str, Value] | None = None,
+    depth: int = _MAX_DEPTH,
 ) -> Iterator[Script]:
     """The scripts that these commands hand to a shell, outer ones first; ``given`` are variables that they
     inherit. Every place is one of the file."""
     for command in commands:
-        for word in texts(command):
-            script = read_inside(word, file, given)
+        for word in script_words(command):
+            script = read_inner_script(word, file, inherited)
             yield script
             if depth:
-                yield from inside(script.commands, file, given, depth - 1)
+                yield from read_nested_scripts(script.commands, file, inherited, depth - 1)
 
 
-def read_inside(word: Value, file: str, given: Mapping[str, Value] | None = None) -> Script:
+def read_inner_script(
+    word: Value, file: str, inherited: Mapping[str, Value] | None = None
+) -> Script:
     """The script that this text is, as `read_shell` reads it, with the places that it has in the file."""
     script = read_shell(word.text, file)
-    at = word.origin
-    script.commands = [_words(at, command) for command in script.commands]
-    script.torn = [(_words(at, command), _torn(at, torn)) for command, torn in script.torn]
-    seen: set[int] = set()
+    script_origin = word.origin
+    script.commands = [_relocate_words(script_origin, command) for command in script.commands]
+    script.torn = [
+        (_relocate_words(script_origin, command), _relocate_torn_line(script_origin, torn))
+        for command, torn in script.torn
+    ]
+    moved_ids: set[int] = set()
     for process in (p for step in script.flow for p in step.processes):
-        if id(process) not in seen:
-            seen.add(id(process))
-            _move(at, process, given or {})
+        if id(process) not in moved_ids:
+            moved_ids.add(id(process))
+            _relocate_process(script_origin, process, inherited or {})
     return script
 
 
-def _move(at: Origin, process: Process, given: Mapping[str, Value]) -> None:
-    process.command = _words(at, process.command)
-    known = process.environment
-    inherited = {n: v for n, v in given.items() if n not in known.opaque}
-    own = zip(known.variables, _words(at, known.variables.values()), strict=True)
-    known.variables = {**inherited, **dict(own)}
+def _relocate_process(
+    script_origin: Origin, process: Process, inherited_variables: Mapping[str, Value]
+) -> None:
+    process.command = _relocate_words(script_origin, process.command)
+    environment = process.environment
+    inherited = {n: v for n, v in inherited_variables.items() if n not in environment.opaque}
+    assigned = zip(
+        environment.variables,
+        _relocate_words(script_origin, environment.variables.values()),
+        strict=True,
+    )
+    environment.variables = {**inherited, **dict(assigned)}
 
 
-def _words(at: Origin, words: Iterable[Value]) -> tuple[Value, ...]:
+def _relocate_words(script_origin: Origin, words: Iterable[Value]) -> tuple[Value, ...]:
     # What a loop sets stands nowhere.
-    return tuple(Value(w.text, at.around(w.origin) if w.origin.line else w.origin) for w in words)
+    return tuple(
+        Value(w.text, script_origin.around(w.origin) if w.origin.line else w.origin) for w in words
+    )
 
 
-def _torn(at: Origin, torn: Torn) -> Torn:
-    there = at.within(torn.line, torn.column)
-    return Torn(there.line, there.column, torn.why)
+def _relocate_torn_line(script_origin: Origin, torn: TornLine) -> TornLine:
+    origin = script_origin.within(torn.line, torn.column)
+    return TornLine(origin.line, origin.column, torn.why)

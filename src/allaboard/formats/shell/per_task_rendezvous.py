@@ -13,22 +13,24 @@ _HOST = (
     r"|\$\{?(?:HOSTNAME|SLURMD_NODENAME)\b\}?)"
 )
 _CHANCE = r"(?:\$\(\([^)]*\bRANDOM\b[^)]*\)\)|\$\{?RANDOM\b\}?|\$\(\s*shuf\b[^)]*\)|\$\$)"
-_PLACE = re.compile(
+_ADDRESS_CHOICE = re.compile(
     rf"(?P<name>\bMASTER_ADDR=|--master[-_]addr[= ]|--rdzv[-_]endpoint[= ])[\"']?(?P<value>{_HOST})"
 )
-_PORT = re.compile(
+_PORT_CHOICE = re.compile(
     r"(?P<name>\bMASTER_PORT=|--master[-_]port[= ]|--rdzv[-_]endpoint[= ]\S+?:)[\"']?"
     rf"(?P<value>[0-9]*{_CHANCE})"
 )
-_CHOOSES = re.compile(r"\b(?:if|case|test)\b|\[\s")
+_CONDITION = re.compile(r"\b(?:if|case|test)\b|\[\s")
 """A condition, by which one node may do something else than the others."""
 _TORCHRUN = re.compile(r"(?:^|[\s/;&|])torchrun\s|\btorch\.distributed\.(?:run|launch)\s")
-_NODES = re.compile(r"--nnodes[= ][\"']?(?!1[\s\"']|1\Z)\S")
-_MEETS = re.compile(r"\bRANK=[\"']?\$\{?SLURM_PROCID\b|\bWORLD_SIZE=[\"']?\$\{?SLURM_NTASKS\b")
+_SEVERAL_NODES = re.compile(r"--nnodes[= ][\"']?(?!1[\s\"']|1\Z)\S")
+_RANK_SETTING = re.compile(
+    r"\bRANK=[\"']?\$\{?SLURM_PROCID\b|\bWORLD_SIZE=[\"']?\$\{?SLURM_NTASKS\b"
+)
 """What tells a Python program of PyTorch that it is one of all tasks of the step."""
 
 
-_BEFORE = {
+_CORRECTIONS = {
     "place": 'export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)   # before '
     "srun, and $MASTER_ADDR in the step",
     "port": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))   # before srun, and $MASTER_PORT in the "
@@ -36,7 +38,7 @@ _BEFORE = {
 }
 
 
-class Chosen(NamedTuple):
+class PerTaskChoice(NamedTuple):
     """``what`` is chosen (a variable, a flag), and by what text (``value``); ``port``: it is the port."""
 
     what: str
@@ -46,45 +48,55 @@ class Chosen(NamedTuple):
     @property
     def correction(self) -> str:
         """What is to stand before the step."""
-        return _BEFORE["port" if self.port else "place"]
+        return _CORRECTIONS["port" if self.port else "place"]
 
 
-def by_each(step: str) -> Iterator[Chosen]:
+def find_per_task_choices(step_text: str) -> Iterator[PerTaskChoice]:
     """What the text of this shell, which runs once in each task, chooses for all that meet; nothing where
     they meet nobody, or where it depends on a condition."""
-    if _CHOOSES.search(step):
+    if _CONDITION.search(step_text):
         return
-    flags = _TORCHRUN.search(step) is not None
-    if not (_NODES if flags else _MEETS).search(step):
+    is_torchrun = _TORCHRUN.search(step_text) is not None
+    if not (_SEVERAL_NODES if is_torchrun else _RANK_SETTING).search(step_text):
         return
-    for pattern in (_PLACE, _PORT):
-        for found in pattern.finditer(step):
-            name = found["name"].rstrip("= ")
-            if flags and not name.startswith("--") and not _handed(step, name):
+    for pattern in (_ADDRESS_CHOICE, _PORT_CHOICE):
+        for match in pattern.finditer(step_text):
+            name = match["name"].rstrip("= ")
+            if (
+                is_torchrun
+                and not name.startswith("--")
+                and not _is_passed_to_torchrun(step_text, name)
+            ):
                 continue  # torchrun asks its flags alone
-            yield Chosen(_short(name), found["value"], pattern is _PORT)
+            yield PerTaskChoice(_setting_name(name), match["value"], pattern is _PORT_CHOICE)
 
 
-def _short(name: str) -> str:
+def _setting_name(name: str) -> str:
     return re.split(r"[= ]", name)[0]
 
 
-def _handed(step: str, name: str) -> bool:
+def _is_passed_to_torchrun(step_text: str, name: str) -> bool:
     """Whether the variable is what torchrun's flags are given."""
-    return re.search(rf"--(?:master|rdzv)[-_]\w+[= ]\S*\$\{{?{name}\b", step) is not None
+    return re.search(rf"--(?:master|rdzv)[-_]\w+[= ]\S*\$\{{?{name}\b", step_text) is not None
 
 
-def size_of(values: Mapping[str, Value], lines: Mapping[str, Value]) -> tuple[int, int]:
+def read_step_size(
+    values: Mapping[str, Value], batch_options: Mapping[str, Value]
+) -> tuple[int, int]:
     """How many nodes and tasks a step surely has, by srun's options and those of the ``#SBATCH`` lines; 0
     where only a run could tell."""
 
-    def asked(*names: str) -> int | None:
-        given = [values[n] for n in names if n in values]
-        long = (f"-{n}" if len(n) == 1 else f"--{n.replace('_', '-')}" for n in names)
-        given += [lines[n] for n in long if n in lines]
-        return (given[0].integer or 0) if given else None
+    def requested(*names: str) -> int | None:
+        candidates = [values[n] for n in names if n in values]
+        option_names = (f"-{n}" if len(n) == 1 else f"--{n.replace('_', '-')}" for n in names)
+        candidates += [batch_options[n] for n in option_names if n in batch_options]
+        return (candidates[0].integer or 0) if candidates else None
 
-    nodes, each, tasks = asked("nodes", "N"), asked("ntasks_per_node"), asked("ntasks", "n")
+    nodes, per_node, tasks = (
+        requested("nodes", "N"),
+        requested("ntasks_per_node"),
+        requested("ntasks", "n"),
+    )
     nodes = 1 if nodes is None else nodes
-    total = nodes * (1 if each is None else each) if tasks is None else tasks
+    total = nodes * (1 if per_node is None else per_node) if tasks is None else tasks
     return min(nodes, total), total

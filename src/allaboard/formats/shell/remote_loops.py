@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from allaboard.facts import Origin, Value
-from allaboard.formats.shell.loops import Loops
+from allaboard.formats.shell.loops import OpenLoops
 from allaboard.formats.shell.word import Word
 
 _SSH = re.compile(r"(?:.*/)?ssh\Z")
-_MANY = re.compile(r"(?:.*/)?(?:pdsh|clush)\Z")
+_PARALLEL_SHELL = re.compile(r"(?:.*/)?(?:pdsh|clush)\Z")
 
 
-class OnEach(NamedTuple):
+class RemoteCommand(NamedTuple):
     """The script that a command hands to each of several hosts: with what the variables were in the first
     round (``told``), and with nothing in their place, since a later round may have changed them (``bare``);
     ``alike``: nothing in it depends on the host."""
@@ -24,43 +24,51 @@ class OnEach(NamedTuple):
     alike: bool
 
 
-def on_each(words: Sequence[Word], line: Sequence[Value], loops: Loops) -> OnEach | None:
+def find_remote_command(
+    words: Sequence[Word], values: Sequence[Value], loops: OpenLoops
+) -> RemoteCommand | None:
     """None where it is no such command."""
-    if len(words) != len(line) or len(line) < 3:
+    if len(words) != len(values) or len(values) < 3:
         return None
-    if _SSH.match(line[0].text):
-        at = next((n for n, w in enumerate(words) if n and _names(w, loops)), 0)
-    elif _MANY.match(line[0].text):
-        at = next((n + 1 for n, w in enumerate(line[:-1]) if w.text == "-w"), 0)
-        at = at if at and re.search(r"[,\[]", line[at].text) else 0
+    if _SSH.match(values[0].text):
+        index = next((n for n, w in enumerate(words) if n and _varies_by_round(w, loops)), 0)
+    elif _PARALLEL_SHELL.match(values[0].text):
+        index = next((n + 1 for n, w in enumerate(values[:-1]) if w.text == "-w"), 0)
+        index = index if index and re.search(r"[,\[]", values[index].text) else 0
     else:
         return None
-    if not at or at + 1 == len(line):
+    if not index or index + 1 == len(values):
         return None
-    told = [(w, v.origin) for w, v in zip(words[at + 1 :], line[at + 1 :], strict=True)]
-    bare = [Value(w.shown(_nothing), w.origin(_nothing, o.file)) for w, o in told]
+    placed_words = [
+        (w, v.origin) for w, v in zip(words[index + 1 :], values[index + 1 :], strict=True)
+    ]
+    bare_words = [Value(w.shown(_no_value), w.origin(_no_value, o.file)) for w, o in placed_words]
     host = loops.open[-1][0] if loops.open else ""
-    alike = not any(p.text == host for w, _ in told for p in w.pieces if not p.literal)
-    return OnEach(_one(line[at + 1 :]), _one(bare), alike)
+    host_independent = not any(
+        p.text == host for w, _ in placed_words for p in w.pieces if not p.literal
+    )
+    return RemoteCommand(
+        _join_words(values[index + 1 :]), _join_words(bare_words), host_independent
+    )
 
 
-def _one(words: Sequence[Value]) -> Value:
+def _join_words(words: Sequence[Value]) -> Value:
     """ssh puts its words together with blanks."""
     if len(words) == 1:
         return words[0]
-    at = words[0].origin
-    alone = Origin(file=at.file, line=at.line, column=at.column)
-    return Value(" ".join(w.text for w in words), alone)
+    origin = words[0].origin
+    joined_origin = Origin(file=origin.file, line=origin.line, column=origin.column)
+    return Value(" ".join(w.text for w in words), joined_origin)
 
 
-def _nothing(name: str) -> str | None:
+def _no_value(name: str) -> str | None:
     return None
 
 
-def _names(word: Word, loops: Loops) -> bool:
+def _varies_by_round(word: Word, loops: OpenLoops) -> bool:
     """Whether it is another host in each round of the innermost loop."""
     if not loops.open:
         return False
     name, values = loops.open[-1]
-    several = len(set(values)) != 1
-    return bool(name) and several and any(p.text == name for p in word.pieces if not p.literal)
+    differs = len(set(values)) != 1
+    return bool(name) and differs and any(p.text == name for p in word.pieces if not p.literal)

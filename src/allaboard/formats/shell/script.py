@@ -14,32 +14,32 @@ from dataclasses import dataclass, field
 import msgspec
 
 from allaboard.facts import OPAQUE, Origin, Value
-from allaboard.formats.shell.blocks import Blocks
-from allaboard.formats.shell.broken_continuations import Torn
-from allaboard.formats.shell.lists import in_lists
-from allaboard.formats.shell.loops import Loops
-from allaboard.formats.shell.remote_loops import OnEach, on_each
+from allaboard.formats.shell.blocks import OpenBlocks
+from allaboard.formats.shell.broken_continuations import TornLine
+from allaboard.formats.shell.lists import resolve_lists
+from allaboard.formats.shell.loops import OpenLoops
+from allaboard.formats.shell.remote_loops import RemoteCommand, find_remote_command
 from allaboard.formats.shell.tokenizer import Command, commands
 from allaboard.formats.shell.variables import changed, counts, used
 from allaboard.formats.shell.word import Word
 
-_LEADING = frozenset(
+_LEADING_WORDS = frozenset(
     "if then else elif do while until { ! time exec command nohup env sudo setsid".split()  # noqa: SIM905
 )
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
-_SCRIPT = ("-c", "-lc", "-ic", "-xc", "-ec", "-exc")
-_OF_TASK = re.compile(r"--?task[-_](?:index|id)\b")
+_SCRIPT_FLAGS = ("-c", "-lc", "-ic", "-xc", "-ec", "-exc")
+_TASK_FLAG = re.compile(r"--?task[-_](?:index|id)\b")
 """The flag by which a script of TensorFlow 1 learns which task it is."""
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
-_STARTS = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun)\Z")
-_BEFORE = frozenset(["nohup", "time", "stdbuf", "exec", "env"])
-_TORN = 100
+_TRAINING_PROGRAM = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun)\Z")
+_WRAPPERS = frozenset(["nohup", "time", "stdbuf", "exec", "env"])
+_MAX_TORN_LINES = 100
 """Torn lines that are told one by one."""
-_STEPS = 8192
+_MAX_STEPS = 8192
 """Commands of one script whose order is looked at."""
-_PROCESSES = 1024
+_MAX_PROCESSES = 1024
 """Processes of one script that are compared; each has all variables of its own."""
-_ELSEWHERE = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
+_REMOTE_SHELL = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
 _DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
 
@@ -78,18 +78,18 @@ class Environment:
         """What the shell makes of a word: several where a variable outside quotes has blanks."""
         text = word.shown(self._known)
         origin = word.origin(self._known, file)
-        whole = (word.quoted and not word.array) or word.literal is not None
-        if whole or not re.search(r"\s", text):
+        is_one_word = (word.quoted and not word.array) or word.literal is not None
+        if is_one_word or not re.search(r"\s", text):
             yield Value(text, origin)
         else:
-            alone = msgspec.structs.replace(origin, parts=())
+            word_origin = msgspec.structs.replace(origin, parts=())
             parts = text.split() if len(text) <= self.left else [OPAQUE]
             self.left -= len(text)
-            yield from (Value(part, alone) for part in parts)
+            yield from (Value(part, word_origin) for part in parts)
 
     def _variable(self, name: str) -> str | None:
-        known = self.variables.get(name)
-        return known.text if known is not None else None
+        value = self.variables.get(name)
+        return value.text if value is not None else None
 
     def _known(self, name: str) -> str | None:
         text = self._variable(name)
@@ -134,53 +134,53 @@ class Script(Environment):
     lasting: Environment = field(default_factory=Environment)
     changed: set[str] = field(default_factory=set)
     flow: list[Step] = field(default_factory=list)
-    torn: list[tuple[tuple[Value, ...], Torn]] = field(default_factory=list)
-    on_each: list[OnEach] = field(default_factory=list)
+    torn: list[tuple[tuple[Value, ...], TornLine]] = field(default_factory=list)
+    find_remote_command: list[RemoteCommand] = field(default_factory=list)
 
     def forget(self, names: Iterable[str]) -> None:
         """Variables that are changed to what only a run can tell."""
-        for where in (self, self.lasting):
+        for environment in (self, self.lasting):
             for name in names:
-                where.variables.pop(name, None)
-                where.partly.pop(name, None)
-                where.opaque.add(name)
+                environment.variables.pop(name, None)
+                environment.partly.pop(name, None)
+                environment.opaque.add(name)
 
 
 def read_shell(text: str, file: str) -> Script:
     """Assignments and commands in order; a later assignment of a name replaces an earlier one."""
     script = Script()
-    loops, blocks = Loops(), Blocks()
-    for command in in_lists(commands(text)):
+    loops, blocks = OpenLoops(), OpenBlocks()
+    for command in resolve_lists(commands(text)):
         sure = blocks.sure(command.words) and not command.inner and not command.perhaps
         step = Step("", sure, blocks.loops, used(command.words), changed(command.words))
-        if len(script.flow) < _STEPS:
+        if len(script.flow) < _MAX_STEPS:
             script.flow.append(step)
         command.words = loops.take(command.words)
         if command.words and counts(command.words):
             script.forget(step.changes)
         else:
-            _take(command, script, file, loops, step)
+            _read_command(command, script, file, loops, step)
     return script
 
 
-def with_inner(
+def with_inner_commands(
     commands: Sequence[tuple[Value, ...]], file: str, depth: int = 4
 ) -> Iterator[tuple[Value, ...]]:
     """The commands, each followed by those in its own ``bash -c '…'``."""
     for command in commands:
         yield command
-        for word in texts(command):
-            inner = inner_commands(word, file)
-            yield from with_inner(inner, file, depth - 1) if depth else inner
+        for word in script_words(command):
+            inner = read_inner_commands(word, file)
+            yield from with_inner_commands(inner, file, depth - 1) if depth else inner
 
 
-def texts(command: Sequence[Value]) -> Iterator[Value]:
+def script_words(command: Sequence[Value]) -> Iterator[Value]:
     """The words of a command that are a script of a shell: ``bash -c '…'``."""
     if any(_SHELL.match(word.text) for word in command):
-        yield from (word for flag, word in itertools.pairwise(command) if flag.text in _SCRIPT)
+        yield from (word for flag, word in itertools.pairwise(command) if flag.text in _SCRIPT_FLAGS)
 
 
-def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
+def read_inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
     """The commands of a script that stands inside of a word, each word at its own place."""
     return [
         tuple(Value(w.text, word.origin.around(w.origin)) for w in command)
@@ -188,69 +188,71 @@ def inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
     ]
 
 
-def _take(command: Command, script: Script, file: str, loops: Loops, step: Step) -> None:
-    rest = list(command.words)
-    while rest and rest[0].literal in _LEADING:
-        rest.pop(0)
-    declaring = bool(rest) and rest[0].literal in _DECLARING
-    if declaring:
-        rest.pop(0)
-    given: list[tuple[str, Word | None]] = []
-    while rest:
-        name, value = rest[0].assignment()
+def _read_command(
+    command: Command, script: Script, file: str, loops: OpenLoops, step: Step
+) -> None:
+    remaining = list(command.words)
+    while remaining and remaining[0].literal in _LEADING_WORDS:
+        remaining.pop(0)
+    is_declaration = bool(remaining) and remaining[0].literal in _DECLARING
+    if is_declaration:
+        remaining.pop(0)
+    assignments: list[tuple[str, Word | None]] = []
+    while remaining:
+        name, value = remaining[0].assignment()
         if not name:
-            if declaring:
-                rest.pop(0)
+            if is_declaration:
+                remaining.pop(0)
                 continue
             break
         script.assign(name, value, file)
-        given.append((name, value))
-        rest.pop(0)
-    if declaring or not rest:
-        for name, value in given:
+        assignments.append((name, value))
+        remaining.pop(0)
+    if is_declaration or not remaining:
+        for name, value in assignments:
             script.lasting.assign(name, value, file)
             script.changed.add(name)
         return
-    line = tuple(v for word in rest for v in script.words(word, file))
-    script.commands.append(line)
-    if len(script.torn) < _TORN:
-        script.torn += ((line, torn) for torn in command.torn[:_TORN])
-    script.processes += _there(line, command.background, file)
-    each = on_each(rest, line, loops) if step.sure else None
-    script.on_each += [each] if each is not None else []
-    step.program = _program(line)
-    if len(script.processes) > _PROCESSES:
+    values = tuple(v for word in remaining for v in script.words(word, file))
+    script.commands.append(values)
+    if len(script.torn) < _MAX_TORN_LINES:
+        script.torn += ((values, torn) for torn in command.torn[:_MAX_TORN_LINES])
+    script.processes += _remote_processes(values, command.background, file)
+    remote_command = find_remote_command(remaining, values, loops) if step.sure else None
+    script.on_each += [remote_command] if remote_command is not None else []
+    step.program = _program_name(values)
+    if len(script.processes) > _MAX_PROCESSES:
         return
-    exported = script.changed if _PYTHON.match(line[0].text if line else "") else set()
-    own = frozenset((*(name for name, _ in given), *exported))
-    member = bool(own) or any(_OF_TASK.match(w.text) for w in line)
-    if member or (_STARTS.match(step.program) and len(script.flow) < _PROCESSES):
-        for settings in loops.rounds():
-            inside = script.lasting.copy()
-            inside.variables.update({n: Value(t) for n, t in settings.items()})
-            for name, value in given:
-                inside.assign(name, value, file)
-            words = tuple(v for word in rest for v in inside.words(word, file))
-            step.processes.append(Process(words, inside, own, command.background))
-    if member:
+    exported = script.changed if _PYTHON.match(values[0].text if values else "") else set()
+    own_names = frozenset((*(name for name, _ in assignments), *exported))
+    is_member = bool(own_names) or any(_TASK_FLAG.match(w.text) for w in values)
+    if is_member or (_TRAINING_PROGRAM.match(step.program) and len(script.flow) < _MAX_PROCESSES):
+        for loop_variables in loops.rounds():
+            environment = script.lasting.copy()
+            environment.variables.update({n: Value(t) for n, t in loop_variables.items()})
+            for name, value in assignments:
+                environment.assign(name, value, file)
+            words = tuple(v for word in remaining for v in environment.words(word, file))
+            step.processes.append(Process(words, environment, own_names, command.background))
+    if is_member:
         script.processes += step.processes
         script.changed = set()
 
 
-def _program(line: Sequence[Value]) -> str:
+def _program_name(values: Sequence[Value]) -> str:
     """The name of what a command runs; "time" and its like are passed over."""
-    names = (w.text for w in line if w.text not in _BEFORE and not w.text.startswith("-"))
+    names = (w.text for w in values if w.text not in _WRAPPERS and not w.text.startswith("-"))
     return next(names, "").rpartition("/")[2]
 
 
-def _there(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
+def _remote_processes(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
     """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
-    if len(command) < 3 or not _ELSEWHERE.match(command[0].text):
+    if len(command) < 3 or not _REMOTE_SHELL.match(command[0].text):
         return
-    there = command[-1]
-    for process in read_shell(there.text, file).processes:
-        found = Environment(opaque=set(process.environment.opaque))
+    script_word = command[-1]
+    for process in read_shell(script_word.text, file).processes:
+        environment = Environment(opaque=set(process.environment.opaque))
         for name, value in process.environment.variables.items():
-            found.variables[name] = Value(value.text, there.origin.around(value.origin))
-        words = tuple(Value(w.text, there.origin.around(w.origin)) for w in process.command)
-        yield Process(words, found, process.own, background)
+            environment.variables[name] = Value(value.text, script_word.origin.around(value.origin))
+        words = tuple(Value(w.text, script_word.origin.around(w.origin)) for w in process.command)
+        yield Process(words, environment, process.own, background)

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from allaboard.formats.shell.broken_continuations import (
-    Torn,
-    after_blank,
-    after_comment,
-    option_next,
+    TornLine,
+    blank_continuation_end,
+    comment_continuation_end,
+    is_option_next,
 )
 from allaboard.formats.shell.word import NAME, Piece, Word
 
@@ -37,7 +37,7 @@ class Command:
     words: list[Word]
     ended: str = ""
     inner: bool = False
-    torn: tuple[Torn, ...] = ()
+    torn: tuple[TornLine, ...] = ()
     background: bool = False
     perhaps: bool = False
 
@@ -65,7 +65,7 @@ class _Splitter:
         self.word: Word | None = None
         self.documents: list[str] = []
         self.depth = 0
-        self.torn: list[Torn] = []
+        self.torn: list[TornLine] = []
         self.comments: list[tuple[int, str]] = []
 
     def run(self) -> Iterator[Command]:
@@ -112,7 +112,7 @@ class _Splitter:
     def _goes_on(self) -> bool:
         """Whether the next line begins with an option: no command does."""
         self._end_word()
-        if not self.words or self.documents or not option_next(self.text, self.at):
+        if not self.words or self.documents or not is_option_next(self.text, self.at):
             return False
         if any(word.literal == "case" for word in self.words):  # a pattern stands there
             return False
@@ -120,7 +120,7 @@ class _Splitter:
         return True
 
     def _comment(self) -> None:
-        end = after_comment(self.text, self.at) if self.words else 0
+        end = comment_continuation_end(self.text, self.at) if self.words else 0
         if end:
             self._tear(self.at, "comment")
             self._lines(self.at, end)
@@ -132,7 +132,7 @@ class _Splitter:
         self.at = end
 
     def _tear(self, at: int, why: str) -> None:
-        self.torn.append(Torn(self.line, at - self.start + 1, why))
+        self.torn.append(TornLine(self.line, at - self.start + 1, why))
 
     def _array(self) -> bool:
         """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
@@ -167,7 +167,7 @@ class _Splitter:
     def _piece(self, char: str) -> None:
         word = self._current()
         if char == "\\":
-            end = after_blank(self.text, self.at)
+            end = blank_continuation_end(self.text, self.at)
             if end:
                 self._tear(self.at, "blank")
                 self._newline(end - 1)

@@ -22,25 +22,25 @@ def used(words: Sequence[Word]) -> frozenset[str]:
 def changed(words: Sequence[Word]) -> frozenset[str]:
     """The names that it assigns, counts up, appends to or reads."""
     names = [word.assignment()[0] for word in words]
-    found = {name for name in names if name}
+    changed_variables = {name for name in names if name}
     if counts(words):
-        first = _start(words[0])
-        element = _ELEMENT.match(first)
-        rest = words[1:] if first in _READERS else words[:1]
-        found |= {m[1] for m in (_COUNT.match(_start(w)) for w in rest) if m}
-        found |= {element[1]} if element else set()
-    return frozenset(found)
+        beginning = _start(words[0])
+        element = _ELEMENT.match(beginning)
+        arguments = words[1:] if beginning in _READERS else words[:1]
+        changed_variables |= {m[1] for m in (_COUNT.match(_start(w)) for w in arguments) if m}
+        changed_variables |= {element[1]} if element else set()
+    return frozenset(changed_variables)
 
 
 def counts(words: Sequence[Word]) -> bool:
     """Whether it is no program, and no plain assignment: ``((N++))``, ``let N+=1``, ``read N``,
     ``LIST+=(more)``, ``PIDS[0]=$!``."""
-    first = _start(words[0])
-    if first in _READERS or _PLUS.match(first):
+    beginning = _start(words[0])
+    if beginning in _READERS or _PLUS.match(beginning):
         return True
-    if len(words) > 1 and NAME.fullmatch(first) and _start(words[1]) in ("=", "+=", "-="):
+    if len(words) > 1 and NAME.fullmatch(beginning) and _start(words[1]) in ("=", "+=", "-="):
         return True  # ((N = N + 1))
-    return _ELEMENT.match(first) is not None and any("]=" in p.text for p in words[0].pieces)
+    return _ELEMENT.match(beginning) is not None and any("]=" in p.text for p in words[0].pieces)
 
 
 def _start(word: Word) -> str:

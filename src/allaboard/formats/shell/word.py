@@ -54,31 +54,31 @@ class Word:
         """The text where nothing has to be expanded, else None."""
         return "".join(p.text for p in self.pieces) if all(p.literal for p in self.pieces) else None
 
-    def expand(self, known: Known) -> str | None:
+    def expand(self, lookup: Known) -> str | None:
         """The text with the variables that are known; None where any part is not."""
-        texts = [p.text if p.literal else known(p.text) for p in self.pieces]
+        texts = [p.text if p.literal else lookup(p.text) for p in self.pieces]
         return None if None in texts else self._joined([t for t in texts if t is not None])
 
-    def shown(self, known: Known) -> str:
+    def shown(self, lookup: Known) -> str:
         """The text with OPAQUE in the place of every part that is not known; a few variables, as the number
         that Slurm gives a task, stand between two of them by their names."""
-        text = self._joined([_shown(piece, known) for piece in self.pieces])
+        text = self._joined([_shown(piece, lookup) for piece in self.pieces])
         return OPAQUE if text is None else text
 
-    def origin(self, known: Known, file: str, variable: str = "") -> Origin:
+    def origin(self, lookup: Known, file: str, variable: str = "") -> Origin:
         """Where the text that `shown` gives stands, part by part."""
         parts: list[Part] = []
         line = column = 1
         for piece in self.pieces:
             parts.append(Part(line, column, piece.line, piece.column, piece.literal))
             if piece is not self.pieces[-1]:
-                line, column = position_after(_shown(piece, known), line, column)
-        at = (parts[0].at_line, parts[0].at_column) if parts else (self.line, self.column)
+                line, column = position_after(_shown(piece, lookup), line, column)
+        start = (parts[0].at_line, parts[0].at_column) if parts else (self.line, self.column)
         return Origin(
             variable=variable,
             file=file,
-            line=at[0],
-            column=at[1],
+            line=start[0],
+            column=start[1],
             parts=tuple(parts) if len(parts) > 1 or not all(p.literal for p in parts) else (),
         )
 
@@ -86,23 +86,27 @@ class Word:
         """One text; None where it is absurdly long: each variable may hold the one before it, twice."""
         if len(texts) == 1:
             return texts[0]
-        grown = sum(map(len, texts)) > _LONGEST and self.literal is None
-        return None if grown else "".join(texts)
+        is_too_long = sum(map(len, texts)) > _LONGEST and self.literal is None
+        return None if is_too_long else "".join(texts)
 
     def assignment(self) -> tuple[str, Word | None]:
         """The name and the value of ``NAME=value``; "" where the word is none."""
         if not self.pieces or not self.pieces[0].literal:
             return "", None
-        first = self.pieces[0]
-        name, equals, rest = first.text.partition("=")
+        first_piece = self.pieces[0]
+        name, equals, value_text = first_piece.text.partition("=")
         if not equals or not NAME.fullmatch(name):
             return "", None
-        behind = Piece(True, rest, first.line, first.column + len(name) + 1)
-        pieces = [behind, *self.pieces[1:]] if rest or len(self.pieces) == 1 else self.pieces[1:]
+        value_piece = Piece(True, value_text, first_piece.line, first_piece.column + len(name) + 1)
+        pieces = (
+            [value_piece, *self.pieces[1:]]
+            if value_text or len(self.pieces) == 1
+            else self.pieces[1:]
+        )
         value = Word(pieces[0].line, pieces[0].column, pieces, array=self.array)
         return name, value
 
 
-def _shown(piece: Piece, known: Known) -> str:
-    text = piece.text if piece.literal else known(piece.text)
+def _shown(piece: Piece, lookup: Known) -> str:
+    text = piece.text if piece.literal else lookup(piece.text)
     return _mark(piece.text) if text is None else text

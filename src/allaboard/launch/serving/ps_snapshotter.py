@@ -263,7 +263,7 @@ class SnapshotKeeper:
         print_event(
             number=self.number,
             step=step,
-            at=began_at,
+            taken_at=began_at,
             seconds=round(time.monotonic() - began_at, 4),
             bytes=size,
             variables=len(values),

@@ -20,7 +20,7 @@ HIDES = "CheckpointFunctionBackward"
 """The node of `torch.utils.checkpoint` (reentrant), which makes its part of the graph only when it runs."""
 
 
-class Unknown(Exception):
+class UnknownGraphError(Exception):
     """The graph does not tell which models are due."""
 
 
@@ -45,13 +45,13 @@ def due(
                 if len(reached) == count:
                     return reached
         elif type(node).__name__ == HIDES:
-            raise Unknown
+            raise UnknownGraphError
         for function, _ in onward:
             if function is not None and function not in visited:
                 visited.add(function)
                 line.append(function)
         if len(visited) > MOST:
-            raise Unknown
+            raise UnknownGraphError
     return reached
 
 

@@ -16,7 +16,7 @@ from ... import layout, member
 from ...collective_calls import Calls, Group
 from ...layout import CALLS, LEFT_AT
 from . import collective_signatures as table
-from .backward_reach import Unknown, due
+from .backward_reach import UnknownGraphError, due
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Recorder:
             reached = (
                 set(pending) if self.spoiled else due(roots, self.owners, pending, len(pending))
             )
-        except Unknown:
+        except UnknownGraphError:
             if len(self.reducers) > 1:
                 raise
             reached = set(pending)  # it is most likely the one model's
