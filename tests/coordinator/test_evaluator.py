@@ -63,7 +63,8 @@ class Evaluated:
             phase=phase, phase_since=now, round=1 if job else 0, declared=told, step=9, op=op
         )
         return ProcessSampled(
-            pid=process_key(host, 7), worker=host << 12, sampled_at=now, state="S", cpu=0.0, box=box, host=f"h{host}",
+            pid=process_key(host, 7), worker=host << 12, sampled_at=now, state="S", cpu=0.0, box=box,
+            host=f"h{host}",
             started_by_agent=True, extra_task="" if job else "evaluator:0",
         )  # fmt: skip
 

@@ -28,7 +28,7 @@ def uninterrupted_stretches(script: Script) -> Iterator[list[Step]]:
     for step in script.flow:
         if not step.processes and (not step.program or step.program in _PASSING):
             continue
-        if step.processes and step.sure and all(loop in steady for loop in step.loops):
+        if step.processes and step.is_certain and all(loop in steady for loop in step.loops):
             stretch.append(step)
             continue
         yield stretch
@@ -42,7 +42,7 @@ def concurrent_processes(script: Script) -> Iterator[list[Process]]:
         concurrent: list[Process] = []
         for process in (p for step in stretch for p in step.processes):
             concurrent.append(process)
-            if not process.background:
+            if not process.is_background:
                 yield from [concurrent] if len(concurrent) > 1 else []
                 concurrent = []
         yield from [concurrent] if len(concurrent) > 1 else []
@@ -71,6 +71,6 @@ def _steady_loops(flow: list[Step]) -> set[int]:
         loop
         for step in flow
         for loop in step.loops
-        if not (step.sure if step.processes else not step.program or step.program in _PASSING)
+        if not (step.is_certain if step.processes else not step.program or step.program in _PASSING)
     }
     return loops - waits - counting_loops(flow)

@@ -22,14 +22,16 @@ _TASK = re.compile(r"--?(?:task_index|task_id|job_name)[= ](\S+)")
 def concurrent_members(script: Script, file: str) -> list[tuple[str, Material]]:
     """Return the members that run at the same time, by the line of each. It is empty if there are fewer
     than two, or if only a run could tell which member one of them is."""
-    member_processes = [p for p in script.processes if p.own & set(IDENTITY_VARIABLES) or _task(p)]
-    if len(member_processes) < 2 or not all(p.background for p in member_processes[:-1]):
+    member_processes = [
+        p for p in script.processes if p.own_names & set(IDENTITY_VARIABLES) or _task(p)
+    ]
+    if len(member_processes) < 2 or not all(p.is_background for p in member_processes[:-1]):
         return []
     loops = counting_loops(script.flow)
     if any(step.processes and loops & set(step.loops) for step in script.flow):
         return []
     if any(
-        p.own & p.environment.opaque & set(IDENTITY_VARIABLES) or OPAQUE in _task(p)
+        p.own_names & p.environment.opaque & set(IDENTITY_VARIABLES) or OPAQUE in _task(p)
         for p in member_processes
     ):
         return []

@@ -62,7 +62,7 @@ def sequential_starts(script: Script, text: str, file: str, view: ProcessView) -
                     return
             started = started_members.setdefault(member.job, set())
             started.add(member.name)
-            if process.background:
+            if process.is_background:
                 continue
             if member.awaited_members <= started:
                 started.clear()

@@ -34,7 +34,7 @@ def blank_templates(text: str) -> str:
 def torn_commands(script: Script, file: str) -> Iterator[Problem]:
     """Yield a problem for each command of a launcher or of Python whose next line begins with an option
     that it does not get."""
-    for command, position in script.torn:
+    for command, position in script.torn_lines:
         if not _is_launch(command):
             continue
         name = next(w.text for w in command if w.text).rpartition("/")[2]
@@ -45,10 +45,10 @@ def torn_commands(script: Script, file: str) -> Iterator[Problem]:
         }
         yield Problem(
             kind="torn",
-            message=f"the command of {name} ends here: {_REASONS[position.why]}, and the options after it "
+            message=f"the command of {name} ends here: {_REASONS[position.reason]}, and the options after it "
             "are lost",
-            observed=_REASONS[position.why],
-            correction=corrections[position.why],
+            observed=_REASONS[position.reason],
+            correction=corrections[position.reason],
             origin=Origin(file=file, line=position.line, column=position.column),
         )
 
@@ -71,10 +71,10 @@ def late_directives(text: str, file: str) -> Iterator[Problem]:
         t.startswith("#SBATCH") for t in lines[first_command_index:]
     ):
         return
-    from allaboard.formats.shell.tokenizer import comments
+    from allaboard.formats.shell.tokenizer import read_comments
 
     read_directives = {(name, value.text) for name, value in read_batch_lines(text, file)}
-    for number, comment in comments(text)[:_MAX_COMMENTS]:
+    for number, comment in read_comments(text)[:_MAX_COMMENTS]:
         if number <= first_command_index + 1 or not lines[number - 1].startswith("#SBATCH"):
             continue
         for name, value in read_batch_lines(comment, file):

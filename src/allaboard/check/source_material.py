@@ -212,7 +212,7 @@ def _add_inner_scripts(scripts: Iterable[Script], source: Source, parsed: Parsed
     for script in itertools.islice(scripts, _MAX_INNER_SCRIPTS):
         parsed.inner_scripts.append(script)
         # What a variable brought, or an escape, is not torn where it stands.
-        script.torn = [t for t in script.torn if _is_torn_in_file(lines, t[1])]
+        script.torn_lines = [t for t in script.torn_lines if _is_torn_in_file(lines, t[1])]
         parsed.problems += torn_commands(script, source.name)
 
 
@@ -221,8 +221,8 @@ def _is_torn_in_file(lines: list[str], torn: TornLine) -> bool:
     line = lines[torn.line - 1] if 0 < torn.line <= len(lines) else ""
     remainder = line[torn.column - 1 :]
     return (
-        remainder.startswith({"blank": "\\", "comment": "#"}[torn.why])
-        if torn.why != "end"
+        remainder.startswith({"blank": "\\", "comment": "#"}[torn.reason])
+        if torn.reason != "end"
         else not remainder
     )
 

@@ -231,14 +231,14 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
         if not re.fullmatch(r"-\w*c", shell.text):
             continue
         for choice in find_per_task_choices(argument.text):
-            if (tasks if choice.port else nodes) < 2:
+            if (tasks if choice.is_port else nodes) < 2:
                 continue
-            chooser = "task of the step" if choice.port else "node"
+            chooser = "task of the step" if choice.is_port else "node"
             yield Problem(
                 kind="launch",
-                message=f"{choice.what} is {choice.value} as the shell of each task has it: another one "
+                message=f"{choice.setting} is {choice.value} as the shell of each task has it: another one "
                 f"on every {chooser}, and they never meet",
-                observed=f"{choice.what} {choice.value}, inside of the step",
+                observed=f"{choice.setting} {choice.value}, inside of the step",
                 correction=choice.correction,
                 origin=argument.origin,
             )

@@ -23,7 +23,7 @@ class OpenBlocks:
         self.open: list[tuple[str, int]] = []
         self.count = 0
 
-    def sure(self, words: list[Word]) -> bool:
+    def enter_command(self, words: list[Word]) -> bool:
         """Notes what this command opens and closes; whether it runs whatever else does: as part of no
         branch, no function and no loop but one over words."""
         for word in words:
@@ -32,7 +32,7 @@ class OpenBlocks:
                 self.count += 1
                 self.open.append((text, self.count))
             elif text in _CLOSING_WORDS:
-                self._close(_CLOSING_WORDS[text])
+                self._close_block(_CLOSING_WORDS[text])
             elif text not in _CONTINUING_WORDS:
                 break
             if text in _WORDS_WITH_OPERANDS:
@@ -45,11 +45,11 @@ class OpenBlocks:
         return all(kind == "for" for kind, _ in self.open)
 
     @property
-    def loops(self) -> tuple[int, ...]:
+    def loop_numbers(self) -> tuple[int, ...]:
         """The numbers of the open loops over words."""
         return tuple(number for kind, number in self.open if kind == "for")
 
-    def _close(self, kinds: tuple[str, ...]) -> None:
+    def _close_block(self, kinds: tuple[str, ...]) -> None:
         for index in range(len(self.open) - 1, -1, -1):
             if self.open[index][0] in kinds:
                 del self.open[index]

@@ -18,7 +18,7 @@ class TornLine(NamedTuple):
 
     line: int
     column: int
-    why: str
+    reason: str
 
 
 def blank_continuation_end(text: str, offset: int) -> int:

@@ -16,13 +16,15 @@ def resolve_lists(commands: Iterable[Command]) -> Iterator[Command]:
     listed_commands: list[Command] = []
     for command in commands:
         previous = listed_commands[-1] if listed_commands else None
-        if previous is not None and previous.ended in ("&&", "||"):
-            is_preparation = previous.ended == "&&" and previous.words[0].literal in _PREPARATIONS
-            command.perhaps = previous.perhaps or not is_preparation
+        if previous is not None and previous.terminator in ("&&", "||"):
+            is_preparation = (
+                previous.terminator == "&&" and previous.words[0].literal in _PREPARATIONS
+            )
+            command.is_conditional = previous.is_conditional or not is_preparation
         elif previous is not None:
-            command.perhaps = previous.perhaps  # further down a pipe
+            command.is_conditional = previous.is_conditional  # further down a pipe
         listed_commands.append(command)
-        if command.ended not in ("&&", "||", "|"):
+        if command.terminator not in ("&&", "||", "|"):
             yield from _close_list(listed_commands)
             listed_commands = []
     yield from _close_list(listed_commands)
@@ -30,5 +32,5 @@ def resolve_lists(commands: Iterable[Command]) -> Iterator[Command]:
 
 def _close_list(listed_commands: list[Command]) -> Iterator[Command]:
     for command in listed_commands:
-        command.background = listed_commands[-1].ended == "&"
+        command.is_background = listed_commands[-1].terminator == "&"
         yield command

@@ -20,7 +20,7 @@ class OpenLoops:
     def __init__(self) -> None:
         self.open: list[tuple[str, list[str]]] = []
 
-    def take(self, words: list[Word]) -> list[Word]:
+    def enter_command(self, words: list[Word]) -> list[Word]:
         """Notes the beginning or the end of a loop; gives back the words that are no part of it."""
         keyword = words[0].literal
         if keyword == "for" and len(words) > 2 and words[2].literal == "in":
@@ -39,7 +39,7 @@ class OpenLoops:
             return []
         return words
 
-    def rounds(self) -> Iterator[Mapping[str, str]]:
+    def iterate_rounds(self) -> Iterator[Mapping[str, str]]:
         """The loop variables of each round; none of them known where a loop is not literal."""
         if not self.open or any(not name or not values for name, values in self.open):
             yield {}

@@ -35,9 +35,9 @@ def read_inner_script(
     script = read_shell(word.text, file)
     script_origin = word.origin
     script.commands = [_relocate_words(script_origin, command) for command in script.commands]
-    script.torn = [
+    script.torn_lines = [
         (_relocate_words(script_origin, command), _relocate_torn_line(script_origin, torn))
-        for command, torn in script.torn
+        for command, torn in script.torn_lines
     ]
     moved_ids: set[int] = set()
     for process in (p for step in script.flow for p in step.processes):
@@ -70,4 +70,4 @@ def _relocate_words(script_origin: Origin, words: Iterable[Value]) -> tuple[Valu
 
 def _relocate_torn_line(script_origin: Origin, torn: TornLine) -> TornLine:
     origin = script_origin.within(torn.line, torn.column)
-    return TornLine(origin.line, origin.column, torn.why)
+    return TornLine(origin.line, origin.column, torn.reason)

@@ -41,14 +41,14 @@ _CORRECTIONS = {
 class PerTaskChoice(NamedTuple):
     """``what`` is chosen (a variable, a flag), and by what text (``value``); ``port``: it is the port."""
 
-    what: str
+    setting: str
     value: str
-    port: bool
+    is_port: bool
 
     @property
     def correction(self) -> str:
         """What is to stand before the step."""
-        return _CORRECTIONS["port" if self.port else "place"]
+        return _CORRECTIONS["port" if self.is_port else "place"]
 
 
 def find_per_task_choices(step_text: str) -> Iterator[PerTaskChoice]:

@@ -19,9 +19,9 @@ class RemoteCommand(NamedTuple):
     round (``told``), and with nothing in their place, since a later round may have changed them (``bare``);
     ``alike``: nothing in it depends on the host."""
 
-    told: Value
-    bare: Value
-    alike: bool
+    first_round: Value
+    without_variables: Value
+    host_independent: bool
 
 
 def find_remote_command(
@@ -42,7 +42,9 @@ def find_remote_command(
     placed_words = [
         (w, v.origin) for w, v in zip(words[index + 1 :], values[index + 1 :], strict=True)
     ]
-    bare_words = [Value(w.shown(_no_value), w.origin(_no_value, o.file)) for w, o in placed_words]
+    bare_words = [
+        Value(w.show_text(_no_value), w.text_origin(_no_value, o.file)) for w, o in placed_words
+    ]
     host = loops.open[-1][0] if loops.open else ""
     host_independent = not any(
         p.text == host for w, _ in placed_words for p in w.pieces if not p.literal

@@ -19,8 +19,8 @@ from allaboard.formats.shell.broken_continuations import TornLine
 from allaboard.formats.shell.lists import resolve_lists
 from allaboard.formats.shell.loops import OpenLoops
 from allaboard.formats.shell.remote_loops import RemoteCommand, find_remote_command
-from allaboard.formats.shell.tokenizer import Command, commands
-from allaboard.formats.shell.variables import changed, counts, used
+from allaboard.formats.shell.tokenizer import Command, read_commands
+from allaboard.formats.shell.variables import changed_names, changes_variables, used_names
 from allaboard.formats.shell.word import Word
 
 _LEADING_WORDS = frozenset(
@@ -40,7 +40,7 @@ _MAX_STEPS = 8192
 _MAX_PROCESSES = 1024
 """Processes of one script that are compared; each has all variables of its own."""
 _REMOTE_SHELL = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
-_DECLARING = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
+_DECLARING_WORDS = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
 
 @dataclass
@@ -52,17 +52,19 @@ class Environment:
     variables: dict[str, Value] = field(default_factory=dict)
     opaque: set[str] = field(default_factory=set)
     partly: dict[str, str] = field(default_factory=dict)
-    left: int = 2**18
+    remaining_length: int = 2**18
 
     def copy(self) -> Environment:
         """Another one with the same content."""
-        return Environment(dict(self.variables), set(self.opaque), dict(self.partly), self.left)
+        return Environment(
+            dict(self.variables), set(self.opaque), dict(self.partly), self.remaining_length
+        )
 
     def assign(self, name: str, word: Word | None, file: str) -> None:
         """``NAME=word``; an earlier value is forgotten."""
-        text = word.expand(self._variable) if word is not None else None
-        shown = word.shown(self._known) if word is not None else ""
-        origin = word.origin(self._known, file, name) if word is not None else Origin()
+        text = word.expand(self._literal_text) if word is not None else None
+        shown = word.show_text(self._known_text) if word is not None else ""
+        origin = word.text_origin(self._known_text, file, name) if word is not None else Origin()
         self.partly.pop(name, None)
         if text is None or OPAQUE in text:
             # `RANK=${RANK:-0}` keeps whatever the environment has.
@@ -74,25 +76,25 @@ class Environment:
         self.opaque.discard(name)
         self.variables[name] = Value(text, origin)
 
-    def words(self, word: Word, file: str) -> Iterator[Value]:
+    def expand_word(self, word: Word, file: str) -> Iterator[Value]:
         """What the shell makes of a word: several where a variable outside quotes has blanks."""
-        text = word.shown(self._known)
-        origin = word.origin(self._known, file)
+        text = word.show_text(self._known_text)
+        origin = word.text_origin(self._known_text, file)
         is_one_word = (word.quoted and not word.array) or word.literal is not None
         if is_one_word or not re.search(r"\s", text):
             yield Value(text, origin)
         else:
             word_origin = msgspec.structs.replace(origin, parts=())
-            parts = text.split() if len(text) <= self.left else [OPAQUE]
-            self.left -= len(text)
+            parts = text.split() if len(text) <= self.remaining_length else [OPAQUE]
+            self.remaining_length -= len(text)
             yield from (Value(part, word_origin) for part in parts)
 
-    def _variable(self, name: str) -> str | None:
+    def _literal_text(self, name: str) -> str | None:
         value = self.variables.get(name)
         return value.text if value is not None else None
 
-    def _known(self, name: str) -> str | None:
-        text = self._variable(name)
+    def _known_text(self, name: str) -> str | None:
+        text = self._literal_text(name)
         return self.partly.get(name) if text is None else text
 
 
@@ -103,8 +105,8 @@ class Process:
 
     command: tuple[Value, ...]
     environment: Environment
-    own: frozenset[str]
-    background: bool
+    own_names: frozenset[str]
+    is_background: bool
 
 
 @dataclass
@@ -115,7 +117,7 @@ class Step:
     variables."""
 
     program: str
-    sure: bool
+    is_certain: bool
     loops: tuple[int, ...]
     uses: frozenset[str]
     changes: frozenset[str]
@@ -129,15 +131,15 @@ class Script(Environment):
     commands that end before their last line, each with the place; ``on_each`` what is run on several
     hosts."""
 
-    commands: list[tuple[Value, ...]] = field(default_factory=list)
+    read_commands: list[tuple[Value, ...]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     lasting: Environment = field(default_factory=Environment)
-    changed: set[str] = field(default_factory=set)
+    changed_names: set[str] = field(default_factory=set)
     flow: list[Step] = field(default_factory=list)
-    torn: list[tuple[tuple[Value, ...], TornLine]] = field(default_factory=list)
+    torn_lines: list[tuple[tuple[Value, ...], TornLine]] = field(default_factory=list)
     find_remote_command: list[RemoteCommand] = field(default_factory=list)
 
-    def forget(self, names: Iterable[str]) -> None:
+    def forget_variables(self, names: Iterable[str]) -> None:
         """Variables that are changed to what only a run can tell."""
         for environment in (self, self.lasting):
             for name in names:
@@ -150,14 +152,20 @@ def read_shell(text: str, file: str) -> Script:
     """Assignments and commands in order; a later assignment of a name replaces an earlier one."""
     script = Script()
     loops, blocks = OpenLoops(), OpenBlocks()
-    for command in resolve_lists(commands(text)):
-        sure = blocks.sure(command.words) and not command.inner and not command.perhaps
-        step = Step("", sure, blocks.loops, used(command.words), changed(command.words))
+    for command in resolve_lists(read_commands(text)):
+        sure = (
+            blocks.enter_command(command.words)
+            and not command.in_parentheses
+            and not command.is_conditional
+        )
+        step = Step(
+            "", sure, blocks.loop_numbers, used_names(command.words), changed_names(command.words)
+        )
         if len(script.flow) < _MAX_STEPS:
             script.flow.append(step)
-        command.words = loops.take(command.words)
-        if command.words and counts(command.words):
-            script.forget(step.changes)
+        command.words = loops.enter_command(command.words)
+        if command.words and changes_variables(command.words):
+            script.forget_variables(step.changes)
         else:
             _read_command(command, script, file, loops, step)
     return script
@@ -177,7 +185,9 @@ def with_inner_commands(
 def script_words(command: Sequence[Value]) -> Iterator[Value]:
     """The words of a command that are a script of a shell: ``bash -c '…'``."""
     if any(_SHELL.match(word.text) for word in command):
-        yield from (word for flag, word in itertools.pairwise(command) if flag.text in _SCRIPT_FLAGS)
+        yield from (
+            word for flag, word in itertools.pairwise(command) if flag.text in _SCRIPT_FLAGS
+        )
 
 
 def read_inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
@@ -194,12 +204,12 @@ def _read_command(
     remaining = list(command.words)
     while remaining and remaining[0].literal in _LEADING_WORDS:
         remaining.pop(0)
-    is_declaration = bool(remaining) and remaining[0].literal in _DECLARING
+    is_declaration = bool(remaining) and remaining[0].literal in _DECLARING_WORDS
     if is_declaration:
         remaining.pop(0)
     assignments: list[tuple[str, Word | None]] = []
     while remaining:
-        name, value = remaining[0].assignment()
+        name, value = remaining[0].split_assignment()
         if not name:
             if is_declaration:
                 remaining.pop(0)
@@ -213,12 +223,12 @@ def _read_command(
             script.lasting.assign(name, value, file)
             script.changed.add(name)
         return
-    values = tuple(v for word in remaining for v in script.words(word, file))
+    values = tuple(v for word in remaining for v in script.expand_word(word, file))
     script.commands.append(values)
-    if len(script.torn) < _MAX_TORN_LINES:
-        script.torn += ((values, torn) for torn in command.torn[:_MAX_TORN_LINES])
-    script.processes += _remote_processes(values, command.background, file)
-    remote_command = find_remote_command(remaining, values, loops) if step.sure else None
+    if len(script.torn_lines) < _MAX_TORN_LINES:
+        script.torn_lines += ((values, torn) for torn in command.torn_lines[:_MAX_TORN_LINES])
+    script.processes += _remote_processes(values, command.is_background, file)
+    remote_command = find_remote_command(remaining, values, loops) if step.is_certain else None
     script.on_each += [remote_command] if remote_command is not None else []
     step.program = _program_name(values)
     if len(script.processes) > _MAX_PROCESSES:
@@ -227,13 +237,13 @@ def _read_command(
     own_names = frozenset((*(name for name, _ in assignments), *exported))
     is_member = bool(own_names) or any(_TASK_FLAG.match(w.text) for w in values)
     if is_member or (_TRAINING_PROGRAM.match(step.program) and len(script.flow) < _MAX_PROCESSES):
-        for loop_variables in loops.rounds():
+        for loop_variables in loops.iterate_rounds():
             environment = script.lasting.copy()
             environment.variables.update({n: Value(t) for n, t in loop_variables.items()})
             for name, value in assignments:
                 environment.assign(name, value, file)
-            words = tuple(v for word in remaining for v in environment.words(word, file))
-            step.processes.append(Process(words, environment, own_names, command.background))
+            words = tuple(v for word in remaining for v in environment.expand_word(word, file))
+            step.processes.append(Process(words, environment, own_names, command.is_background))
     if is_member:
         script.processes += step.processes
         script.changed = set()
@@ -255,4 +265,4 @@ def _remote_processes(command: tuple[Value, ...], background: bool, file: str) -
         for name, value in process.environment.variables.items():
             environment.variables[name] = Value(value.text, script_word.origin.around(value.origin))
         words = tuple(Value(w.text, script_word.origin.around(w.origin)) for w in process.command)
-        yield Process(words, environment, process.own, background)
+        yield Process(words, environment, process.own_names, background)

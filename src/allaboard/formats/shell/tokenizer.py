@@ -20,9 +20,9 @@ from allaboard.formats.shell.broken_continuations import (
 )
 from allaboard.formats.shell.word import NAME, Piece, Word
 
-_ENDS = ";&|\n()"
-_DUPLICATE = re.compile(r"[<>]&\s*[0-9-]+")
-_PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
+_OPERATORS = ";&|\n()"
+_DUPLICATED_DESCRIPTOR = re.compile(r"[<>]&\s*[0-9-]+")
+_PLAIN_TEXT = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
 
 
 @dataclass
@@ -35,19 +35,19 @@ class Command:
     """
 
     words: list[Word]
-    ended: str = ""
-    inner: bool = False
-    torn: tuple[TornLine, ...] = ()
-    background: bool = False
-    perhaps: bool = False
+    terminator: str = ""
+    in_parentheses: bool = False
+    torn_lines: tuple[TornLine, ...] = ()
+    is_background: bool = False
+    is_conditional: bool = False
 
 
-def commands(text: str) -> Iterator[Command]:
+def read_commands(text: str) -> Iterator[Command]:
     """Every simple command in the order of the text."""
     yield from _Splitter(text.replace("\r\n", "\n")).run()
 
 
-def comments(text: str) -> list[tuple[int, str]]:
+def read_comments(text: str) -> list[tuple[int, str]]:
     """Every comment with its line, up to its end; no line of a here-document or of a string is one."""
     splitter = _Splitter(text)
     for _ in splitter.run():
@@ -79,7 +79,7 @@ class _Splitter:
             elif char == "\n" and self._goes_on():
                 self._newline(self.at)
                 self.at += 1
-            elif char in _ENDS:
+            elif char in _OPERATORS:
                 yield from self._operator(char)
             elif char in " \t\r":
                 self._end_word()
@@ -194,7 +194,7 @@ class _Splitter:
         elif char in "$`":
             self._expansion(word)
         else:
-            match = _PLAIN.match(self.text, self.at)
+            match = _PLAIN_TEXT.match(self.text, self.at)
             end = match.end() if match else self.at + 1
             self._add(word, True, self.text[self.at : end], self.at)
             self.at = end
@@ -288,7 +288,7 @@ class _Splitter:
         if self.word is not None and (self.word.literal or "").isdigit():
             self.word = None  # 2>&1: the descriptor is no argument
         self._end_word()
-        duplicate = _DUPLICATE.match(self.text, self.at)
+        duplicate = _DUPLICATED_DESCRIPTOR.match(self.text, self.at)
         self.at = duplicate.end() if duplicate else self.at + 1
 
     def _skip_documents(self) -> None:

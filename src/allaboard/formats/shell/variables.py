@@ -7,42 +7,50 @@ from collections.abc import Sequence
 
 from allaboard.formats.shell.word import NAME, Word
 
-_COUNT = re.compile(r"(?:\+\+|--)?([A-Za-z_]\w*)(?:\[.*)?(?:\+\+|--|[-+*/%]?=.*)?\Z", re.DOTALL)
-_PLUS = re.compile(r"(?:\+\+|--)[A-Za-z_]\w*\Z|[A-Za-z_]\w*(?:\+\+|--|[-+*/%]=.*)\Z", re.DOTALL)
+_CHANGED_NAME = re.compile(
+    r"(?:\+\+|--)?([A-Za-z_]\w*)(?:\[.*)?(?:\+\+|--|[-+*/%]?=.*)?\Z", re.DOTALL
+)
+_COUNTING = re.compile(r"(?:\+\+|--)[A-Za-z_]\w*\Z|[A-Za-z_]\w*(?:\+\+|--|[-+*/%]=.*)\Z", re.DOTALL)
 _ELEMENT = re.compile(r"([A-Za-z_]\w*)\[")
 _READERS = frozenset(["read", "let", "mapfile", "readarray", "getopts", "unset"])
 """Programs of the shell itself that change the variables they are given the names of."""
 
 
-def used(words: Sequence[Word]) -> frozenset[str]:
+def used_names(words: Sequence[Word]) -> frozenset[str]:
     """The names of the variables in its words."""
     return frozenset(p.text for w in words for p in w.pieces if not p.literal and p.text)
 
 
-def changed(words: Sequence[Word]) -> frozenset[str]:
+def changed_names(words: Sequence[Word]) -> frozenset[str]:
     """The names that it assigns, counts up, appends to or reads."""
-    names = [word.assignment()[0] for word in words]
+    names = [word.split_assignment()[0] for word in words]
     changed_variables = {name for name in names if name}
-    if counts(words):
-        beginning = _start(words[0])
+    if changes_variables(words):
+        beginning = _literal_beginning(words[0])
         element = _ELEMENT.match(beginning)
         arguments = words[1:] if beginning in _READERS else words[:1]
-        changed_variables |= {m[1] for m in (_COUNT.match(_start(w)) for w in arguments) if m}
+        changed_variables |= {
+            m[1] for m in (_CHANGED_NAME.match(_literal_beginning(w)) for w in arguments) if m
+        }
         changed_variables |= {element[1]} if element else set()
     return frozenset(changed_variables)
 
 
-def counts(words: Sequence[Word]) -> bool:
+def changes_variables(words: Sequence[Word]) -> bool:
     """Whether it is no program, and no plain assignment: ``((N++))``, ``let N+=1``, ``read N``,
     ``LIST+=(more)``, ``PIDS[0]=$!``."""
-    beginning = _start(words[0])
-    if beginning in _READERS or _PLUS.match(beginning):
+    beginning = _literal_beginning(words[0])
+    if beginning in _READERS or _COUNTING.match(beginning):
         return True
-    if len(words) > 1 and NAME.fullmatch(beginning) and _start(words[1]) in ("=", "+=", "-="):
+    if (
+        len(words) > 1
+        and NAME.fullmatch(beginning)
+        and _literal_beginning(words[1]) in ("=", "+=", "-=")
+    ):
         return True  # ((N = N + 1))
     return _ELEMENT.match(beginning) is not None and any("]=" in p.text for p in words[0].pieces)
 
 
-def _start(word: Word) -> str:
+def _literal_beginning(word: Word) -> str:
     """Its literal beginning."""
     return word.pieces[0].text if word.pieces and word.pieces[0].literal else ""

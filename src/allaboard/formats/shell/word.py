@@ -13,19 +13,19 @@ from allaboard.formats.source_map import position_after
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SLURM = SOURCE_VARIABLES["slurm"].fields
-_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
+_TASK_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
 """What Slurm numbers a task by: another one in each task, and 0 in the batch script itself."""
-_NAMED = (*_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_SHOWN_BY_NAME = (*_TASK_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What is shown by its name where its value is not known."""
 
 
-def _mark(name: str) -> str:
-    return f"{OPAQUE}{name}{OPAQUE}" if name in _NAMED else OPAQUE
+def _marked_name(name: str) -> str:
+    return f"{OPAQUE}{name}{OPAQUE}" if name in _SHOWN_BY_NAME else OPAQUE
 
 
-_LONGEST = 2**14
+_MAX_TEXT_LENGTH = 2**14
 """Characters of a text that is put together of variables."""
-Known = Callable[[str], str | None]
+VariableLookup = Callable[[str], str | None]
 """The text of a variable by its name, None where it is not known."""
 
 
@@ -54,25 +54,25 @@ class Word:
         """The text where nothing has to be expanded, else None."""
         return "".join(p.text for p in self.pieces) if all(p.literal for p in self.pieces) else None
 
-    def expand(self, lookup: Known) -> str | None:
+    def expand(self, lookup: VariableLookup) -> str | None:
         """The text with the variables that are known; None where any part is not."""
         texts = [p.text if p.literal else lookup(p.text) for p in self.pieces]
-        return None if None in texts else self._joined([t for t in texts if t is not None])
+        return None if None in texts else self._join_texts([t for t in texts if t is not None])
 
-    def shown(self, lookup: Known) -> str:
+    def show_text(self, lookup: VariableLookup) -> str:
         """The text with OPAQUE in the place of every part that is not known; a few variables, as the number
         that Slurm gives a task, stand between two of them by their names."""
-        text = self._joined([_shown(piece, lookup) for piece in self.pieces])
+        text = self._join_texts([_shown_text(piece, lookup) for piece in self.pieces])
         return OPAQUE if text is None else text
 
-    def origin(self, lookup: Known, file: str, variable: str = "") -> Origin:
+    def text_origin(self, lookup: VariableLookup, file: str, variable: str = "") -> Origin:
         """Where the text that `shown` gives stands, part by part."""
         parts: list[Part] = []
         line = column = 1
         for piece in self.pieces:
             parts.append(Part(line, column, piece.line, piece.column, piece.literal))
             if piece is not self.pieces[-1]:
-                line, column = position_after(_shown(piece, lookup), line, column)
+                line, column = position_after(_shown_text(piece, lookup), line, column)
         start = (parts[0].at_line, parts[0].at_column) if parts else (self.line, self.column)
         return Origin(
             variable=variable,
@@ -82,14 +82,14 @@ class Word:
             parts=tuple(parts) if len(parts) > 1 or not all(p.literal for p in parts) else (),
         )
 
-    def _joined(self, texts: list[str]) -> str | None:
+    def _join_texts(self, texts: list[str]) -> str | None:
         """One text; None where it is absurdly long: each variable may hold the one before it, twice."""
         if len(texts) == 1:
             return texts[0]
-        is_too_long = sum(map(len, texts)) > _LONGEST and self.literal is None
+        is_too_long = sum(map(len, texts)) > _MAX_TEXT_LENGTH and self.literal is None
         return None if is_too_long else "".join(texts)
 
-    def assignment(self) -> tuple[str, Word | None]:
+    def split_assignment(self) -> tuple[str, Word | None]:
         """The name and the value of ``NAME=value``; "" where the word is none."""
         if not self.pieces or not self.pieces[0].literal:
             return "", None
@@ -107,6 +107,6 @@ class Word:
         return name, value
 
 
-def _shown(piece: Piece, lookup: Known) -> str:
+def _shown_text(piece: Piece, lookup: VariableLookup) -> str:
     text = piece.text if piece.literal else lookup(piece.text)
-    return _mark(piece.text) if text is None else text
+    return _marked_name(piece.text) if text is None else text
