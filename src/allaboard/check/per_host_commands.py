@@ -14,14 +14,16 @@ _NUMBERS = (("node_rank", "nnodes", "--node-rank=$i"), ("rank", "world_size", "R
 
 def repeated_numbers(script: Script, file: str, view: ProcessView) -> Iterator[Problem]:
     """Yield a problem for each command that is sent to every host with the same rank or node rank."""
-    for command in script.on_each:
+    for command in script.remote_commands:
         view_pairs = zip(
-            _views(command.told, file, view), _views(command.bare, file, view), strict=False
+            _views(command.first_round, file, view),
+            _views(command.without_variables, file, view),
+            strict=False,
         )
         for full, bare in view_pairs:
             number = _literal_number(full, bare)
-            if number is not None and (command.alike or _has_fixed_meeting_place(full)):
-                yield _problem(*number, command.told.origin)
+            if number is not None and (command.host_independent or _has_fixed_meeting_place(full)):
+                yield _problem(*number, command.first_round.origin)
                 break
 
 

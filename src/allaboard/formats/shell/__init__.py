@@ -1,1 +1,1 @@
-"""Shell scripts read as far as they are literal; nothing is executed."""
+"""Reader of shell scripts, as far as they are literal; it runs nothing."""

@@ -1,4 +1,5 @@
-"""The blocks that are open at a place of a shell script: what stands in them may run once, often or never."""
+"""Blocks that are open at one position of a shell script: their commands may run once, often or
+never."""
 
 from __future__ import annotations
 
@@ -13,19 +14,20 @@ _CLOSING_WORDS = {
 }
 _CONTINUING_WORDS = frozenset("then else elif do ! time".split())  # noqa: SIM905
 _WORDS_WITH_OPERANDS = frozenset("case select for function".split())  # noqa: SIM905
-"""After which the rest of the words are no command."""
+"""Words that are followed by operands, not by a command."""
 
 
 class OpenBlocks:
-    """The open blocks, innermost last, and the number of each."""
+    """The open blocks, innermost last, each with its number."""
 
     def __init__(self) -> None:
         self.open: list[tuple[str, int]] = []
         self.count = 0
 
     def enter_command(self, words: list[Word]) -> bool:
-        """Notes what this command opens and closes; whether it runs whatever else does: as part of no
-        branch, no function and no loop but one over words."""
+        """Note the blocks that this command opens and closes. Return True if it runs whatever other
+        commands do: it stands in no branch, in no function, and in no loop except one over
+        words."""
         for word in words:
             text = word.literal or ""
             if text in _OPENING_WORDS:
@@ -46,7 +48,7 @@ class OpenBlocks:
 
     @property
     def loop_numbers(self) -> tuple[int, ...]:
-        """The numbers of the open loops over words."""
+        """Numbers of the open loops over words, outermost first."""
         return tuple(number for kind, number in self.open if kind == "for")
 
     def _close_block(self, kinds: tuple[str, ...]) -> None:

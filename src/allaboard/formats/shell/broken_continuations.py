@@ -1,4 +1,4 @@
-"""Line ends of a shell script that were meant to join two lines of a command, and do not."""
+"""Line ends of a shell script that should join two lines of one command, but do not."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ _COMMENT_LINES = re.compile(r"#[^\n]*\n(?:[ \t]*#[^\n]*\n)*(?=[ \t]*-)")
 _JOINED_LINE_END = re.compile(r"(?<!\\)\\\n[ \t]*\Z")
 _LONG_OPTION_LINE = re.compile(r"\n[ \t]*--[A-Za-z]")
 _LOOKBEHIND_CHARS = 256
-"""Characters before a comment in which the end of the line before it stands."""
+"""Number of characters before a comment in which the end of the previous line is searched."""
 
 
 class TornLine(NamedTuple):
-    """Where a command ends for the shell and goes on for its reader; ``why``: blank, comment or end."""
+    """The position at which a command ends for the shell, although its author meant it to go on."""
 
     line: int
+    """Line, from 1."""
     column: int
+    """Column in characters, from 1."""
     reason: str
+    """"blank": blanks follow the backslash; "comment": a comment line stands in the middle; "end":
+    there is no backslash."""
 
 
 def blank_continuation_end(text: str, offset: int) -> int:
-    """Behind a backslash with blanks before its line end, where an option follows: the shell takes the
-    first blank for a word, and the line for the command's last. 0 where there is none."""
+    """Return the offset after a backslash, blanks and a line end that an option follows, or 0 if
+    there are none at the offset. The shell takes the first blank for a word, and the line for
+    the last one of the command."""
     match = _BLANK_AFTER_BACKSLASH.match(text, offset)
     return match.end() if match else 0
 
 
 def comment_continuation_end(text: str, offset: int) -> int:
-    """Behind comment lines in the middle of a joined command: they end it. 0 where there is none."""
+    """Return the offset after the comment lines at the offset that stand in the middle of a joined
+    command, or 0 if there are none. They end the command."""
     match = _COMMENT_LINES.match(text, offset)
     return (
         match.end()
@@ -39,5 +45,5 @@ def comment_continuation_end(text: str, offset: int) -> int:
 
 
 def is_option_next(text: str, offset: int) -> bool:
-    """Whether the line after this line end begins with a long option, as no command does."""
+    """Return True if the line after this line end begins with a long option, as no command does."""
     return _LONG_OPTION_LINE.match(text, offset) is not None

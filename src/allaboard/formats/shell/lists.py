@@ -1,4 +1,4 @@
-"""Which commands of a shell script run beside each other, and which run only perhaps."""
+"""Marks of the commands of a shell script that run concurrently, and of those that may not run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from allaboard.formats.shell.tokenizer import Command
 
 _PREPARATIONS = frozenset("cd source . export mkdir module echo sleep pwd ulimit conda pip".split())  # noqa: SIM905
-"""What is done before a command by ``&&``, and does not decide whether it runs."""
+"""Programs that prepare the next command of a list. They do not decide by ``&&`` if it runs."""
 
 
 def resolve_lists(commands: Iterable[Command]) -> Iterator[Command]:
-    """The commands with ``background`` and ``perhaps``: one ``&`` sends a whole list of pipes and of ``&&``
-    into the background, and what is after ``&&`` and ``||`` depends on what is before."""
+    """Yield the commands with ``is_background`` and ``is_conditional`` set. One ``&`` sends a whole
+    list of pipes and of ``&&`` to the background; a command after ``&&`` or ``||`` depends on
+    the one in front of it."""
     listed_commands: list[Command] = []
     for command in commands:
         previous = listed_commands[-1] if listed_commands else None

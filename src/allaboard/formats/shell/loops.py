@@ -1,4 +1,4 @@
-"""``for NAME in WORDS; do …; done`` with literal words: what the name is in each round."""
+"""Loops over literal words, ``for NAME in WORDS; do …; done``, and the value of NAME in each round."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from allaboard.formats.shell.word import Word
 _RANGE = re.compile(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}\Z")
 _SEQ = re.compile(r"(?:\$\(|`)\s*seq\s+(?:(?P<first>[0-9]{1,4})\s+)?(?P<last>[0-9]{1,4})\s*[)`]\Z")
 _MAX_ROUNDS = 256
-"""Rounds that are looked at; no script starts more processes on its own host."""
+"""Maximum number of rounds that are examined. No script starts more processes on its own host."""
 
 
 class OpenLoops:
-    """The loops that are open at this place of the text, innermost last."""
+    """The loops that are open at the current command, innermost last: the name of the variable and
+    its values."""
 
     def __init__(self) -> None:
         self.open: list[tuple[str, list[str]]] = []
 
     def enter_command(self, words: list[Word]) -> list[Word]:
-        """Notes the beginning or the end of a loop; gives back the words that are no part of it."""
+        """Note the beginning or the end of a loop. Return the words of the command that do not
+        belong to the loop itself."""
         keyword = words[0].literal
         if keyword == "for" and len(words) > 2 and words[2].literal == "in":
             values_by_word = [_literal_values(word) for word in words[3:]]
@@ -40,7 +42,8 @@ class OpenLoops:
         return words
 
     def iterate_rounds(self) -> Iterator[Mapping[str, str]]:
-        """The loop variables of each round; none of them known where a loop is not literal."""
+        """Yield the loop variables of each round, or one empty mapping if an open loop is not
+        literal."""
         if not self.open or any(not name or not values for name, values in self.open):
             yield {}
             return
@@ -51,7 +54,7 @@ class OpenLoops:
 
 
 def _literal_values(word: Word) -> list[str]:
-    """What the word becomes; nothing where only a run could tell."""
+    """Return the values that the word expands to, or an empty list if only a run could tell."""
     if word.literal is None:
         return _seq_values(word)
     match = _RANGE.match(word.literal)
@@ -63,7 +66,7 @@ def _literal_values(word: Word) -> list[str]:
 
 
 def _seq_values(word: Word) -> list[str]:
-    """The numbers of ``$(seq FIRST LAST)``, seq(1): from 1 where the first is not given."""
+    """Return the numbers of ``$(seq FIRST LAST)``; FIRST is 1 by default (seq(1))."""
     match = _SEQ.match(word.pieces[0].text) if len(word.pieces) == 1 and not word.quoted else None
     if match is None:
         return []

@@ -1,4 +1,4 @@
-"""Shell scripts that stand inside of another text: the word after ``bash -c``, a block of a YAML file."""
+"""Shell scripts inside another text: the word after ``bash -c``, or a block of a YAML file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from allaboard.formats.shell.broken_continuations import TornLine
 from allaboard.formats.shell.script import Process, Script, read_shell, script_words
 
 _MAX_DEPTH = 4
-"""How often one may stand inside of another."""
+"""Maximum number of scripts inside each other."""
 
 
 def read_nested_scripts(
@@ -18,8 +18,10 @@ def read_nested_scripts(
     inherited: Mapping[str, Value] | None = None,
     depth: int = _MAX_DEPTH,
 ) -> Iterator[Script]:
-    """The scripts that these commands hand to a shell, outer ones first; ``given`` are variables that they
-    inherit. Every place is one of the file."""
+    """Yield the scripts that these commands hand to a shell, outer ones first.
+
+    ``inherited`` are variables that the scripts inherit. All positions refer to the file.
+    """
     for command in commands:
         for word in script_words(command):
             script = read_inner_script(word, file, inherited)
@@ -31,7 +33,8 @@ def read_nested_scripts(
 def read_inner_script(
     word: Value, file: str, inherited: Mapping[str, Value] | None = None
 ) -> Script:
-    """The script that this text is, as `read_shell` reads it, with the places that it has in the file."""
+    """Read the text as `read_shell` does, and return the script with positions that refer to the
+    file."""
     script = read_shell(word.text, file)
     script_origin = word.origin
     script.commands = [_relocate_words(script_origin, command) for command in script.commands]

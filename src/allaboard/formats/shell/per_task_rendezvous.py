@@ -1,4 +1,5 @@
-"""The meeting place that each task of a step chooses by itself: ``srun bash -c '… $(hostname) …'``."""
+"""A rendezvous address that each task of a step chooses for itself: ``srun bash -c '… $(hostname)
+…'``."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ _PORT_CHOICE = re.compile(
     rf"(?P<value>[0-9]*{_CHANCE})"
 )
 _CONDITION = re.compile(r"\b(?:if|case|test)\b|\[\s")
-"""A condition, by which one node may do something else than the others."""
+"""A condition, by which one node may act differently from the others."""
 _TORCHRUN = re.compile(r"(?:^|[\s/;&|])torchrun\s|\btorch\.distributed\.(?:run|launch)\s")
 _SEVERAL_NODES = re.compile(r"--nnodes[= ][\"']?(?!1[\s\"']|1\Z)\S")
 _RANK_SETTING = re.compile(
     r"\bRANK=[\"']?\$\{?SLURM_PROCID\b|\bWORLD_SIZE=[\"']?\$\{?SLURM_NTASKS\b"
 )
-"""What tells a Python program of PyTorch that it is one of all tasks of the step."""
+"""An assignment that makes a PyTorch program one rank of all tasks of the step."""
 
 
 _CORRECTIONS = {
@@ -39,21 +40,28 @@ _CORRECTIONS = {
 
 
 class PerTaskChoice(NamedTuple):
-    """``what`` is chosen (a variable, a flag), and by what text (``value``); ``port``: it is the port."""
+    """One setting of the rendezvous that each task chooses for itself."""
 
     setting: str
+    """Name of the variable, or the flag with its dashes."""
     value: str
+    """Text of the script by which the value is chosen."""
     is_port: bool
+    """True for the port, False for the address."""
 
     @property
     def correction(self) -> str:
-        """What is to stand before the step."""
+        """The line that should stand before the step."""
         return _CORRECTIONS["port" if self.is_port else "place"]
 
 
 def find_per_task_choices(step_text: str) -> Iterator[PerTaskChoice]:
-    """What the text of this shell, which runs once in each task, chooses for all that meet; nothing where
-    they meet nobody, or where it depends on a condition."""
+    """Yield the rendezvous settings that this text, which a shell runs once in each task, chooses
+    for all tasks.
+
+    Nothing is yielded if the tasks do not join one process group, or if the text contains a
+    condition.
+    """
     if _CONDITION.search(step_text):
         return
     is_torchrun = _TORCHRUN.search(step_text) is not None
@@ -76,15 +84,15 @@ def _setting_name(name: str) -> str:
 
 
 def _is_passed_to_torchrun(step_text: str, name: str) -> bool:
-    """Whether the variable is what torchrun's flags are given."""
+    """Return True if a flag of torchrun takes its value from the variable."""
     return re.search(rf"--(?:master|rdzv)[-_]\w+[= ]\S*\$\{{?{name}\b", step_text) is not None
 
 
 def read_step_size(
     values: Mapping[str, Value], batch_options: Mapping[str, Value]
 ) -> tuple[int, int]:
-    """How many nodes and tasks a step surely has, by srun's options and those of the ``#SBATCH`` lines; 0
-    where only a run could tell."""
+    """Return the number of nodes and of tasks that a step certainly has, from the options of srun
+    and of the ``#SBATCH`` lines; 0 if only a run could tell."""
 
     def requested(*names: str) -> int | None:
         candidates = [values[n] for n in names if n in values]

@@ -1,4 +1,4 @@
-"""Commands that a script runs alike on several hosts: ``for h in …; do ssh $h '…'``, ``pdsh -w … '…'``."""
+"""Commands that a script runs on several hosts: ``for h in …; do ssh $h '…'``, ``pdsh -w … '…'``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ _PARALLEL_SHELL = re.compile(r"(?:.*/)?(?:pdsh|clush)\Z")
 
 
 class RemoteCommand(NamedTuple):
-    """The script that a command hands to each of several hosts: with what the variables were in the first
-    round (``told``), and with nothing in their place, since a later round may have changed them (``bare``);
-    ``alike``: nothing in it depends on the host."""
+    """The script that a command hands to each of several hosts."""
 
     first_round: Value
+    """The script with the variables of the first round."""
     without_variables: Value
+    """The script with no variable expanded, because a later round may have changed them."""
     host_independent: bool
+    """True if nothing in the script depends on the host."""
 
 
 def find_remote_command(
     words: Sequence[Word], values: Sequence[Value], loops: OpenLoops
 ) -> RemoteCommand | None:
-    """None where it is no such command."""
+    """Return the script that the command runs on several hosts, or None if it is no such command."""
     if len(words) != len(values) or len(values) < 3:
         return None
     if _SSH.match(values[0].text):
@@ -55,7 +56,7 @@ def find_remote_command(
 
 
 def _join_words(words: Sequence[Value]) -> Value:
-    """ssh puts its words together with blanks."""
+    """Join the words with blanks, as ssh does."""
     if len(words) == 1:
         return words[0]
     origin = words[0].origin
@@ -68,7 +69,7 @@ def _no_value(name: str) -> str | None:
 
 
 def _varies_by_round(word: Word, loops: OpenLoops) -> bool:
-    """Whether it is another host in each round of the innermost loop."""
+    """Return True if the word names another host in each round of the innermost loop."""
     if not loops.open:
         return False
     name, values = loops.open[-1]

@@ -1,5 +1,6 @@
-"""The ``#SBATCH`` lines of a script: options of sbatch(1) in comments. They are read without the shell's own
-words, which take longer to load.
+"""The ``#SBATCH`` lines of a script: options of sbatch(1) in comments.
+
+This module does not use the shell reader, which takes longer to import.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ _TRAINS = r"\b(?:torchrun|python3?|accelerate)\b"
 
 
 def keep_training_component(text: str) -> str:
-    """The script with the ``#SBATCH`` lines of that component alone in which the training runs, where the
-    job is heterogeneous (sbatch's ``hetjob`` lines part its components, srun's ``--het-group`` names one)."""
+    """Return the script with the ``#SBATCH`` lines of the component that runs the training, and no
+    others.
+
+    In a heterogeneous job, sbatch's ``hetjob`` lines separate the components, and ``--het-group``
+    of srun selects one. Other scripts are returned unchanged. Line numbers do not change.
+    """
     lines = text.split("\n")
     separators = [n for n, line in enumerate(lines) if re.match(_PARTED, line)]
     if not separators:
@@ -33,10 +38,10 @@ def keep_training_component(text: str) -> str:
 
 
 def read_batch_lines(text: str, file: str, mark: str = "#SBATCH") -> Iterator[tuple[str, Value]]:
-    """Options of ``#SBATCH`` lines as (long or short option, value).
+    """Yield the options of the ``#SBATCH`` lines as (long or short option, value).
 
-    The form is that of sbatch(1): ``--name=value``, ``--name value``, ``-N 2``, ``-N2``; the
-    lines count only before the first command.
+    The form is that of sbatch(1): ``--name=value``, ``--name value``, ``-N 2``, ``-N2``. Only lines
+    before the first command count.
     """
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()

@@ -1,7 +1,7 @@
 """Shell scripts as far as they are literal: assignments, exports and simple commands.
 
-Nothing is run. A word with a command substitution, or with a variable that the script does not
-set to a literal, is opaque: known to be there, value unknown.
+Nothing is run. A word is opaque (present, value unknown) if it contains a command substitution, or
+a variable that the script does not set to a literal.
 """
 
 from __future__ import annotations
@@ -29,39 +29,42 @@ _LEADING_WORDS = frozenset(
 _SHELL = re.compile(r"(?:.*/)?(?:ba|z|da)?sh\Z")
 _SCRIPT_FLAGS = ("-c", "-lc", "-ic", "-xc", "-ec", "-exc")
 _TASK_FLAG = re.compile(r"--?task[-_](?:index|id)\b")
-"""The flag by which a script of TensorFlow 1 learns which task it is."""
+"""The flag that tells a TensorFlow 1 script its task index."""
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
 _TRAINING_PROGRAM = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun)\Z")
 _WRAPPERS = frozenset(["nohup", "time", "stdbuf", "exec", "env"])
 _MAX_TORN_LINES = 100
-"""Torn lines that are told one by one."""
+"""Torn lines of one script that are reported one by one."""
 _MAX_STEPS = 8192
-"""Commands of one script whose order is looked at."""
+"""Maximum number of commands of one script whose order is examined."""
 _MAX_PROCESSES = 1024
-"""Processes of one script that are compared; each has all variables of its own."""
+"""Maximum number of processes of one script that are compared; each has its own copy of all
+variables."""
 _REMOTE_SHELL = re.compile(r"(?:.*/)?(?:ssh|pdsh|clush)\Z")
 _DECLARING_WORDS = frozenset(["export", "declare", "typeset", "readonly", "local", "set"])
 
 
 @dataclass
 class Environment:
-    """Variables with literal values; ``opaque`` are set to what only a run can tell, ``partly`` to a
-    text with OPAQUE in the place of the parts that are not known; ``left`` is how long the texts of
-    variables that become several words may still be."""
+    """Variables of a shell at one position of its script."""
 
     variables: dict[str, Value] = field(default_factory=dict)
+    """Literal values by name."""
     opaque: set[str] = field(default_factory=set)
+    """Names of variables whose values only a run can tell."""
     partly: dict[str, str] = field(default_factory=dict)
+    """Texts of variables in which OPAQUE stands for the parts that are not known."""
     remaining_length: int = 2**18
+    """Characters that variables which expand to several words may still produce."""
 
     def copy(self) -> Environment:
-        """Another one with the same content."""
+        """Return an independent copy."""
         return Environment(
             dict(self.variables), set(self.opaque), dict(self.partly), self.remaining_length
         )
 
     def assign(self, name: str, word: Word | None, file: str) -> None:
-        """``NAME=word``; an earlier value is forgotten."""
+        """Execute ``NAME=word``; an earlier value is forgotten."""
         text = word.expand(self._literal_text) if word is not None else None
         shown = word.show_text(self._known_text) if word is not None else ""
         origin = word.text_origin(self._known_text, file, name) if word is not None else Origin()
@@ -77,7 +80,8 @@ class Environment:
         self.variables[name] = Value(text, origin)
 
     def expand_word(self, word: Word, file: str) -> Iterator[Value]:
-        """What the shell makes of a word: several where a variable outside quotes has blanks."""
+        """Yield the values that the shell makes of a word: several if an unquoted variable contains
+        blanks."""
         text = word.show_text(self._known_text)
         origin = word.text_origin(self._known_text, file)
         is_one_word = (word.quoted and not word.array) or word.literal is not None
@@ -100,47 +104,57 @@ class Environment:
 
 @dataclass
 class Process:
-    """A command that is given variables, or a task, of its own: in ``environment`` with all that it inherits;
-    ``own`` are the names before it, ``background`` whether the next one runs beside it."""
+    """A command that has its own variables or its own task."""
 
     command: tuple[Value, ...]
+    """Program and arguments."""
     environment: Environment
+    """All variables that the command sees, inherited ones too."""
     own_names: frozenset[str]
+    """Names of the variables that are set for this command alone."""
     is_background: bool
+    """True if the next command runs concurrently with it."""
 
 
 @dataclass
 class Step:
-    """One command in the order of the text: its ``program`` ("" for assignments alone), the ``processes``
-    of Python or torchrun that it starts on this host, one a round of its loops; ``sure`` where it runs
-    whatever else does; ``loops`` are the numbers of those that are open; ``uses`` and ``changes`` name
-    variables."""
+    """One command, in the order of the text."""
 
     program: str
+    """Name of the program, or "" for assignments alone."""
     is_certain: bool
+    """True if the command runs whatever other commands do."""
     loops: tuple[int, ...]
+    """Numbers of the loops that are open, outermost first."""
     uses: frozenset[str]
+    """Names of the variables that the command uses."""
     changes: frozenset[str]
+    """Names of the variables that the command changes."""
     processes: list[Process] = field(default_factory=list)
+    """Processes of Python or torchrun that it starts on this host, one for each round of its loops."""
 
 
 @dataclass
 class Script(Environment):
-    """What a script says literally, in the order of the text: ``lasting`` leaves out what stands
-    before a command and is gone with it; ``changed`` were assigned since the last process; ``torn`` are
-    commands that end before their last line, each with the place; ``on_each`` what is run on several
-    hosts."""
+    """The literal content of a script, in the order of the text."""
 
-    read_commands: list[tuple[Value, ...]] = field(default_factory=list)
+    commands: list[tuple[Value, ...]] = field(default_factory=list)
+    """Commands with their words expanded."""
     processes: list[Process] = field(default_factory=list)
+    """Commands that have their own variables or their own task."""
     lasting: Environment = field(default_factory=Environment)
+    """Variables without those that were set for one command alone."""
     changed_names: set[str] = field(default_factory=set)
+    """Names that were assigned since the last process."""
     flow: list[Step] = field(default_factory=list)
+    """All commands with what decides about their order."""
     torn_lines: list[tuple[tuple[Value, ...], TornLine]] = field(default_factory=list)
-    find_remote_command: list[RemoteCommand] = field(default_factory=list)
+    """Commands that end before their last line, each with the position."""
+    remote_commands: list[RemoteCommand] = field(default_factory=list)
+    """Scripts that run on several hosts."""
 
     def forget_variables(self, names: Iterable[str]) -> None:
-        """Variables that are changed to what only a run can tell."""
+        """Mark variables as opaque, because only a run can tell their new values."""
         for environment in (self, self.lasting):
             for name in names:
                 environment.variables.pop(name, None)
@@ -149,17 +163,22 @@ class Script(Environment):
 
 
 def read_shell(text: str, file: str) -> Script:
-    """Assignments and commands in order; a later assignment of a name replaces an earlier one."""
+    """Read the assignments and commands in order; a later assignment of a name replaces an earlier
+    one."""
     script = Script()
     loops, blocks = OpenLoops(), OpenBlocks()
     for command in resolve_lists(read_commands(text)):
-        sure = (
+        is_certain = (
             blocks.enter_command(command.words)
             and not command.in_parentheses
             and not command.is_conditional
         )
         step = Step(
-            "", sure, blocks.loop_numbers, used_names(command.words), changed_names(command.words)
+            "",
+            is_certain,
+            blocks.loop_numbers,
+            used_names(command.words),
+            changed_names(command.words),
         )
         if len(script.flow) < _MAX_STEPS:
             script.flow.append(step)
@@ -174,7 +193,7 @@ def read_shell(text: str, file: str) -> Script:
 def with_inner_commands(
     commands: Sequence[tuple[Value, ...]], file: str, depth: int = 4
 ) -> Iterator[tuple[Value, ...]]:
-    """The commands, each followed by those in its own ``bash -c '…'``."""
+    """Yield the commands, each followed by those of its own ``bash -c '…'``."""
     for command in commands:
         yield command
         for word in script_words(command):
@@ -183,7 +202,7 @@ def with_inner_commands(
 
 
 def script_words(command: Sequence[Value]) -> Iterator[Value]:
-    """The words of a command that are a script of a shell: ``bash -c '…'``."""
+    """Yield the words of a command that are a shell script: ``bash -c '…'``."""
     if any(_SHELL.match(word.text) for word in command):
         yield from (
             word for flag, word in itertools.pairwise(command) if flag.text in _SCRIPT_FLAGS
@@ -191,7 +210,7 @@ def script_words(command: Sequence[Value]) -> Iterator[Value]:
 
 
 def read_inner_commands(word: Value, file: str) -> list[tuple[Value, ...]]:
-    """The commands of a script that stands inside of a word, each word at its own place."""
+    """Return the commands of the script in a word, each word with its own position."""
     return [
         tuple(Value(w.text, word.origin.around(w.origin)) for w in command)
         for command in read_shell(word.text, file).commands
@@ -221,7 +240,7 @@ def _read_command(
     if is_declaration or not remaining:
         for name, value in assignments:
             script.lasting.assign(name, value, file)
-            script.changed.add(name)
+            script.changed_names.add(name)
         return
     values = tuple(v for word in remaining for v in script.expand_word(word, file))
     script.commands.append(values)
@@ -229,11 +248,11 @@ def _read_command(
         script.torn_lines += ((values, torn) for torn in command.torn_lines[:_MAX_TORN_LINES])
     script.processes += _remote_processes(values, command.is_background, file)
     remote_command = find_remote_command(remaining, values, loops) if step.is_certain else None
-    script.on_each += [remote_command] if remote_command is not None else []
+    script.remote_commands += [remote_command] if remote_command is not None else []
     step.program = _program_name(values)
     if len(script.processes) > _MAX_PROCESSES:
         return
-    exported = script.changed if _PYTHON.match(values[0].text if values else "") else set()
+    exported = script.changed_names if _PYTHON.match(values[0].text if values else "") else set()
     own_names = frozenset((*(name for name, _ in assignments), *exported))
     is_member = bool(own_names) or any(_TASK_FLAG.match(w.text) for w in values)
     if is_member or (_TRAINING_PROGRAM.match(step.program) and len(script.flow) < _MAX_PROCESSES):
@@ -246,17 +265,18 @@ def _read_command(
             step.processes.append(Process(words, environment, own_names, command.is_background))
     if is_member:
         script.processes += step.processes
-        script.changed = set()
+        script.changed_names = set()
 
 
 def _program_name(values: Sequence[Value]) -> str:
-    """The name of what a command runs; "time" and its like are passed over."""
+    """Return the name of the program that a command runs; "time" and similar wrappers are skipped."""
     names = (w.text for w in values if w.text not in _WRAPPERS and not w.text.startswith("-"))
     return next(names, "").rpartition("/")[2]
 
 
 def _remote_processes(command: tuple[Value, ...], background: bool, file: str) -> Iterator[Process]:
-    """``ssh HOST "RANK=1 python train.py"``: what it starts there, which inherits nothing."""
+    """Yield the processes that ``ssh HOST "RANK=1 python train.py"`` starts on the host. They
+    inherit nothing."""
     if len(command) < 3 or not _REMOTE_SHELL.match(command[0].text):
         return
     script_word = command[-1]

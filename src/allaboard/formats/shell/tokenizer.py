@@ -27,28 +27,31 @@ _PLAIN_TEXT = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
 
 @dataclass
 class Command:
-    """A simple command, up to the operator that ``ended`` it ("" at the end of the text).
-
-    ``inner`` where it stands in parentheses; ``torn`` are its line ends that were meant to join two lines,
-    and do not: it is read as it was meant. `in_lists` tells whether it is ``background``, running beside the
-    next one, and ``perhaps``, where another one decides whether it runs.
-    """
+    """A simple command."""
 
     words: list[Word]
+    """Words in order, without redirections."""
     terminator: str = ""
+    """The operator that ends the command, or "" at the end of the text."""
     in_parentheses: bool = False
+    """True if the command stands in parentheses."""
     torn_lines: tuple[TornLine, ...] = ()
+    """Line ends of the command that should join two lines, but do not. The command is read as it
+    was meant."""
     is_background: bool = False
+    """True if the next command runs concurrently; set by `resolve_lists`."""
     is_conditional: bool = False
+    """True if another command decides if this one runs; set by `resolve_lists`."""
 
 
 def read_commands(text: str) -> Iterator[Command]:
-    """Every simple command in the order of the text."""
+    """Yield every simple command in the order of the text."""
     yield from _Splitter(text.replace("\r\n", "\n")).run()
 
 
 def read_comments(text: str) -> list[tuple[int, str]]:
-    """Every comment with its line, up to its end; no line of a here-document or of a string is one."""
+    """Return every comment with its line number. Lines of a here-document or of a string are no
+    comments."""
     splitter = _Splitter(text)
     for _ in splitter.run():
         pass

@@ -1,4 +1,4 @@
-"""Which variables a command of a shell script uses, and which it changes."""
+"""Names of the variables that a command of a shell script uses and changes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _CHANGED_NAME = re.compile(
 _COUNTING = re.compile(r"(?:\+\+|--)[A-Za-z_]\w*\Z|[A-Za-z_]\w*(?:\+\+|--|[-+*/%]=.*)\Z", re.DOTALL)
 _ELEMENT = re.compile(r"([A-Za-z_]\w*)\[")
 _READERS = frozenset(["read", "let", "mapfile", "readarray", "getopts", "unset"])
-"""Programs of the shell itself that change the variables they are given the names of."""
+"""Builtins of the shell that change the variables whose names are their arguments."""
 
 
 def used_names(words: Sequence[Word]) -> frozenset[str]:
-    """The names of the variables in its words."""
+    """Return the names of the variables in the words."""
     return frozenset(p.text for w in words for p in w.pieces if not p.literal and p.text)
 
 
 def changed_names(words: Sequence[Word]) -> frozenset[str]:
-    """The names that it assigns, counts up, appends to or reads."""
+    """Return the names that the command assigns, increments, appends to or reads."""
     names = [word.split_assignment()[0] for word in words]
     changed_variables = {name for name in names if name}
     if changes_variables(words):
@@ -37,8 +37,8 @@ def changed_names(words: Sequence[Word]) -> frozenset[str]:
 
 
 def changes_variables(words: Sequence[Word]) -> bool:
-    """Whether it is no program, and no plain assignment: ``((N++))``, ``let N+=1``, ``read N``,
-    ``LIST+=(more)``, ``PIDS[0]=$!``."""
+    """Return True if the command runs no program and is more than a plain assignment: ``((N++))``,
+    ``let N+=1``, ``read N``, ``LIST+=(more)``, ``PIDS[0]=$!``."""
     beginning = _literal_beginning(words[0])
     if beginning in _READERS or _COUNTING.match(beginning):
         return True
@@ -52,5 +52,5 @@ def changes_variables(words: Sequence[Word]) -> bool:
 
 
 def _literal_beginning(word: Word) -> str:
-    """Its literal beginning."""
+    """Return the first piece of the word if it is literal, else ""."""
     return word.pieces[0].text if word.pieces and word.pieces[0].literal else ""

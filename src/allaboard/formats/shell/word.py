@@ -14,9 +14,10 @@ from allaboard.formats.source_map import position_after
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SLURM = SOURCE_VARIABLES["slurm"].fields
 _TASK_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
-"""What Slurm numbers a task by: another one in each task, and 0 in the batch script itself."""
+"""Variables by which Slurm numbers a task: they differ between tasks, and are 0 in the batch script
+itself."""
 _SHOWN_BY_NAME = (*_TASK_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-"""What is shown by its name where its value is not known."""
+"""Variables that are shown by name if their value is not known."""
 
 
 def _marked_name(name: str) -> str:
@@ -24,49 +25,60 @@ def _marked_name(name: str) -> str:
 
 
 _MAX_TEXT_LENGTH = 2**14
-"""Characters of a text that is put together of variables."""
+"""Maximum number of characters of a text that is composed of variables."""
 VariableLookup = Callable[[str], str | None]
-"""The text of a variable by its name, None where it is not known."""
+"""Function that returns the text of a variable, or None if it is not known."""
 
 
 class Piece(NamedTuple):
-    """Text as it stands (``literal``), the name of a variable, or a substitution, of which only a run could
-    tell what it becomes: as it is written, or ""."""
+    """A part of a word: literal text, a variable, or another expansion."""
 
     literal: bool
+    """True if ``text`` stands for itself."""
     text: str
+    """Literal text, the name of a variable, or an expansion that only a run could evaluate, as
+    written or ""."""
     line: int
+    """Line, from 1."""
     column: int
+    """Column in characters, from 1."""
 
 
 @dataclass
 class Word:
-    """Pieces in order; ``array`` is set for ``"${NAME[@]}"``, which is several words."""
+    """A word of a command: its pieces in order."""
 
     line: int
+    """Line, from 1."""
     column: int
+    """Column in characters, from 1."""
     pieces: list[Piece] = field(default_factory=list)
+    """Pieces in order."""
     quoted: bool = False
+    """True if any part is in quotes."""
     array: bool = False
+    """True for ``"${NAME[@]}"`` and ``NAME=(…)``, which are several words."""
 
     @property
     def literal(self) -> str | None:
-        """The text where nothing has to be expanded, else None."""
+        """The text if it needs no expansion, else None."""
         return "".join(p.text for p in self.pieces) if all(p.literal for p in self.pieces) else None
 
     def expand(self, lookup: VariableLookup) -> str | None:
-        """The text with the variables that are known; None where any part is not."""
+        """Return the text with its variables replaced, or None if any part is not known."""
         texts = [p.text if p.literal else lookup(p.text) for p in self.pieces]
         return None if None in texts else self._join_texts([t for t in texts if t is not None])
 
     def show_text(self, lookup: VariableLookup) -> str:
-        """The text with OPAQUE in the place of every part that is not known; a few variables, as the number
-        that Slurm gives a task, stand between two of them by their names."""
+        """Return the text with OPAQUE in place of every part that is not known.
+
+        A few variables, such as Slurm's number of a task, stand between two OPAQUE by their names.
+        """
         text = self._join_texts([_shown_text(piece, lookup) for piece in self.pieces])
         return OPAQUE if text is None else text
 
     def text_origin(self, lookup: VariableLookup, file: str, variable: str = "") -> Origin:
-        """Where the text that `shown` gives stands, part by part."""
+        """Return the position of the text that `show_text` returns, part by part."""
         parts: list[Part] = []
         line = column = 1
         for piece in self.pieces:
@@ -83,14 +95,15 @@ class Word:
         )
 
     def _join_texts(self, texts: list[str]) -> str | None:
-        """One text; None where it is absurdly long: each variable may hold the one before it, twice."""
+        """Return the joined texts, or None if they are too long: each variable may contain the
+        previous one twice."""
         if len(texts) == 1:
             return texts[0]
         is_too_long = sum(map(len, texts)) > _MAX_TEXT_LENGTH and self.literal is None
         return None if is_too_long else "".join(texts)
 
     def split_assignment(self) -> tuple[str, Word | None]:
-        """The name and the value of ``NAME=value``; "" where the word is none."""
+        """Return name and value of ``NAME=value``, or "" and None if the word is no assignment."""
         if not self.pieces or not self.pieces[0].literal:
             return "", None
         first_piece = self.pieces[0]
