@@ -81,8 +81,8 @@ def _locked(path: Path, how: int) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """A test marked ``alone`` runs when no other does. Waiting for that is no part of its timeout."""
-    if "PYTEST_XDIST_WORKER" not in os.environ or os.environ.get("SHARED_MACHINE") != "no":
-        return (yield)  # TEMPORARY-NO-LOCK
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
     alone = item.get_closest_marker("alone") is not None
     with ExitStack() as stack:
         with _locked(DOOR, fcntl.LOCK_EX):

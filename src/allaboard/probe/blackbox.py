@@ -184,7 +184,7 @@ class Box:
         slot = getattr(self._local, "slot", None)
         if slot is None or slot.count == slot.count_before:
             return ""
-        name: bytes = OP.unpack_from(self.map, slot.at)[6]
+        name: bytes = OP.unpack_from(self.map, slot.offset)[6]
         return name.rstrip(b"\0").decode("utf-8", "replace")
 
     def _slot(self, index: int, thread: int) -> Slot:
