@@ -30,7 +30,7 @@ class Command:
     """A simple command."""
 
     words: list[Word]
-    """Words in order, without redirections."""
+    """Words in order, without redirections; the files that they name are words."""
     terminator: str = ""
     """The operator that ends the command, or "" at the end of the text."""
     in_parentheses: bool = False
