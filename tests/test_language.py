@@ -29,7 +29,7 @@ FRAGMENT = re.compile(
 )
 """Beginnings of docstrings that are no sentence."""
 PROTOCOLS = frozenset(
-    {"check", "main", "run", "close", "command", "read", "write", "hook", "ports"}
+    {"check", "main", "add_arguments", "read_log", "read_material", "declared", "hook", "ports"}
 )
 """Names that many files define on purpose: each is one interface with one meaning."""
 

@@ -35,11 +35,11 @@ def MultiWorkerMirroredStrategy(
     given = cluster_resolver is not None
     if not given:
         cluster_resolver = tensorflow_resolver()
-    with joining(told(cluster_resolver, given), timeout):
+    with joining(cluster_of_task(cluster_resolver, given), timeout):
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver, communication_options)
 
 
-def told(resolver: Any, given: bool) -> dict[str, Any] | None:
+def cluster_of_task(resolver: Any, given: bool) -> dict[str, Any] | None:
     """What this task is told of its cluster, and where; not ``given``: the resolver was made here, of what
     the environment says."""
     found = declared((None, resolver), {})

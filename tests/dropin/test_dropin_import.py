@@ -80,10 +80,10 @@ class TFConfigClusterResolver(SimpleClusterResolver):
 
 
 def test_where_the_cluster_was_told_is_named_rightly(monkeypatch: pytest.MonkeyPatch) -> None:
-    from allaboard.tensorflow import told
+    from allaboard.tensorflow import cluster_of_task
 
     def origin(resolver: SimpleClusterResolver, given: bool) -> str:
-        found = told(resolver, given)
+        found = cluster_of_task(resolver, given)
         assert found is not None and found["rank"] == 1
         return str(found["origin"])
 

@@ -186,10 +186,10 @@ def test_the_numbers_of_steps_and_how_they_went_back(tmp_path: Path) -> None:
 def test_checkpoints_stand_at_the_steps_that_were_done(tmp_path: Path) -> None:
     writer, reader = pair(tmp_path)
     assert reader.read_snapshot().kept is None
-    writer.kept(read=True)
+    writer.count_checkpoint(read=True)
     writer.step()
     writer.step()
-    writer.kept(read=False)
+    writer.count_checkpoint(read=False)
     writer.step()
     assert reader.read_snapshot().kept == Saves(saved=2, restored=0)
 

@@ -25,29 +25,29 @@ def _written(box: Any) -> tuple[int, int]:
 def test_several_backwards_of_one_step_count_once() -> None:
     box, losses = _box(), Losses()
     for _ in range(5):
-        losses.told(box, NAN)
+        losses.record_value(box, NAN)
     assert _written(box) == (1, 1)
 
 
 def test_each_step_counts() -> None:
     box, losses = _box(), Losses()
     for box.steps in range(4):
-        losses.told(box, NAN)
-        losses.told(box, NAN)
+        losses.record_value(box, NAN)
+        losses.record_value(box, NAN)
     assert _written(box) == (4, 1)
 
 
 def test_steps_that_are_left_out_count_in_the_end() -> None:
     box, losses = _box(), Losses()
     for _ in range(1 + 2 * SAME):
-        losses.told(box, NAN)
+        losses.record_value(box, NAN)
     assert _written(box) == (3, 1)
 
 
 def test_one_good_value_ends_the_row() -> None:
     box, losses = _box(), Losses()
-    losses.told(box, NAN)
-    losses.told(box, 0.5)
+    losses.record_value(box, NAN)
+    losses.record_value(box, 0.5)
     assert _written(box)[0] == 0
-    losses.told(box, NAN)
+    losses.record_value(box, NAN)
     assert _written(box)[0] == 1

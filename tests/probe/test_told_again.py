@@ -111,7 +111,7 @@ def test_a_destroyed_group_is_not_told_any_more(tmp_path: Path) -> None:
     own(rank)
     rank.calls([(0, 1, 0, 2)] * 3)
     rank.module._world.pg_map.pop(rank.groups[1])
-    rank.recorder.gone()
+    rank.recorder.refresh_groups()
     rank.module._world.pg_group_ranks.pop(rank.groups[1])
     before = rank.left()
     rank.calls([(0, 1, 0, 2)] * 3)

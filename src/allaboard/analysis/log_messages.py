@@ -109,7 +109,7 @@ def _make_heard(
     end = text.find("\n", match.start())
     line = text[start : len(text) if end < 0 else end].strip()
     shown = _shown_text(text, start, match)
-    location = exhibit.place(text.count("\n", 0, start))
+    location = exhibit.place_of_line(text.count("\n", 0, start))
     groups = {k: v or "" for k, v in match.groupdict().items()}
     return Heard(
         rule=message.rule,

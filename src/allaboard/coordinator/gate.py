@@ -84,7 +84,7 @@ class Gate:
                 continue
             if early_reason:
                 other_hosts.note_opened_early(roll)
-            for member in roll.held:
+            for member in roll.held_members:
                 yield OpenGate(pid=member.event_key, round=roll.round, is_rpc_only=roll.is_rpc_only)
             if self.opened_at is None and not roll.is_rpc_only:
                 self.opened_at = now
@@ -93,19 +93,20 @@ class Gate:
 
     def _must_wait(self, roll: RollCall, now: float) -> bool:
         """Return True if all members are there, but the gate cannot be opened yet."""
-        if any(not m.facts for m in roll.held) and now - roll.last_arrival < FACTS_GRACE_S:
+        if any(not m.facts for m in roll.held_members) and now - roll.last_arrival < FACTS_GRACE_S:
             return True
-        if any(m.interrupted is not None for m in roll.held):
+        if any(m.interrupted is not None for m in roll.held_members):
             return True  # it is about to end
         # The command would not reach a member whose agent is disconnected, and its port would be released.
         return any(
-            split_process_key(m.event_key)[0] in self._disconnected_agents for m in roll.held
+            split_process_key(m.event_key)[0] in self._disconnected_agents
+            for m in roll.held_members
         )
 
     def waiting_notes(self, view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Command]:
         """Show on all hosts whom the job waits for, after times that double: nobody sees another host's
         terminal."""
-        arrivals = [r.first_arrival for r in rolls if r.held]
+        arrivals = [r.first_arrival for r in rolls if r.held_members]
         if not view.joined or not arrivals or self.opened_at is not None:
             return
         call = view.call

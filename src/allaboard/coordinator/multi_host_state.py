@@ -138,7 +138,7 @@ class MultiHostState:
     def note_opened_early(self, roll: RollCall) -> None:
         """Note that these members go on before every link was probed: their ports are the framework's from
         now on."""
-        declarations = (m.declared for m in roll.held)
+        declarations = (m.declared for m in roll.held_members)
         addresses = (d.cluster.get(f"{d.job}:{d.index}") for d in declarations if d is not None)
         self._serving.update(a for a in addresses if a is not None)
 

@@ -37,7 +37,7 @@ class Exhibit(msgspec.Struct, frozen=True, kw_only=True):
         """The content as text."""
         return self.data.decode("utf-8", "replace")
 
-    def place(self, lines_before: int) -> Place:
+    def place_of_line(self, lines_before: int) -> Place:
         """Return the place of the line that has so many lines before it here."""
         if self.cut:
             return Place(file=self.name, line=0)  # those of the middle were not counted

@@ -155,7 +155,7 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def place(self) -> Frame:
+    def main_frame(self) -> Frame:
         """The frame to point at: the innermost one of the user's own code, else of all. Raises IndexError if
         there is no frame."""
         return self.user or self.frames[0]

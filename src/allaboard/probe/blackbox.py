@@ -141,7 +141,7 @@ class Box:
             self._generation,
         )
 
-    def kept(self, read: bool) -> None:
+    def count_checkpoint(self, read: bool) -> None:
         """A checkpoint was written, or one was read."""
         self._checkpoint_counts[read] = self.steps
         self._generation += 1

@@ -34,7 +34,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 summary=f"{problem.origin.file or facts.subject} {problem.message}",
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
-                where=problem.origin.place,
+                where=problem.origin.editor_place,
             )
 
 

@@ -36,7 +36,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             who=own_member(spec),
             evidence=(spec.job.evidence,),
             fix=f'"task": {{"type": "{_most_similar_name(job, written_names) or first_name}", "index": 0}}',
-            where=spec.job.origin.place,
+            where=spec.job.origin.editor_place,
         )
         return
     index = spec.index.integer if spec.index is not None else None
@@ -50,7 +50,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         who=own_member(spec),
         evidence=(spec.index.evidence, listed[-1].evidence),
         fix=f'"task": {{"type": "{job}", "index": {min(max(index, 0), last_index)}}}',
-        where=spec.index.origin.place,
+        where=spec.index.origin.editor_place,
     )
 
 

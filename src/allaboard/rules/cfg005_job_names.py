@@ -46,7 +46,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 fix=f'"{meant}": [{", ".join(f"{chr(34)}{v.text}{chr(34)}" for v in listed[:3])}]',
                 severity=Severity.WARNING if job == "master" else Severity.ERROR,
                 certainty=Certainty.LIKELY,
-                where=listed[0].origin.place,
+                where=listed[0].origin.editor_place,
             )
         elif job in ("chief", "evaluator") and len(listed) > 1:
             yield Claim(
@@ -55,7 +55,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 who=own_member(facts.spec),
                 evidence=(listed[0].evidence, listed[1].evidence),
                 fix=f'"{job}": ["{listed[0].text}"], and the others as "worker"',
-                where=listed[1].origin.place,
+                where=listed[1].origin.editor_place,
             )
 
 

@@ -35,7 +35,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             who=(Who(job=job, index=index),),
             evidence=(value.evidence,),
             fix=f'"{wrong[1]}"',
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

@@ -51,7 +51,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             evidence=(value.evidence, *_node_count_evidence(facts)),
             # The address of any other rank would be just as wrong.
             fix=_corrected_assignment(value, facts.host if spec.number("rank") == 0 else None),
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
         return
 
@@ -94,7 +94,7 @@ def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
             who=(Who(job=job, index=index),),
             evidence=(value.evidence,),
             fix=f'"{join_host_port(name, parsed.port or DEFAULT_PORT["tensorflow"])}"',
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

@@ -39,7 +39,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             who=(Who(job=other_job, index=other_index), Who(job=job, index=index)),
             evidence=(other_value.evidence, value.evidence),
             fix=f'"{_next_free_address(value.text, taken_addresses)}" for one of them, or another host',
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

@@ -30,7 +30,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         fix=f'"cluster": {{{other_jobs}}}',
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=listed[0].origin.place,
+        where=listed[0].origin.editor_place,
     )
 
 

@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         fix='"chief": ["host:2222"]',
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=cluster["ps"][0].origin.place,
+        where=cluster["ps"][0].origin.editor_place,
     )
 
 

@@ -54,7 +54,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 who=own_member(facts.spec),
                 evidence=(value.evidence,),
                 fix=value.origin.assignment_of(example),
-                where=value.origin.place,
+                where=value.origin.editor_place,
             )
     if facts.kind == "environment":
         yield from _check_missing(facts)

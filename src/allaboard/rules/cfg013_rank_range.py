@@ -37,7 +37,7 @@ def _check_pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator
             who=(),
             evidence=(total.evidence,),
             fix=total.origin.assignment_of(str(max(number or 0, 0) + 1)),
-            where=total.origin.place,
+            where=total.origin.editor_place,
         )
         return
     if value is None or number is None or (size is None and number >= 0):
@@ -52,7 +52,7 @@ def _check_pair(part: PartialSpec, rank_field: str, size_field: str) -> Iterator
         who=members,
         evidence=(value.evidence, *((total.evidence,) if total is not None else ())),
         fix=value.origin.assignment_of(str(size - 1 if size is not None and number > 0 else 0)),
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

@@ -42,7 +42,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             who=own_member(facts.spec),
             evidence=(value.evidence, *((size.evidence,) if size is not None else ())),
             fix=f"export {name}=0",
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
         return
     visible, device_evidence = _visible_devices(facts)
@@ -62,7 +62,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         f"torchrun --nproc-per-node={visible} …",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

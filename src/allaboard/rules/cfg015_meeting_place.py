@@ -79,7 +79,7 @@ def _claim(facts: ConfigFacts, value: Value, problem: str, correction: str) -> C
         who=own_member(facts.spec),
         evidence=(value.evidence,),
         fix=value.origin.assignment_of(correction),
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

@@ -33,7 +33,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 who=own_member(facts.spec),
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
-                where=problem.origin.place,
+                where=problem.origin.editor_place,
             )
 
 

@@ -49,7 +49,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         # A file may be meant for hosts that have the folder.
         certainty=Certainty.CERTAIN if facts.kind == "environment" else Certainty.LIKELY,
         severity=Severity.ERROR if facts.kind == "environment" else Severity.WARNING,
-        where=url.origin.place,
+        where=url.origin.editor_place,
     )
 
 

@@ -54,7 +54,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         fix=f"rm {shlex.quote(rendezvous_file.path)}",
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
-        where=url.origin.place,
+        where=url.origin.editor_place,
     )
 
 

@@ -58,7 +58,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         fix="init_method='tcp://HOST-OF-RANK-0:29500'",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=url.origin.place,
+        where=url.origin.editor_place,
     )
 
 

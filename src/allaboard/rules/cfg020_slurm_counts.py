@@ -49,7 +49,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             summary=f"{problem.origin.variable or problem.origin.flag or 'Slurm'}: {problem.message}",
             evidence=(Evidence(problem.observed, str(problem.origin)),),
             fix=problem.correction,
-            where=problem.origin.place,
+            where=problem.origin.editor_place,
         )
     yield from _check_counts(facts, slurm)
     yield from _check_rank(facts, slurm)
@@ -110,7 +110,7 @@ def _check_batch_script(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Clai
         fix="export WORLD_SIZE=$SLURM_NTASKS",
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
-        where=size.origin.place,
+        where=size.origin.editor_place,
     )
 
 
@@ -150,7 +150,7 @@ def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
             fix="export RANK=$SLURM_PROCID   # inside the task: srun bash -c '…'",
             severity=Severity.ERROR,
             certainty=Certainty.LIKELY,
-            where=rank.origin.place,
+            where=rank.origin.editor_place,
         )
 
 
@@ -162,7 +162,7 @@ def _claim(facts: ConfigFacts, value: Value, contradicting: Value, contradiction
         evidence=(value.evidence, contradicting.evidence),
         fix="#SBATCH --nodes=2 --ntasks-per-node=4   # and no --ntasks",
         severity=Severity.WARNING if value.origin.flag else Severity.ERROR,
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

@@ -39,7 +39,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         fix='export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
-        where=master.origin.place,
+        where=master.origin.editor_place,
     )
 
 

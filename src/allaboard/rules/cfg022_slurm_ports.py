@@ -64,7 +64,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             fix="export MASTER_PORT=$((10000 + SLURM_JOB_ID % 20000))",
             severity=Severity.ERROR,
             certainty=Certainty.LIKELY,
-            where=port.origin.place,
+            where=port.origin.editor_place,
         )
 
 
@@ -94,7 +94,7 @@ def _check_array(facts: ConfigFacts) -> Iterator[Claim]:
         fix="torchrun --standalone …   # or MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=port.origin.place or array.origin.place,
+        where=port.origin.editor_place or array.origin.editor_place,
     )
 
 

@@ -44,7 +44,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             fix=_fix(used, ignored),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=ignored.origin.place or used.origin.place,
+            where=ignored.origin.editor_place or used.origin.editor_place,
         )
 
 

@@ -34,7 +34,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 summary=f"the hostfile's line {problem.origin.line} {problem.message}",
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
-                where=problem.origin.place,
+                where=problem.origin.editor_place,
             )
     part = facts.part_of_source("hostfile")
     if part is None:
@@ -62,7 +62,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             fix=f"{machine.name.text} slots={total}   # or remove one of the two lines",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
-            where=machine.name.origin.place,
+            where=machine.name.origin.editor_place,
         )
 
 

@@ -42,7 +42,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
                 fix=f"export {name}={right}",
                 severity=Severity.WARNING,
                 certainty=Certainty.LIKELY,
-                where=value.origin.place,
+                where=value.origin.editor_place,
             )
     host, chosen = facts.host, facts.variables.get("NCCL_IB_HCA")
     off = facts.variables.get("NCCL_IB_DISABLE")

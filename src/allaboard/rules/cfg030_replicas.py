@@ -84,7 +84,7 @@ def _check_slots(workload: Workload, workers: int) -> Iterator[Claim]:
             evidence=(process_flag.evidence, slots.evidence),
             fix=f"{flag} {total}   # or Worker replicas: {-(-count // slots_per_worker)}",
             certainty=Certainty.LIKELY,
-            where=process_flag.origin.place,
+            where=process_flag.origin.editor_place,
         )
 
 
@@ -110,7 +110,7 @@ def _check_replicas(workload: Workload, role: Role) -> Iterator[Claim]:
             "0",
             evidence=(role.replicas.evidence,),
             fix="replicas: 1",
-            where=role.replicas.origin.place,
+            where=role.replicas.origin.editor_place,
         )
     if _SINGLE_POD_ROLES.get(workload.kind) == role.name and count is not None and count > 1:
         yield Claim(
@@ -118,7 +118,7 @@ def _check_replicas(workload: Workload, role: Role) -> Iterator[Claim]:
             "the operator accepts one",
             evidence=(role.replicas.evidence,),
             fix="replicas: 1   # and the others under Worker",
-            where=role.replicas.origin.place,
+            where=role.replicas.origin.editor_place,
         )
 
 
@@ -137,7 +137,7 @@ def _check_completions(workload: Workload) -> Iterator[Claim]:
         evidence=(value.evidence, total.evidence),
         fix=f"parallelism: {total.integer}",
         severity=Severity.ERROR if _is_one_job(workload) else Severity.WARNING,
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 
@@ -167,7 +167,7 @@ def _claim(
         f"pod{'s' if total != 1 else ''}",
         evidence=(declared.evidence, replicas.evidence),
         fix=f'{name}: "{correction}"' if declared.origin.variable else f"--nnodes={correction}",
-        where=declared.origin.place,
+        where=declared.origin.editor_place,
     )
 
 

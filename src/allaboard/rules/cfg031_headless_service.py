@@ -69,7 +69,7 @@ def _check_selector(workload: Workload, role: Role, service: Service) -> Iterato
                 Value(actual_labels, role.origin).evidence,
             ),
             fix=_suggested_selector(labels, workload),
-            where=service.origin.place,
+            where=service.origin.editor_place,
         )
         return
 
@@ -115,7 +115,7 @@ def _missing(workload: Workload, named: Value, role: Role) -> Claim:
         f"  selector:\n    {label}: {text}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=named.origin.place,
+        where=named.origin.editor_place,
     )
 
 
@@ -126,7 +126,7 @@ def _not_headless(workload: Workload, named: Value, service: Service) -> Claim:
         f"{workload.kind} {workload.name} do not resolve",
         evidence=(named.evidence, Value("no clusterIP: None", where).evidence),
         fix="clusterIP: None",
-        where=where.place,
+        where=where.editor_place,
     )
 
 

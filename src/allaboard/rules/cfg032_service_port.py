@@ -69,7 +69,7 @@ def _claim(summary: str, port: Value, service_value: Value, fix: str) -> Claim:
         summary=summary,
         evidence=(port.evidence, service_value.evidence),
         fix=fix,
-        where=service_value.origin.place or port.origin.place,
+        where=service_value.origin.editor_place or port.origin.editor_place,
     )
 
 

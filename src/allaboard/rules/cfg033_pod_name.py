@@ -120,7 +120,7 @@ def _claim(workload: Workload, value: Value, contradiction: str, correct_name: s
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
         fix=f"{value.origin.name}={correct_name}" + (f":{port}" if port else ""),
         certainty=Certainty.LIKELY,
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 
@@ -154,7 +154,7 @@ def _check_pod(
             summary=f"{value.origin.name or 'the address'} is {value.text}, but {contradiction}",
             evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
             fix=correction,
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

@@ -66,7 +66,7 @@ def _claim(workload: Workload, role: Role, value: Value, count: int) -> Claim:
         else _FROM_POD_INDEX
         if value.origin.variable
         else f"{name}=$JOB_COMPLETION_INDEX   # a StatefulSet: ${{HOSTNAME##*-}}",
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

@@ -34,7 +34,7 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 f"{expected_name!r}: it has {', '.join(names)}",
                 evidence=(first_container.evidence,),
                 fix=f"- name: {expected_name}",
-                where=first_container.origin.place,
+                where=first_container.origin.editor_place,
             )
 
 

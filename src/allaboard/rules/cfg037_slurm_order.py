@@ -38,7 +38,7 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         ),
         fix="allaboard spec --as tf_config",
         severity=Severity.INFO,
-        where=slurm.machines[0].name.origin.place,
+        where=slurm.machines[0].name.origin.editor_place,
     )
 
 

@@ -64,7 +64,7 @@ def _claim(summary: str, members: tuple[Who, ...], value: Value, fix: str) -> Cl
         fix=fix,
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

@@ -82,7 +82,7 @@ def _check_address(workload: Workload, value: Value) -> Iterator[Claim]:
         evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
         fix=f"{value.origin.name}={correct_address}",
         certainty=Certainty.LIKELY,
-        where=value.origin.place,
+        where=value.origin.editor_place,
     )
 
 

@@ -92,7 +92,7 @@ def _claim(workload: Workload, probe_value: Value, consequence: str, severity: S
         fix="podManagementPolicy: Parallel   # and publishNotReadyAddresses: true in its Service",
         severity=severity,
         certainty=Certainty.LIKELY,
-        where=probe_value.origin.place,
+        where=probe_value.origin.editor_place,
     )
 
 

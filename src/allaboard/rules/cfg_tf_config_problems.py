@@ -40,7 +40,7 @@ def _rule(
                     evidence=(Evidence(problem.observed, str(problem.origin)),),
                     fix=fix(facts, problem),
                     severity=severity,
-                    where=problem.origin.place,
+                    where=problem.origin.editor_place,
                 )
 
     return Rule(

@@ -48,7 +48,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
                 ),
             ),
             fix=f'"cluster": {json.dumps(usual_cluster)[:2000]}',
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

@@ -53,7 +53,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
                 Evidence(f"{'only there' if extra else 'absent there'}: {observed}", name),
             ),
             fix=f"take the cluster of {model} for {name}",
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

@@ -39,7 +39,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
             who=(Who(job=identity[0], index=identity[1]),),
             evidence=(other_value.evidence, value.evidence),
             fix=f"give one of the two the index {free}" if free >= 0 else "leave one of them out",
-            where=value.origin.place,
+            where=value.origin.editor_place,
         )
 
 

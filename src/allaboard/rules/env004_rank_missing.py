@@ -48,10 +48,12 @@ def check(facts: Pasted) -> Iterator[Claim]:
     names = ", ".join(f"{job} {i}" for job, i in missing[:5]) + (", …" if len(missing) > 5 else "")
     origin = awaited[missing[0]]
     example_spec = dict(facts.specs)[origin]
-    where = next((v.origin.place for j, i, v in example_spec.tasks() if (j, i) == missing[0]), None)
+    where = next(
+        (v.origin.editor_place for j, i, v in example_spec.tasks() if (j, i) == missing[0]), None
+    )
     size = example_spec.values.get("world_size")
     if where is None and size is not None:
-        where = size.origin.place
+        where = size.origin.editor_place
     yield Claim(
         summary=f"{names} {'has' if len(missing) == 1 else 'have'} no configuration among the "
         f"{len(facts.specs)} given",

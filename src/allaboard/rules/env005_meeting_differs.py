@@ -49,7 +49,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
                     ),
                 ),
                 fix=_fix(value, variable, values[model].text),
-                where=value.origin.place,
+                where=value.origin.editor_place,
             )
 
 

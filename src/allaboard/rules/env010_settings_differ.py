@@ -24,9 +24,18 @@ from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in find_roll_calls(view) if view.joined and view.leads else ():
-        if len({(m.declared.framework, m.declared.backend) for m in roll.held if m.declared}) < 2:
+        if (
+            len(
+                {
+                    (m.declared.framework, m.declared.backend)
+                    for m in roll.held_members
+                    if m.declared
+                }
+            )
+            < 2
+        ):
             continue
-        declarations = {m.who.rank: m.declared for m in roll.held if m.declared is not None}
+        declarations = {m.who.rank: m.declared for m in roll.held_members if m.declared is not None}
         for setting in ("framework", "backend"):
             values = Counter(_setting_of(d, setting) for d in declarations.values())
             if len(values) < 2 or not roll.is_complete:
@@ -34,7 +43,7 @@ def check(view: JobView) -> Iterator[Claim]:
             usual_value = values.most_common(1)[0][0]
             differing = [
                 m
-                for m in roll.held
+                for m in roll.held_members
                 if m.declared and _setting_of(m.declared, setting) != usual_value
             ]
             differing_value = _setting_of(declarations[differing[0].who.rank], setting)

@@ -66,7 +66,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     assert member.stack is not None
-    frame = member.stack.place
+    frame = member.stack.main_frame
     # From outside, a long call into native code looks like an endless loop.
     working = not is_idle(member)
     busy = f"{member.cpu * 100:.0f} % of a core" if member.cpu > 0.05 else "no CPU"

@@ -130,7 +130,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
     if classify_stack(member.stack) is Spot.LEAVING and member.stack.user is None:
         return _claim_finished(view, member, stall)
     peers_evidence = waiting_evidence(stall)
-    frame = member.stack.place
+    frame = member.stack.main_frame
     thread_clause = dead_thread_clause(member)
     other_threads = () if thread_clause else member.stack.other_thread_frames[:3]
     threads_clause = (

@@ -93,7 +93,7 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
         idle_members = tuple(m for m in idle_members if m not in shutting_down)
     else:
         shutting_down = ()
-    places = [(m, m.stack.place) for m in idle_members if m.stack is not None]
+    places = [(m, m.stack.main_frame) for m in idle_members if m.stack is not None]
     subject = name_members(m for m, _ in places)
     verb = "are" if len(places) > 1 else "is"
     pronoun = "them" if len(places) > 1 else "it"

@@ -48,7 +48,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     assert member.stack is not None
-    frame = member.stack.place
+    frame = member.stack.main_frame
     state = (
         "is in a debugger" if classify_stack(member.stack) is Spot.DEBUGGER else "waits for input"
     )

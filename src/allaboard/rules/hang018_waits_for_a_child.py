@@ -56,7 +56,7 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim(view: JobView, member: Member, peers_evidence: Evidence) -> Claim:
     assert member.stack is not None
-    frame = member.stack.place
+    frame = member.stack.main_frame
     activity = _describe_activity(member)
     return Claim(
         summary=f"{member.who.name} waits for {describe_child(member)} at {frame}; the others wait for it",

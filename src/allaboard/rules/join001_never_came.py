@@ -72,7 +72,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _waiting(view: JobView, roll: RollCall) -> tuple[Member, ...]:
     """Return the members held at the gate. If no member is held (`--observe`), return those that are inside
     init, unless members on hosts that this agent cannot see may be there too."""
-    return roll.held or (() if view.joined else roll.in_init)
+    return roll.held_members or (() if view.joined else roll.in_init)
 
 
 def _sees_all_hosts(view: JobView, roll: RollCall) -> bool:
@@ -105,9 +105,9 @@ def _claim(view: JobView, roll: RollCall, waited: float, since: float) -> Claim:
         or f"start {names}, or "
         f"{_advise_fewer_members(declaration, len(roll.present))}{_advise_coordinator(view.place)}",
         # Members that are already inside init may meet ranks there that this agent cannot see.
-        certainty=Certainty.CERTAIN if roll.held else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if roll.held_members else Certainty.LIKELY,
         since=since,
-        awaits=bool(roll.held),
+        awaits=bool(roll.held_members),
     )
 
 

@@ -28,7 +28,7 @@ from allaboard.facts.samples import arrived_member, coming_member, gathering_job
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in find_roll_calls(view):
-        if not roll.held:
+        if not roll.held_members:
             continue
         waited = view.now - roll.first_arrival
         hard = view.timeout_hard is not None and waited >= view.timeout_hard

@@ -39,7 +39,9 @@ def check(view: JobView) -> Iterator[Claim]:
             m for m in roll.ended if not _raised_in(roll, m) and m not in ended_by_launcher
         ):
             # A child process may be any program: only a member that was held surely belongs to the job.
-            if exited.interrupted is None and (roll.held or (waits and not exited.candidate)):
+            if exited.interrupted is None and (
+                roll.held_members or (waits and not exited.candidate)
+            ):
                 yield _claim(roll, exited)
 
 
@@ -71,7 +73,9 @@ def _claim(roll: RollCall, member: Member) -> Claim:
     elif end.last_line:
         evidence.append(Evidence(end.last_line[:200], "its last line"))
     evidence.append(
-        Evidence(f"{len(roll.held or roll.in_init)} of {roll.size} wait in init", "roll call")
+        Evidence(
+            f"{len(roll.held_members or roll.in_init)} of {roll.size} wait in init", "roll call"
+        )
     )
     location = f" at {error.where}" if error is not None and error.where is not None else ""
     host, name = member.who.host, member.who.name
@@ -86,7 +90,9 @@ def _claim(roll: RollCall, member: Member) -> Claim:
         else (error is not None and known_error_advice(error))
         or f"read its output{_log_hint(member)}, fix the cause and restart the job",
         # A helper program of a worker exits in the same way; and members that were not held may meet others.
-        certainty=Certainty.LIKELY if member.candidate or not roll.held else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY
+        if member.candidate or not roll.held_members
+        else Certainty.CERTAIN,
         since=error.raised_at if error is not None else end.ended_at,
     )
 

@@ -26,7 +26,7 @@ Clusters = list[tuple[dict[str, str], list[Member]]]
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in find_roll_calls(view):
-        if roll.held and roll.is_settled(view.now):
+        if roll.held_members and roll.is_settled(view.now):
             clusters = _clusters(roll)
             if clusters:
                 claims = list(_task_names(view, roll, clusters)) or list(_task_addresses(clusters))

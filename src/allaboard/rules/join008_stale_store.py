@@ -61,7 +61,7 @@ MIN_HELD_S = 2.0
 
 def check(view: JobView) -> Iterator[Claim]:
     rolls = find_roll_calls(view)
-    waiting = [m for roll in rolls for m in roll.held]
+    waiting = [m for roll in rolls for m in roll.held_members]
     holder = view.holder
     store = holder is not None and holder.answer is Answer.STORE
     if holder is not None and holder.job and not holder.ours:
@@ -129,7 +129,7 @@ def _stale_files(view: JobView, rolls: tuple[RollCall, ...]) -> Iterator[Claim]:
     if not view.joined:
         yield from _stale_files_of_this_host(view, rolls)
     for roll in rolls:
-        rank_0 = [m for m in roll.held if m.who.rank == 0]
+        rank_0 = [m for m in roll.held_members if m.who.rank == 0]
         with_stale_file = [
             m for m in rank_0 if 0 < roll.size <= int(m.facts.get("rendezvous joined", "0"))
         ]
@@ -158,9 +158,9 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[RollCall, ...]) -> Ite
     to do so decides, and only a file older than the job is reported. Members on other hosts may have created
     it legitimately, until as many have joined as there are."""
     for roll in rolls:
-        if not roll.is_complete or len(roll.held) < roll.size:
+        if not roll.is_complete or len(roll.held_members) < roll.size:
             continue
-        last_member = max(roll.held, key=lambda m: m.phase_since)
+        last_member = max(roll.held_members, key=lambda m: m.phase_since)
         declaration, joined = (
             last_member.declared,
             int(last_member.facts.get("rendezvous joined", "-1")),
@@ -178,7 +178,7 @@ def _stale_files_of_this_host(view: JobView, rolls: tuple[RollCall, ...]) -> Ite
         yield Claim(
             summary=f"the rendezvous file {path} is left over from an earlier run: it was written "
             "before this one began",
-            who=tuple(m.who for m in roll.held if m.who.rank == 0),
+            who=tuple(m.who for m in roll.held_members if m.who.rank == 0),
             evidence=(
                 Evidence(
                     f"last written {age} ago, {joined} clients in it; all {roll.size} members of this "
@@ -201,7 +201,7 @@ def _claim_left_by_destroy(roll: RollCall, last_member: Member, path: str, age: 
     return Claim(
         summary=f"the rendezvous file {path} is left over from an earlier group of this job: all "
         "ranks destroyed it, but torch did not remove the file",
-        who=tuple(m.who for m in roll.held if m.who.rank == 0),
+        who=tuple(m.who for m in roll.held_members if m.who.rank == 0),
         evidence=(
             Evidence(
                 f"last written {age} ago, 0 clients in it; all {roll.size} members are held", path

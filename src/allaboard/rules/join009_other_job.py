@@ -54,7 +54,7 @@ def check(view: JobView) -> Iterator[Claim]:
                 since=knock.knocked_at,
             )
     holder = view.holder
-    waiting = [m for roll in find_roll_calls(view) for m in roll.held]
+    waiting = [m for roll in find_roll_calls(view) for m in roll.held_members]
     if holder is not None and holder.answer is Answer.STORE and waiting:
         yield from _held_port(view, waiting[0], holder)
     tried = find_attempt(view, Answer.OTHER)

@@ -22,7 +22,7 @@ from allaboard.facts.samples import arrived_member, gathering_job, sample_declar
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in find_roll_calls(view):
-        for member in roll.held:
+        for member in roll.held_members:
             if (
                 member.declared is not None
                 and not 0 <= member.declared.rank < member.declared.world_size

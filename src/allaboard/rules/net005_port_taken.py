@@ -96,7 +96,7 @@ def _origin(tried: RendezvousAttempt) -> str:
 
 
 def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
-    waiting = [m for roll in find_roll_calls(view) for m in roll.held]
+    waiting = [m for roll in find_roll_calls(view) for m in roll.held_members]
     if not waiting or view.now - holder.looked_at < MIN_HELD_S:
         return
     if holder.said:

@@ -27,7 +27,7 @@ from allaboard.facts import Claim, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    held_members = [m for roll in find_roll_calls(view) for m in roll.held]
+    held_members = [m for roll in find_roll_calls(view) for m in roll.held_members]
     for member in [m for m in held_members if "rendezvous trouble" in m.facts]:
         trouble, declaration = member.facts["rendezvous trouble"], member.declared
         if not trouble or declaration is None or not is_heard_by_all(view, member):

@@ -72,7 +72,7 @@ def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
 def _strayed_hosts(view: JobView) -> Iterator[Claim]:
     """Report, on the leader, hosts that connected to another host instead: that host reports them."""
     here = {m.who.host for m in view.members}
-    waited = any(roll.held and roll.missing for roll in find_roll_calls(view))
+    waited = any(roll.held_members and roll.missing for roll in find_roll_calls(view))
     for knock in view.knocks if view.leads and waited else ():
         late = view.now - knock.knocked_at >= MIN_STRAYED_S
         if knock.kind == "elsewhere" and late and knock.host not in here:

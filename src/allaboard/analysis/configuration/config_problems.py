@@ -18,5 +18,5 @@ def problem_claims(
                 evidence=(Evidence(problem.observed, str(problem.origin)),),
                 fix=problem.correction,
                 certainty=certainty,
-                where=problem.origin.place,
+                where=problem.origin.editor_place,
             )

@@ -55,7 +55,7 @@ def _compared_members(view: JobView) -> tuple[tuple[RollCall, tuple[Member, ...]
     """Return each such roll call, the members compared, and the names of the facts in which they differ."""
     comparisons = []
     for roll in find_roll_calls(view) if view.joined and view.leads else ():
-        compared = tuple(m for m in roll.held if m.facts)
+        compared = tuple(m for m in roll.held_members if m.facts)
         if not roll.is_complete or len(compared) < len(roll.present):
             continue
         # Members with the same number `alike` have equal facts: of thousands of members few sets are left

@@ -156,7 +156,7 @@ def members_heard_by_all(view: JobView) -> Iterator[tuple[RollCall, Member]]:
     """
     for roll in find_roll_calls(view) if view.leads else ():
         if not roll.missing or view.now - roll.last_arrival >= SETTLE_S:
-            yield from ((roll, member) for member in roll.held)
+            yield from ((roll, member) for member in roll.held_members)
 
 
 def is_heard_by_all(view: JobView, member: Member) -> bool:

@@ -100,7 +100,7 @@ def find_attempt(
     call = view.call
     if not view.joined or view.leads or call is None or call.answer not in answers:
         return None
-    waiting = [m for roll in find_roll_calls(view) for m in roll.held]
+    waiting = [m for roll in find_roll_calls(view) for m in roll.held_members]
     is_serving = include_serving and not waiting and not call.shook
     if is_serving:
         waiting = [m for roll in find_roll_calls(view) for m in roll.present if _is_unheld(m)]

@@ -59,7 +59,7 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     @cached_per_view
-    def held(self) -> tuple[Member, ...]:
+    def held_members(self) -> tuple[Member, ...]:
         """Return the members held at the gate now."""
         return tuple([m for m in self.present if m.phase is Phase.ARRIVED and m.exit is None])
 
@@ -74,7 +74,7 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def is_interrupted(self) -> bool:
         """Return True if the held members wait for a member whose host was interrupted."""
         ended = [m for m in (*self.ended, *self.present) if not m.alive]
-        return bool(self.held) and any(m.interrupted is not None for m in ended)
+        return bool(self.held_members) and any(m.interrupted is not None for m in ended)
 
     @property
     def unheard_ranks(self) -> tuple[int, ...]:
@@ -95,13 +95,13 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_per_view
     def last_arrival(self) -> float:
         """Return when the last held member arrived (s, CLOCK_MONOTONIC); 0.0 if none is held."""
-        return max((m.phase_since for m in self.held), default=0.0)
+        return max((m.phase_since for m in self.held_members), default=0.0)
 
     @property
     @cached_per_view
     def first_arrival(self) -> float:
         """Return when the first held member arrived (s, CLOCK_MONOTONIC); 0.0 if none is held."""
-        return min((m.phase_since for m in self.held), default=0.0)
+        return min((m.phase_since for m in self.held_members), default=0.0)
 
 
 @cached_per_view

@@ -14,7 +14,7 @@ def waiting_message(view: JobView) -> str:
         return ""
     call = view.call
     # On a host that has not reached the leader yet, only the connection attempt is known.
-    if view.joined and not view.leads and call is not None and rolls[0].held:
+    if view.joined and not view.leads and call is not None and rolls[0].held_members:
         seconds = view.now - rolls[0].first_arrival
         meeting_place = (
             f"{call.address}, where the workers meet"
@@ -42,7 +42,7 @@ def _describe_answer(call: Call) -> str:
 def describe_awaited(view: JobView, roll: RollCall) -> str:
     """Return how many members are aboard, and how far each missing one has come."""
     arrived = roll.size - len(roll.missing)
-    seconds = view.now - roll.first_arrival if roll.held else 0.0
+    seconds = view.now - roll.first_arrival if roll.held_members else 0.0
     text = f"{arrived} of {roll.size} aboard, waiting {seconds:.0f} s for "
     parts = [describe_progress(m) for m in roll.late[:MAX_NAMED_LATE]]
     unheard_ranks = roll.unheard_ranks

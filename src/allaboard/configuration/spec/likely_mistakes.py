@@ -14,5 +14,5 @@ def likely_mistake(summary: str, values: tuple[Value, ...], fix: str) -> Claim:
         fix=fix,
         severity=Severity.ERROR,
         certainty=Certainty.LIKELY,
-        where=values[0].origin.place,
+        where=values[0].origin.editor_place,
     )

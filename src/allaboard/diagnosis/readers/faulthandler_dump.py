@@ -44,7 +44,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:
-    place = exhibit.place(text.count("\n", 0, fatal.start()))
+    place = exhibit.place_of_line(text.count("\n", 0, fatal.start()))
     rank = speaker_rank(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
     number = _SIGNALS.get(fatal[1].strip())
     if number is not None:
@@ -79,7 +79,7 @@ def _requested_dumps(exhibit: Exhibit, text: str) -> Iterator[Glimpse]:
         end = text.find("\n", dump.begin)
         fallback_rank = speaker_rank(text[dump.begin : end], exhibit.rank) if not role else -1
         yield Glimpse(
-            origin=exhibit.place(text.count("\n", 0, dump.begin)),
+            origin=exhibit.place_of_line(text.count("\n", 0, dump.begin)),
             rank=rank if rank >= 0 and not role else fallback_rank,
             pid=exhibit.pid if len(all_dumps) == 1 else 0,
             host=exhibit.host,

@@ -28,7 +28,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             end = Exit(ended_at=0.0, signal=int(match["signal"]), last_line=line)
             glimpses.append(
                 Glimpse(
-                    origin=exhibit.place(text.count("\n", 0, match.start())),
+                    origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
                     rank=int(match["rank"]),
                     pid=int(match["pid"]),
                     host=match["host"],
@@ -38,7 +38,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     # A traceback that names no rank is of this process: its exit code tells nothing more.
     if "Traceback (most recent call last)" not in text:
         for match in _CODE.finditer(text):
-            place = exhibit.place(text.count("\n", 0, match.start()))
+            place = exhibit.place_of_line(text.count("\n", 0, match.start()))
             end = Exit(ended_at=0.0, code=int(match["code"]))
             glimpses.append(Glimpse(origin=place, rank=int(match["rank"]), exit=end))
     return Testimony(glimpses=tuple(glimpses[:1000])) if glimpses else None

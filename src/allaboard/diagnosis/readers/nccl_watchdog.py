@@ -56,14 +56,14 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         if timeout is not None:
             timeouts.setdefault((rank, int(timeout["number"])), timeout)
         if _ABORT_MESSAGE in line[0] and rank not in aborted:
-            aborted[rank] = _abort_glimpse(exhibit.place(number), line[0], rank)
+            aborted[rank] = _abort_glimpse(exhibit.place_of_line(number), line[0], rank)
         if (
             _STACK_HEAD in line[0]
             and rank not in user_frames
             and (frame := _user_frame(text, line.end())) is not None
         ):
             user_frames[rank] = frame
-        status = _group_status(exhibit.place(number), line[0], rank)
+        status = _group_status(exhibit.place_of_line(number), line[0], rank)
         if status is not None:
             earlier = statuses.get((rank, status.group))
             statuses[rank, status.group] = (

@@ -48,7 +48,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         ours = after_failure and killed in (signal.SIGKILL, signal.SIGTERM)
         failed = True
         yield Glimpse(
-            origin=exhibit.place(text.count("\n", 0, match.start())),
+            origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
             rank=int(match["rank"] or -1),
             host=match["host"] or "",
             pid=int(match["pid"] or 0),

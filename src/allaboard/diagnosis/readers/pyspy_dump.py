@@ -33,7 +33,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     line = counted_up_to = 0
     for dump, role, rank in zip(dumps, roles, ranks, strict=True):
         line, counted_up_to = line + text.count("\n", counted_up_to, dump.begin), dump.begin
-        place = exhibit.place(line)
+        place = exhibit.place_of_line(line)
         glimpses.append(
             _glimpse(place, dump, role, rank if rank >= 0 else rank_from_name.get(dump.pid, -1))
         )

@@ -132,7 +132,7 @@ def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> G
         frames=frames,
     )
     return Glimpse(
-        origin=exhibit.place(traceback.begin),
+        origin=exhibit.place_of_line(traceback.begin),
         rank=rank,
         pid=exhibit.pid,
         host=exhibit.host,

@@ -147,7 +147,7 @@ def _task_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
             continue
         for task in _task_numbers(match["tasks"]):
             yield Glimpse(
-                origin=exhibit.place(line_number),
+                origin=exhibit.place_of_line(line_number),
                 rank=-1 if is_nested else task,
                 host=match["host"],
                 exit=end,

@@ -31,7 +31,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = []
     for match, _ in zip(_FAILURE.finditer(text), range(MAX_FAILURES), strict=False):
         code, pid = int(match["code"]), int(match["pid"])
-        place = exhibit.place(text.count("\n", 0, match.start()) + 1)
+        place = exhibit.place_of_line(text.count("\n", 0, match.start()) + 1)
         signal_number = -code if code < 0 else None
         process_end = Exit(
             ended_at=_unix_time(match["time"]),

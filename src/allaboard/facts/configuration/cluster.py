@@ -58,7 +58,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     @property
-    def place(self) -> Place | None:
+    def editor_place(self) -> Place | None:
         """The position that an editor can jump to; None if the value came from no file."""
         if not self.file:
             return None
@@ -83,7 +83,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def __str__(self) -> str:
         parts = [self.variable or self.flag, self.key]
         if self.file:
-            parts.append(str(self.place))
+            parts.append(str(self.editor_place))
         elif self.column:
             line = f"line {self.line}, " if self.line > 1 else ""
             parts.append(f"({line}character {self.column})")

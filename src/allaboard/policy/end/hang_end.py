@@ -93,7 +93,7 @@ def _absent_places(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
     if stall is None or not stall.waiting:
         return ""
     places = [
-        f"{m.who.name} is at {m.stack.place}"
+        f"{m.who.name} is at {m.stack.main_frame}"
         for m in stall.absent
         if m.who not in explained and m.stack is not None and m.stack.frames
     ]

@@ -18,7 +18,7 @@ def roll_call_verdict(
     view: JobView, rolls: Iterable[RollCall], claims: list[tuple[Stage, Claim]], policy: EndPolicy
 ) -> Verdict | None:
     """Decide to end the job if members wait at the gate and it is proven that the others cannot come."""
-    arrivals = [roll.last_arrival for roll in rolls if roll.held]
+    arrivals = [roll.last_arrival for roll in rolls if roll.held_members]
     if policy.only_reports or not arrivals:
         return None
     is_patient = view.now - max(view.launched_at, *arrivals) < policy.patience

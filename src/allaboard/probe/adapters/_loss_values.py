@@ -53,9 +53,9 @@ class Losses:
             self.plain = getattr(sys.modules.get("torch"), "Tensor", None)
         # Not a subclass: what a distributed tensor answers may be a collective of its own.
         if type(root) is self.plain and root.is_cpu and root.numel() == 1:
-            self.told(box, root.item())
+            self.record_value(box, root.item())
 
-    def told(self, box: At, value: Any) -> None:
+    def record_value(self, box: At, value: Any) -> None:
         """Takes in one value."""
         if box is not self._box:
             self._box, self.bad = box, 0

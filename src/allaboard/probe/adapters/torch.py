@@ -57,7 +57,7 @@ def _distributed(module: Any) -> None:
     names = set(getattr(module, "__all__", ()))
     recorder = _recorder(module)
     grouped = hasattr(module, "_world")
-    if not grouped and first.known(module):
+    if not grouped and first.is_known_version(module):
         recorder.module, grouped = first.Groups(module), True
     if not grouped:
         member.here.lacks(
@@ -110,7 +110,7 @@ def _destroying(recorder: record.Recorder, call: Any) -> Any:
             return call(*args, **kwargs)
         finally:
             try:
-                recorder.gone()
+                recorder.refresh_groups()
             except Exception:
                 recorder.spoil()
 
@@ -224,7 +224,7 @@ def at_end() -> None:
 
 def _optimizer(module: Any) -> None:
     count = Steps()
-    phases.optimizer(module, count.made)
+    phases.optimizer(module, count.add_optimizer)
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(count.__call__)  # of the object itself, it would be looked up each time

@@ -92,7 +92,7 @@ class Returned:
             self._finite = self._finite + 1 if value - value == 0.0 else 0
         else:
             self._at.map, self._at.steps = box.map, step - 1
-            self._losses.told(self._at, value)
+            self._losses.record_value(self._at, value)
 
 
 class _Step:

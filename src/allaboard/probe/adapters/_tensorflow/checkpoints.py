@@ -28,7 +28,7 @@ def _told(call: Callable[..., Any], read: bool) -> Callable[..., Any]:
         box = member.here.box
         path = args[0] if args else kwargs.get("save_path" if read else "file_prefix")
         if box is not None and path is not None:  # None: there is nothing to restore
-            box.kept(read)
+            box.count_checkpoint(read)
         return result
 
     return inside

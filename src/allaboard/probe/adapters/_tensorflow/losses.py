@@ -40,7 +40,7 @@ class Returned:
         value = float(number.numpy())
         losses = self._losses.get(name)
         if losses is not None:
-            losses.told(box, value)
+            losses.record_value(box, value)
         elif value - value != 0.0:
             self._finite.pop(name, None)
         elif len(self._losses) < FUNCTIONS and len(self._finite) < FUNCTIONS:

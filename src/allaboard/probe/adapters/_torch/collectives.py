@@ -220,7 +220,7 @@ class Recorder:
             if group is not None:
                 group.unordered(group.number + 1)
 
-    def gone(self) -> None:
+    def refresh_groups(self) -> None:
         """Look up anew which groups there are, after destroy_process_group."""
         living = {id(pg) for pg in self.module._world.pg_map}
         self.pending.clear()

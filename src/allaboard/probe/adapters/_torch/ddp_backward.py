@@ -77,7 +77,7 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                 if type(root) is losses.plain and not losses.shaped and root.is_cpu:
                     value = root.item()
                     if value - value != 0.0 or losses.bad:
-                        losses.told(box, value)
+                        losses.record_value(box, value)
                 else:
                     losses.look(box, root)
                 if here.is_pausing:

@@ -62,7 +62,9 @@ def _answers(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
         while os.path.samestat(pipe, os.fstat(fd)) and os.read(fd, 64):
             with open(file + ".new", "w", opener=_private) as answer:
                 records = [pickle.loads(dump(True, True, False)) for dump in dumps]
-                json.dump({"entries": [e for one in records for e in last(one)]}, answer)
+                json.dump(
+                    {"entries": [e for one in records for e in last_collectives(one)]}, answer
+                )
             os.replace(file + ".new", file)
     except Exception:
         pass  # closed by the program, or another version's recorder: nobody is answered any more
@@ -72,7 +74,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def last(dump: dict[str, Any]) -> list[dict[str, Any]]:
+def last_collectives(dump: dict[str, Any]) -> list[dict[str, Any]]:
     """The last collectives of each group, each with the user's own line alone."""
     by_group: dict[object, list[dict[str, Any]]] = {}
     for entry in dump.get("entries", ()):

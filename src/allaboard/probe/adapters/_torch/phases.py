@@ -37,7 +37,7 @@ class _Evaluation:
         self.waited = 0.0, 0.0
         self.compiling: Callable[[], bool] = bool
 
-    def made(self, optimizer: Any) -> None:
+    def mark_optimizer_made(self, optimizer: Any) -> None:
         self.optimizers.add(optimizer)
         self.trained_models.clear()
 
@@ -170,7 +170,7 @@ def optimizer(module: Any, on_created: Callable[[], object]) -> None:
         on_created()
         call(self, *args, **kwargs)
         try:
-            _now.made(self)
+            _now.mark_optimizer_made(self)
         except Exception:
             pass
 

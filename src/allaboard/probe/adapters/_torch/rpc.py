@@ -26,7 +26,7 @@ def hook(module: Any, declared: Declare) -> None:
     """``module`` is torch.distributed.rpc; ``declared`` reads the arguments of `init_process_group`."""
 
     def told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        declaration = asked(args, kwargs, declared)
+        declaration = rpc_declaration(args, kwargs, declared)
         if not member.here.round:
             _COUNT[0] = 0  # also in a forked child
         if declaration is None or member.here.round != _COUNT[0] or _elsewhere():
@@ -44,7 +44,7 @@ def _elsewhere() -> bool:
     return member.here.gated == "cluster" or member.here.attach is not None
 
 
-def asked(
+def rpc_declaration(
     args: tuple[Any, ...], kwargs: dict[str, Any], declared: Declare
 ) -> dict[str, Any] | None:
     """Return the declaration in init_rpc's arguments; None for a group without a size, whose

@@ -48,7 +48,7 @@ class Steps:
         self._values = Values()
         self._every = self._values.every
 
-    def made(self) -> None:
+    def add_optimizer(self) -> None:
         """The program has made an optimizer; one that holds another is one of two at least."""
         self._made += 1
         self._alone = 0
@@ -89,7 +89,7 @@ class Steps:
             if not self._one:
                 self._first(optimizer)
             else:
-                self.made()  # or copied it, which is not seen
+                self.add_optimizer()  # or copied it, which is not seen
                 if here.notes.pop(FIRST_STEP, None) is not None:
                     here.identify()
                 turns = self._others[id(optimizer)] = self._others.get(id(optimizer), 0) + 1

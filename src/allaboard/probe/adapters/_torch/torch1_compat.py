@@ -49,7 +49,7 @@ class Groups:
         return self._module._pg_names
 
 
-def known(module: Any) -> bool:
+def is_known_version(module: Any) -> bool:
     """Return True if these are the variables of this version."""
     return hasattr(module, "_pg_group_ranks") and hasattr(module, "_pg_names")
 
