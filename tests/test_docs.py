@@ -7,14 +7,17 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from allaboard.cli import COMMANDS
+from allaboard.contracts import Rule
 from allaboard.drills.run_drill import all_drills
-from allaboard.rules.engine.catalogue import load_catalogue
+from allaboard.rules.engine.catalogue import RuleEntry, load_catalogue
+from allaboard.rules.engine.evaluate import run_rules
 from multihost_drills.run_host_drill import all_host_drills
 
 ROOT = Path(__file__).parents[1]
@@ -78,3 +81,18 @@ def test_every_room_has_its_sentence() -> None:
     rooms = {p.name + "/" for p in source.iterdir() if p.is_dir() and p.name != "__pycache__"}
     rooms |= {p.name for p in source.glob("*.py") if not p.name.startswith("__")}
     assert [room for room in sorted(rooms) if f"`{room}`" not in text] == []
+
+
+def test_the_example_rule_for_contributors_is_one() -> None:
+    (example,) = re.findall(
+        r"^   ```python\n(.*?)^   ```$", (ROOT / "CONTRIBUTING.md").read_text(), re.M | re.S
+    )
+    written: dict[str, object] = {"__name__": "example"}
+    exec(compile(textwrap.dedent(example), "CONTRIBUTING.md", "exec"), written)
+    rule = written["RULE"]
+    assert isinstance(rule, Rule)
+    entry = RuleEntry("X001", "example", str(written["__doc__"]), rule)
+    for facts, summary in rule.fires_on.values():
+        assert [claim.summary for _, claim in run_rules(facts, [entry])] == [summary]
+    for facts in rule.silent_on.values():
+        assert list(run_rules(facts, [entry])) == []

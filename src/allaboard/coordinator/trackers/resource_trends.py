@@ -87,7 +87,9 @@ def _trend(points: Sequence[tuple[float, float]]) -> Trend:
 
 def fit_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the slope of the least-squares line through (time, value), and its coefficient of
-    determination."""
+    determination; zeros if all readings were taken at one time."""
+    # By hand: linear_regression and correlation of the statistics module take 99 us for 60 points
+    # (Python 3.11), this 30 us, and it runs twice for every reading of every process each second.
     n = len(points)
     mean_x = sum(x for x, _ in points) / n
     mean_y = sum(y for _, y in points) / n
