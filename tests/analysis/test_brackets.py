@@ -7,7 +7,7 @@ import msgspec
 from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt
 from allaboard.contracts import Rule
 from allaboard.facts import Answer, Claim, JobView
-from allaboard.rules import net001_name_not_found, net004_unreachable
+from allaboard.rules import net001_name_not_found, net_unreached_address
 
 
 def _claimed(rule: Rule, view: JobView, address: str, met: str = "") -> Claim:
@@ -20,7 +20,8 @@ def _claimed(rule: Rule, view: JobView, address: str, met: str = "") -> Claim:
 
 def test_a_command_takes_it_without_brackets() -> None:
     view = example_attempt(Answer.UNREACHABLE, said="No route to host")
-    claim = _claimed(net004_unreachable.RULE, view, "[fd77::1]:29500", met="[fd77::1]:29500")
+    unreachable = net_unreached_address.RULES["net004_unreachable"]
+    claim = _claimed(unreachable, view, "[fd77::1]:29500", met="[fd77::1]:29500")
     assert "ip route get fd77::1 " in claim.fix
     assert "rendezvous address [fd77::1]:29500" in claim.summary
 

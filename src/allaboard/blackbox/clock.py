@@ -31,6 +31,7 @@ def clock_offset(born: float, pid: int) -> float:
     process_stat = proc.read_stat(pid)
     if process_stat is None or not isfinite(born) or abs(born - now) > MAX_CLOCK_DISTANCE_S:
         return 0.0
+    # /proc counts start times from the boot with suspended time (proc(5)), CLOCK_MONOTONIC without.
     suspended_s = time.clock_gettime(time.CLOCK_BOOTTIME) - now
     started = process_stat.start_ticks / proc.TICKS_PER_SECOND - suspended_s
     return 0.0 if started - BIRTH_TOLERANCE_S <= born <= now + BIRTH_TOLERANCE_S else born - now

@@ -71,6 +71,8 @@ class CallReader:
         ):  # fmt: skip
             return cached
         marks = [(n, *self._entry(index, n)[:2]) for n in _marked_calls(number)]
+        # Read again after the ring: entries that its owner has overwritten meanwhile are left out
+        # below.
         newest = self._number(index)[0]
         raw = bytes(
             self._map[offset + layout.RANKS_AT : offset + layout.RANKS_AT + layout.RANKS_BYTES]
@@ -96,6 +98,7 @@ class CallReader:
             begin, since, _digest, end = layout.CALL.unpack_from(self._map, offset)
             if begin == end:
                 break
+        # Torn four times: the lower number is surely in the ring.
         return min(begin, end), since
 
     def _entry(self, index: int, number: int) -> tuple[int, int, int]:
@@ -113,6 +116,7 @@ class CallReader:
         stored_number, required, elements, root, place_number, op, reduce, dtype, shape = (
             layout.SIGNATURE.unpack_from(self._map, offset)
         )
+        # The place in the ring is another signature's by now, or is being written.
         if stored_number != number or number == 0:
             return None
         if len(self._signatures) > 4 * layout.SIGNATURES:

@@ -22,6 +22,7 @@ def current_operation(map_: mmap.mmap, group_name: Callable[[int], str]) -> tupl
         if begin == 0:
             continue
         entered += begin
+        # Torn, if the counts differ: the next look finds it whole.
         if not active or begin != end:
             continue
         operation_name = name.rstrip(b"\0").decode("utf-8", "replace")

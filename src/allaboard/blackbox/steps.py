@@ -44,6 +44,7 @@ class StepReader:
         ):
             return cached
         self._steps = step
+        # One less than the ring holds: the oldest place is the one that the next step overwrites.
         ring_steps = min(step, layout.RING - 1)
         ring = self._ring()
         oldest = (step - ring_steps + 1) % layout.RING

@@ -31,16 +31,27 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a drill."""
 
     drill: str
+    """Name of the drill."""
     rule: str
+    """Rule that must name the fault."""
     found: bool
+    """True if that rule reported it."""
     right_rank: bool
+    """True if the finding names the right ranks."""
     seconds: float | None
+    """Seconds from the fault to its finding; None if it was not found."""
     exit_code: int
+    """Exit code of `allaboard run`; -1 if it did not end in time."""
     right_exit: bool
+    """True if that is one of the allowed exit codes."""
     others: tuple[Finding, ...]
+    """Findings that nothing explains; notes on the script's text are left out."""
     findings: tuple[Finding, ...]
+    """All findings of the run."""
     output: str
+    """Everything that the run printed."""
     left_behind: bool = False
+    """True if the black boxes are still there."""
 
     @property
     def passed(self) -> bool:

@@ -222,8 +222,10 @@ def _ask_reaper(
     from allaboard.launch import reaper
 
     working = working_folder()
+    # Both close at an exec (PEP 446), so that no worker holds the end of another's output open.
     out, out_end = os.pipe()
     err, err_end = os.pipe()
+    # By it the probe knows whether its standard output is still this pipe.
     environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
     message = {
         "do": "spawn",
@@ -242,6 +244,7 @@ def _ask_reaper(
         raise
     finally:
         end.settimeout(timeout_before)
+        # The reaper has copies of its own; with ours open, the output would never come to an end.
         os.close(out_end)
         os.close(err_end)
     return Worker(index=index, out=out, err=err)

@@ -64,5 +64,6 @@ def _bind(port: int) -> socket.socket | None:
     except OSError:
         probe.close()
         return None
+    # After the bind: before it, two searches could be given one port.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return probe

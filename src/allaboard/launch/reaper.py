@@ -69,6 +69,7 @@ def fork_reaper(
         raise
     if pid == 0:
         ours.close()
+        # Else they would stay bound here when the agent releases them.
         for reserved in reserved_ports:
             reserved.close()
         _run_reaper(theirs, remove)
@@ -108,11 +109,14 @@ def _run_reaper(agent: socket.socket, remove: str) -> NoReturn:
     try:
         os.setsid()
         _prctl(PR_SET_CHILD_SUBREAPER, 1)
+        # Not by a signal that a batch system sends to all processes of the job: the workers would be
+        # killed with it (PR_SET_PDEATHSIG), without their grace. It ends when the socket closes.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         _Reaper(agent, remove).loop()
         code = 0
     finally:
+        # Never back: the frames above, their finally blocks and what atexit has are the agent's.
         os._exit(code)
 
 
@@ -127,7 +131,9 @@ class _Reaper:
         self.awake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self.awake, False)
+        # A byte for each SIGCHLD, so that none is lost between a look and the next select(2).
         signal.set_wakeup_fd(wake)
+        # Without a handler in Python, SIGCHLD stays ignored by default and writes no byte.
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def loop(self) -> None:
@@ -141,6 +147,7 @@ class _Reaper:
                 try:
                     data, fds, _, _ = socket.recv_fds(self.agent, MESSAGE_BYTES, 4)
                 except OSError:
+                    # ECONNRESET: the agent died before it had read all of our messages.
                     data, fds = b"", []
                 if not data:
                     self._end_all(LAST_GRACE)
@@ -148,6 +155,8 @@ class _Reaper:
                     return
                 if len(fds) > 2:
                     with os.fdopen(fds.pop(), "rb") as file:
+                        # The descriptor shares its offset with the agent's, which has just written
+                        # up to the end.
                         file.seek(0)
                         data = file.read()
                 self._obey(json.loads(data), fds)
@@ -188,11 +197,14 @@ class _Reaper:
             return
         if pid == 0:
             _exec_worker(message, fds, report)
+        # Our copy first: as long as it is open, the read below does not end.
         os.close(report)
         for fd in fds:
             self.streams.add(_file_identity(fd))
             os.close(fd)
         with os.fdopen(failed, "rb") as file:
+            # Ends at the child's exec, which closes its copy: "spawned" is told of the program, not
+            # of a copy of this process.
             error = file.read()
         if error:
             os.waitpid(pid, 0)
@@ -237,8 +249,10 @@ class _Reaper:
         can be ended."""
         for pid in self._to_end():
             _kill(pid, signal.SIGTERM)
+            # What is stopped (Ctrl-Z) meets its SIGTERM only once it goes on.
             _kill(pid, signal.SIGCONT)
         deadline = time.monotonic() + grace
+        # Orphans come to this process (subreaper): once it has no child, nothing is left below.
         while self._to_end() if self.spare else _has_children():
             self._drain()
             self._reap()
@@ -247,6 +261,7 @@ class _Reaper:
             if time.monotonic() >= deadline:
                 for pid in self._to_end():
                     _kill(pid, signal.SIGKILL)
+            # With a timeout: SIGCHLD tells of children alone, not of those below them.
             select.select([self.awake], [], [], 0.05)
         self._drain()
         self._reap()
@@ -262,6 +277,8 @@ class _Reaper:
         try:
             if _process_state(pid) in b"ZX":
                 return False  # one whose parent lives on and does not ask for it would be waited for for ever
+            # A pid of the list is a session for as long as any process is in it, also when its
+            # leader has ended.
             if os.getsid(pid) in self.sessions:
                 return True
             files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
@@ -300,11 +317,15 @@ def _exec_worker(message: dict[str, Any], fds: list[int], report: int) -> NoRetu
     current_target = ""
     try:
         os.setsid()
+        # Here, in the child: a fork does not inherit it, an exec keeps it (prctl(2)).
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The pipe is shared with the reaper: a signal that comes before the exec would wake that.
         signal.set_wakeup_fd(-1)
         for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        # dup2 makes copies that an exec leaves open. The originals are above 2, see
+        # `open_standard_streams`.
         for fd, standard in zip(fds, (1, 2), strict=True):
             os.dup2(fd, standard)
             os.close(fd)
@@ -315,6 +336,7 @@ def _exec_worker(message: dict[str, Any], fds: list[int], report: int) -> NoRetu
         os.chdir(current_target)
         current_target = message["command"][0]
         os.execvpe(current_target, message["command"], environment)
+    # Nothing may leave this frame: the callers are the reaper's, and this is a copy of it.
     except BaseException as error:
         # What was asked for: the error names the last folder of PATH that was tried.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

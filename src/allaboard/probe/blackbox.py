@@ -58,9 +58,12 @@ class Box:
     def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
         """Creates the file at ``path``; raises OSError where there is no room or no right."""
         self.path = path
+        # Reentrant: a signal handler of the program runs on top of whatever the main thread does, a
+        # text half written included, and may come here again.
         self._writing = threading.RLock()
         self.rounds = 0
         started = start_ticks(os.getpid())
+        # After an execve the agent still has this file mapped: it is written on, not replaced.
         own_map = _own_box(path, started)
         hidden = path + ".new"
         if own_map is None:
@@ -82,6 +85,7 @@ class Box:
         self._checkpoint_counts = [-1, -1]
         self._generation = 0
         self._local = threading.local()
+        # Slot 0 is the main thread's for good, and the first that a reader looks at.
         self._free = list(range(SLOTS - 1, 0, -1))
         self.ident = threading.main_thread().ident or 0
         self._main = self._slot(0, self.ident)
@@ -93,6 +97,9 @@ class Box:
     def _reset(self) -> None:
         """Forgets what the program told that this one replaced (execve); ``rounds`` are its inits."""
         self.rounds = STATE.unpack_from(self.map, STATE_AT)[3]
+        # What the agent writes stays: its record lies below STATE_AT, and the verdict is none of
+        # these texts. Texts are emptied under their sequence lock, as the agent may be reading
+        # them.
         self.map[STATE_AT : TEXTS["detail"][0]] = bytes(TEXTS["detail"][0] - STATE_AT)
         self.map[GROUPS_AT:] = bytes(SIZE - GROUPS_AT)
         for name in ("detail", "identity", "raised", "declared"):
@@ -112,6 +119,8 @@ class Box:
         self.steps = n = self.steps + 1
         now = monotonic()
         input_, sync = self.input, self.sync
+        # The ring's entry before the count: a reader that sees step n takes its times from the
+        # ring.
         PACE.pack_into(self.map, RING_AT + n % RING * 24, now, input_, sync)
         self.all_input = all_input = self.all_input + input_
         self.all_sync = all_sync = self.all_sync + sync
@@ -171,11 +180,14 @@ class Box:
             slot = self._local.slot
         except AttributeError:
             try:
+                # Without a lock: pop() here and append() in `_SlotReturn` are atomic for Python
+                # threads.
                 index = self._free.pop()
             except IndexError:
                 self._local.slot = None
                 return None
             slot = self._local.slot = self._slot(index, ident)
+            # Nothing announces the end of a thread; what is in its threading.local is dropped then.
             self._local.back = _SlotReturn(self._free, index)
         return slot
 
@@ -236,6 +248,8 @@ def _own_box(path: str, started: int) -> mmap.mmap | None:
         box = mmap.mmap(fd, SIZE)
     finally:
         os.close(fd)
+    # execve keeps the pid and the start time; a file that an earlier process of this pid left has
+    # other start ticks.
     magic, version, pid, ticks = HEADER.unpack_from(box, 0)[:4]
     return box if (magic, version, pid, ticks) == (MAGIC, VERSION, os.getpid(), started) else None
 
@@ -243,6 +257,8 @@ def _own_box(path: str, started: int) -> mmap.mmap | None:
 def _allocate(path: str) -> mmap.mmap:
     fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
+        # All pages now, where a full file system is an OSError: at a later write through the map it
+        # would be a SIGBUS that ends the user's program.
         os.posix_fallocate(fd, 0, SIZE)
         return mmap.mmap(fd, SIZE)
     except BaseException:
@@ -307,10 +323,13 @@ class Slot:
         self.depth -= 1
         if self.depth == 0:
             self.spent = spent = self.spent + monotonic() - self._since
+            # Two fields, not the whole record: the counts at both of its ends stay as they are.
             LEFT.pack_into(self._map, self._left_at, spent, 0)
 
 
 def start_ticks(pid: int) -> int:
     """When a process started, in clock ticks since boot: field 22 of /proc/PID/stat, proc(5)."""
     with open("/proc/%d/stat" % pid, "rb") as file:
+        # The command's name (field 2) may itself hold blanks and parentheses: only the last ")"
+        # ends it.
         return int(file.read().rpartition(b")")[2].split()[19])

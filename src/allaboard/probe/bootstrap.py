@@ -35,7 +35,10 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
         member.importing(name)
 
     sys.meta_path.insert(0, Watch(adapters, hooks, importing, member.imported))
+    # A forked child has the parent's box mapped, and would write over what the parent tells.
     os.register_at_fork(after_in_child=member.here.sleep)
+    # Children inherit the variables, not the pid: only what the reaper executed is a member at
+    # once.
     if os.environ.get("ALLABOARD_PID") == str(os.getpid()):
         member.here.wake()
     _line_buffered()
@@ -52,6 +55,7 @@ def _adapters() -> dict[str, ModuleType]:
 def _line_buffered() -> None:
     """Output to our pipe is buffered by the line, as on a terminal, so that logs come at once."""
     try:
+        # Which pipe it is, not only that it is one: a child may have been given another output.
         pipe = "%d" % os.fstat(1).st_ino
     except OSError:  # started without a standard output
         return
@@ -78,6 +82,8 @@ def _watch_end(at_end: list[Callable[[], None]]) -> None:
 
     sys.excepthook = excepthook
     _watch_threads()
+    # atexit goes backwards: registered at the interpreter's start, this comes after all that the
+    # program registers.
     atexit.register(_end, at_end)
 
 

@@ -126,6 +126,7 @@ def _write_exit(pid: int, code: int) -> None:
     if member.here.folder and os.path.exists(stem + SUFFIX):
         with open(stem + ENDED + "~", "w") as file:
             file.write("%d" % code)
+        # Under its name only when it is whole: the agent may read it at any moment.
         os.replace(stem + ENDED + "~", stem + ENDED)
 
 

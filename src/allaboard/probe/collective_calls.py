@@ -86,6 +86,7 @@ class Group:
         self.number = n = self.number + 1
         self.digest = digest = (self.digest * 1000003 + required) & 0xFFFFFFFF
         self.path = path = (self.path * 1000003 + place_number) & 0xFFFFFFFF
+        # The ring's entry first: a reader that sees number n finds what it was.
         layout.ENTRY.pack_into(
             self._map, self.ring + n % layout.CALLS * 12, digest, path, signature
         )
@@ -164,6 +165,7 @@ class Calls:
         self._signatures = number = self._signatures + 1
         if number % layout.SIGNATURES == 0:
             self.known_signatures.clear()  # the ring begins anew: what is still in use is written again
+        # crc32, not hash(): that is seeded anew in each process, and ranks compare these numbers.
         required_hash = crc32(repr((name, *required)).encode())
         layout.SIGNATURE.pack_into(
             self._map,

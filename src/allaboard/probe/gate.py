@@ -44,6 +44,7 @@ def wait(
             if aloud:
                 _say(box.verdict())
             raise SystemExit(EXIT_ROLL_CALL)
+        # From the arrival at the earliest: until the agent has looked here once, ``heard`` is 0.
         deaf = deaf + 1 if now() - max(heard, arrived) > SILENT_AGENT_S else 0
         if deaf >= SILENT_LOOKS:
             return

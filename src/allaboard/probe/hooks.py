@@ -84,6 +84,7 @@ def aside(kind: int, call: Callable[..., Any], more: int = 1) -> Callable[..., A
         finally:
             here.is_pausing = False
             box.end_aside(kind, less)
+            # What was waited for in here belongs to no step.
             box.input, box.sync = waited
 
     return inside
@@ -166,6 +167,8 @@ def joining(
         if declared is None:
             return call(*args, **kwargs)
         succeeded = False
+        # Not inside the try: where it raises it has taken back its own count of nested inits, and
+        # `joined` would take back a second one.
         member.arrive(declared)
         try:
             result = call(*args, **kwargs)

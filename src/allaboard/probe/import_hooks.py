@@ -75,12 +75,14 @@ class Watch:
                 return
             try:
                 del loader.exec_module
+            # A loader that serves several modules (zipimport): the hook of another one took it off.
             except AttributeError:
                 pass
             self._execute(name, execute, module)
 
         try:
             loader.exec_module = exec_module
+        # A loader whose attributes cannot be set: this module goes without hooks.
         except AttributeError:
             pass
 

@@ -133,6 +133,7 @@ def write_text(map_: mmap.mmap, name: str, value: str) -> None:
     start = offset + TEXT.size
     # Even: an exception out of a signal's handler may have ended a writer half-way.
     lock = TEXT.unpack_from(map_, offset)[0] & ~1
+    # Odd while the bytes change: whoever reads now, or compares the lock afterwards, tries again.
     TEXT.pack_into(map_, offset, lock + 1, len(data))
     map_[start : start + len(data)] = data
     TEXT.pack_into(map_, offset, lock + 2, len(data))
@@ -143,6 +144,7 @@ def read_text(map_: mmap.mmap, name: str) -> str | None:
     offset, room = TEXTS[name]
     for _ in range(4):
         lock, length = TEXT.unpack_from(map_, offset)
+        # The length is checked, too: it may be torn, or the file be written by anybody.
         if lock % 2 or length > room - TEXT.size:
             continue
         data = bytes(map_[offset + TEXT.size : offset + TEXT.size + length])

@@ -71,6 +71,7 @@ def _is_refused(places: list[Any], seconds: float) -> bool:
                 met = tried.connect_ex(where)
                 if met == 0 and not connected_to_itself(tried):
                     return False
+                # 0 that comes to here was a connection to itself: nobody listens yet.
                 refused |= met in (0, errno.ECONNREFUSED)
         except OSError as error:
             if error.errno is None:  # of a signal handler: the system's have a number

@@ -141,6 +141,8 @@ def arrive(declared: Declared) -> None:
         here.notes.update(_versions())
         here.identify()
         rendezvous = str(declared.get("place", ""))
+        # The number of the round goes with it: an agent may look between this text and the phase
+        # below, and would else take the new address for that of the init before.
         declaration = dict(declared, round=here.round, again=rendezvous in here.places)
         here.places.add(rendezvous)
         here.box.text("declared", text_records.declared(declaration))

@@ -33,6 +33,7 @@ def register(folder: str) -> tuple[int, int]:
     fd = move_descriptor(
         os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
     )
+    # chain=False: what was there before is "ignore", which nothing has to be passed on to.
     faulthandler.register(free[0], file=fd, all_threads=True, chain=False)
     return free[0], fd
 

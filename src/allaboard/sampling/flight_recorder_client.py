@@ -48,6 +48,8 @@ def _ask_through(pipe: Path) -> bool:
     """Return True if the question was written to somebody who will read it; False if nobody has the
     pipe open, or it is no pipe."""
     try:
+        # O_NONBLOCK: without a reader (an exec, a process that has ended) open fails at once with
+        # ENXIO. Whatever lies under that name: no link is followed, nothing but a fifo written to.
         fd = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
         return False

@@ -36,4 +36,5 @@ class SamplingTask:
         """Return when a cancelled sampling has ended, or after the grace. What it raised does not
         matter any more."""
         if self._task is not None:
+            # asyncio.wait does not cancel the task at the timeout, as wait_for would.
             await asyncio.wait([self._task], timeout=CANCEL_GRACE_S)

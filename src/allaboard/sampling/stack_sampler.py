@@ -155,6 +155,8 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
     Empty if the handler or the file is not ours any more (an exec, a program that closes all its
     files), or if no answer comes.
     """
+    # A real-time signal without a handler ends a process: it is sent only to the very process
+    # (start time) that has the handler, and only if its descriptor still is our file.
     process_stat = proc.read_stat(box.pid)
     if (
         box.signum == 0
@@ -172,6 +174,7 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
         return []
     try:
         os.truncate(box.stacks, 0)
+        # By pidfd: its pid may be another process's by the time of the signal.
         process = pidfd.open_process(box.pid)
         try:
             signals.send_through_pidfd(process, box.signum)
@@ -194,6 +197,7 @@ async def _read_finished_dump(file: Path) -> str:
     for _ in range(int(FAULTHANDLER_TIMEOUT_S / 0.02)):
         await asyncio.sleep(0.02)
         grown = file.stat().st_size
+        # Nothing marks the end of a dump: it is over when it has not grown between two looks.
         if grown and grown == size:
             break
         size = grown
@@ -240,6 +244,7 @@ async def _run_pyspy(pid: int) -> tuple[bytes, str]:
                 process.kill()
                 await _wait_for_exit(process)
                 process.wait()
+        # The child shares these files' offsets, which are at the end now.
         output.seek(0)
         errors.seek(0)
         error_lines = errors.read().decode("utf-8", "replace").strip().splitlines()

@@ -72,8 +72,8 @@ def arrange_etcd_unreachable(bed: Bed) -> None:
 DRILLS = {
     "etcd-first-dies": HostDrill(
         title=(
-            "Hosts find each other in an etcd; the one that leads loses its cable while they wait"
-            " for the last"
+            "Hosts meet through etcd; the leader loses its network while they wait for the last "
+            "host"
         ),
         framework="torch",
         expects="JOIN003",
@@ -88,7 +88,7 @@ DRILLS = {
         needs=etcd.NEEDS,
     ),
     "etcd-healthy": HostDrill(
-        title="Four hosts find each other in an etcd that runs on the last of them, and train",
+        title="Four hosts meet through etcd, which runs on the last of them, and train",
         framework="torch",
         expects="",
         arrange=lambda bed: etcd.Etcd(bed, "h3"),
@@ -99,8 +99,8 @@ DRILLS = {
     ),
     "etcd-healthy-tf2-ps": HostDrill(
         title=(
-            "A ParameterServerStrategy over four hosts that find each other in an etcd: it "
-            "starts, trains and ends, and nothing is said of it"
+            "A ParameterServerStrategy over four hosts that meet through etcd starts, trains and "
+            "ends without a finding"
         ),
         framework="tensorflow",
         expects="",
@@ -115,8 +115,8 @@ DRILLS = {
     ),
     "etcd-lost-later": HostDrill(
         title=(
-            "The etcd in which the hosts found each other is out of reach once they train: "
-            "nothing is said of it"
+            "The etcd through which the hosts met is unreachable once they train: there is no "
+            "finding"
         ),
         framework="torch",
         expects="",
@@ -129,9 +129,7 @@ DRILLS = {
         needs=etcd.NEEDS,
     ),
     "etcd-other-prefix": HostDrill(
-        title=(
-            "Hosts find each other in an etcd; one of them was told another prefix than the others"
-        ),
+        title="Hosts meet through etcd; one of them has another prefix than the others",
         framework="torch",
         expects="JOIN001",
         hosts=4,
@@ -147,8 +145,8 @@ DRILLS = {
     ),
     "etcd-some-mute": HostDrill(
         title=(
-            "Hosts find each other in an etcd of which they know three addresses: nothing listens"
-            " at the first, and what listens at the second says nothing"
+            "Hosts meet through etcd at three addresses: nothing listens at the first, and the "
+            "second does not answer"
         ),
         framework="torch",
         expects="",
@@ -160,7 +158,7 @@ DRILLS = {
         long="tests/meeting asks such endpoints",
     ),
     "etcd-unreachable": HostDrill(
-        title="Hosts find each other in an etcd, and a firewall keeps one of them from it",
+        title="Hosts meet through etcd, and a firewall blocks one of them",
         framework="torch",
         hosts=3,
         expects="NET016",

@@ -8,8 +8,8 @@ from testbed import ipv6
 DRILLS = {
     "healthy-evaluator": HostDrill(
         title=(
-            "Nothing is wrong: a ParameterServerStrategy with an evaluator on a host of its own, "
-            "which looks for checkpoints for ever"
+            "Nothing is wrong: a ParameterServerStrategy with an evaluator on its own host, which "
+            "looks for checkpoints forever"
         ),
         # When the training is done it gets its minute, and is ended with the servers: 0 on every host.
         framework="tensorflow",
@@ -24,8 +24,8 @@ DRILLS = {
     ),
     "healthy-interface": HostDrill(
         title=(
-            "Nothing is wrong: the script chooses the interface for gloo, on a host too whose own"
-            " name is 127.0.1.1"
+            "Nothing is wrong: the script chooses gloo's interface, also on a host whose own name "
+            "resolves to 127.0.1.1"
         ),
         framework="torch",
         expects="",
@@ -38,7 +38,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "healthy-jax": HostDrill(
-        title="Nothing is wrong: four hosts start, train and end, and nothing is said of it",
+        title="Nothing is wrong: four hosts start, train and end without a finding",
         framework="jax",
         expects="",
         arguments=("--steps", "20"),
@@ -47,8 +47,8 @@ DRILLS = {
     ),
     "healthy-long-transfer": HostDrill(
         title=(
-            "Nothing is wrong: a large tensor takes a while over a slow link, and nothing is said"
-            " of it but the link"
+            "Nothing is wrong: a large tensor takes a while over a slow link, and only the link is "
+            "reported"
         ),
         framework="torch",
         expects="",
@@ -61,8 +61,8 @@ DRILLS = {
     ),
     "healthy-ps": HostDrill(
         title=(
-            "Nothing is wrong: two workers and two parameter servers of TensorFlow 1, each on a "
-            "host of its own, start, train and end, the servers too, and nothing is said of it"
+            "Nothing is wrong: two workers and two parameter servers of TensorFlow 1, each on its "
+            "own host, start, train and end without a finding"
         ),
         framework="tensorflow",
         expects="",
@@ -72,7 +72,10 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "healthy-sixth-off": HostDrill(
-        title="Nothing is wrong: IPv6 is off on the first host, whose name resolves to it too",
+        title=(
+            "Nothing is wrong: IPv6 is off on the first host, whose name also resolves to an IPv6 "
+            "address"
+        ),
         # TensorFlow trains.
         framework="tensorflow",
         expects="",
@@ -83,7 +86,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "healthy-tensorflow": HostDrill(
-        title="Nothing is wrong: four hosts start, train and end, and nothing is said of it",
+        title="Nothing is wrong: four hosts start, train and end without a finding",
         framework="tensorflow",
         expects="",
         arguments=("--steps", "20"),
@@ -93,9 +96,8 @@ DRILLS = {
     ),
     "healthy-tf2-ps": HostDrill(
         title=(
-            "Nothing is wrong: a ParameterServerStrategy over four hosts, whose script knows "
-            "nothing of serving, starts, trains and ends, the servers and workers too, and "
-            "nothing is said of it"
+            "Nothing is wrong: a ParameterServerStrategy over four hosts, whose script has no "
+            "server loop, starts, trains and ends without a finding"
         ),
         framework="tensorflow",
         expects="",
@@ -107,7 +109,7 @@ DRILLS = {
         long="healthy-ps shows the same under TensorFlow 1",
     ),
     "healthy-torch": HostDrill(
-        title="Nothing is wrong: four hosts start, train and end, and nothing is said of it",
+        title="Nothing is wrong: four hosts start, train and end without a finding",
         framework="torch",
         expects="",
         arguments=("--steps", "20"),

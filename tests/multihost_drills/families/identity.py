@@ -48,7 +48,7 @@ def other_chief(host: int, env: dict[str, str]) -> dict[str, str]:
 
 DRILLS = {
     "no-rank": HostDrill(
-        title="One host is not told its rank",
+        title="One host has no RANK",
         framework="torch",
         expects="JOIN003",
         blames=(2,),
@@ -58,7 +58,7 @@ DRILLS = {
         exit_codes=(1, 3),
     ),
     "node-rank": HostDrill(
-        title="One host is given NODE_RANK where the script reads RANK",
+        title="One host has NODE_RANK, but the script reads RANK",
         framework="torch",
         expects="JOIN003",
         blames=(2,),
@@ -75,7 +75,7 @@ DRILLS = {
         environment=other_order,
     ),
     "port-differs": HostDrill(
-        title="One host is told another port of its neighbour than the neighbour itself",
+        title="One host has another port for its neighbour than the neighbour itself",
         framework="tensorflow",
         expects="JOIN007",
         blames=(2,),
@@ -83,7 +83,7 @@ DRILLS = {
         long="tf-wrong-port is the same on one host",
     ),
     "restarts-differ": HostDrill(
-        title="One host was started without the restarts that the others were promised",
+        title="One host was started without --on-failure restart, which the others have",
         framework="torch",
         expects="ENV011",
         blames=(2,),
@@ -95,14 +95,14 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "same-rank": HostDrill(
-        title="Two hosts are told the same rank, and one rank is nobody",
+        title="Two hosts have the same rank, and another rank is missing",
         framework="torch",
         expects="JOIN005",
         blames=(1, 2),
         environment=lambda host, env: env | ({"RANK": "1"} if host == 2 else {}),
     ),
     "same-task": HostDrill(
-        title="Two hosts are told the same task of the cluster",
+        title="Two hosts have the same task of the cluster",
         framework="tensorflow",
         expects="JOIN005",
         blames=(1, 2),
@@ -110,7 +110,7 @@ DRILLS = {
         long="tf-two-tasks is the same on one host",
     ),
     "tf-config-comma": HostDrill(
-        title="One host's TF_CONFIG has a comma too many, after its last worker",
+        title="One host's TF_CONFIG has a trailing comma after its last worker",
         framework="tensorflow",
         expects="CFG002",
         on=(2,),
@@ -121,7 +121,7 @@ DRILLS = {
         exit_codes=(1, 2, 3),
     ),
     "world-sizes-differ": HostDrill(
-        title="One host is told that there are three of them, the others four",
+        title="One host has another world size than the others",
         framework="torch",
         expects="JOIN006",
         blames=(3,),

@@ -36,7 +36,7 @@ def _cut(bed: Bed) -> None:
 
 DRILLS = {
     "link-lost": HostDrill(
-        title="Two hosts of three hear nothing more of each other, in the middle of the training",
+        title="Two of three hosts lose the link between them in the middle of training",
         framework="torch",
         expects="NET012",
         hosts=3,
@@ -47,7 +47,7 @@ DRILLS = {
         within=12.0,
     ),
     "link-lost-leader": HostDrill(
-        title="The first host and another hear nothing more of each other, nor do their agents",
+        title="The first host and another lose the link between them, and so do their agents",
         framework="torch",
         expects="NET012",
         hosts=3,
@@ -60,8 +60,8 @@ DRILLS = {
     ),
     "link-lost-one-way": HostDrill(
         title=(
-            "One host hears nothing more of another, which hears it well, in the middle of the "
-            "training"
+            "One host receives nothing more from another in the middle of training; the other "
+            "direction works"
         ),
         framework="torch",
         expects="NET012",
@@ -74,8 +74,7 @@ DRILLS = {
     ),
     "link-lost-tensorflow": HostDrill(
         title=(
-            "Two hosts of three hear nothing more of each other, in the middle of a TensorFlow "
-            "training"
+            "Two of three hosts lose the link between them in the middle of a TensorFlow training"
         ),
         framework="tensorflow",
         expects="NET012",
@@ -87,7 +86,7 @@ DRILLS = {
         within=15.0,
     ),
     "link-slowed": HostDrill(
-        title="One host's link goes down to 8 Mbit/s in the middle of the training",
+        title="One host's link drops to 8 Mbit/s in the middle of training",
         framework="torch",
         expects="SLOW007",
         hosts=3,
@@ -100,7 +99,7 @@ DRILLS = {
         long="medians of many steps take half a minute",
     ),
     "lossy-link": HostDrill(
-        title="One host loses two packets of a hundred on a slow line: slower, and it trains",
+        title="One host loses two percent of its packets on a slow line: it trains, but slower",
         framework="torch",
         expects="NET008",
         blames=(2,),
@@ -113,8 +112,8 @@ DRILLS = {
     ),
     "one-way-needed": HostDrill(
         title=(
-            "Of two hosts the one that gloo lets connect is rejected by the other: it fails, the "
-            "other hangs in init, and the bound that was asked for ends it"
+            "Of two hosts, the one that gloo makes connect is rejected by the other: it fails, the "
+            "other hangs in init, and --timeout ends it"
         ),
         framework="torch",
         expects="NET006",
@@ -129,9 +128,8 @@ DRILLS = {
     ),
     "one-way-needed-jax": HostDrill(
         title=(
-            "Of two hosts the one that connects for JAX's collectives is dropped by the other's "
-            "firewall: they hang in their first computation, and the bound that was asked for "
-            "ends it"
+            "Of two hosts, the other's firewall drops the one that connects for JAX's collectives: "
+            "they hang in their first computation, and --timeout ends it"
         ),
         framework="jax",
         expects="NET006",
@@ -144,8 +142,8 @@ DRILLS = {
     ),
     "one-way-not-needed": HostDrill(
         title=(
-            "Of two hosts the one that gloo lets wait for a connection is rejected by the other's"
-            " firewall: told, and they train, whatever bound was asked for"
+            "Of two hosts, the other's firewall rejects the one that gloo makes wait for a "
+            "connection: it is reported, and they train in spite of --timeout"
         ),
         framework="torch",
         expects="NET006",
@@ -159,8 +157,8 @@ DRILLS = {
     ),
     "one-way-rejected-tensorflow": HostDrill(
         title=(
-            "A firewall rejects what one TensorFlow worker sends to open a connection to the "
-            "other, which reaches it well: TensorFlow itself fails in its first all-reduce"
+            "A firewall rejects one TensorFlow worker's connections to the other; the other "
+            "direction works: TensorFlow fails in its first all-reduce"
         ),
         framework="tensorflow",
         expects="NET006",
@@ -175,9 +173,9 @@ DRILLS = {
     ),
     "one-way-tensorflow": HostDrill(
         title=(
-            "A firewall drops what one TensorFlow worker sends to open a connection to the other,"
-            " which reaches it well: the strategy starts, its first all-reduce hangs, and the "
-            "bound that was asked for ends it"
+            "A firewall drops one TensorFlow worker's connections to the other; the other "
+            "direction works: the strategy starts, its first all-reduce hangs, and --timeout ends "
+            "it"
         ),
         framework="tensorflow",
         expects="NET006",
@@ -189,7 +187,9 @@ DRILLS = {
         allowed=("NET012",),
     ),
     "unplugged": HostDrill(
-        title="A host that waits in the roll call loses its cable, without a word",
+        title=(
+            "A host that waits in the roll call loses its network without closing its connections"
+        ),
         framework="torch",
         hosts=3,
         expects="JOIN003",

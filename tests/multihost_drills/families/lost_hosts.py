@@ -35,7 +35,9 @@ def freeze(bed: Bed) -> None:
 
 DRILLS = {
     "agent-killed": HostDrill(
-        title="The agent of a host is killed in mid-training, and its worker ends with it",
+        title=(
+            "The agent of a host is killed in the middle of training, and its worker ends with it"
+        ),
         framework="torch",
         expects="EXIT010",
         hosts=3,
@@ -48,7 +50,7 @@ DRILLS = {
     "agent-killed-unseen": HostDrill(
         title=(
             "The agent of a host is killed, and its worker with it, while rank 0 is in an "
-            "evaluation: it falls later"
+            "evaluation and fails later"
         ),
         framework="torch",
         expects="EXIT010",
@@ -64,8 +66,8 @@ DRILLS = {
     ),
     "dies-before-leader": HostDrill(
         title=(
-            "A worker dies before the first host comes to its init, and nothing bounds the roll "
-            "call: all are told"
+            "A worker dies before the first host reaches init, and the roll call has no time "
+            "limit: all hosts report it"
         ),
         framework="jax",
         expects="JOIN003",
@@ -80,7 +82,7 @@ DRILLS = {
         allowed=("EXIT002",),
     ),
     "dies-in-import": HostDrill(
-        title="On one host the import of the framework fails: a library that it needs is not there",
+        title="On one host the import of the framework fails: a library is missing",
         framework="torch",
         expects="JOIN003",
         blames=(2,),
@@ -92,8 +94,8 @@ DRILLS = {
     ),
     "first-killed": HostDrill(
         title=(
-            "The worker of the host where all meet is killed in mid-training; the others fall "
-            "because of it"
+            "The worker of the leader's host is killed in the middle of training; the others fail "
+            "as a consequence"
         ),
         framework="torch",
         expects="EXIT001",
@@ -104,8 +106,9 @@ DRILLS = {
     ),
     "host-away-tf2-ps": HostDrill(
         title=(
-            "A worker's host of a ParameterServerStrategy loses its cable in mid-training: the "
-            "chief waits for what it had handed to it, and nobody else says which host that is"
+            "The host of a ParameterServerStrategy's worker loses its network in the middle of "
+            "training: the chief waits for its result, and TensorFlow does not say which host it "
+            "is"
         ),
         framework="tensorflow",
         expects="HANG019",
@@ -122,8 +125,8 @@ DRILLS = {
     ),
     "host-frozen": HostDrill(
         title=(
-            "All processes of a host are stopped in mid-training, its agent too; its kernel "
-            "answers for them"
+            "All processes of a host, its agent too, are stopped in the middle of training; its "
+            "kernel still answers"
         ),
         framework="torch",
         expects="HANG017",
@@ -137,7 +140,10 @@ DRILLS = {
         allowed=("HANG005", "HANG006", "EXIT005"),
     ),
     "host-leaves-early": HostDrill(
-        title="The worker of one host ends with exit code 0 in mid-training: it is told there, too",
+        title=(
+            "The worker of one host exits with code 0 in the middle of training: it is reported "
+            "there, too"
+        ),
         framework="torch",
         expects="EXIT004",
         hosts=3,
@@ -148,7 +154,7 @@ DRILLS = {
         within=60.0,
     ),
     "host-never-starts": HostDrill(
-        title="Four hosts are meant; on one of them nobody starts the job",
+        title="The job has four hosts; on one of them it is not started",
         framework="torch",
         expects="JOIN001",
         blames=(2,),
@@ -157,8 +163,7 @@ DRILLS = {
     ),
     "jax-asleep-before-init": HostDrill(
         title=(
-            "A process of JAX sleeps in its own code before it comes to its init: it is alive, "
-            "and known by its rank"
+            "A JAX process sleeps in its own code before init: it is alive, and its rank is known"
         ),
         framework="jax",
         hosts=3,
@@ -170,10 +175,7 @@ DRILLS = {
         within=9.0,
     ),
     "leader-dies-in-import": HostDrill(
-        title=(
-            "On the host where all are to meet the import of the framework fails; the others "
-            "learn why"
-        ),
+        title="On the leader's host the import of the framework fails; the others report why",
         framework="torch",
         expects="JOIN003",
         blames=(0,),
@@ -185,8 +187,8 @@ DRILLS = {
     ),
     "starts-late": HostDrill(
         title=(
-            "One host starts late, which is no fault: the job waits, every host says for whom, "
-            "and trains"
+            "One host starts late, which is not a fault: the job waits, every host reports for "
+            "which member, and trains"
         ),
         framework="torch",
         expects="",

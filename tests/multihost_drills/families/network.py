@@ -55,8 +55,8 @@ for _ in range(100):
 DRILLS = {
     "data-silent": HostDrill(
         title=(
-            "A firewall that passes the first connections and drops later ones: the roll call's "
-            "own trials find nothing, and the framework's start hangs"
+            "A firewall passes the first connections and drops later ones: the roll call's link "
+            "trials succeed, and the framework's start hangs"
         ),
         framework="torch",
         expects="NET012",
@@ -71,10 +71,7 @@ DRILLS = {
         allowed=("JOIN004",),
     ),
     "elsewhere-tensorflow": HostDrill(
-        title=(
-            "The agents meet at a port of their own, and TensorFlow's tasks at theirs; nothing is"
-            " wrong"
-        ),
+        title="Nothing is wrong: the agents meet at another port than TensorFlow's tasks",
         framework="tensorflow",
         hosts=3,
         expects="",
@@ -83,7 +80,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "hosts-file-swapped": HostDrill(
-        title="On one host /etc/hosts has the names of two others the wrong way round",
+        title="On one host, /etc/hosts has swapped the names of two others",
         framework="torch",
         expects="NET017",
         hosts=3,
@@ -93,14 +90,14 @@ DRILLS = {
         allowed=("JOIN001",),
     ),
     "net-data-ports-dropped": HostDrill(
-        title="A firewall lets the meeting place through and drops everything else of one host",
+        title="A firewall passes one host's packets to the meeting place and drops all others",
         framework="torch",
         expects="NET006",
         blames=(2,),
         arrange=lambda bed: bed.block("h2", Block(way="both", but=(MEETING_PORT,))),
     ),
     "net-dropped": HostDrill(
-        title="A firewall drops what one host sends to the meeting place",
+        title="A firewall drops one host's packets to the meeting place",
         framework="torch",
         expects="NET003",
         blames=(2,),
@@ -110,7 +107,7 @@ DRILLS = {
         allowed=("JOIN001",),
     ),
     "net-dropped-both": HostDrill(
-        title="A firewall drops all that one host sends and all that is sent to it",
+        title="A firewall drops all packets from and to one host",
         framework="torch",
         expects="NET003",
         blames=(2,),
@@ -121,7 +118,7 @@ DRILLS = {
         long="net-dropped is the same for what is said",
     ),
     "net-dropped-both-jax": HostDrill(
-        title="A firewall drops all between two hosts of a JAX job, in both directions",
+        title="A firewall drops all packets between two hosts of a JAX job",
         framework="jax",
         expects="NET006",
         blames=(1, 3),
@@ -129,7 +126,7 @@ DRILLS = {
         long="one-way-needed-jax shows the link, net-data-ports-dropped both directions",
     ),
     "net-dropped-both-tensorflow": HostDrill(
-        title="A firewall drops all between two TensorFlow workers, in both directions",
+        title="A firewall drops all packets between two TensorFlow workers",
         framework="tensorflow",
         expects="NET006",
         blames=(1, 3),
@@ -149,8 +146,8 @@ DRILLS = {
     ),
     "net-families-differ": HostDrill(
         title=(
-            "All names resolve to IPv6 and IPv4 everywhere, and on one host IPv6 is off: gloo "
-            "takes IPv4 there"
+            "All names resolve to IPv6 and IPv4 on every host, and on one host IPv6 is off: gloo "
+            "uses IPv4 there"
         ),
         framework="torch",
         expects="NET018",
@@ -159,7 +156,10 @@ DRILLS = {
         arrange=lambda bed: ipv6.both(bed, without=("h2",)),
     ),
     "net-families-differ-jax": HostDrill(
-        title="The same of JAX, on the first host: its gloo says so only in the first collective",
+        title=(
+            "IPv6 is off on the first host of a JAX job: its gloo fails only in the first "
+            "collective"
+        ),
         framework="jax",
         expects="NET018",
         hosts=3,
@@ -171,8 +171,8 @@ DRILLS = {
     ),
     "net-first-absent": HostDrill(
         title=(
-            "The host where all are to meet never starts its worker: told as a state within "
-            "seconds, as a finding when it has had its time"
+            "The leader's host never starts its worker: it is shown as a status within seconds, "
+            "and as a finding after the timeout"
         ),
         framework="torch",
         expects="NET002",
@@ -180,10 +180,13 @@ DRILLS = {
         on=(1,),
         absent=(0,),
         within=12.0,
-        says=r"waiting [4-9] s for h0:29500, where the workers meet: that host is up but refuses the connection",
+        says=(
+            r"waiting [4-9] s for h0:29500, where the workers meet: that host is up but refuses the "
+            r"connection"
+        ),
     ),
     "net-idle-interface": HostDrill(
-        title="One host is told to use an interface that it has, and that leads to nobody",
+        title="One host is configured to use an interface that exists but reaches no other host",
         framework="torch",
         expects="NET006",
         blames=(2,),
@@ -195,7 +198,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "net-interface-in-script": HostDrill(
-        title="The script itself chooses the interface for gloo, and one host has none of that name",
+        title="The script chooses gloo's interface, and one host has none of that name",
         framework="torch",
         expects="NET010",
         blames=(2,),
@@ -203,7 +206,7 @@ DRILLS = {
         scripts=dict.fromkeys(range(4), "torch_interface.py"),
     ),
     "net-leader-no-secret": HostDrill(
-        title="The host where all meet was given no secret, the others one",
+        title="The leader's host has no secret, the others have one",
         framework="torch",
         expects="NET011",
         hosts=2,
@@ -222,7 +225,7 @@ DRILLS = {
         within=8.0,
     ),
     "net-no-name": HostDrill(
-        title="One host does not know the name of the first",
+        title="One host cannot resolve the name of the first",
         framework="torch",
         expects="NET001",
         blames=(2,),
@@ -231,7 +234,7 @@ DRILLS = {
         allowed=("JOIN001",),
     ),
     "net-no-name-of-server": HostDrill(
-        title="The host of a parameter server does not know the name of the first host",
+        title="The host of a parameter server cannot resolve the name of the first host",
         framework="tensorflow",
         expects="NET001",
         blames=(3,),
@@ -244,7 +247,7 @@ DRILLS = {
         long="net-no-name shows the same of a worker",
     ),
     "net-one-way": HostDrill(
-        title="One host lets in no new connections of another, which lets in those of the first",
+        title="One host accepts no new connections from another; the other direction works",
         framework="torch",
         expects="NET006",
         blames=(1, 3),
@@ -271,7 +274,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "net-other-secret": HostDrill(
-        title="One host was given another secret than the others",
+        title="One host has another secret than the others",
         framework="torch",
         expects="NET015",
         blames=(2,),
@@ -289,7 +292,7 @@ DRILLS = {
     ),
     "net-rejected": HostDrill(
         title=(
-            "A firewall rejects what one host sends to the meeting place, as if nobody listened "
+            "A firewall rejects one host's packets to the meeting place, as if nothing listened "
             "there"
         ),
         framework="torch",
@@ -304,7 +307,7 @@ DRILLS = {
     ),
     "net-silent-listener": HostDrill(
         title=(
-            "A program that accepts connections and says nothing has the port where all are to meet"
+            "A program that accepts connections and never answers has the port of the meeting place"
         ),
         framework="torch",
         expects="NET005",
@@ -314,7 +317,7 @@ DRILLS = {
         within=10.0,
     ),
     "net-slow-link": HostDrill(
-        title="One host has 8 Mbit/s where the others have a gigabit and more",
+        title="One host has a link of 8 Mbit/s, the others a gigabit or more",
         framework="torch",
         expects="NET008",
         blames=(2,),
@@ -324,7 +327,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "net-stranger": HostDrill(
-        title="A health check keeps asking at the meeting place while one host is late",
+        title="A health check keeps connecting to the meeting place while one host is late",
         framework="torch",
         expects="NET011",
         on=(0,),
@@ -336,7 +339,7 @@ DRILLS = {
         within=9.0,
     ),
     "net-unreachable": HostDrill(
-        title="A firewall says that there is no way from one host to the meeting place",
+        title="A firewall answers that there is no route from one host to the meeting place",
         framework="torch",
         expects="NET004",
         blames=(2,),
@@ -348,7 +351,7 @@ DRILLS = {
         allowed=("JOIN001",),
     ),
     "net-variables": HostDrill(
-        title="A variable that the framework obeys is set on one host only",
+        title="A variable that the framework reads is set on one host only",
         framework="torch",
         expects="ENV008",
         blames=(2,),
@@ -358,7 +361,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "net-web-server": HostDrill(
-        title="A web server has the port where all are to meet",
+        title="A web server has the port of the meeting place",
         framework="torch",
         expects="NET005",
         blames=(1,),
@@ -369,14 +372,14 @@ DRILLS = {
         within=7.0,
     ),
     "net-wrong-interface": HostDrill(
-        title="One host is told to use an interface that it does not have",
+        title="One host is configured to use an interface that it does not have",
         framework="torch",
         expects="NET010",
         blames=(2,),
         environment=lambda host, env: env | ({"GLOO_SOCKET_IFNAME": "ib7"} if host == 2 else {}),
     ),
     "proxy-grpc": HostDrill(
-        title="A web proxy is set on one host, and gRPC sends its connections there",
+        title="A web proxy is set on one host, and gRPC connects through it",
         framework="tensorflow",
         expects="ENV008",
         blames=(2,),
@@ -388,7 +391,7 @@ DRILLS = {
         long="TensorFlow hangs until it is ended",
     ),
     "proxy-set": HostDrill(
-        title="Every host has a web proxy set and exempts nothing; PyTorch does not look at it",
+        title="Every host has a web proxy without exceptions; PyTorch ignores it",
         framework="torch",
         expects="",
         environment=lambda host, env: (

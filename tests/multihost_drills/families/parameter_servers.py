@@ -6,7 +6,9 @@ from multihost_drills.contract import HostDrill
 
 DRILLS = {
     "ps-slow-link": HostDrill(
-        title="One of two parameter servers has 8 Mbit/s where the others have a gigabit and more",
+        title=(
+            "One of two parameter servers has a link of 8 Mbit/s, the other tasks a gigabit or more"
+        ),
         framework="tensorflow",
         expects="PS007",
         blames=(3,),
@@ -19,7 +21,7 @@ DRILLS = {
         allowed=("NET008",),
     ),
     "ps-slow-link-of-worker": HostDrill(
-        title="One of two workers has 8 Mbit/s to every parameter server",
+        title="One of two workers has links of 8 Mbit/s to every parameter server",
         framework="tensorflow",
         expects="PS007",
         blames=(1,),

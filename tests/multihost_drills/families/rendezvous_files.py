@@ -48,7 +48,9 @@ DRILLS = {
         within=12.0,
     ),
     "file-healthy": HostDrill(
-        title="A file:// rendezvous in a folder that all hosts share: they start, train and end",
+        title=(
+            "Nothing is wrong: hosts meet through file:// in a shared folder, start, train and end"
+        ),
         framework="torch",
         arguments=("--init", shared_folder.URL, "--steps", "20"),
         environment=shared_folder.without_address,
@@ -59,10 +61,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "file-lock-elsewhere": HostDrill(
-        title=(
-            "A rank of another host than the deciding one waits for a file lock that a process "
-            "there holds"
-        ),
+        title="A rank on a follower's host waits for a file lock that a process there holds",
         framework="torch",
         expects="HANG004",
         hosts=2,
@@ -86,7 +85,7 @@ DRILLS = {
         within=14.0,
     ),
     "file-stale": HostDrill(
-        title="The file of a file:// rendezvous is there, left by an earlier run",
+        title="The file of a file:// rendezvous exists already, left by an earlier run",
         framework="torch",
         arguments=("--init", shared_folder.URL),
         environment=shared_folder.without_address,

@@ -34,7 +34,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "other-backend": HostDrill(
-        title="One host asks for another backend than the others",
+        title="One host uses another backend than the others",
         framework="torch",
         expects="ENV010",
         blames=(2,),
@@ -53,7 +53,10 @@ DRILLS = {
         long="as with another torch",
     ),
     "other-python": HostDrill(
-        title="One host trains with another minor version of Python: a real one, of this machine",
+        title=(
+            "One host trains with another minor version of Python, one that is installed on this "
+            "machine"
+        ),
         # No framework is at hand for both, so the job has none: it comes to the roll call, where versions
         # are compared, and leaves.
         framework="torch",

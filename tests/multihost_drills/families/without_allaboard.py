@@ -7,8 +7,8 @@ from multihost_drills.contract import HostDrill
 DRILLS = {
     "plain-first-jax": HostDrill(
         title=(
-            "The host where all meet runs the script without allaboard: training starts, nothing "
-            "is wrong"
+            "The leader's host runs the script without allaboard: training starts, and nothing is "
+            "wrong"
         ),
         framework="jax",
         expects="",
@@ -20,8 +20,8 @@ DRILLS = {
     ),
     "plain-first-tensorflow": HostDrill(
         title=(
-            "The host where all meet runs the script without allaboard: training starts, nothing "
-            "is wrong"
+            "The leader's host runs the script without allaboard: training starts, and nothing is "
+            "wrong"
         ),
         framework="tensorflow",
         expects="",
@@ -33,8 +33,8 @@ DRILLS = {
     ),
     "plain-first-torch": HostDrill(
         title=(
-            "The host where all meet runs the script without allaboard: training starts, nothing "
-            "is wrong"
+            "The leader's host runs the script without allaboard: training starts, and nothing is "
+            "wrong"
         ),
         framework="torch",
         expects="",
@@ -44,7 +44,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "plain-other-jax": HostDrill(
-        title="One host runs the script without allaboard: training starts, nothing is wrong",
+        title="One host runs the script without allaboard: training starts, and nothing is wrong",
         framework="jax",
         expects="",
         plain=(2,),
@@ -54,7 +54,7 @@ DRILLS = {
         long="as with torch",
     ),
     "plain-other-tensorflow": HostDrill(
-        title="One host runs the script without allaboard: training starts, nothing is wrong",
+        title="One host runs the script without allaboard: training starts, and nothing is wrong",
         framework="tensorflow",
         expects="",
         plain=(2,),
@@ -64,7 +64,7 @@ DRILLS = {
         long="as with torch; TensorFlow takes 15 s to import",
     ),
     "plain-other-torch": HostDrill(
-        title="One host runs the script without allaboard: training starts, nothing is wrong",
+        title="One host runs the script without allaboard: training starts, and nothing is wrong",
         framework="torch",
         expects="",
         plain=(2,),

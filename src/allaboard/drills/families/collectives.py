@@ -7,8 +7,8 @@ from allaboard.contracts import Drill
 DRILLS = {
     "collective-timeout": Drill(
         title=(
-            "A rank sleeps, and its peers' very short timeout runs out before it can be said that"
-            " they wait for it"
+            "A rank sleeps, and its peers' very short timeout expires before a rule can report "
+            "that they wait for it"
         ),
         script="torch_ddp.py",
         expects="EXIT005",
@@ -18,7 +18,8 @@ DRILLS = {
     ),
     "compiled-asleep": Drill(
         title=(
-            "A rank sleeps while the others wait for it in a collective of a graph of torch.compile"
+            "A rank sleeps while the others wait for it in a collective inside a torch.compile "
+            "graph"
         ),
         script="torch_compiled.py",
         expects="HANG005",
@@ -26,9 +27,7 @@ DRILLS = {
         ends=False,
     ),
     "compiled-order": Drill(
-        title=(
-            "In a graph of torch.compile, a rank calls a gather where the others call an all-reduce"
-        ),
+        title="In a torch.compile graph, a rank calls a gather where the others call an all-reduce",
         script="torch_compiled.py",
         expects="HANG020",
         fewest=3,
@@ -36,9 +35,7 @@ DRILLS = {
         ends=False,
     ),
     "crossed-groups": Drill(
-        title=(
-            "A rank enters two groups in the other order than the others: each waits for the other"
-        ),
+        title="A rank uses two process groups in the opposite order of the others: both sides wait",
         script="torch_by_hand.py",
         expects="HANG021",
         workers=2,
@@ -49,8 +46,8 @@ DRILLS = {
     ),
     "missing-batched-send": Drill(
         title=(
-            "As missing-send, where all that is received is begun in batches and waited for "
-            "afterwards"
+            "A pipeline stage leaves out one message; all receives are started in batches and "
+            "waited for later"
         ),
         script="torch_pipeline.py",
         fault="missing-send",
@@ -64,7 +61,8 @@ DRILLS = {
     ),
     "missing-send": Drill(
         title=(
-            "A stage of a pipeline leaves out one message to the next; soon all stages wait for one"
+            "A pipeline stage leaves out one message to the next stage; soon all stages wait for a "
+            "message"
         ),
         script="torch_pipeline.py",
         expects="HANG024",
@@ -75,7 +73,10 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "new-group-on-some": Drill(
-        title="A rank leaves out a new_group that it is not in; the job trains on",
+        title=(
+            "A rank does not call new_group for a group to which it does not belong; the job "
+            "continues to train"
+        ),
         script="torch_by_hand.py",
         expects="HANG016",
         workers=3,
@@ -101,7 +102,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "other-order": Drill(
-        title="A rank calls a broadcast that the others do not",
+        title="A rank calls a broadcast that the others do not call",
         script="torch_ddp.py",
         expects="HANG009",
         fewest=3,
@@ -110,7 +111,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "other-order-functional": Drill(
-        title="A rank calls a functional broadcast, as DTensor does, that the others do not",
+        title="A rank calls a functional broadcast, as DTensor does, that the others do not call",
         script="torch_ddp.py",
         expects="HANG009",
         fewest=3,
@@ -120,8 +121,8 @@ DRILLS = {
     ),
     "other-order-unseen": Drill(
         title=(
-            "A rank calls a broadcast that the others do not, by a way that leaves no trace in "
-            "Python"
+            "A rank calls a broadcast that the others do not call, in a way that leaves no trace "
+            "in Python"
         ),
         script="torch_ddp.py",
         expects="HANG006",
@@ -140,7 +141,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "other-root": Drill(
-        title="A rank expects a broadcast from another root",
+        title="A rank calls a broadcast with another root than the others",
         script="torch_by_hand.py",
         expects="HANG010",
         fewest=3,
@@ -149,7 +150,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "pair-asleep": Drill(
-        title="A rank sleeps; only its pair waits for it, the other pair trains on",
+        title="A rank sleeps; only its pair waits for it, and the other pair continues to train",
         script="torch_by_hand.py",
         expects="HANG005",
         workers=4,
@@ -169,8 +170,8 @@ DRILLS = {
     ),
     "sender-raises": Drill(
         title=(
-            "A thread that sends rank 0 a figure after every step raises; the rank trains on, "
-            "rank 0 waits for it"
+            "The thread that sends a value to rank 0 after every step raises; its rank trains on, "
+            "and rank 0 waits"
         ),
         script="torch_sender.py",
         expects="HANG023",
@@ -180,8 +181,8 @@ DRILLS = {
     ),
     "shared-group": Drill(
         title=(
-            "A thread that saves uses the group of the main one: their calls come in another "
-            "order on one rank"
+            "A thread that saves uses the main thread's process group: on one rank their calls "
+            "come in another order"
         ),
         script="torch_shared_group.py",
         expects="HANG022",
@@ -192,7 +193,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "swapped-calls": Drill(
-        title="A rank makes two calls of one shape in the other order than the others",
+        title="A rank makes two calls of the same shape in the opposite order of the others",
         script="torch_by_hand.py",
         expects="NUM004",
         inside=True,

@@ -6,7 +6,7 @@ from allaboard.contracts import Drill
 
 DRILLS = {
     "batch-sizes-differ": Drill(
-        title="A rank was given another batch size",
+        title="A rank has another batch size than the others",
         script="torch_shards.py",
         expects="DATA003",
         inside=True,
@@ -30,7 +30,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "same-batches": Drill(
-        title="The data was not shared out: every rank reads all of it",
+        title="The data is not sharded: every rank reads all of it",
         script="torch_shards.py",
         expects="DATA002",
         workers=3,
@@ -40,9 +40,7 @@ DRILLS = {
         ends=False,
     ),
     "uneven-batches": Drill(
-        title=(
-            "A rank has two batches less than the others, and goes on to what comes after its loop"
-        ),
+        title="A rank has two batches fewer than the others and continues after its loop",
         script="torch_shards.py",
         expects="DATA001",
         inside=True,

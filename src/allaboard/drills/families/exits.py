@@ -15,7 +15,7 @@ DRILLS = {
         allowed=("EXIT005",),
     ),
     "exception": Drill(
-        title="A rank raises in the middle of training",
+        title="A rank raises an exception in the middle of training",
         script="torch_ddp.py",
         expects="EXIT002",
         inside=True,
@@ -40,8 +40,8 @@ DRILLS = {
     ),
     "loader-exception": Drill(
         title=(
-            "The dataset of a rank raises in a worker process of its DataLoader; the line to mend"
-            " is the dataset's"
+            "A rank's dataset raises in a worker process of its DataLoader; the line to fix is in "
+            "the dataset"
         ),
         script="torch_ddp.py",
         expects="EXIT002",
@@ -66,8 +66,8 @@ DRILLS = {
     ),
     "spawned-exception": Drill(
         title=(
-            "A rank that torch.multiprocessing.spawn started raises; spawn itself tells of "
-            "whichever rank fell first"
+            "A rank started by torch.multiprocessing.spawn raises; spawn itself reports whichever "
+            "rank failed first"
         ),
         script="torch_spawned.py",
         expects="EXIT002",
@@ -76,8 +76,8 @@ DRILLS = {
     ),
     "spawned-leaves": Drill(
         title=(
-            "A rank that torch.multiprocessing.spawn started ends with exit code 0 while the "
-            "others train"
+            "A rank started by torch.multiprocessing.spawn ends with exit code 0 while the others "
+            "train"
         ),
         script="torch_spawned.py",
         expects="EXIT004",
@@ -85,10 +85,7 @@ DRILLS = {
         inside=True,
     ),
     "trainer-raises": Drill(
-        title=(
-            "The thread that trains raises; the main thread waits for its end, and ends with exit"
-            " code 0"
-        ),
+        title="The thread that trains raises; the main thread waits for it and exits with code 0",
         script="torch_threaded.py",
         expects="EXIT011",
         inside=True,

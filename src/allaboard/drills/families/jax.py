@@ -6,7 +6,10 @@ from allaboard.contracts import Drill
 
 DRILLS = {
     "jax-asleep": Drill(
-        title="JAX: a rank sleeps between two steps while the others wait for the values of theirs",
+        title=(
+            "JAX: a rank sleeps between two steps while the others wait for the results of their "
+            "steps"
+        ),
         script="jax_psum.py",
         expects="HANG005",
         inside=True,
@@ -14,7 +17,7 @@ DRILLS = {
     ),
     "jax-collectives-differ": Drill(
         title=(
-            "A JAX process makes a collective of another size than the others, who are at their "
+            "A JAX process calls a collective of another size while the others reduce their "
             "gradients"
         ),
         script="jax_psum.py",
@@ -26,8 +29,7 @@ DRILLS = {
     ),
     "jax-extra-sync": Drill(
         title=(
-            "JAX: a rank calls sync_global_devices, and the others do not: they wait for it "
-            "inside their pmap"
+            "JAX: only one rank calls sync_global_devices; the others wait for it inside their pmap"
         ),
         script="jax_pmap.py",
         expects="HANG006",
@@ -36,7 +38,7 @@ DRILLS = {
         ends=False,
     ),
     "jax-nan-loss": Drill(
-        title="A JAX process's batch is not finite; the average carries it to all",
+        title="The batch of a JAX process is not finite; the average spreads it to all processes",
         script="jax_psum.py",
         expects="NUM005",
         workers=2,
@@ -48,7 +50,7 @@ DRILLS = {
     ),
     "jax-stuck-in-python": Drill(
         title=(
-            "JAX: a rank spins in a loop of its own code while the others wait for the values of "
+            "JAX: a rank loops forever in its own code while the others wait for the results of "
             "their steps"
         ),
         script="jax_psum.py",

@@ -33,7 +33,7 @@ def remove() -> None:
 
 DRILLS = {
     "slow-code": Drill(
-        title="A rank does something in every step that the others do not",
+        title="A rank does extra work in every step",
         script="torch_slow.py",
         expects="SLOW001",
         inside=True,
@@ -57,7 +57,7 @@ DRILLS = {
         ends=False,
     ),
     "throttled": Drill(
-        title="A rank's cgroup gets a fifth of a core in the middle of training",
+        title="A rank's cgroup is limited to a fifth of a core in the middle of training",
         script="torch_slow.py",
         expects="SLOW003",
         outside=confine,

@@ -10,17 +10,14 @@ LATE = ("--at-step", "1200")
 
 DRILLS = {
     "address-space": Drill(
-        title="A rank keeps a tensor of each step, below a low ulimit -v",
+        title="A rank keeps a tensor of each step under a low ulimit -v",
         script="torch_slow.py",
         expects="RES003",
         inside=True,
         ends=False,
     ),
     "disk-stays-full": Drill(
-        title=(
-            "A rank tries to save to a disk that stays full, without end, and the others wait for"
-            " it"
-        ),
+        title="A rank retries forever to save to a full disk while the others wait for it",
         script="torch_beside.py",
         expects="HANG026",
         inside=True,
@@ -37,7 +34,7 @@ DRILLS = {
         ends=False,
     ),
     "out-of-memory": Drill(
-        title="A rank eats memory until the kernel kills it in its control group",
+        title="A rank allocates memory until the kernel kills it in its control group",
         script="torch_ddp.py",
         expects="RES001",
         inside=True,

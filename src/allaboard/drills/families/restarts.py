@@ -7,7 +7,7 @@ from allaboard.launch.signals import continue_process, kill_process, stop_proces
 
 DRILLS = {
     "comes-back": Drill(
-        title="A rank sleeps for a while in the middle of training, and goes on",
+        title="A rank sleeps for a while in the middle of training and then continues",
         script="torch_ddp.py",
         expects="HANG005",
         inside=True,
@@ -15,10 +15,7 @@ DRILLS = {
         over=True,
     ),
     "restart-exception": Drill(
-        title=(
-            "A rank raises at the same line and step in every round; it is started again once, "
-            "and no more"
-        ),
+        title="A rank raises at the same line and step in every round; it is restarted only once",
         script="torch_ddp.py",
         expects="EXIT002",
         inside=True,
@@ -29,8 +26,8 @@ DRILLS = {
     ),
     "restart-killed": Drill(
         title=(
-            "A rank is killed in the middle of training; all are started again, and the training "
-            "comes to its end"
+            "A rank is killed in the middle of training; all ranks are restarted, and the training "
+            "completes"
         ),
         script="torch_ddp.py",
         expects="EXIT001",
@@ -42,9 +39,8 @@ DRILLS = {
     ),
     "restart-ps": Drill(
         title=(
-            "A parameter server of TensorFlow 1 is killed; it comes back at its own address, and "
-            "no worker is started again: their sessions find it, and the training comes to its "
-            "end"
+            "A TensorFlow 1 parameter server is killed and restarted at the same address; no "
+            "worker is restarted: their sessions reconnect, and the training completes"
         ),
         # Nobody waits in its stead: it would be back before there is anything to say.
         script="tf1_ps.py",
@@ -61,8 +57,8 @@ DRILLS = {
     ),
     "restart-ps-lost": Drill(
         title=(
-            "A parameter server of TensorFlow 1 without checkpoints is killed; it comes back "
-            "empty, and all is lost"
+            "A TensorFlow 1 parameter server without checkpoints is killed; it is restarted empty, "
+            "and all steps are lost"
         ),
         script="tf1_ps.py",
         expects="PS014",
@@ -78,10 +74,7 @@ DRILLS = {
         long="restart-ps makes the same run, and allows the finding",
     ),
     "restart-ps-stopped": Drill(
-        title=(
-            "A parameter server of TensorFlow 1 is stopped, not dead, and nobody lets it go on; "
-            "it is replaced"
-        ),
+        title="A TensorFlow 1 parameter server is stopped and never continued; it is replaced",
         script="tf1_ps.py",
         expects="HANG001",
         workers=1,
@@ -97,10 +90,7 @@ DRILLS = {
         long="restart-ps stages the return of a server, restart-stopped the patience",
     ),
     "restart-stopped": Drill(
-        title=(
-            "A rank is stopped, not dead, and nobody lets it go on; it is replaced, and the "
-            "training ends well"
-        ),
+        title="A rank is stopped and never continued; it is replaced, and the training completes",
         script="torch_ddp.py",
         expects="HANG001",
         outside=stop_process,
@@ -112,8 +102,8 @@ DRILLS = {
     ),
     "restart-tf2-ps": Drill(
         title=(
-            "A server of a ParameterServerStrategy is killed: its chief cannot go on, so all are "
-            "started again"
+            "A server of a ParameterServerStrategy is killed: the chief cannot continue, so all "
+            "tasks are restarted"
         ),
         script="tf2_ps.py",
         expects="PS001",
@@ -128,8 +118,8 @@ DRILLS = {
     ),
     "restart-tf2-worker": Drill(
         title=(
-            "A worker of a ParameterServerStrategy is killed; it comes back alone, and the chief "
-            "goes on with it"
+            "A worker of a ParameterServerStrategy is killed; it is restarted alone, and the chief "
+            "continues with it"
         ),
         script="tf2_ps.py",
         expects="EXIT001",

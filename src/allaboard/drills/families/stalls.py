@@ -25,7 +25,7 @@ DRILLS = {
     "gil-held": Drill(
         title=(
             "A rank matches a regular expression that takes hours, while another of its threads "
-            "wants to run"
+            "waits for the GIL"
         ),
         script="torch_ddp.py",
         expects="HANG015",
@@ -35,8 +35,8 @@ DRILLS = {
     ),
     "gil-held-aside": Drill(
         title=(
-            "A thread beside the training waits in C without letting the GIL go; the training "
-            "cannot go on"
+            "A thread beside the training waits in C without releasing the GIL; the training "
+            "cannot continue"
         ),
         script="torch_ddp.py",
         expects="HANG015",
@@ -45,7 +45,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "input": Drill(
-        title="A rank asks a question that nobody can answer",
+        title="A rank waits for input that nobody can type",
         script="torch_ddp.py",
         expects="HANG013",
         inside=True,
@@ -62,7 +62,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "long-call": Drill(
-        title="A rank is in a call of a library that takes hours, and the others wait for it",
+        title="A rank is in a library call that takes hours, and the others wait for it",
         script="torch_beside.py",
         expects="HANG025",
         inside=True,
@@ -72,7 +72,7 @@ DRILLS = {
     ),
     "polls-for-a-file": Drill(
         title=(
-            "A rank asks for a file without a pause, now in the question, now at the line that asks"
+            "A rank polls for a file without a pause; samples show it at several lines of the loop"
         ),
         script="torch_ddp.py",
         expects="HANG002",
@@ -90,7 +90,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "stuck-in-child": Drill(
-        title="A rank waits for a program that it started and that never ends",
+        title="A rank waits for a program that it started and that never exits",
         script="torch_ddp.py",
         expects="HANG002",
         inside=True,
@@ -100,7 +100,7 @@ DRILLS = {
         long="a minute must pass: waits-for-a-child shows the wait",
     ),
     "stuck-in-data-loader": Drill(
-        title="A rank's DataLoader process reads from a place that never answers",
+        title="A worker process of a rank's DataLoader reads from a source that never answers",
         script="torch_ddp.py",
         expects="HANG003",
         inside=True,
@@ -109,7 +109,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "stuck-in-python": Drill(
-        title="A rank spins in a loop of its own code",
+        title="A rank loops forever in its own code",
         script="torch_ddp.py",
         expects="HANG002",
         inside=True,
@@ -125,7 +125,10 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "uninterruptible": Drill(
-        title="A rank waits in the kernel in state D: it starts a program whose files do not answer",
+        title=(
+            "A rank waits in the kernel in state D: it starts a program whose file system does not "
+            "answer"
+        ),
         script="torch_ddp.py",
         expects="HANG007",
         inside=True,
@@ -134,8 +137,7 @@ DRILLS = {
     ),
     "waits-for-a-child": Drill(
         title=(
-            "A rank waits for a program that it started and that takes its time; --on-hang stop "
-            "lets it"
+            "A rank waits for a slow program that it started; --on-hang stop does not end the job"
         ),
         script="torch_ddp.py",
         expects="HANG018",

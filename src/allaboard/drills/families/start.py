@@ -10,8 +10,8 @@ from allaboard.contracts import Drill
 DRILLS = {
     "accelerate-alone": Drill(
         title=(
-            "accelerate finds no GPU and is not told that the CPU is meant: each process trains "
-            "alone, to the end"
+            "accelerate finds no GPU, and the script does not ask for the CPU: each process trains "
+            "alone to the end"
         ),
         script="torch_alone.py",
         expects="JOIN010",
@@ -21,7 +21,7 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "alone": Drill(
-        title="A rank leaves its pair's collective out, and trains on alone",
+        title="A rank leaves out its pair's collective and continues to train alone",
         script="torch_by_hand.py",
         expects="HANG012",
         workers=4,
@@ -46,8 +46,8 @@ DRILLS = {
     ),
     "file-left": Drill(
         title=(
-            "All have destroyed their group, PyTorch has not removed its file, and they make "
-            "another group at it"
+            "All ranks have destroyed their group, PyTorch has not removed its file, and they "
+            "create another group there"
         ),
         script="torch_file_again.py",
         expects="JOIN008",
@@ -57,20 +57,20 @@ DRILLS = {
         exit_codes=(3,),
     ),
     "interrupted": Drill(
-        title="One rank alone gets a SIGINT, as from another terminal",
+        title="Only one rank receives SIGINT, as from another terminal",
         script="torch_ddp.py",
         expects="EXIT008",
         outside=lambda pid: os.kill(pid, signal.SIGINT),
     ),
     "leaves-before-init": Drill(
-        title="A rank returns with exit code 0 before init",
+        title="A rank exits with code 0 before init",
         script="torch_ddp.py",
         expects="JOIN003",
         inside=True,
         exit_codes=(3,),
     ),
     "never-comes": Drill(
-        title="The world is one larger than the number of workers that are started",
+        title="The world size is one more than the number of workers that are started",
         script="torch_ddp.py",
         expects="JOIN001",
         workers=3,
@@ -80,7 +80,7 @@ DRILLS = {
         exit_codes=(3,),
     ),
     "never-ends": Drill(
-        title="A rank has trained to its end and never leaves, after all others have",
+        title="A rank has finished its training but does not exit after all others have exited",
         script="torch_ddp.py",
         expects="HANG008",
         inside=True,
@@ -89,7 +89,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "no-init": Drill(
-        title="The script never joins: each process trains alone, and ends with 0",
+        title="The script never calls init: each process trains alone and exits with code 0",
         script="torch_alone.py",
         expects="JOIN010",
         workers=2,
@@ -98,7 +98,10 @@ DRILLS = {
         exit_codes=(0,),
     ),
     "observed-absence": Drill(
-        title="Nobody is held, and a rank sleeps before init: the others block inside it",
+        title=(
+            "With --observe no rank is held at the gate, and one sleeps before init: the others "
+            "block inside init"
+        ),
         script="torch_ddp.py",
         expects="JOIN004",
         workers=3,
@@ -109,14 +112,14 @@ DRILLS = {
         ends=False,
     ),
     "other-port": Drill(
-        title="A rank looks for the master at another port",
+        title="A rank has another MASTER_PORT than the others",
         script="torch_ddp.py",
         expects="JOIN007",
         inside=True,
         exit_codes=(3,),
     ),
     "port-taken": Drill(
-        title="The port where rank 0 is to listen is taken when it comes to its init",
+        title="The port on which rank 0 listens is taken when it calls init",
         script="torch_ddp.py",
         expects="NET005",
         guilty=0,
@@ -124,7 +127,7 @@ DRILLS = {
         inside=True,
     ),
     "probe-absent": Drill(
-        title="An interpreter that loads no sitecustomize",
+        title="The worker's interpreter loads no sitecustomize, so the probe is absent",
         script="torch_ddp.py",
         command=("{python}", "-I"),
         expects="HOST001",
@@ -133,7 +136,7 @@ DRILLS = {
         ends=False,
     ),
     "rank-out-of-range": Drill(
-        title="A rank says that it is one more than the last that its world has",
+        title="A rank's number is as large as the world size",
         script="torch_ddp.py",
         expects="JOIN011",
         workers=3,
@@ -143,7 +146,7 @@ DRILLS = {
         exit_codes=(3,),
     ),
     "sizes-disagree": Drill(
-        title="A rank believes in a smaller world",
+        title="A rank has a smaller world size than the others",
         script="torch_ddp.py",
         expects="JOIN006",
         workers=3,
@@ -151,7 +154,7 @@ DRILLS = {
         exit_codes=(3,),
     ),
     "wrong-rank": Drill(
-        title="A rank says that it is rank 0, which is there already",
+        title="Two processes claim to be rank 0",
         script="torch_ddp.py",
         expects="JOIN005",
         workers=3,

@@ -16,7 +16,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "tf-asleep-before-init": Drill(
-        title="A TensorFlow worker sleeps before the strategy",
+        title="A TensorFlow worker sleeps before it creates the strategy",
         script="tf_mwms.py",
         expects="JOIN002",
         fault="asleep-before-init",
@@ -26,8 +26,8 @@ DRILLS = {
     ),
     "tf-asleep-reduce": Drill(
         title=(
-            "A TensorFlow worker sleeps between a step and the reduction of what it returned, "
-            "which the others wait in, as those of Keras' `fit` do while one sleeps in a callback"
+            "A TensorFlow worker sleeps between a step and the reduction of its result, in which "
+            "the others wait, as under Keras' `fit` when one worker sleeps in a callback"
         ),
         script="tf_mwms.py",
         expects="HANG005",
@@ -39,8 +39,8 @@ DRILLS = {
     ),
     "tf-collectives-differ": Drill(
         title=(
-            "One TensorFlow worker makes a collective of another dtype than the others, who are "
-            "at their gradients"
+            "A TensorFlow worker calls a collective of another dtype while the others reduce their "
+            "gradients"
         ),
         script="tf_mwms.py",
         expects="EXIT009",
@@ -51,7 +51,7 @@ DRILLS = {
         fault="collectives-differ",
     ),
     "tf-dies-before-init": Drill(
-        title="A TensorFlow worker raises before the strategy",
+        title="A TensorFlow worker raises before it creates the strategy",
         script="tf_mwms.py",
         expects="JOIN003",
         fault="dies-before-init",
@@ -94,7 +94,8 @@ DRILLS = {
     ),
     "tf-lists-ps": Drill(
         title=(
-            "TF_CONFIG of a MultiWorkerMirroredStrategy lists a parameter server that nobody starts"
+            "TF_CONFIG of a MultiWorkerMirroredStrategy lists a parameter server that is not "
+            "started"
         ),
         script="tf_mwms.py",
         expects="PS009",
@@ -106,7 +107,9 @@ DRILLS = {
         ends=False,
     ),
     "tf-nan-loss": Drill(
-        title="A TensorFlow worker's batch is not finite; the average carries it to all",
+        title=(
+            "The batch of a TensorFlow worker is not finite; the average spreads it to all workers"
+        ),
         script="tf_mwms.py",
         expects="NUM005",
         workers=2,
@@ -145,7 +148,7 @@ DRILLS = {
         exit_codes=(4,),
     ),
     "tf-stuck-in-python": Drill(
-        title="A TensorFlow worker spins in a loop of its own code",
+        title="A TensorFlow worker loops forever in its own code",
         script="tf_mwms.py",
         expects="HANG002",
         fault="stuck-in-python",

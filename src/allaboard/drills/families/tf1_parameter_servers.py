@@ -50,7 +50,7 @@ def leave(pid: int) -> None:
 DRILLS = {
     "ps-dies-at-start": Drill(
         title=(
-            "A parameter server raises before it makes its Server; worker 0, the chief, is held "
+            "A parameter server raises before it creates its Server; worker 0, the chief, is held "
             "at the roll call"
         ),
         script="tf1_ps.py",
@@ -82,8 +82,8 @@ DRILLS = {
     ),
     "ps-killed": Drill(
         title=(
-            "A parameter server of a TensorFlow 1 job is killed by SIGKILL; its workers would "
-            "hang in silence"
+            "A parameter server of a TensorFlow 1 job is killed by SIGKILL; its workers would hang "
+            "without a message"
         ),
         script="tf1_ps.py",
         expects="PS001",
@@ -95,8 +95,8 @@ DRILLS = {
     ),
     "ps-leaves-early": Drill(
         title=(
-            "A worker of an asynchronous TensorFlow 1 job comes to the end of its data after "
-            "forty steps"
+            "A worker of an asynchronous TensorFlow 1 job reaches the end of its data after forty "
+            "steps"
         ),
         script="tf1_ps.py",
         expects="PS012",
@@ -109,7 +109,7 @@ DRILLS = {
         long="the others have to train on for a while",
     ),
     "ps-missing": Drill(
-        title="A parameter server sleeps before it makes its Server, in a job that is only observed",
+        title="A parameter server sleeps before it creates its Server, under --observe",
         script="tf1_ps.py",
         expects="PS003",
         workers=2,
@@ -120,7 +120,10 @@ DRILLS = {
         ends=False,
     ),
     "ps-no-chief": Drill(
-        title="The chief of a TensorFlow 1 job sleeps before its Server, so that nobody initialises",
+        title=(
+            "The chief of a TensorFlow 1 job sleeps before it creates its Server, so the variables "
+            "are not initialised"
+        ),
         script="tf1_ps.py",
         expects="PS002",
         workers=1,
@@ -131,7 +134,7 @@ DRILLS = {
         ends=False,
     ),
     "ps-other-port": Drill(
-        title="A parameter server opens its port beside the one that all others have in their list",
+        title="A parameter server listens on another port than the one in the other tasks' cluster",
         script="tf1_ps.py",
         expects="JOIN007",
         workers=2,
@@ -142,7 +145,7 @@ DRILLS = {
         exit_codes=(3,),
     ),
     "ps-returns": Drill(
-        title="The branch for `ps` of a TensorFlow 1 script returns instead of serving for ever",
+        title="The `ps` branch of a TensorFlow 1 script returns instead of serving forever",
         script="tf1_ps.py",
         expects="PS001",
         workers=2,
@@ -154,8 +157,8 @@ DRILLS = {
     ),
     "ps-saturated": Drill(
         title=(
-            "A parameter server of a TensorFlow 1 job may use a twentieth of a core, as under a "
-            "container's limit"
+            "A parameter server of a TensorFlow 1 job is limited to a twentieth of a core, as by a "
+            "container"
         ),
         script="tf1_ps.py",
         expects="PS005",
@@ -171,8 +174,8 @@ DRILLS = {
     ),
     "ps-starved": Drill(
         title=(
-            "Other programs take the one core that a parameter server of a TensorFlow 1 job may "
-            "run on"
+            "Other programs use the only core on which a parameter server of a TensorFlow 1 job "
+            "may run"
         ),
         script="tf1_ps.py",
         expects="PS015",
@@ -202,8 +205,8 @@ DRILLS = {
     ),
     "ps-sync-absent": Drill(
         title=(
-            "A worker of a synchronous job never comes; the others go on at a part of the rate, "
-            "only observed"
+            "A worker of a synchronous job never starts; under --observe the others continue at a "
+            "lower rate"
         ),
         script="tf1_ps.py",
         expects="PS004",
@@ -267,7 +270,10 @@ DRILLS = {
         ends=False,
     ),
     "ps-without": Drill(
-        title="Workers of TensorFlow 1 with replica_device_setter, and no parameter server at all",
+        title=(
+            "TensorFlow 1 workers use replica_device_setter, and there is no parameter server at "
+            "all"
+        ),
         script="tf1_ps.py",
         expects="PS010",
         workers=2,

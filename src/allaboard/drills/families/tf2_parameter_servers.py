@@ -13,7 +13,7 @@ def starve(pid: int) -> None:
 
 DRILLS = {
     "tf2-ps-idle": Drill(
-        title="Three parameter servers for the two variables of a ParameterServerStrategy",
+        title="A ParameterServerStrategy has three parameter servers for two variables",
         script="tf2_ps.py",
         expects="PS008",
         workers=1,
@@ -24,8 +24,8 @@ DRILLS = {
     ),
     "tf2-ps-input": Drill(
         title=(
-            "The input of TensorFlow 2's worker stands at a pipe that nobody writes to; the chief"
-            " waits for it"
+            "The input of a TensorFlow 2 worker reads from a pipe without a writer; the chief "
+            "waits for it"
         ),
         script="tf2_ps.py",
         expects="PS016",
@@ -47,7 +47,7 @@ DRILLS = {
         outside=kill_process,
     ),
     "tf2-ps-saturated": Drill(
-        title="A parameter server of a ParameterServerStrategy may use a twentieth of a core",
+        title="A parameter server of a ParameterServerStrategy is limited to a twentieth of a core",
         script="tf2_ps.py",
         expects="PS005",
         workers=1,
@@ -91,7 +91,7 @@ DRILLS = {
         long="ps-uneven shows the same under TensorFlow 1",
     ),
     "tf2-ps-without": Drill(
-        title="A ParameterServerStrategy in a cluster of workers alone",
+        title="A ParameterServerStrategy runs in a cluster that has only workers",
         script="tf2_ps.py",
         expects="PS010",
         workers=2,

@@ -1,6 +1,6 @@
 """A small JAX job over several processes that trains with pmap, and fails as --fault says.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def before_step(name):
-    """What the guilty rank does in the middle of training."""
+    """Stage the fault on the guilty rank in the middle of training."""
     if name == "jax-extra-sync":
         from jax.experimental import multihost_utils
 

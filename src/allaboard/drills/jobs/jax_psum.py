@@ -1,6 +1,6 @@
 """A small JAX job over several processes that trains for real, and fails as --fault says.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def wait_for_flag(flags):
 
 
 def before_step(name):
-    """What the guilty rank does in the middle of training."""
+    """Stage the fault on the guilty rank in the middle of training."""
     if name == "jax-asleep":
         time.sleep(3600)
     elif name == "jax-stuck-in-python":
@@ -30,7 +30,7 @@ def before_step(name):
 
 
 def norms_of_all(split, replicated):
-    """What only the chief does in many a script: a metric over all processes, of another size."""
+    """Compute a metric over all processes, of another size: many scripts do so on the chief only."""
     import jax
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Comes to the roll call as a worker of PyTorch does, and leaves: without any framework, so that every
+"""A worker that joins the roll call as PyTorch's do, and exits. It needs no framework, so that every
 Python from 3.9 on runs it."""
 
 import importlib

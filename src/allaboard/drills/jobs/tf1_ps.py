@@ -1,7 +1,7 @@
 """A small TensorFlow 1 parameter-server job that trains for real, and fails as --fault says.
 
-Tasks are numbered chief, workers, ps. The faults stand in the job's own code, as they do in life;
-nothing in here knows allaboard.
+Tasks are numbered chief, workers, ps. The faults are in the job's own code, as in real jobs;
+nothing in here uses allaboard.
 """
 
 import argparse
@@ -98,8 +98,8 @@ def train(tf, options, server, cluster, task, has_chief, fault):
     hooks = [tf.train.StopAtStepHook(last_step=options.steps)]
     if options.sync:
         hooks.append(optimizer.make_session_run_hook(chief))
-    seen = "/job:ps/task:0" if fault == "hides" else "/job:ps"
-    proto = tf.ConfigProto(device_filters=[seen, device])
+    visible_servers = "/job:ps/task:0" if fault == "hides" else "/job:ps"
+    proto = tf.ConfigProto(device_filters=[visible_servers, device])
     if fault == "hides":
         mark(options.mark)
     if not chief and not has_chief:
@@ -130,7 +130,7 @@ def train(tf, options, server, cluster, task, has_chief, fault):
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         with open(path, "w") as file:
             file.write(str(time.time()))

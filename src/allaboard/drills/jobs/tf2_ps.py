@@ -1,6 +1,6 @@
 """A small TensorFlow 2 ParameterServerStrategy job that trains for real until it is ended, or until the input
-of a worker stands where --fault says so. Its script knows nothing of servers and workers; nothing in here
-knows allaboard."""
+of a worker stalls, with --fault. The script has no code for servers and workers; nothing in here
+uses allaboard."""
 
 import argparse
 import os

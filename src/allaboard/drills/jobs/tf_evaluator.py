@@ -1,5 +1,5 @@
-"""The evaluator of a TensorFlow job, as they are written: it looks for new checkpoints for ever, and nobody
-tells it that the training is done. Nothing in here knows allaboard."""
+"""A usual evaluator of a TensorFlow job: it looks for new checkpoints forever, and is not notified when
+the training is done. Nothing in here uses allaboard."""
 
 import os
 import sys

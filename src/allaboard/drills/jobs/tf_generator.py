@@ -1,7 +1,7 @@
 """A small MultiWorkerMirroredStrategy job that takes its data from a Python generator, which a thread of its
 own fills; with --fault this thread ends on rank --guilty.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse

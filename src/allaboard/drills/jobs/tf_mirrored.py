@@ -1,6 +1,6 @@
 """A MirroredStrategy job on four devices of one CPU, whose global batch --fault makes too small or odd.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -12,7 +12,7 @@ ROWS = {"empty-replicas": 2, "uneven-replicas": 10}
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         with open(path, "w") as file:
             file.write(str(time.time()))

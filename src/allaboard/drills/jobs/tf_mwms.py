@@ -1,6 +1,6 @@
 """A small MultiWorkerMirroredStrategy job that trains for real, and fails as --fault says.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -20,7 +20,7 @@ def wait_for_flag(flag):
 
 
 def count_samples():
-    """What only the chief does in many a script: a metric inside the strategy."""
+    """Compute a metric inside the strategy: many scripts do so on the chief only."""
     import tensorflow as tf
 
     strategy = tf.distribute.get_strategy()
@@ -41,7 +41,7 @@ def fail(name):
 
 
 def configure(name):
-    """Faults of the configuration."""
+    """Stage the faults of the configuration."""
     config = json.loads(os.environ["TF_CONFIG"])
     workers = config["cluster"]["worker"]
     if name == "wrong-port":
@@ -59,7 +59,7 @@ def configure(name):
 
 
 def before_init(name):
-    """Faults of the code before the strategy."""
+    """Stage the faults before the strategy."""
     if name == "asleep-before-init":
         retry_later()
     elif name == "dies-before-init":
@@ -131,7 +131,7 @@ def main():
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         with open(path, "w") as file:
             file.write(str(time.time()))

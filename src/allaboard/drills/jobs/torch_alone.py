@@ -1,5 +1,5 @@
-"""A job that trains for real, and has forgotten something: with --fault no-init any init, with accelerate
-that the CPU is meant."""
+"""A job that trains for real and lacks something: with --fault no-init the call of init, with accelerate
+the option for the CPU."""
 
 import argparse
 import time
@@ -12,17 +12,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fault", default="no-init")
     parser.add_argument("--steps", type=int, default=60)
-    given, _ = parser.parse_known_args()
+    options, _ = parser.parse_known_args()
     model = nn.Linear(16, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     backward = torch.Tensor.backward
-    if given.fault == "accelerate-alone":
+    if options.fault == "accelerate-alone":
         from accelerate import Accelerator
 
         accelerator = Accelerator()
         model, optimizer = accelerator.prepare(model, optimizer)
         backward = accelerator.backward
-    for _ in range(given.steps):
+    for _ in range(options.steps):
         optimizer.zero_grad()
         backward(model(torch.randn(8, 16)).square().mean())
         optimizer.step()

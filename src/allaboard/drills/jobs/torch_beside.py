@@ -1,7 +1,7 @@
 """A small data-parallel job in which one rank does something beside the training, as --fault names: it
 compares two texts in a call that takes hours, or saves to a disk that stays full.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -14,13 +14,13 @@ import torch.distributed as dist
 from torch import nn
 
 
-def compare(before, after):
-    """How alike two outputs are; difflib looks at every pair of letters."""
-    return difflib.SequenceMatcher(None, before, after, autojunk=False).ratio()
+def compare(old_text, new_text):
+    """Return how similar two outputs are; difflib compares every pair of letters."""
+    return difflib.SequenceMatcher(None, old_text, new_text, autojunk=False).ratio()
 
 
 def save(model, file):
-    """Until it has worked."""
+    """Save, and retry until it has worked."""
     while True:
         try:
             torch.save(model.state_dict(), file)

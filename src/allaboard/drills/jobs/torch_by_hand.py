@@ -1,6 +1,6 @@
 """A small training loop that averages its gradients by hand, and fails as --fault names on rank --guilty.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from torch import nn
 
 
 def metric(fault, guilty):
-    """What all ranks reduce now and then; a guilty one gets it wrong."""
+    """Reduce a metric over all ranks; the guilty rank makes a mistake."""
     if fault == "other-dtype":
         dist.all_reduce(torch.ones(4, dtype=torch.int32 if guilty else torch.float32))
     elif fault == "other-reduce":
@@ -39,14 +39,14 @@ def answers(images):
 
 
 def accuracy(images, failing):
-    """Two sums over all ranks, in the order of a set that one rank may have otherwise."""
+    """Reduce two sums over all ranks, in the order of a set, which may differ on one rank."""
     sums = [right_answers, answers]
     for part in reversed(sums) if failing else sums:
         part(images)
 
 
 def sums_of_two_kinds(groups, failing):
-    """Each over a group of its own, which one rank may enter in the other order."""
+    """Reduce two sums, each in its own group; one rank may use the groups in the other order."""
     for group in reversed(groups) if failing else groups:
         dist.all_reduce(torch.ones(4), group=group)
 
@@ -56,7 +56,7 @@ def retry_later():
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         Path(path).write_text(str(time.time()))
 

@@ -1,4 +1,4 @@
-"""A training loop whose loss is averaged inside of a graph of torch.compile, and fails as --fault names on
+"""A training loop whose loss is averaged inside a torch.compile graph, and which fails as --fault names on
 rank --guilty. The backend writes no machine code, and is compiled in a moment; its collectives are called in
 C++ as those of any other."""
 
@@ -36,8 +36,8 @@ def main():
     @torch.compile(backend=options.backend)
     def gathers(images):
         loss = model(images).square().mean()
-        everybody = functional.all_gather_tensor(loss.detach().reshape(1), 0, dist.group.WORLD)
-        return loss, everybody.mean()
+        losses_of_all = functional.all_gather_tensor(loss.detach().reshape(1), 0, dist.group.WORLD)
+        return loss, losses_of_all.mean()
 
     for step in range(1, options.steps + 1):
         fails = guilty and step == options.at_step

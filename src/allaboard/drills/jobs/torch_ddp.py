@@ -1,6 +1,6 @@
 """A small DDP job that trains for real, and fails in the way that --fault names on rank --guilty.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def decode(data):
 
 
 class AbortsWhenCollected:
-    """What gloo's threads do now and then: native code aborts while Python goes down."""
+    """An object that aborts when it is collected, as gloo's threads may while Python exits."""
 
     def __del__(self, abort=os.abort):
         abort()
@@ -89,7 +89,7 @@ def wait_for_flag(flag):
 
 
 def start_from_a_dead_mount():
-    """The child cannot open its file; until it has, the kernel keeps its parent in state D."""
+    """Start a child that cannot open its file; meanwhile the kernel keeps the parent in state D."""
     pipe = Path(tempfile.mkdtemp()) / "never-written"
     os.mkfifo(pipe)
     action = (os.POSIX_SPAWN_OPEN, 0, str(pipe), os.O_RDONLY, 0)
@@ -106,7 +106,7 @@ def cached(path):
 
 
 def hold_lock(path):
-    """Another process holds the lock, as a crashed job's cache builder would."""
+    """Wait for a lock that another process holds, as a crashed job's cache builder would."""
     if os.fork() == 0:
         file = Path(path).open("w")
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -122,15 +122,15 @@ def eat_memory():
 
 
 def ask():
-    """Somebody's question, at a terminal where nobody is."""
+    """Ask a question at a terminal that nobody watches."""
     sys.stdin = os.fdopen(os.openpty()[1])
     return input("go on? ")
 
 
-def write_log(first, second):
-    with first:
+def write_log(first_lock, second_lock):
+    with first_lock:
         time.sleep(0.2)
-        with second:
+        with second_lock:
             pass
 
 
@@ -162,12 +162,12 @@ def clean(text):
 
 
 def read_meter(pipe):
-    """As a vendor's library may be bound: by PyDLL, which keeps the GIL."""
+    """Call a vendor's library that is loaded by PyDLL, which keeps the GIL."""
     ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1)
 
 
 def fail(name, rank):
-    """The fault, in the middle of training."""
+    """Stage the fault in the middle of training."""
     if name == "stuck-in-python":
         wait_for_flag([])
     elif name == "polls-for-a-file":
@@ -229,8 +229,8 @@ def fail(name, rank):
             torch.ones(99, 99) @ torch.ones(99, 99)
 
 
-def status_page(port, kept=[]):  # noqa: B006 - open as long as the process
-    kept.append(socket.create_server(("", port)))
+def status_page(port, open_sockets=[]):  # noqa: B006 - open as long as the process
+    open_sockets.append(socket.create_server(("", port)))
 
 
 def before_init(name, guilty):
@@ -255,7 +255,7 @@ def before_init(name, guilty):
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         Path(path).write_text(str(time.time()))
 

@@ -1,4 +1,4 @@
-"""Another script than the others run: it does the same, and nobody can know that."""
+"""A copy of the script with other text: it does the same, which allaboard cannot know."""
 
 import torch_ddp
 

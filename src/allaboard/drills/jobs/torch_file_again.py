@@ -1,6 +1,6 @@
-"""Two ranks make and destroy a group turn after turn, each at a file of its own, until PyTorch has left one
-behind: it does where both destroy at one moment. Then they make a group at that file, as a script does that
-always uses the same one."""
+"""Two ranks create and destroy a group again and again, each time at a new file, until PyTorch leaves one
+behind, as it does if both destroy it at the same moment. Then they create a group at that file, as a script
+does that always uses the same one."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ def read(path: str) -> bytes:
 
 
 def left(path: str) -> bool:
-    """Whether the file is still there when all have left it; torch/csrc/distributed/c10d/FileStore.cpp."""
+    """Return True if the file still exists after all have left it: c10d/FileStore.cpp of PyTorch."""
     last = b"".join(struct.pack("=I", len(part)) + part for part in (b"refcount/", b"0"))
     while (data := read(path)) and not data.endswith(last):
         time.sleep(0.002)
@@ -37,26 +37,26 @@ def meet(path: str, rank: int, size: int) -> None:
 
 
 def turn(path: str, rank: int, size: int) -> bool:
-    """Whether the file of this turn was left; rank 0 finds out, and tells by a file beside it."""
+    """Return True if this turn's file was left; rank 0 writes the answer to a file beside it."""
     meet(path, rank, size)
     dist.destroy_process_group()
-    said = path + ".said"
+    answer_path = path + ".said"
     if rank == 0:
-        with open(said + ".new", "w") as file:
+        with open(answer_path + ".new", "w") as file:
             file.write("left" if left(path) else "gone")
-        os.replace(said + ".new", said)
-    while not (word := read(said)):
+        os.replace(answer_path + ".new", answer_path)
+    while not (answer := read(answer_path)):
         time.sleep(0.002)
-    return word == b"left"
+    return answer == b"left"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--mark", required=True, help="in whose folder they meet")
-    asked, _ = parser.parse_known_args()
+    options, _ = parser.parse_known_args()
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     for number in range(TURNS):
-        path = os.path.join(os.path.dirname(asked.mark), f"meeting{number}")
+        path = os.path.join(os.path.dirname(options.mark), f"meeting{number}")
         if turn(path, rank, size):
             meet(path, rank, size)
 

@@ -1,4 +1,4 @@
-"""Trains as torch_ddp.py does, and itself tells gloo to use the interface that INTERFACE names."""
+"""The job of torch_ddp.py, which itself sets gloo's interface to the one that INTERFACE names."""
 
 import os
 import runpy

@@ -1,7 +1,7 @@
 """A pipeline: each rank is a stage, which passes on what it makes and gets back a gradient. It fails as
 --fault names on rank --guilty.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -42,24 +42,24 @@ def main():
     under_way = []
     for step in range(1, options.steps + 1):
         optimizer.zero_grad()
-        given = torch.randn(8, 16)
+        inputs = torch.randn(8, 16)
         if rank:
-            take(given, src=rank - 1)
-        given.requires_grad_()
-        made = torch.tanh(stage(given))
+            take(inputs, src=rank - 1)
+        inputs.requires_grad_()
+        outputs = torch.tanh(stage(inputs))
         if guilty and step == options.at_step:
             if options.mark:
                 Path(options.mark).write_text(str(time.time()))
         elif rank < size - 1:
-            under_way.append(dist.isend(made.detach(), dst=rank + 1))
+            under_way.append(dist.isend(outputs.detach(), dst=rank + 1))
         if rank < size - 1:
             gradient = torch.empty(8, 16)
             take(gradient, src=rank + 1)
-            made.backward(gradient)
+            outputs.backward(gradient)
         else:
-            made.square().mean().backward()
+            outputs.square().mean().backward()
         if rank:
-            under_way.append(dist.isend(given.grad, dst=rank - 1))
+            under_way.append(dist.isend(inputs.grad, dst=rank - 1))
         optimizer.step()
         while under_way:
             under_way.pop().wait()

@@ -1,7 +1,7 @@
 """A learner that asks actors for games by PyTorch's RPC and trains on them, and which fails as --fault names
-on rank --guilty. There is no process group; actors stand in `rpc.shutdown` and answer.
+on rank --guilty. There is no process group; actors wait in `rpc.shutdown` and answer.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -18,15 +18,15 @@ played = [0]
 
 
 def play(weight, steps):
-    """What an actor does when it is asked: some steps of a game, with the policy that it is sent."""
+    """Play some steps of a game with the given policy, on an actor, when the learner asks for it."""
     played[0] += 1
     guilty = bool(options.fault) and int(os.environ["RANK"]) == options.guilty
     if guilty and played[0] == options.at_step:
         if options.mark:
             Path(options.mark).write_text(str(time.time()))
         os._exit(3)
-    seen = torch.randn(steps, weight.shape[1])
-    return seen, (seen @ weight.t()).argmax(1)
+    states = torch.randn(steps, weight.shape[1])
+    return states, (states @ weight.t()).argmax(1)
 
 
 def learn():
@@ -38,9 +38,9 @@ def learn():
         weight = policy.weight.detach()
         games = [rpc.rpc_async(f"actor{i}", play, args=(weight, 16)) for i in actors]
         for game in games:
-            seen, done = game.wait()
+            states, done = game.wait()
             optimizer.zero_grad()
-            nn.functional.cross_entropy(policy(seen), done).backward()
+            nn.functional.cross_entropy(policy(states), done).backward()
             optimizer.step()
 
 

@@ -1,7 +1,7 @@
 """A small training loop in which every rank sends rank 0 its loss, by a thread beside the main one, and which
 fails as --fault names on rank --guilty.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -19,7 +19,7 @@ TAG = 7
 
 
 def report(losses, group, failing_at):
-    """What the thread does: a loss a step, to rank 0."""
+    """Send one loss a step to rank 0, in a thread."""
     for step in range(1, 1 << 30):
         loss = losses.get()
         if step == failing_at:
@@ -41,8 +41,8 @@ def main():
     group = dist.new_group()  # the thread's own: two threads in one group take turns by chance
     losses = queue.Queue()
     if rank:
-        words = (losses, group, options.at_step if guilty else 0)
-        threading.Thread(target=report, args=words, daemon=True, name="report").start()
+        arguments = (losses, group, options.at_step if guilty else 0)
+        threading.Thread(target=report, args=arguments, daemon=True, name="report").start()
     torch.manual_seed(0)
     model = nn.Linear(64, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -58,8 +58,8 @@ def main():
         if rank:
             losses.put(loss.detach().reshape(1))
             continue
-        for other in range(1, dist.get_world_size()):
-            dist.recv(torch.zeros(1), src=other, group=group, tag=TAG)
+        for peer in range(1, dist.get_world_size()):
+            dist.recv(torch.zeros(1), src=peer, group=group, tag=TAG)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -1,6 +1,6 @@
 """A DDP job whose ranks each read their own part of the data, or fail to, as --fault names it.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ROWS = 8
 
 
 def part(fault, guilty, batches, rows):
-    """This rank's share of ``batches`` batches; what is wrong with it is wrong from the start."""
+    """Return this rank's share of ``batches`` batches; a fault in it is there from the start."""
     images = torch.randn(batches * rows * 3, 64, generator=torch.Generator().manual_seed(7))
     if fault != "same-batches":
         images = images[dist.get_rank() :: dist.get_world_size()]
@@ -31,14 +31,14 @@ def part(fault, guilty, batches, rows):
 
 
 def load_older(net):
-    """This rank alone resumes from another checkpoint."""
+    """Resume from another checkpoint, on this rank alone."""
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.mul_(0.9)
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         Path(path).write_text(str(time.time()))
 

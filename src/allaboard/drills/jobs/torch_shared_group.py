@@ -1,7 +1,7 @@
-"""A small training that saves beside: a thread gathers what all have while the main one takes rank 0's next
-weights. With --fault both use one group, and one rank's threads come in the other order.
+"""A small training that saves in a thread, which gathers the ranks' values while the main one takes rank 0's
+next weights. With --fault both use one group, and one rank's threads call in the other order.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -17,11 +17,11 @@ APART = 0.02
 
 
 def save(group, late):
-    """Rank 0 gathers what all have."""
+    """Gather the values of all ranks on rank 0."""
     time.sleep(late)
-    own = torch.ones(64)
+    values = torch.ones(64)
     parts = [torch.empty(64) for _ in range(dist.get_world_size())]
-    dist.gather(own, parts if dist.get_rank() == 0 else None, group=group)
+    dist.gather(values, parts if dist.get_rank() == 0 else None, group=group)
 
 
 def main():
@@ -34,16 +34,16 @@ def main():
     options = parser.parse_args()
     dist.init_process_group("gloo")
     group = None if options.fault else dist.new_group()
-    other = dist.get_rank() == options.guilty
+    is_guilty = dist.get_rank() == options.guilty
     weights = torch.zeros(64)
     for step in range(1, options.steps + 1):
         saver = None
         if step % options.at_step == 0:
-            if options.fault and options.mark and other:
+            if options.fault and options.mark and is_guilty:
                 Path(options.mark).write_text(str(time.time()))
-            saver = threading.Thread(target=save, args=(group, 0.0 if other else APART))
+            saver = threading.Thread(target=save, args=(group, 0.0 if is_guilty else APART))
             saver.start()
-            time.sleep(APART if other else 0.0)
+            time.sleep(APART if is_guilty else 0.0)
         weights += 0.001 * step
         dist.broadcast(weights, 0)
         time.sleep(0.01)

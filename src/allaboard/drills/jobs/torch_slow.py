@@ -1,6 +1,6 @@
 """A DDP job whose steps take 20 ms, in which ranks are slow or use something up, as --fault names it.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -39,12 +39,12 @@ def render_debug_picture():
     time.sleep(0.04)
 
 
-def leak(path, kept):
-    kept.append(Path(path).open())
+def leak(path, tensors):
+    tensors.append(Path(path).open())
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         Path(path).write_text(str(time.time()))
 
@@ -70,7 +70,7 @@ def main():
     if options.fault == "address-space" and guilty:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), resource.RLIM_INFINITY))
-    kept = []
+    tensors = []
     pixels = torch.randn(1024, 1024)
     slow = options.fault == "slow-data-everywhere" or (options.fault == "slow-data" and guilty)
     data = Pictures()
@@ -92,9 +92,9 @@ def main():
             if options.fault == "slow-code" and guilty and step >= options.at_step:
                 render_debug_picture()
             if options.fault == "open-files" and guilty and step >= options.at_step:
-                leak(__file__, kept)
+                leak(__file__, tensors)
             if options.fault == "address-space" and guilty and step >= options.at_step:
-                kept.append(torch.ones(1 << 18))
+                tensors.append(torch.ones(1 << 18))
             if options.fault == "too-many-threads":
                 pixels @ pixels
             if dist.get_rank() == 0 and step % 50 == 0:

@@ -1,6 +1,6 @@
 """A script that starts its own ranks by torch.multiprocessing.spawn, and fails as --fault names on --guilty.
 
-The faults stand in the job's own code, as they do in life; nothing in here knows allaboard.
+The faults are in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def label(text):
 
 
 def mark(path):
-    """When the fault began, for those who measure how long it takes to be found."""
+    """Record when the fault began, for measurements of the time until it is found."""
     if path:
         Path(path).write_text(str(time.time()))
 
@@ -41,8 +41,8 @@ def train(rank, options):
                 os._exit(0)
             answers[3] = "seven"
         optimizer.zero_grad()
-        wanted = torch.tensor([label(a) for a in answers])
-        nn.functional.cross_entropy(model(torch.randn(8, 64)), wanted).backward()
+        labels = torch.tensor([label(a) for a in answers])
+        nn.functional.cross_entropy(model(torch.randn(8, 64)), labels).backward()
         optimizer.step()
     time.sleep(0.3)
     dist.destroy_process_group()

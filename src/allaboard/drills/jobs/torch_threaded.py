@@ -1,7 +1,7 @@
-"""A small DDP training in a thread, while the main thread shows now and then that it lives; it fails as
+"""A small DDP training in a thread, while the main thread now and then prints a line; it fails as
 --fault names on rank --guilty.
 
-The fault stands in the job's own code, as it does in life; nothing in here knows allaboard.
+The fault is in the job's own code, as in real jobs; nothing in here uses allaboard.
 """
 
 import argparse

@@ -46,6 +46,7 @@ def _distributed(module: Any) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> Any:
+        # Only both: with one of them given, the program means numbers of its own.
         if num_processes is None and process_id is None and member.here.box is not None:
             num_processes = integer("JAX_NUM_PROCESSES")
             process_id = integer("JAX_PROCESS_ID")

@@ -296,6 +296,8 @@ def recorded(
                     number = group.number if group is not None else 0
                 if group is not None:
                     group.busy = True
+        # What could not be described is missing in the order of some group, and nobody knows of
+        # which.
         except Exception:
             group = None
             recorder.spoil()
