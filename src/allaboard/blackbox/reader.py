@@ -154,6 +154,7 @@ class OpenBox:
             begin, phase, since, round_, end = layout.STATE.unpack_from(self.map, layout.STATE_AT)
             if begin == end:
                 break
+        # Bounded, since it becomes an index: the file is the member's own, and may hold any number.
         return min(max(phase, 0), 8), since, round_
 
     def _spent(self, now: float) -> Spent:

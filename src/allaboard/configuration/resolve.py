@@ -89,6 +89,7 @@ def read_sources(
     for name, source in sources.items():
         try:
             parts += source.read(material)
+        # A source may be a plug-in: one that fails must not silence the others.
         except Exception as error:
             problems.append(_failed(name, error, material.file))
     return parts, problems

@@ -210,6 +210,7 @@ class JobState:
             case ProcessSampled():
                 self._process_sampled(event)
             case MemberFactsReported():
+                # An event may still be under way when its process has been forgotten.
                 if event.pid in memory.records:
                     self._answered_members += not memory.records[event.pid].facts
                     memory.records[event.pid].set_facts(
@@ -450,6 +451,7 @@ class JobState:
             lost=is_lost,
         )
         record.mark_exited(process_exit, is_lost)
+        # Of a process that is only not seen any more it is not known whether it has ended.
         if event.signal is not None or event.code is not None:
             self._may_roll_back(record)
         memory.resource_trends.forget_process(record.host, split_process_key(record.pid)[1])

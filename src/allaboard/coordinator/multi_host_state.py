@@ -291,6 +291,7 @@ class MultiHostState:
                 if not _exchange_data(declared, who.job):
                     continue
                 targets.append((who.host, address))
+                # The upper half of the key is the agent's number: see `process_keys`.
                 self._addresses[who.host] = (peer.key >> 32, address)
                 if peer.declared is not None and not peer.declared.hold:
                     self._serving.add(address)

@@ -333,6 +333,8 @@ class ProcessRecord:
             index=index,
             rank=rank,
             host=self.host,
+            # Without the number of the agent, which a process on another host has above its pid:
+            # see `process_keys`.
             pid=self.pid & 0xFFFFFFFF,
         )
 

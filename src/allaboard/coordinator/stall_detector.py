@@ -65,6 +65,7 @@ class StallDetector:
     def pids_to_sample(self, view: JobView) -> tuple[int, ...]:
         """Return the processes to sample now; none most of the time."""
         members = [m for m in view.alive if not m.launcher]
+        # From half of that time on, so that the stacks are known once the job counts as stalled.
         is_silent = view.now - view.progress_at >= view.stall_after / 2
         stuck_pids = () if is_silent else _stuck_pids(view)
         if stuck_pids != self.stuck_pids:

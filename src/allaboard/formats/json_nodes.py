@@ -90,6 +90,7 @@ class _Reader:
     def _string(self) -> str:
         start = self.offset
         try:
+            # Not strict: a bare line break in a string, which JSON forbids, is taken.
             text, self.offset = _scan(self.text, start + 1, False)
         except ValueError:
             raise self._error("a string that does not end") from None
@@ -162,6 +163,7 @@ MAX_GUESSED_LENGTH = 20_000
 
 def _guess_json(text: str, closers: str) -> str:
     """Return the JSON that was probably meant, on one line; "" if no simple repair makes it JSON."""
+    # The readers below recurse once a level.
     if len(text) > MAX_GUESSED_LENGTH or "[" * MAX_DEPTH in text or "{" * MAX_DEPTH in text:
         return ""
     stripped = text.strip().lstrip("\ufeff")

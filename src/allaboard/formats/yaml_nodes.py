@@ -35,6 +35,7 @@ def read_yaml(text: str) -> Iterator[Node]:
     """
     import yaml
 
+    # Events alone are read: no tag of the text makes an object.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     builder = _Builder(yaml, text)
     try:
@@ -76,6 +77,7 @@ class _Builder:
             self._start(event, "map" if isinstance(event, y.MappingStartEvent) else "list")
         elif isinstance(event, (y.MappingEndEvent, y.SequenceEndEvent)):
             node, _, anchor = self.open.pop()
+            # Not before it is finished: an alias within its own anchor would be a circle.
             if anchor:
                 self.anchors[anchor] = node
             self._place(node)
@@ -83,6 +85,7 @@ class _Builder:
             target = self.anchors.get(event.anchor)
             if target is None:
                 raise self._error(event, f"the alias *{event.anchor} stands for no finished node")
+            # The node itself, no copy: a few aliases of aliases can stand for billions of nodes.
             self._place(target)
         elif isinstance(event, y.DocumentStartEvent):
             self.root, self.anchors = None, {}

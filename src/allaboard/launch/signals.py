@@ -32,6 +32,7 @@ def die_of(number: int) -> None:
     import resource
     import sys
 
+    # The signal ends the process without Python's own exit, which would write what is buffered.
     sys.stdout.flush()
     sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

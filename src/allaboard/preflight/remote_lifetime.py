@@ -40,6 +40,7 @@ def read_secret_line(stdin: int = 0) -> bytes:
     """Return the first line of standard input, and read no byte more. Raises UsageError if there is
     none."""
     line = b""
+    # Not through sys.stdin, whose buffer would also take what `end_when_stdin_closes` waits for.
     while (byte := os.read(stdin, 1)) not in (b"", b"\n"):
         line += byte
     if not line.strip():

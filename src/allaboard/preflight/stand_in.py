@@ -87,6 +87,7 @@ def _time_second_call(call: Any, stall_limit_s: float) -> float:
 
     The agent ends a call that never returns. If there is no agent any more, the process ends itself.
     """
+    # faulthandler's own thread needs no GIL: the collective may hold that in native code.
     faulthandler.dump_traceback_later(3 * stall_limit_s + UNATTENDED_S, exit=True, file=2)
     call()
     started_at = time.monotonic()

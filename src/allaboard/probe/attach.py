@@ -34,6 +34,7 @@ class Peer:
         member.here.folder = ""
         if self.process.stdin is not None:
             self.process.stdin.close()
+        # Kept: a Popen that is dropped while its process runs gives a ResourceWarning (-X dev).
         released_agents[:] = [p for p in released_agents if p.poll() is None] + [self.process]
 
 

@@ -75,6 +75,8 @@ class Group:
         self.threads: list[object] = []
         self.trial = 0
         self.device = ""
+        # The room may be a destroyed group's. Its ring may stay: nothing is read beyond the number
+        # of calls, which is 0 again.
         map_[offset : offset + layout.CALLS_AT] = bytes(layout.CALLS_AT)
         data = rank_ranges(ranks).encode()
         map_[offset + layout.RANKS_AT : offset + layout.RANKS_AT + len(data)] = data

@@ -99,6 +99,7 @@ def _named_limit(message: str) -> int:
 
 def _said(value: BaseException) -> str:
     try:
+        # The program's own __str__ may raise.
         return str(value)
     except Exception as error:
         return "<%s in str()>" % type(error).__name__

@@ -88,6 +88,7 @@ def _enclosing(file: str, line: int) -> tuple[str, ...]:
 def _with_blocks_around(tree: ast.AST, line: int) -> Iterator[str]:
     for node in ast.iter_child_nodes(tree):
         end = getattr(node, "end_lineno", None)
+        # Some nodes have no position of their own (`ast.arguments`): their children have.
         if end is None:
             yield from _with_blocks_around(node, line)
         elif node.lineno <= line <= end:  # type: ignore[attr-defined]  # it has an end

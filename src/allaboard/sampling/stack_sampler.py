@@ -173,6 +173,7 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
     if not proc.points_to(box.pid, box.stack_fd, box.stacks):
         return []
     try:
+        # Its descriptor appends (O_APPEND): what it writes next begins the emptied file.
         os.truncate(box.stacks, 0)
         # By pidfd: its pid may be another process's by the time of the signal.
         process = pidfd.open_process(box.pid)

@@ -91,6 +91,7 @@ def _counts(count_list: Value | None, nodes: int, problems: list[Problem]) -> li
     counts: list[int] = []
     for part in count_list.text.strip().split(","):
         match = re.match(_COUNT, part)
+        # Bounded: `1(x999999)` many times over would fill the memory.
         if match is None or int(match[2] or 1) > _NODES or len(counts) > _NODES:
             problems.append(
                 Problem(

@@ -57,6 +57,8 @@ class LinkProbes:
         self._summary = None
         self._failed += failed
         targets = self._pending.pop(event.agent, ())
+        # Two float32 for each target. It came from another host: of any other length it is not
+        # used, as the figures could not be told apart.
         if source is not None and targets and len(event.worked) == 8 * len(targets):
             self._working.append((source, targets, event.worked))
 

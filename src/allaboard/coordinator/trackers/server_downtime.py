@@ -77,6 +77,7 @@ def _restored_number(view: JobView, earlier_notes: frozenset[str]) -> int:
         try:
             if note not in earlier_notes:
                 return int(json.loads(note)["number"])
+        # Notes come out of the user's process, and may hold anything.
         except (ValueError, TypeError, KeyError):
             continue
     return -1

@@ -40,6 +40,7 @@ class StepTimes:
         while self._samples[0][0] < sampled_at - WINDOW_S:
             *_, expired = self._samples.popleft()
             for values, value in zip(self._sorted_parts, _parts(expired), strict=True):
+                # It is there to the last bit: it was made of the same Pace when it was inserted.
                 del values[bisect_left(values, value)]
         step, input_, sync = map(_sorted_median, self._sorted_parts[:3])
         own_times = self._sorted_parts[3]

@@ -53,6 +53,7 @@ async def _inspect_host(
         process = await asyncio.create_subprocess_exec(
             *ssh,
             *SSH_OPTIONS,
+            # A host that begins with a dash would be an option, and ssh has some that run programs.
             "--",
             host,
             remote_command,

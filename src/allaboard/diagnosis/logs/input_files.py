@@ -91,6 +91,7 @@ def read_file(
                 return _exhibit(file, base, opened.read(HEAD_BYTES + TAIL_BYTES), 0, notes)
             head = opened.read(HEAD_BYTES).rpartition(b"\n")[0]
             opened.seek(status.st_size - TAIL_BYTES)
+            # Cut at line ends: half a line could be read as another message.
             data = head + b"\n" + opened.read(TAIL_BYTES).partition(b"\n")[2]
     except OSError as error:
         notes.append(f"{name}: {(error.strerror or str(error)).lower()}")
@@ -119,7 +120,9 @@ def _files(path: Path, notes: list[str]) -> Iterator[Path]:
     def closed(error: OSError) -> None:
         notes.append(f"{error.filename}: {(error.strerror or str(error)).lower()}")
 
+    # Links to folders are not followed (os.walk's default): there may be circles of them.
     for folder, folders, names in os.walk(path, onerror=closed):
+        # In place: os.walk goes on into what this list holds.
         folders[:] = sorted(f for f in folders if f not in _SKIPPED)
         if folders and len(Path(folder).relative_to(path).parts) >= MAX_DEPTH:
             notes.append(f"{folder}: {len(folders)} folders in it, too deep; they were not read")

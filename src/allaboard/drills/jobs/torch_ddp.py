@@ -127,10 +127,10 @@ def ask():
     return input("go on? ")
 
 
-def write_log(first_lock, second_lock):
-    with first_lock:
+def write_log(first, second):
+    with first:
         time.sleep(0.2)
-        with second_lock:
+        with second:
             pass
 
 

@@ -82,6 +82,7 @@ def _read_order(fifo: str) -> dict[str, Any]:
     """Block until the agent has written the order, and return it."""
     while True:
         text = Path(fifo).read_bytes()
+        # "" where a writer has opened and closed it without a word: the order is still to come.
         if text:
             order: dict[str, Any] = json.loads(text)
             return order

@@ -50,4 +50,5 @@ def restart_delay(backoff: float, futile: int) -> float:
     progress, then ``backoff``, doubled each time, up to MAX_RESTART_DELAY_S."""
     if futile <= 0 or backoff <= 0:
         return 0.0
+    # The exponent is bounded: a float power beyond 2 ** 1023 raises OverflowError.
     return min(backoff * 2.0 ** min(futile - 1, 30), max(MAX_RESTART_DELAY_S, backoff))

@@ -77,6 +77,7 @@ def decide_after_task(
         return NoRestart(f"{cause}; {times} used up (--max-restarts {policy.max_restarts})")
     return Restart(
         f"{cause}; restart {used + 1} of {policy.max_restarts}",
+        # The first end counts as a futile one, and its restart comes at once.
         restart_delay(policy.backoff, count_futile_ends(ends) - 1),
     )
 

@@ -82,6 +82,8 @@ class Recorder:
     def group(self, box: Box, pg: Any) -> Group | None:
         """The group of this process group; None for one that this rank is not in, or without room."""
         if box is not self.box:
+            # A forked child that has become a member has a box of its own; what is known is of the
+            # parent's.
             self.box, self.calls = box, Calls(box.map)
             self.forget()
             self.groups.clear()
@@ -310,6 +312,8 @@ def recorded(
             if result is not None and recorder.waits is not None and recorder.waits.off:
                 recorder.waits.begun(result)
             return result
+        # It may have raised before or after it met the other ranks: whether they count it is not
+        # known.
         except BaseException:
             if group is not None:
                 group.unordered(group.number + 1)

@@ -55,6 +55,7 @@ def loader(module: Any) -> None:
     cls = module._BaseDataLoaderIter
     following, reset, here = cls.__next__, cls._reset, member.here
     told = BATCHES.pack_into
+    # On the class: iterators that are there already have it, too.
     cls._allaboard_pass = None
 
     @functools.wraps(following)
@@ -128,4 +129,5 @@ def _told(data: Any) -> tuple[int, int]:
         return rows, 0
     flat = data.detach().reshape(-1)
     sample = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
+    # 0 stands for no digest.
     return rows, crc32(repr(sample).encode()) or 1

@@ -83,6 +83,8 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                 if here.is_pausing:
                     trains()
             except Exception:
+                # item() raises for more than one number: from now on `look` asks how many there
+                # are.
                 losses.shaped = True
         # autograd.grad: no gradient comes to a parameter, and no reducer to its turn.
         if not pending or kwargs.get("accumulate_grad") is False:

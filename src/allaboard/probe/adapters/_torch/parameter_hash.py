@@ -73,4 +73,5 @@ class Values:
         sample = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
         offset = CHECKS_AT + self._count % CHECKS * CHECK.size
         self._count += 1
+        # A digest is never 0: by that a reader knows places of the ring that hold nothing.
         CHECK.pack_into(box.map, offset, box.steps, index, crc32(repr(sample).encode()) or 1)

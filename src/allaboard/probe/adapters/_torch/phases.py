@@ -35,6 +35,7 @@ class _Evaluation:
         self.box: Box | None = None
         self.thread = 0
         self.waited = 0.0, 0.0
+        # bool() is False: before `torch.compiler` is there, nothing is compiled.
         self.compiling: Callable[[], bool] = bool
 
     def mark_optimizer_made(self, optimizer: Any) -> None:

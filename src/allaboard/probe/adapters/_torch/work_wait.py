@@ -47,6 +47,7 @@ class Waits:
             if not slot.depth:
                 self.on()
                 return hooked(*args, **kwargs)
+            # Only while it is still this function: somebody else may have hooked it since.
             if box is not None and box.steps >= ENOUGH and self._cls.wait is wait:
                 self._cls.wait = bare
                 self.off = True
