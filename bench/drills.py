@@ -8,9 +8,9 @@ measurement that was interrupted goes on where it stopped; --redo begins anew.
 Four groups are summed up separately, because they wait for different things: faults that can be proven
 at once (a death, a contradiction); stalls (the job must first miss its own rhythm); rates, trends and
 absences, which must be watched for a while to be told from chance (a slow rank, memory that runs out, a
-server that nobody has heard of yet); and faults that are only reported after a timeout that was given on the
+server that has not started yet); and faults that are only reported after a timeout that was given on the
 command line. Seconds are blank if the fault has no
-moment of its own, such as a rank that nobody starts.
+moment of its own, such as a rank that is never started.
 """
 
 from __future__ import annotations
