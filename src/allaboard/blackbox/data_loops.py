@@ -21,6 +21,7 @@ class DataLoopReader:
         loops = []
         for index in range(layout.LOOPS):
             offset = layout.LOOPS_AT + index * layout.LOOP_BYTES
+            # Places are taken in order, and generations count from 1: the first 0 ends them.
             if self._map[offset : offset + 4] == bytes(4):
                 break
             raw = bytes(self._map[offset : offset + layout.LOOP_BYTES])

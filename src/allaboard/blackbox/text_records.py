@@ -106,6 +106,8 @@ class TextRecords:
 
     def _changed(self, name: str) -> bool:
         offset, _ = layout.TEXTS[name]
+        # Read before the text: if that is replaced in between, the next look finds another lock,
+        # and reads it once more.
         lock, _ = layout.TEXT.unpack_from(self._map, offset)
         if lock == self._texts.get(name, (0, ""))[0]:
             return False

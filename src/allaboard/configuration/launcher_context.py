@@ -44,6 +44,7 @@ def read_launcher_context(environment: Mapping[str, str]) -> LauncherContext | N
     if not any(name in environment for name in IDENTITY_VARIABLES):
         return None
     spec = resolve(environment)
+    # torchrun writes str(True).
     has_launcher_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     address = spec.meeting_address
     if has_launcher_store and not spec.cluster:

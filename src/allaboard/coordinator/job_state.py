@@ -295,6 +295,7 @@ class JobState:
         )
         memory.records[event.pid].predecessor_ended_at = predecessor_ended_at
         memory.rollbacks.note_process_start(event.pid)
+        # Agent 0 is our own: see `process_keys`.
         if not split_process_key(event.pid)[0]:
             memory.local_workers.add(event.pid)
 

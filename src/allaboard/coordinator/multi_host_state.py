@@ -264,6 +264,7 @@ class MultiHostState:
             return
         hosts: dict[str, AgentConnected] = {}
         for agent in sorted(self.agents.values(), key=lambda a: (a.rank, a.agent)):
+            # One agent for each host: the links of the others on it are the same.
             hosts.setdefault(agent.host, agent)
         order = [(a.host, a.probe_address) for a in hosts.values()]
         self._addresses = {a.host: (a.agent, a.probe_address) for a in hosts.values()}

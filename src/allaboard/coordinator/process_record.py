@@ -314,9 +314,8 @@ class ProcessRecord:
     def _who(self, declared: Declared | None) -> Who:
         rank = self.rank
         if declared is not None and (declared.world_size != 1 or rank < 0):
-            rank = (
-                declared.rank
-            )  # a process that believes to be alone has the rank of its environment
+            # A process that takes itself to be alone keeps the rank of its environment.
+            rank = declared.rank
         job, index = "worker", -1
         if self.task is not None:
             job, index = self.task

@@ -34,6 +34,7 @@ def remove_private_keys(text: str, replacement: str) -> str:
 def _key_end(text: str, position: int) -> int:
     end = _END.search(text, position, position + MAX_KEY_LENGTH)
     next_begin = _BEGIN.search(text, position, end.start() if end is not None else position)
+    # Another beginning before the end means that this key was cut off: the end is the other's.
     if end is not None and next_begin is None:
         return end.end()
     same_line = _SAME_LINE.match(text, position)

@@ -66,6 +66,7 @@ class _Machine:
         elif name == "MARK":
             stack.append(_MARK)
         elif name in _VALUES:
+            # Longer ones take long to print, and beyond 4,300 digits Python refuses to.
             if isinstance(argument, int) and argument.bit_length() > 8 * MAX_INTEGER_BYTES:
                 raise UnsafePickleError(
                     f"a number of more than {MAX_INTEGER_BYTES} bytes at byte {at}"

@@ -143,6 +143,7 @@ class _Builder:
             return
         key = pending.pop()
         name = key.text if key.kind not in ("map", "list") else f"?{key.line}:{key.column}"
+        # The merge key of YAML 1.1: the mapping's own keys win, those before it and those after it.
         if name == "<<" and node.kind == "map":
             for inherited, value in node.items.items():
                 parent.items.setdefault(inherited, value)

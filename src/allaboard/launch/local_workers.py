@@ -262,6 +262,7 @@ def _make_box_folder(job: str, members: int) -> Path:
     for base in blackbox_folder.folders_with_room(members):
         folder = Path(base) / f"allaboard-{os.getuid()}-{job}"
         with contextlib.suppress(OSError):
+            # /dev/shm is everybody's: a folder that is there already is not taken, whoever made it.
             folder.mkdir(mode=0o700)
             return folder
     raise WorkerStartError(

@@ -212,12 +212,14 @@ class _Reaper:
             return
         self.spawned[pid] = message["worker"]
         self.sessions.add(pid)
+        # A new round: that the one before ended well says nothing of it.
         self.spare = False
         self._tell({"spawned": message["worker"], "pid": pid, "at": asked_at})
 
     def _reap(self) -> None:
         while True:
             try:
+                # Whatever ended, orphans of the workers too: nobody else would reap them.
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return

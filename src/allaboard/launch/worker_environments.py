@@ -55,6 +55,7 @@ def worker_environments(
     path = os.pathsep.join(p for p in (str(PROBE / "start"), os.environ.get("PYTHONPATH")) if p)
     for index, environment in enumerate(environments):
         environment.update(plan.user_variables)
+        # The probe's folder stays in front: Python loads the first sitecustomize that it finds.
         if "PYTHONPATH" in plan.user_variables:
             path = os.pathsep.join((str(PROBE / "start"), plan.user_variables["PYTHONPATH"]))
         environment.update(

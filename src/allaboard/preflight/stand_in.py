@@ -34,16 +34,14 @@ def main() -> int:
     os.dup2(2, 1)  # frameworks write to standard output, which is for the tables alone
     settings = json.loads(os.environ["ALLABOARD_PREFLIGHT"])
     member: Any = importlib.import_module("_allaboard_probe.member")
-    member.here.raises = (
-        True  # the agent says why the gate stays shut, and that is all there is to say
-    )
+    # The agent says why the gate stays shut, and that is all there is to say.
+    member.here.raises = True
     # To go on alone would try nothing: an agent on a busy machine is waited for.
     gate: Any = importlib.import_module("_allaboard_probe.gate")
     gate.DEAF = UNATTENDED_S
     declared, stall_limit_s = settings["declared"], float(settings["bound"])
-    if declared["origin"].startswith(
-        "--hosts"
-    ):  # no variable that the framework read was the user's
+    # Then no variable that the framework read was the user's.
+    if declared["origin"].startswith("--hosts"):
         arrive = member.arrive
         member.arrive = lambda declaration: arrive({**declaration, "origin": declared["origin"]})
     framework = declared["framework"]

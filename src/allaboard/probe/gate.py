@@ -51,9 +51,8 @@ def wait(
         try:
             sleep(POLL_INTERVAL_S)
         except OSError as error:
-            if (
-                error.errno is None
-            ):  # of a signal handler of the program, e.g. a TimeoutError: its own
+            # Without a number it comes from a signal handler of the program (a TimeoutError, say).
+            if error.errno is None:
                 raise
             # A preloaded library that fakes the clock.
             select.select([], [], [], POLL_INTERVAL_S)
@@ -63,7 +62,5 @@ def _say(text: str) -> None:
     try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
-    except (
-        Exception
-    ):  # a program that has closed or replaced it still learns of its end by the code
-        pass
+    except Exception:
+        pass  # stderr may be closed or replaced: the exit code still says it

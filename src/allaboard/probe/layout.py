@@ -50,6 +50,7 @@ RING = 64
 SLOTS = 16
 NAME_BYTES = 64
 
+# "<" throughout: standard sizes without padding, since the two ends may be different Pythons.
 HEADER = struct.Struct("<8sIIQdQIi")
 AGENT = struct.Struct("<dII")
 STATE = struct.Struct("<IIdII")

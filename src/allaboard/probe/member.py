@@ -225,10 +225,8 @@ def raised(
         return
     if here.recorded_exception == (id(value), kind):
         return  # at the interpreter's end, which may come much later: the first time is the true one
-    here.recorded_exception = (
-        id(value),
-        kind,
-    )  # the exception itself would keep alive what its frames hold
+    # Its id: the exception itself would keep alive what its frames hold.
+    here.recorded_exception = (id(value), kind)
     here.box.text("raised", text_records.exception(kind, value, traceback, time.monotonic()))
 
 

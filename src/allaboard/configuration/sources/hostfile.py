@@ -106,6 +106,7 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
         elif name == "slots" and not (equals and text.isascii() and text.isdigit()):
             message, right = f"has a slot count that is not a number: {option!r}", f"{host} slots=1"
         elif name == "slots":
+            # A bounded number of digits: Python refuses to convert more than 4,300.
             slots = int(text[:9])
             if slots > _SLOTS:
                 return None, f"has {text[:20]} slots", f"{host} slots=8"

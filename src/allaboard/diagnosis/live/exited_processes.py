@@ -20,9 +20,8 @@ def find_departed(pids: Sequence[int]) -> tuple[Departed, ...]:
         stat = proc.read_stat(pid)
         if stat is None:
             departed.append(Departed(pid=pid))
-        elif (
-            stat.state in "ZX" and proc.count_threads(pid) < 2
-        ):  # its first thread may have ended alone
+        # A process whose first thread has ended alone is shown as a zombie, and still runs.
+        elif stat.state in "ZX" and proc.count_threads(pid) < 2:
             status = proc.wait_status(pid)
             was_killed = status is not None and os.WIFSIGNALED(status)
             exited = status is not None and os.WIFEXITED(status)

@@ -49,6 +49,7 @@ def absent_ranks(present: Sequence[Present]) -> tuple[int, list[int]]:
     declarations = [d for p in present if (d := _declared(p)) is not None]
     size = max((d.world_size for d in declarations), default=0)
     ranks_present = {d.rank for d in declarations}
+    # The size is what an environment says: a set of any size must not be made of it.
     return size, sorted(set(range(min(size, 1_000_000))) - ranks_present) if ranks_present else []
 
 

@@ -25,9 +25,8 @@ def split_run_files(folder: Path) -> tuple[list[str], list[str]]:
                 data = file.read(MAX_READ_BYTES)
         except OSError:
             if _is_file(folder / name):
-                run_files.append(
-                    name
-                )  # whose it is cannot be told; that it cannot be read is told later
+                # Whose it is cannot be told; that it cannot be read is reported later.
+                run_files.append(name)
             continue
         (foreign_files if _foreign(name, data) else run_files).append(name)
     return run_files, foreign_files

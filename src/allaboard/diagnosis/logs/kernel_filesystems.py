@@ -17,6 +17,7 @@ def is_kernel_path(path: str | Path) -> bool:
     real = os.path.realpath(path)
     is_named = real in KERNEL_ROOTS or real.startswith(tuple(f"{root}/" for root in KERNEL_ROOTS))
     try:
+        # By the device: a bind mount of /proc has another path.
         is_mounted = os.stat(real).st_dev in _devices()  # noqa: PTH116 - also asked for each folder of a walk
     except OSError:
         is_mounted = False

@@ -44,6 +44,7 @@ def last_dumps(text: str) -> list[MainThreadDump]:
     """
     last_by_thread: dict[tuple[int, bool], MainThreadDump] = {}
     dump_counts: dict[int, int] = {}
+    # From the end: the last dump of a thread counts, and setdefault keeps what it meets first.
     for begin, head, end, main in reversed(list(find_dumps(text))):
         dump_counts[main] = dump_counts.get(main, 0) + 1
         if dump_counts[main] > MAX_DUMPS or len(dump_counts) > MAX_DUMPS:

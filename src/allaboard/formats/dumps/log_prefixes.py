@@ -79,6 +79,7 @@ def _form(pattern: str, key: str = "", share: float = 0.0, **options: bool) -> P
     return PrefixForm(re.compile(pattern), key, share, **options)
 
 
+# The first form that matches a line is taken: a line of the CRI, too, begins with a time.
 PREFIX_FORMS = (
     _form(rf"{_TIME} (?:stdout|stderr) [FP] ", " F "),  # the CRI's log format
     _form(rf"{_TIME} {_UNIT}: ", share=0.5),  # journalctl -o short-iso

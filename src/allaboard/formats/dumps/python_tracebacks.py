@@ -175,8 +175,7 @@ def _group_end(lines: Sequence[str], begin: int) -> int:
 
 
 def _is_chained(lines: Sequence[str], end: int, begin: int) -> bool:
-    if (
-        "Original " + TRACEBACK_HEAD in lines[begin]
-    ):  # torch's: of another process, or thread, in the message
+    # PyTorch's message of an exception of another process or thread holds that one's traceback.
+    if "Original " + TRACEBACK_HEAD in lines[begin]:
         return True
     return any(map(_CHAINED.search, lines[max(end, begin - 4) : begin]))

@@ -77,6 +77,7 @@ class CallGraph:
             return []
         key = function, names, depth
         if key not in self._certain:
+            # Entered before it is filled: a function that calls itself finds it, and ends there.
             calls = self._certain[key] = []
             for name, inner in self._calls(function):
                 reached = (

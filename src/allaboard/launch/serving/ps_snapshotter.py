@@ -300,9 +300,11 @@ class SnapshotKeeper:
         """Make this snapshot the newest, and remove the one before."""
         new = self._folder / (NEWEST_FILE + ".new")
         new.write_text(json.dumps(snapshot))
+        # Whole or not at all: the chief may read it at any moment.
         new.replace(self._folder / NEWEST_FILE)
         for file in self._folder.glob("snapshot-*"):
             if not file.name.startswith(f"snapshot-{snapshot['number']}."):
+                # A chief that is reading these just now takes the newer one at its second try.
                 file.unlink()
 
 

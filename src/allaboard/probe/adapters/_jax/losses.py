@@ -118,13 +118,8 @@ def _value(array: Any) -> float | None:
                 return None
             number: float = struct.unpack(view.format, view)[0]
             return number
-    except (
-        RuntimeError,
-        TypeError,
-        ValueError,
-        BufferError,
-    ):  # as JAX says of what is gone, or no CPU's
-        return None
+    except (RuntimeError, TypeError, ValueError, BufferError):
+        return None  # JAX raises these for an array that is gone, or not on a CPU
 
 
 def _at(path: tuple[Any, ...], output: Any) -> Any:

@@ -40,6 +40,7 @@ def _jax_trainer(module: Any) -> None:
     def make_train_function(self: Any, *args: Any, **kwargs: Any) -> Any:
         function_before = self.train_function
         result = make(self, *args, **kwargs)
+        # Keras keeps the function that it has: to wrap it again would count each step twice.
         if self.train_function is not function_before:
             member.here.steps_told = True
             self.train_function = _step(self.train_function)

@@ -63,6 +63,7 @@ class Recorder:
         self.pending: list[int] = []
         """Reducers whose models went forward, and whose backward has not come."""
         self.world: Group | None = None
+        # None is an operation that the program leaves out: torch takes SUM then.
         self.names: dict[int, tuple[object, str]] = {id(None): (None, "sum")}
         self.spoiled = False
         self.waits: Waits | None = None

@@ -36,9 +36,8 @@ def reducer(recorder: Recorder, cls: Any) -> None:
     def __init__(self: Any, params: Any, *args: Any, **kwargs: Any) -> None:
         create(self, params, *args, **kwargs)
         try:
-            recorder.reducers.pop(
-                id(self), None
-            )  # of one that is gone: the order is that of their making
+            # One that is gone may have had this id. Taken out first: the order is that of making.
+            recorder.reducers.pop(id(self), None)
             pg = kwargs.get("process_group") or args[2]
             recorder.reducers[id(self)] = (weakref.ref(pg), Flat(params))
             recorder.owners.update((id(p), id(self)) for p in params)
