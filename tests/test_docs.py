@@ -96,3 +96,11 @@ def test_the_example_rule_for_contributors_is_one() -> None:
         assert [claim.summary for _, claim in run_rules(facts, [entry])] == [summary]
     for facts in rule.silent_on.values():
         assert list(run_rules(facts, [entry])) == []
+
+
+def test_the_modules_that_the_rooms_name_exist() -> None:
+    text = (ROOT / "docs" / "rooms.md").read_text()
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+    homes = (ROOT / "src" / "allaboard", ROOT)
+    assert len(named) > 20
+    assert [path for path in named if not any((home / path).exists() for home in homes)] == []

@@ -59,107 +59,107 @@ def read_comments(text: str) -> list[tuple[int, str]]:
 
 
 class _Splitter:
-    def __init__(self, text: str, at: int = 0) -> None:
+    def __init__(self, text: str, offset: int = 0) -> None:
         self.text = text
-        self.at = at
+        self.offset = offset
         self.line = 1
-        self.start = 0
+        self.line_start = 0
         self.words: list[Word] = []
         self.word: Word | None = None
-        self.documents: list[str] = []
+        self.pending_documents: list[str] = []
         self.depth = 0
-        self.torn: list[TornLine] = []
+        self.torn_lines: list[TornLine] = []
         self.comments: list[tuple[int, str]] = []
 
-    def run(self) -> Iterator[Command]:
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            if char == "&" and self.text.startswith("&>", self.at):
+    def split_commands(self) -> Iterator[Command]:
+        while self.offset < len(self.text):
+            char = self.text[self.offset]
+            if char == "&" and self.text.startswith("&>", self.offset):
                 self._end_word()
-                self.at += 2
-            elif char == "(" and self.word is not None and self._array():
+                self.offset += 2
+            elif char == "(" and self.word is not None and self._read_array():
                 continue
-            elif char == "\n" and self._goes_on():
-                self._newline(self.at)
-                self.at += 1
+            elif char == "\n" and self._joins_option_line():
+                self._begin_line(self.offset)
+                self.offset += 1
             elif char in _OPERATORS:
-                yield from self._operator(char)
+                yield from self._read_operator(char)
             elif char in " \t\r":
                 self._end_word()
-                self.at += 1
+                self.offset += 1
             elif char == "#" and self.word is None:
-                self._comment()
+                self._read_comment()
             elif char in "<>":
-                self._redirection(char)
+                self._read_redirection(char)
             else:
-                self._piece(char)
+                self._read_piece(char)
         self._end_word()
-        yield from self._ended("")
+        yield from self._end_command("")
 
-    def _operator(self, char: str) -> Iterator[Command]:
+    def _read_operator(self, char: str) -> Iterator[Command]:
         self._end_word()
-        double = char in "&|;" and self.text.startswith(char * 2, self.at)
-        yield from self._ended(char * 2 if double else char)
+        double = char in "&|;" and self.text.startswith(char * 2, self.offset)
+        yield from self._end_command(char * 2 if double else char)
         if char == "\n":
-            self._newline(self.at)
+            self._begin_line(self.offset)
         self.depth = max(self.depth + {"(": 1, ")": -1}.get(char, 0), 0)
-        self.at += 2 if double else 1
-        if char == "\n" and self.documents:
+        self.offset += 2 if double else 1
+        if char == "\n" and self.pending_documents:
             self._skip_documents()
 
-    def _ended(self, operator: str) -> Iterator[Command]:
+    def _end_command(self, operator: str) -> Iterator[Command]:
         if self.words:
-            yield Command(self.words, operator, self.depth > 0, tuple(self.torn))
-        self.words, self.torn = [], []
+            yield Command(self.words, operator, self.depth > 0, tuple(self.torn_lines))
+        self.words, self.torn_lines = [], []
 
-    def _goes_on(self) -> bool:
+    def _joins_option_line(self) -> bool:
         """Whether the next line begins with an option: no command does."""
         self._end_word()
-        if not self.words or self.documents or not is_option_next(self.text, self.at):
+        if not self.words or self.pending_documents or not is_option_next(self.text, self.offset):
             return False
         if any(word.literal == "case" for word in self.words):  # a pattern stands there
             return False
-        self._tear(self.at, "end")
+        self._tear(self.offset, "end")
         return True
 
-    def _comment(self) -> None:
-        end = comment_continuation_end(self.text, self.at) if self.words else 0
+    def _read_comment(self) -> None:
+        end = comment_continuation_end(self.text, self.offset) if self.words else 0
         if end:
-            self._tear(self.at, "comment")
-            self._lines(self.at, end)
-            self.at = end
+            self._tear(self.offset, "comment")
+            self._count_lines(self.offset, end)
+            self.offset = end
             return
-        end = self.text.find("\n", self.at)
+        end = self.text.find("\n", self.offset)
         end = len(self.text) if end < 0 else end
-        self.comments.append((self.line, self.text[self.at : end]))
-        self.at = end
+        self.comments.append((self.line, self.text[self.offset : end]))
+        self.offset = end
 
-    def _tear(self, at: int, why: str) -> None:
-        self.torn.append(TornLine(self.line, at - self.start + 1, why))
+    def _tear(self, offset: int, reason: str) -> None:
+        self.torn_lines.append(TornLine(self.line, offset - self.line_start + 1, reason))
 
-    def _array(self) -> bool:
+    def _read_array(self) -> bool:
         """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
-        word = self._current()
+        word = self._current_word()
         if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0].text):
             return False
-        end = self._closing(self.at)
-        inside = _Splitter(self.text[: end - 1], self.at + 1)
-        inside.line, inside.start = self.line, self.start
-        for command in inside.run():
-            for part in command.words:
-                word.pieces += [*part.pieces, self._piece_at(True, " ", end - 1)]
-        self._lines(self.at, end)
-        self.at = end
+        end = self._closing_offset(self.offset)
+        array_splitter = _Splitter(self.text[: end - 1], self.offset + 1)
+        array_splitter.line, array_splitter.start = self.line, self.line_start
+        for command in array_splitter.run():
+            for array_word in command.words:
+                word.pieces += [*array_word.pieces, self._piece_at(True, " ", end - 1)]
+        self._count_lines(self.offset, end)
+        self.offset = end
         word.array = True
         return True
 
-    def _newline(self, at: int) -> None:
+    def _begin_line(self, offset: int) -> None:
         self.line += 1
-        self.start = at + 1
+        self.line_start = offset + 1
 
-    def _current(self) -> Word:
+    def _current_word(self) -> Word:
         if self.word is None:
-            self.word = Word(self.line, self.at - self.start + 1)
+            self.word = Word(self.line, self.offset - self.line_start + 1)
         return self.word
 
     def _end_word(self) -> None:
@@ -167,137 +167,145 @@ class _Splitter:
             self.words.append(self.word)
             self.word = None
 
-    def _piece(self, char: str) -> None:
-        word = self._current()
+    def _read_piece(self, char: str) -> None:
+        word = self._current_word()
         if char == "\\":
-            end = blank_continuation_end(self.text, self.at)
+            end = blank_continuation_end(self.text, self.offset)
             if end:
-                self._tear(self.at, "blank")
-                self._newline(end - 1)
-                self.at = end
+                self._tear(self.offset, "blank")
+                self._begin_line(end - 1)
+                self.offset = end
                 self.word = word if word.pieces else None
                 self._end_word()
                 return
-            if self.text[self.at + 1 : self.at + 2] == "\n":
-                self._newline(self.at + 1)
+            if self.text[self.offset + 1 : self.offset + 2] == "\n":
+                self._begin_line(self.offset + 1)
                 self.word = word if word.pieces else None
             else:
-                self._add(word, True, self.text[self.at + 1 : self.at + 2], self.at + 1)
-            self.at += 2
+                self._add_piece(
+                    word, True, self.text[self.offset + 1 : self.offset + 2], self.offset + 1
+                )
+            self.offset += 2
         elif char == "'":
             word.quoted = True
-            end = self.text.find("'", self.at + 1)
+            end = self.text.find("'", self.offset + 1)
             end = len(self.text) if end < 0 else end
-            self._literal(word, self.text[self.at + 1 : end], self.at + 1)
-            self.at = end + 1
+            self._add_literal(word, self.text[self.offset + 1 : end], self.offset + 1)
+            self.offset = end + 1
         elif char == '"':
             word.quoted = True
-            self.at += 1
-            self._double(word)
+            self.offset += 1
+            self._read_double_quoted(word)
         elif char in "$`":
-            self._expansion(word)
+            self._read_expansion(word)
         else:
-            match = _PLAIN_TEXT.match(self.text, self.at)
-            end = match.end() if match else self.at + 1
-            self._add(word, True, self.text[self.at : end], self.at)
-            self.at = end
+            match = _PLAIN_TEXT.match(self.text, self.offset)
+            end = match.end() if match else self.offset + 1
+            self._add_piece(word, True, self.text[self.offset : end], self.offset)
+            self.offset = end
 
-    def _literal(self, word: Word, text: str, at: int) -> None:
-        self._add(word, True, text, at)
-        last = text.rfind("\n")
-        if last >= 0:
+    def _add_literal(self, word: Word, text: str, offset: int) -> None:
+        self._add_piece(word, True, text, offset)
+        last_line_end = text.rfind("\n")
+        if last_line_end >= 0:
             self.line += text.count("\n")
-            self.start = at + last + 1
+            self.line_start = offset + last_line_end + 1
 
-    def _add(self, word: Word, literal: bool, text: str, at: int) -> None:
-        word.pieces.append(self._piece_at(literal, text, at))
+    def _add_piece(self, word: Word, literal: bool, text: str, offset: int) -> None:
+        word.pieces.append(self._piece_at(literal, text, offset))
 
-    def _piece_at(self, literal: bool, text: str, at: int) -> Piece:
-        return Piece(literal, text, self.line, at - self.start + 1)
+    def _piece_at(self, literal: bool, text: str, offset: int) -> Piece:
+        return Piece(literal, text, self.line, offset - self.line_start + 1)
 
-    def _double(self, word: Word) -> None:
-        while self.at < len(self.text) and self.text[self.at] != '"':
-            char = self.text[self.at]
-            if char == "\\" and self.text[self.at + 1 : self.at + 2] in ("\\", '"', "$", "`", "\n"):
-                escaped = self.text[self.at + 1]
+    def _read_double_quoted(self, word: Word) -> None:
+        while self.offset < len(self.text) and self.text[self.offset] != '"':
+            char = self.text[self.offset]
+            if char == "\\" and self.text[self.offset + 1 : self.offset + 2] in (
+                "\\",
+                '"',
+                "$",
+                "`",
+                "\n",
+            ):
+                escaped = self.text[self.offset + 1]
                 if escaped == "\n":
-                    self._newline(self.at + 1)
+                    self._begin_line(self.offset + 1)
                 else:
-                    self._add(word, True, escaped, self.at + 1)
-                self.at += 2
+                    self._add_piece(word, True, escaped, self.offset + 1)
+                self.offset += 2
             elif char in "$`":
-                self._expansion(word)
+                self._read_expansion(word)
             else:
-                match = re.compile(r'[^"\\$`]+').match(self.text, self.at)
-                end = match.end() if match else self.at + 1
-                self._literal(word, self.text[self.at : end], self.at)
-                self.at = end
-        self.at += 1
+                match = re.compile(r'[^"\\$`]+').match(self.text, self.offset)
+                end = match.end() if match else self.offset + 1
+                self._add_literal(word, self.text[self.offset : end], self.offset)
+                self.offset = end
+        self.offset += 1
 
-    def _expansion(self, word: Word) -> None:
-        text, at = self.text, self.at
-        name = NAME.match(text, at + 1)
-        if text[at] == "$" and name:
-            self._add(word, False, name.group(), at)
-            self.at = name.end()
+    def _read_expansion(self, word: Word) -> None:
+        text, offset = self.text, self.offset
+        name = NAME.match(text, offset + 1)
+        if text[offset] == "$" and name:
+            self._add_piece(word, False, name.group(), offset)
+            self.offset = name.end()
             return
-        opener = text[at + 1 : at + 2]
-        braced = NAME.match(text, at + 2)
+        opener = text[offset + 1 : offset + 2]
+        braced = NAME.match(text, offset + 2)
         if opener == "{" and braced and text[braced.end() : braced.end() + 1] == "}":
-            self._add(word, False, braced.group(), at)
-            self.at = braced.end() + 1
+            self._add_piece(word, False, braced.group(), offset)
+            self.offset = braced.end() + 1
             return
-        every = re.compile(r"\$\{(\w+)\[[@*]\]\}").match(text, at)
-        if every:
-            self._add(word, False, every.group(1), at)
+        whole_array = re.compile(r"\$\{(\w+)\[[@*]\]\}").match(text, offset)
+        if whole_array:
+            self._add_piece(word, False, whole_array.group(1), offset)
             word.array = True
-            self.at = every.end()
+            self.offset = whole_array.end()
             return
-        if text[at] == "$" and opener not in ("{", "("):
-            known = not opener.strip()
-            self._add(word, known, "$" if known else "", at)
-            self.at += 1 if known else 2
+        if text[offset] == "$" and opener not in ("{", "("):
+            is_literal = not opener.strip()
+            self._add_piece(word, is_literal, "$" if is_literal else "", offset)
+            self.offset += 1 if is_literal else 2
             return
-        end = self._closing(at)
-        self._add(word, False, text[at:end], at)
-        self._lines(at, end)
-        self.at = end
+        end = self._closing_offset(offset)
+        self._add_piece(word, False, text[offset:end], offset)
+        self._count_lines(offset, end)
+        self.offset = end
 
-    def _closing(self, at: int) -> int:
+    def _closing_offset(self, offset: int) -> int:
         """Where the substitution that begins here ends."""
-        if self.text[at] == "`":
-            end = self.text.find("`", at + 1)
+        if self.text[offset] == "`":
+            end = self.text.find("`", offset + 1)
             return len(self.text) if end < 0 else end + 1
         depth = 0
-        for match in re.compile(r"[(){}]").finditer(self.text, at + 1):
+        for match in re.compile(r"[(){}]").finditer(self.text, offset + 1):
             depth += 1 if match.group() in "({" else -1
             if depth <= 0:
                 return match.end()
         return len(self.text)
 
-    def _lines(self, at: int, end: int) -> None:
-        count = self.text.count("\n", at, end)
+    def _count_lines(self, offset: int, end: int) -> None:
+        count = self.text.count("\n", offset, end)
         if count:
             self.line += count
-            self.start = self.text.rfind("\n", at, end) + 1
+            self.line_start = self.text.rfind("\n", offset, end) + 1
 
-    def _redirection(self, char: str) -> None:
-        if self.text.startswith("<<", self.at) and not self.text.startswith("<<<", self.at):
-            match = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1").match(self.text, self.at)
+    def _read_redirection(self, char: str) -> None:
+        if self.text.startswith("<<", self.offset) and not self.text.startswith("<<<", self.offset):
+            match = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1").match(self.text, self.offset)
             if match:
-                self.documents.append(match.group(2))
-                self.at = match.end()
+                self.pending_documents.append(match.group(2))
+                self.offset = match.end()
                 return
         if self.word is not None and (self.word.literal or "").isdigit():
             self.word = None  # 2>&1: the descriptor is no argument
         self._end_word()
-        duplicate = _DUPLICATED_DESCRIPTOR.match(self.text, self.at)
-        self.at = duplicate.end() if duplicate else self.at + 1
+        duplicate = _DUPLICATED_DESCRIPTOR.match(self.text, self.offset)
+        self.offset = duplicate.end() if duplicate else self.offset + 1
 
     def _skip_documents(self) -> None:
-        for name in self.documents:
-            end = re.compile(rf"^\t*{re.escape(name)}\s*$", re.M).search(self.text, self.at)
+        for name in self.pending_documents:
+            end = re.compile(rf"^\t*{re.escape(name)}\s*$", re.M).search(self.text, self.offset)
             stop = end.end() if end else len(self.text)
-            self._lines(self.at, stop)
-            self.at = stop
-        self.documents = []
+            self._count_lines(self.offset, stop)
+            self.offset = stop
+        self.pending_documents = []
