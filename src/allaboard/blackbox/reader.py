@@ -132,6 +132,8 @@ class OpenBox:
         """Write the agent's heartbeat (s), the rounds that are let through, and the verdict."""
         if self.is_whole:
             heard = now + self.clock_ahead_s
+            # pack_into clears the record before it fills it: a member may read zeros
+            # (`gate.SILENT_LOOKS`).
             layout.AGENT.pack_into(self.map, layout.AGENT_AT, heard, let_through, verdict)
 
     def write_verdict(self, text: str) -> None:

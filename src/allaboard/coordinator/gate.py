@@ -71,6 +71,7 @@ class Gate:
             has_unheard = other_hosts.leads and any(r.unheard_ranks for r in rolls)
             if has_unheard and now - self._failed_at < CALLERS_GRACE_S:
                 return
+            # The framework's timeout is to decide, and it runs only once the members are let in.
             early_reason = ONLY_REPORTED
         for roll in rolls:
             must_probe = roll.is_complete and other_hosts.leads and not roll.is_rpc_only

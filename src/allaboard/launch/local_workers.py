@@ -222,7 +222,6 @@ def _ask_reaper(
     from allaboard.launch import reaper
 
     working = working_folder()
-    # Both close at an exec (PEP 446), so that no worker holds the end of another's output open.
     out, out_end = os.pipe()
     err, err_end = os.pipe()
     # By it the probe knows whether its standard output is still this pipe.

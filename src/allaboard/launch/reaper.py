@@ -131,7 +131,7 @@ class _Reaper:
         self.awake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self.awake, False)
-        # A byte for each SIGCHLD, so that none is lost between a look and the next select(2).
+        # SIGCHLD leaves a byte here: one that comes between a look and select(2) is not lost.
         signal.set_wakeup_fd(wake)
         # Without a handler in Python, SIGCHLD stays ignored by default and writes no byte.
         signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -62,7 +62,9 @@ def run_preflight(options: argparse.Namespace) -> int:
     except WorkerStartError as error:
         raise UsageError(str(error)) from None
     if options.leashed:
+        # Not earlier: the reaper is forked while this process has one thread.
         remote_lifetime.end_when_stdin_closes()
+    # Loaded only now, while the stand-in starts and imports its framework.
     from allaboard.agent.background_check import CheckSubject
     from allaboard.agent.main import run_agent
     from allaboard.agent.options import Options

@@ -155,6 +155,7 @@ def arrive(declared: Declared) -> None:
         # From here on others see it here: what a signal handler of the program raises now is the program's.
         here.phase(ARRIVED)
         if is_held:
+            # Else a later init waits for the agent's next look, which may be a second away.
             arrival_signal.ring_agent(here.folder)
             gate.wait(here.box, here.round, aloud=not here.raises)
         here.phase(JOINING)

@@ -31,6 +31,7 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
     if tree.kind != "list" or any(n.kind != "string" for n in tree.elements):
         yield _bad(listed, "is no list of host names")
         return
+    # Sorted as SageMakerClusterResolver does: a host's number is its place in this order.
     hosts = sorted(
         (Value(n.text, Origin(variable="SM_HOSTS", key=f"[{i}]", file=listed.origin.file))
          for i, n in enumerate(tree.elements)),

@@ -150,7 +150,12 @@ def _end_findings(
         return
     latest = max(m.exit.ended_at for m in ended_members if m.exit is not None)
     view = JobView(
-        now=latest + 3600.0, launched=0, members=ended_members, rolled_at=0.0, ended=True
+        # Long after the last end, so that no rule still waits for more to come.
+        now=latest + 3600.0,
+        launched=0,
+        members=ended_members,
+        rolled_at=0.0,
+        ended=True,
     )
     entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
     for entry, claim_made in run_rules(view, entries):

@@ -1,9 +1,8 @@
-"""Splits shell text into simple commands of words, with positions.
+"""Simple commands of a shell script, with the position of every word.
 
-The source is POSIX.1, Shell Command Language.
-
-Known: quotes, escapes, line continuation, comments, here-documents, ``$NAME`` and ``${NAME}``,
-``${NAME:-word}``. Everything else that only a shell could expand makes its word opaque.
+The source is POSIX.1, Shell Command Language. The following is read: quotes, escapes, line
+continuation, comments, here-documents, ``$NAME``, ``${NAME}``, ``${NAME:-word}`` and arrays. A word
+with anything else that only a shell can expand is opaque.
 """
 
 from __future__ import annotations
@@ -46,19 +45,26 @@ class Command:
 
 def read_commands(text: str) -> Iterator[Command]:
     """Yield every simple command in the order of the text."""
-    yield from _Splitter(text.replace("\r\n", "\n")).run()
+    yield from _Splitter(text.replace("\r\n", "\n")).split_commands()
 
 
 def read_comments(text: str) -> list[tuple[int, str]]:
     """Return every comment with its line number. Lines of a here-document or of a string are no
     comments."""
     splitter = _Splitter(text)
-    for _ in splitter.run():
+    for _ in splitter.split_commands():
         pass
     return splitter.comments
 
 
 class _Splitter:
+    """One pass over the text, from left to right.
+
+    It is used in place of a full grammar: tree-sitter-bash reads the same scripts alike, but
+    recovers from syntax errors in quadratic time and memory (60 kB of ``esac|``: 3 s, 1.6 GB), and
+    takes three times as long for valid ones.
+    """
+
     def __init__(self, text: str, offset: int = 0) -> None:
         self.text = text
         self.offset = offset
@@ -75,6 +81,7 @@ class _Splitter:
         while self.offset < len(self.text):
             char = self.text[self.offset]
             if char == "&" and self.text.startswith("&>", self.offset):
+                # A redirection, which does not send the command to the background.
                 self._end_word()
                 self.offset += 2
             elif char == "(" and self.word is not None and self._read_array():
@@ -113,7 +120,8 @@ class _Splitter:
         self.words, self.torn_lines = [], []
 
     def _joins_option_line(self) -> bool:
-        """Whether the next line begins with an option: no command does."""
+        """Return True if the next line begins with an option, as no command does, and so belongs to
+        this command."""
         self._end_word()
         if not self.words or self.pending_documents or not is_option_next(self.text, self.offset):
             return False
@@ -138,14 +146,16 @@ class _Splitter:
         self.torn_lines.append(TornLine(self.line, offset - self.line_start + 1, reason))
 
     def _read_array(self) -> bool:
-        """``NAME=( words )``, as one word with blanks between; False where it is no assignment."""
+        """Read ``NAME=( words )`` as one word with blanks between, and return False if it is no
+        assignment."""
         word = self._current_word()
         if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0].text):
             return False
         end = self._closing_offset(self.offset)
+        # The slice keeps the offsets of this text, and so the positions.
         array_splitter = _Splitter(self.text[: end - 1], self.offset + 1)
-        array_splitter.line, array_splitter.start = self.line, self.line_start
-        for command in array_splitter.run():
+        array_splitter.line, array_splitter.line_start = self.line, self.line_start
+        for command in array_splitter.split_commands():
             for array_word in command.words:
                 word.pieces += [*array_word.pieces, self._piece_at(True, " ", end - 1)]
         self._count_lines(self.offset, end)
@@ -179,6 +189,7 @@ class _Splitter:
                 self._end_word()
                 return
             if self.text[self.offset + 1 : self.offset + 2] == "\n":
+                # A word that has no piece yet begins in the next line.
                 self._begin_line(self.offset + 1)
                 self.word = word if word.pieces else None
             else:
@@ -220,14 +231,9 @@ class _Splitter:
     def _read_double_quoted(self, word: Word) -> None:
         while self.offset < len(self.text) and self.text[self.offset] != '"':
             char = self.text[self.offset]
-            if char == "\\" and self.text[self.offset + 1 : self.offset + 2] in (
-                "\\",
-                '"',
-                "$",
-                "`",
-                "\n",
-            ):
-                escaped = self.text[self.offset + 1]
+            escaped = self.text[self.offset + 1 : self.offset + 2]
+            # Within double quotes, a backslash before any other character stands for itself.
+            if char == "\\" and escaped in ("\\", '"', "$", "`", "\n"):
                 if escaped == "\n":
                     self._begin_line(self.offset + 1)
                 else:
@@ -262,6 +268,7 @@ class _Splitter:
             self.offset = whole_array.end()
             return
         if text[offset] == "$" and opener not in ("{", "("):
+            # A "$" before a blank stands for itself; $1, $? and their like have no name to look up.
             is_literal = not opener.strip()
             self._add_piece(word, is_literal, "$" if is_literal else "", offset)
             self.offset += 1 if is_literal else 2
@@ -272,7 +279,10 @@ class _Splitter:
         self.offset = end
 
     def _closing_offset(self, offset: int) -> int:
-        """Where the substitution that begins here ends."""
+        """Return the offset after the substitution that begins at the offset.
+
+        Only brackets are counted, also those in quotes.
+        """
         if self.text[offset] == "`":
             end = self.text.find("`", offset + 1)
             return len(self.text) if end < 0 else end + 1
@@ -304,6 +314,7 @@ class _Splitter:
 
     def _skip_documents(self) -> None:
         for name in self.pending_documents:
+            # "<<-" removes tabs at the beginning of the line; "<<" does not, and no one ends it so.
             end = re.compile(rf"^\t*{re.escape(name)}\s*$", re.M).search(self.text, self.offset)
             stop = end.end() if end else len(self.text)
             self._count_lines(self.offset, stop)

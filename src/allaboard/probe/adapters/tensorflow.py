@@ -52,6 +52,7 @@ def environment_of_task(
 
 
 def _strategy(module: Any) -> None:
+    # The class that is exported as tf.distribute.MultiWorkerMirroredStrategy.
     cls = module.CollectiveAllReduceStrategy
     cls.__init__ = hooks.joining(cls.__init__, declared)
 

@@ -79,7 +79,9 @@ def _distributed(module: Any) -> None:
     destroy = getattr(module, "destroy_process_group", None)
     if destroy is not None:
         module.destroy_process_group = _destroying(recorder, destroy)
+    # In this module: `torch.distributed` copies its names as soon as it has executed.
     module.init_process_group = hooks.joining(module.init_process_group, declared)
+    # DDP's own all-reduces run in C++, and pass through none of the functions above.
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         gradients.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
     elif native is not None:
