@@ -71,8 +71,7 @@ class CallReader:
         ):  # fmt: skip
             return cached
         marks = [(n, *self._entry(index, n)[:2]) for n in _marked_calls(number)]
-        # Read again after the ring: entries that its owner has overwritten meanwhile are left out
-        # below.
+        # Read again after the ring: what its owner has overwritten meanwhile is left out below.
         newest = self._number(index)[0]
         raw = bytes(
             self._map[offset + layout.RANKS_AT : offset + layout.RANKS_AT + layout.RANKS_BYTES]

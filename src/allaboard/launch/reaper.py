@@ -155,8 +155,7 @@ class _Reaper:
                     return
                 if len(fds) > 2:
                     with os.fdopen(fds.pop(), "rb") as file:
-                        # The descriptor shares its offset with the agent's, which has just written
-                        # up to the end.
+                        # It shares its offset with the agent's descriptor, which is at the end.
                         file.seek(0)
                         data = file.read()
                 self._obey(json.loads(data), fds)

@@ -98,8 +98,7 @@ class Box:
         """Forgets what the program told that this one replaced (execve); ``rounds`` are its inits."""
         self.rounds = STATE.unpack_from(self.map, STATE_AT)[3]
         # What the agent writes stays: its record lies below STATE_AT, and the verdict is none of
-        # these texts. Texts are emptied under their sequence lock, as the agent may be reading
-        # them.
+        # these texts. Those are emptied under their sequence lock: the agent may be reading.
         self.map[STATE_AT : TEXTS["detail"][0]] = bytes(TEXTS["detail"][0] - STATE_AT)
         self.map[GROUPS_AT:] = bytes(SIZE - GROUPS_AT)
         for name in ("detail", "identity", "raised", "declared"):
@@ -119,8 +118,7 @@ class Box:
         self.steps = n = self.steps + 1
         now = monotonic()
         input_, sync = self.input, self.sync
-        # The ring's entry before the count: a reader that sees step n takes its times from the
-        # ring.
+        # The ring's entry before the count: a reader that sees step n reads its times there.
         PACE.pack_into(self.map, RING_AT + n % RING * 24, now, input_, sync)
         self.all_input = all_input = self.all_input + input_
         self.all_sync = all_sync = self.all_sync + sync
@@ -180,8 +178,7 @@ class Box:
             slot = self._local.slot
         except AttributeError:
             try:
-                # Without a lock: pop() here and append() in `_SlotReturn` are atomic for Python
-                # threads.
+                # Without a lock: this pop() and append() in `_SlotReturn` are atomic.
                 index = self._free.pop()
             except IndexError:
                 self._local.slot = None
@@ -330,6 +327,5 @@ class Slot:
 def start_ticks(pid: int) -> int:
     """When a process started, in clock ticks since boot: field 22 of /proc/PID/stat, proc(5)."""
     with open("/proc/%d/stat" % pid, "rb") as file:
-        # The command's name (field 2) may itself hold blanks and parentheses: only the last ")"
-        # ends it.
+        # Field 2, the command's name, may hold blanks and parentheses: only the last ")" ends it.
         return int(file.read().rpartition(b")")[2].split()[19])

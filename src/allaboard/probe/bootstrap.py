@@ -37,8 +37,7 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     sys.meta_path.insert(0, Watch(adapters, hooks, importing, member.imported))
     # A forked child has the parent's box mapped, and would write over what the parent tells.
     os.register_at_fork(after_in_child=member.here.sleep)
-    # Children inherit the variables, not the pid: only what the reaper executed is a member at
-    # once.
+    # Children inherit the variables, not the pid: only a worker itself is a member at once.
     if os.environ.get("ALLABOARD_PID") == str(os.getpid()):
         member.here.wake()
     _line_buffered()

@@ -64,8 +64,7 @@ class GilSampler:
     async def _closely(
         self, pid: int, previous: ThreadsSnapshot, now: ThreadsSnapshot
     ) -> ThreadsSnapshot:
-        # /proc first: only where a thread stands at a futex is py-spy started, a process of its
-        # own.
+        # /proc first: py-spy is a process to start, and only where a thread is at a futex.
         tids_at_futex = await _threads_at_futex(
             pid, sorted(possible_gil_waiters(previous, now))[:MAX_CANDIDATES]
         )

@@ -16,8 +16,7 @@ class StepHistory:
 
     def add_total(self, sampled_at: float, steps: int) -> None:
         """Add the total at ``sampled_at`` (s); if it has not changed, the last mark is moved on."""
-        # Two marks are kept for a total that stands: when it was reached, and how long it has
-        # lasted.
+        # A total that stands keeps two marks: when it was reached, and until when it was seen.
         if len(self._marks) > 1 and self._marks[-1][1] == self._marks[-2][1] == steps:
             self._marks.pop()
         self._marks.append((sampled_at, steps))

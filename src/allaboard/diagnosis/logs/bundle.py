@@ -48,8 +48,7 @@ def pack_bundle(
     contents: list[str] = []
     partial = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        # Readable for its owner alone from the first byte on, and never somebody else's file or
-        # link.
+        # For its owner alone from the first byte on, and never somebody else's file or link.
         descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
             for name, text in _texts(answers, paths, looks, secrets, contents):

@@ -83,11 +83,9 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
                 packed = packed.lstrip(b"\0")  # the padding that may follow a part
                 inflate = zlib.decompressobj(_GZIP_WINDOW_BITS)
             in_member = bool(packed)
-            # The bound keeps a bomb from filling the memory; what is left is unpacked in the next
-            # turn.
+            # The bound keeps a bomb from filling the memory; the rest comes in the next turn.
             yield inflate.decompress(packed, CHUNK_BYTES)
-            # What follows one part is the next: files that are appended to each other are one (RFC
-            # 1952, 2.2).
+            # What follows one part is the next: gzip files may be appended (RFC 1952, 2.2).
             packed = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
             in_member = in_member and not inflate.eof
     if in_member:

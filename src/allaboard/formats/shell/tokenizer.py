@@ -21,6 +21,7 @@ from allaboard.formats.shell.word import NAME, Piece, Word
 
 _OPERATORS = ";&|\n()"
 _DUPLICATED_DESCRIPTOR = re.compile(r"[<>]&\s*[0-9-]+")
+_SPECIAL_PARAMETER = re.compile(r"[0-9?!@#*$-]")
 _PLAIN_TEXT = re.compile(r"[^\\'\"$`\s;&|()<>#]+")
 
 
@@ -65,8 +66,9 @@ class _Splitter:
     takes three times as long for valid ones.
     """
 
-    def __init__(self, text: str, offset: int = 0) -> None:
+    def __init__(self, text: str, offset: int = 0, *, in_array: bool = False) -> None:
         self.text = text
+        self.in_array = in_array
         self.offset = offset
         self.line = 1
         self.line_start = 0
@@ -149,11 +151,16 @@ class _Splitter:
         """Read ``NAME=( words )`` as one word with blanks between, and return False if it is no
         assignment."""
         word = self._current_word()
-        if len(word.pieces) != 1 or not re.fullmatch(r"\w+\+?=", word.pieces[0].text):
+        # An array holds no arrays; so the depth of this recursion is bounded.
+        if (
+            self.in_array
+            or len(word.pieces) != 1
+            or not re.fullmatch(r"\w+\+?=", word.pieces[0].text)
+        ):
             return False
-        end = self._closing_offset(self.offset)
+        end = self._closing_offset(self.offset - 1)
         # The slice keeps the offsets of this text, and so the positions.
-        array_splitter = _Splitter(self.text[: end - 1], self.offset + 1)
+        array_splitter = _Splitter(self.text[: end - 1], self.offset + 1, in_array=True)
         array_splitter.line, array_splitter.line_start = self.line, self.line_start
         for command in array_splitter.split_commands():
             for array_word in command.words:
@@ -240,7 +247,7 @@ class _Splitter:
                     self._add_piece(word, True, escaped, self.offset + 1)
                 self.offset += 2
             elif char in "$`":
-                self._read_expansion(word)
+                self._read_expansion(word, in_double_quotes=True)
             else:
                 match = re.compile(r'[^"\\$`]+').match(self.text, self.offset)
                 end = match.end() if match else self.offset + 1
@@ -248,7 +255,7 @@ class _Splitter:
                 self.offset = end
         self.offset += 1
 
-    def _read_expansion(self, word: Word) -> None:
+    def _read_expansion(self, word: Word, *, in_double_quotes: bool = False) -> None:
         text, offset = self.text, self.offset
         name = NAME.match(text, offset + 1)
         if text[offset] == "$" and name:
@@ -268,10 +275,12 @@ class _Splitter:
             self.offset = whole_array.end()
             return
         if text[offset] == "$" and opener not in ("{", "("):
-            # A "$" before a blank stands for itself; $1, $? and their like have no name to look up.
-            is_literal = not opener.strip()
+            # $1, $? and their like have no name to look up, and $'\n' is not decoded; any other
+            # "$" stands for itself.
+            is_quoting = opener in ("'", '"') and not in_double_quotes
+            is_literal = not is_quoting and not _SPECIAL_PARAMETER.match(text, offset + 1)
             self._add_piece(word, is_literal, "$" if is_literal else "", offset)
-            self.offset += 1 if is_literal else 2
+            self.offset += 1 if is_literal or is_quoting else 2
             return
         end = self._closing_offset(offset)
         self._add_piece(word, False, text[offset:end], offset)
@@ -310,7 +319,11 @@ class _Splitter:
             self.word = None  # 2>&1: the descriptor is no argument
         self._end_word()
         duplicate = _DUPLICATED_DESCRIPTOR.match(self.text, self.offset)
-        self.offset = duplicate.end() if duplicate else self.offset + 1
+        if duplicate:
+            self.offset = duplicate.end()
+        else:
+            # ">& file" and ">| file": neither "&" nor "|" is an operator here.
+            self.offset += 2 if self.text[self.offset + 1 : self.offset + 2] in ("&", "|") else 1
 
     def _skip_documents(self) -> None:
         for name in self.pending_documents:

@@ -45,7 +45,6 @@ def read_script_roles(path: Path | None) -> ScriptRoles:
         return ScriptRoles()
     try:
         tree = ast.parse(path.read_bytes())
-    # ValueError: a zero byte in the text (before Python 3.12).
     except (OSError, SyntaxError, ValueError, RecursionError):
         return ScriptRoles()
     names: dict[str, int] = {}

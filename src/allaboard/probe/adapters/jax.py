@@ -35,8 +35,7 @@ def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
 
 
 def _distributed(module: Any) -> None:
-    # The method, behind the checks of `jax.distributed.initialize`: who is refused there never
-    # arrives.
+    # The method, behind the checks of `jax.distributed.initialize`: a refused call never arrives.
     call = hooks.joining(module.State.initialize, declared)
 
     @functools.wraps(call)

@@ -83,8 +83,7 @@ class Recorder:
     def group(self, box: Box, pg: Any) -> Group | None:
         """The group of this process group; None for one that this rank is not in, or without room."""
         if box is not self.box:
-            # A forked child that has become a member has a box of its own; what is known is of the
-            # parent's.
+            # A forked child that became a member has its own box; what is known is the parent's.
             self.box, self.calls = box, Calls(box.map)
             self.forget()
             self.groups.clear()
@@ -299,8 +298,7 @@ def recorded(
                     number = group.number if group is not None else 0
                 if group is not None:
                     group.busy = True
-        # What could not be described is missing in the order of some group, and nobody knows of
-        # which.
+        # The call is missing in the order of a group, and it is not known in which.
         except Exception:
             group = None
             recorder.spoil()
@@ -313,8 +311,7 @@ def recorded(
             if result is not None and recorder.waits is not None and recorder.waits.off:
                 recorder.waits.begun(result)
             return result
-        # It may have raised before or after it met the other ranks: whether they count it is not
-        # known.
+        # It raised before or after it met the other ranks: they may count it or not.
         except BaseException:
             if group is not None:
                 group.unordered(group.number + 1)

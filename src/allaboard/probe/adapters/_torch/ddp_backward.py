@@ -82,8 +82,7 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                 if here.is_pausing:
                     trains()
             except Exception:
-                # item() raises for more than one number: from now on `look` asks how many there
-                # are.
+                # item() raises for several numbers: from now on `look` asks for the count first.
                 losses.shaped = True
         # autograd.grad: no gradient comes to a parameter, and no reducer to its turn.
         if not pending or kwargs.get("accumulate_grad") is False:
