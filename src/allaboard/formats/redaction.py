@@ -16,6 +16,7 @@ LOGIN_PROGRAMS = frozenset(("docker", "podman", "nerdctl", "buildah", "skopeo", 
 """Programs whose ``login`` takes a password with -p."""
 MIN_SECRET_LENGTH = 6
 """Characters below which a value is not searched for elsewhere: it would remove half of every word."""
+# (?>…) and *+ (Python 3.11): a word that does not match is not tried again in shorter pieces.
 _NAME = (
     r"(?>[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.;-])pwd|credential|private[_-]?key"
     r"|(?<![a-z])(?:db|pg|my|mysql|redis|smtp|ftp|ssh|user|root|admin)?pass(?![a-z])|webhook"

@@ -125,6 +125,7 @@ async def inspect_in_loop(pids: list[int]) -> HostLook:
     grips = GilSampler(stack_sampler.spy_threads)
     for _ in range(SAMPLE_COUNT):
         now = clock.monotonic()
+        # Side by side: the places of the ranks are compared, and belong to about one moment.
         samples = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
         for pid, (frames, trouble) in zip(pids, samples, strict=True):
             grip = await grips.sample_gil(pid)
@@ -172,6 +173,7 @@ def _record_sample(
             sampled_at=now,
             state=stat.state,
             cpu=stat.cpu_s,
+            # In D alone: it tells one long wait from many short ones.
             sleeps=proc.count_voluntary_switches(pid) if stat.state == "D" else 0,
         )
     )

@@ -122,6 +122,7 @@ def _read_journal(run: Run, findings: dict[tuple[str, str], Finding]) -> None:
         try:
             entry = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            # Such as the last line, where the agent was killed while it wrote it.
             torn += 1
             continue
         if isinstance(entry, dict):

@@ -206,6 +206,7 @@ def _expand_references(word: Value, env: Mapping[str, Value]) -> Value:
         copied_up_to = match.end()
     if len(parts) == 1:
         return word
+    # Before the join: the pieces share the text of a variable, the joined text repeats it.
     if sum(map(len, texts)) > MAX_EXPANDED_LENGTH:
         return Value(OPAQUE, word.origin)
     origin = word.origin.around(

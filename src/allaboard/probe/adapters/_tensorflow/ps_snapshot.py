@@ -79,6 +79,7 @@ def restoring(call: Callable[..., Any], cluster: dict[str, str]) -> Callable[...
     def inside(*args: Any, **kwargs: Any) -> Any:
         ways = [_from_file, fed.initialised] if _local(cluster) else [fed.initialised]
         if _training.over:
+            # The program closed its session: the next training begins with its own values.
             ways = []
         result = None
         for way in ways:
@@ -145,6 +146,7 @@ def _restored(
         arguments.update(checkpoint_dir=None, checkpoint_filename_with_path=None)
         result = way(call, arguments, newest["prefix"])
     except Exception as error:
+        # A server went away meanwhile: TensorFlow's own retry comes back to here.
         if type(error).__name__ in AGAIN:
             raise
         reason = str(error).partition("\n")[0]

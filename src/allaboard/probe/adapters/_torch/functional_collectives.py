@@ -47,6 +47,7 @@ def broadcast(self: Any, src: int, group: Any, tag: str = "") -> Described | Non
 
 
 def all_reduce(self: Any, reduceOp: str, group: Any, tag: str = "") -> Described | None:
+    # Interned: `collectives.recorded` compares reduce operations by identity.
     return _told(group, self, intern(reduceOp.lower()), -1, None)
 
 

@@ -28,6 +28,7 @@ class _Evaluation:
     """The model that was put into eval mode last, and whether it is being evaluated now."""
 
     def __init__(self) -> None:
+        # Weak, all three: what the program lets go of must go.
         self.optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self.trained_models: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self.model: weakref.ref[Any] | None = None
@@ -40,6 +41,7 @@ class _Evaluation:
 
     def mark_optimizer_made(self, optimizer: Any) -> None:
         self.optimizers.add(optimizer)
+        # The new one may hold the parameters of a model that was found to be untrained.
         self.trained_models.clear()
 
     def chosen(self, model: Any, gradients: bool) -> None:
