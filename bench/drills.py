@@ -1,9 +1,9 @@
 """How long every drill takes from its fault to the finding that names it.
 
-Each drill puts a fault into a job of a real framework, k times (`allaboard.drills.run_drill`).
-A seed draws the step at which the fault begins, and the number of ranks, 2 to 8, where the fault does not
-need a number of its own. A drill whose fault was not named counts as infinite. Results are kept by commit in drills.json: a
-measurement that was interrupted goes on where it stopped; --redo begins anew.
+Each drill puts a fault into a job of a real framework, k times (`allaboard.drills.run_drill`). A seed draws
+the step at which the fault begins, and the number of ranks, 2 to 8, where the fault does not need a number
+of its own. A drill whose fault was not named counts as infinite. Results are kept by commit in drills.json:
+a measurement that was interrupted goes on where it stopped; --redo begins anew.
 
 Four groups are summed up separately, because they wait for different things: faults that can be proven
 at once (a death, a contradiction); stalls (the job must first miss its own rhythm); rates, trends and

@@ -1,4 +1,5 @@
-"""Environments as text files: ``NAME=VALUE`` a line; a line that begins with a blank goes on with the value."""
+"""Environments as text files: ``NAME=VALUE`` a line; a line that begins with a blank continues the
+value."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from allaboard.diagnosis.logs.input_files import read_exhibits
 from allaboard.diagnosis.logs.rank_from_filename import rank_and_pid_from_name
 
 
@@ -36,3 +37,12 @@ def test_a_count_from_0_is_one_of_ranks(tmp_path: Path, name: str) -> None:
         file.parent.mkdir(exist_ok=True)
         file.touch()
     assert rank_and_pid_from_name(tmp_path / name.format(4242), tmp_path) == (4242, 0)
+
+
+def test_a_name_with_a_digit_that_is_no_decimal_is_read(tmp_path: Path) -> None:
+    """`"²".isdigit()` is true, and `int("²")` raises."""
+    for name in ("run2.log", "run².log", "run10.log"):
+        (tmp_path / name).write_text("step 1\n")
+    notes: list[str] = []
+    assert len(list(read_exhibits([tmp_path], notes))) == 3
+    assert notes == []

@@ -183,3 +183,9 @@ def test_what_can_be_read_only_once_is_left_to_new_group() -> None:
     told = new_group([3, 0, 1])
     assert told is not None and told[1].dtype == "0-1,3" and told[4] == (0, 1, 3)
     assert new_group([0], use_local_synchronization=True) is None
+
+
+def test_digits_that_are_no_decimals_are_no_ranks() -> None:
+    """`"²".isdigit()` is true, and `int("²")` raises: a box may hold anything."""
+    assert parse_ranks("²".encode()) == ()
+    assert parse_ranks("0-²".encode()) == ()

@@ -193,7 +193,7 @@ class ProcessWatcher:
         rank = -1
         if box is None and pid not in self.workers:
             text = proc.environment_variable(pid, "RANK")
-            rank = int(text) if text is not None and text.isdigit() else -1
+            rank = int(text) if text is not None and text.isdecimal() else -1
         reading = self._read_box(pid, box) if box is not None else None
         return ProcessSampled(
             pid=pid,
@@ -263,7 +263,7 @@ class ProcessWatcher:
             return
         for name in names:
             stem, _, suffix = name.partition(".")
-            if suffix == "box" and stem.isdigit() and int(stem) not in self.boxes:
+            if suffix == "box" and stem.isdecimal() and int(stem) not in self.boxes:
                 self._open_box(self.folder / name)
 
     def _open_box(self, path: Path) -> None:

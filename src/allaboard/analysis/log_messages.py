@@ -119,7 +119,7 @@ def _make_heard(
         about=_members_about(groups),
         awaits=message.awaits,
         proves_not=message.proves_not.format(**groups),
-        size=int(groups["size"]) if groups.get("size", "").isdigit() else 0,
+        size=int(groups["size"]) if groups.get("size", "").isdecimal() else 0,
         severity=message.severity,
         certainty=message.certainty,
     )
@@ -152,7 +152,7 @@ def speaker_rank(line: str, otherwise: int) -> int:
 
 
 def _members_about(groups: dict[str, str]) -> tuple[Who, ...]:
-    if groups.get("task", "").isdigit():
+    if groups.get("task", "").isdecimal():
         return (Who(job=groups.get("job") or "worker", index=int(groups["task"])),)
     ranks = [int(r) for r in re.findall(r"\d+", groups.get("rank", ""))][:64]
     return tuple(Who(index=r, rank=r) for r in ranks)

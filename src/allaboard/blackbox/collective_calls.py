@@ -154,7 +154,7 @@ def parse_ranks(raw: bytes) -> tuple[int, ...]:
     ranks: list[int] = []
     for part in _text(raw).split(","):
         first_text, _, last_text = part.partition("-")
-        if not first_text.isdigit() or not (last_text or first_text).isdigit():
+        if not first_text.isdecimal() or not (last_text or first_text).isdecimal():
             return ()
         begin, end = int(first_text), int(last_text or first_text)
         if not 0 <= end - begin < MAX_RANKS - len(ranks):

@@ -52,7 +52,7 @@ def _loop(raw: bytes) -> Loop | None:
         for n in range(layout.SAMPLES)
     ]
     return Loop(
-        place=Frame(file, int(line) if line.isdigit() and len(line) < 10 else 0, function),
+        place=Frame(file, int(line) if line.isdecimal() and len(line) < 10 else 0, function),
         pass_=passes,
         batches=batches if pass_ == passes else 0,
         ended=ended,

@@ -15,7 +15,7 @@ def read_local_host(addresses: bool = True) -> LocalHost:
     """
     name = os.uname().nodename
     interfaces = _list_folder("/sys/class/net")
-    gpus = [n for n in _list_folder("/dev") if n.startswith("nvidia") and n[6:].isdigit()]
+    gpus = [n for n in _list_folder("/dev") if n.startswith("nvidia") and n[6:].isdecimal()]
     hosts_file_addresses = _addresses_in_hosts_file(name, "/etc/hosts")
     return LocalHost(
         name=name,

@@ -123,7 +123,7 @@ def _diagnose_and_print(
     if targets_by_host:
         looks = look_at_hosts()
     else:
-        pids = [t for t in targets if t.isdigit() and not Path(t).exists()]
+        pids = [t for t in targets if t.isdecimal() and not Path(t).exists()]
         if pids and len(pids) < len(targets):
             raise UsageError(
                 "give paths or pids, not both; for a folder whose name is a number: ./123"
@@ -191,8 +191,8 @@ def _remote_targets(hosts: str, targets: list[str]) -> dict[str, list[str]]:
     names = [h.strip() for h in hosts.split(",") if h.strip()]
     if hosts and (not names or any(not _HOST.fullmatch(h) for h in names)):
         raise UsageError(f'--hosts expects host names, as node1,node2; got "{hosts}"')
-    if hosts and any(t.isdigit() for t in targets):
-        pid = next(t for t in targets if t.isdigit())
+    if hosts and any(t.isdecimal() for t in targets):
+        pid = next(t for t in targets if t.isdecimal())
         raise UsageError(f"a pid belongs to one host; try: allaboard diagnose {names[0]}:{pid}")
     return dict.fromkeys(names, targets)
 

@@ -29,7 +29,7 @@ def _lacks_port(address: str) -> bool:
     """Return True if an address has no port: nobody can meet there, and the framework says so at once."""
     scheme, _, location = address.partition("://")
     return (
-        scheme == "tcp" and not location.partition("?")[0].rpartition(":")[2].strip("/").isdigit()
+        scheme == "tcp" and not location.partition("?")[0].rpartition(":")[2].strip("/").isdecimal()
     )
 
 

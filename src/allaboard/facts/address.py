@@ -17,7 +17,7 @@ def whole_number(text: str) -> int | None:
     """Return the text as a whole number in ASCII decimals; None if it is not one, or absurdly long."""
     text = text.strip()
     digits = text[1:] if text[:1] in ("-", "+") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
 
 
 class Address(NamedTuple):

@@ -69,7 +69,7 @@ def _busy_seconds_by_core() -> dict[int, float]:
         return {}
     for line in lines:
         name, *ticks = line.split()
-        if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 8:
+        if name.startswith("cpu") and name[3:].isdecimal() and len(ticks) >= 8:
             spent = [int(t) for t in ticks[:8]]
             busy_s[int(name[3:])] = (sum(spent) - spent[3] - spent[4]) / TICKS_PER_SECOND
     return busy_s

@@ -28,7 +28,7 @@ _SECRET = re.compile(
 def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
     """Return facts by name: versions that the probe noted, hash and commit of the script,
     variables, limits."""
-    facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdigit()}
+    facts = {f"version {name}": value for name, value in notes.items() if value[:1].isdecimal()}
     facts |= {
         f"variable {k}": v for k, v in relevant_variables(proc.initial_environment(pid)).items()
     }

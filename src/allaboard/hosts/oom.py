@@ -51,7 +51,7 @@ def count_oom_kills(file: Path | None) -> int:
         (
             int(v)
             for k, _, v in (x.partition(" ") for x in lines)
-            if k == "oom_kill" and v.isdigit()
+            if k == "oom_kill" and v.isdecimal()
         ),
         0,
     )

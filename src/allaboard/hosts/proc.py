@@ -99,7 +99,7 @@ def io_bytes(pid: int) -> int:
     except OSError:
         return 0
     numbers = (line.partition(":")[2].strip() for line in lines[:2])
-    return sum(int(n) for n in numbers if n.isdigit())
+    return sum(int(n) for n in numbers if n.isdecimal())
 
 
 def has_handler(pid: int, signum: int) -> bool:
@@ -131,7 +131,7 @@ def descendants_of(root: int) -> dict[int, ProcStat]:
     children: dict[int, list[int]] = defaultdict(list)
     stats: dict[int, ProcStat] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
-        if name.isdigit() and (process_stat := read_stat(int(name))) is not None:
+        if name.isdecimal() and (process_stat := read_stat(int(name))) is not None:
             stats[int(name)] = process_stat
             children[process_stat.ppid].append(int(name))
     below: dict[int, ProcStat] = {}

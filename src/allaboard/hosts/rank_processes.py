@@ -47,7 +47,7 @@ def find_ranks(words: Sequence[str]) -> list[int]:
     """
     identities: dict[int, tuple[str, ...]] = {}
     for name in sorted(os.listdir("/proc")):  # noqa: PTH208 - names are enough
-        identity_of_process = rank_identity(int(name)) if name.isdigit() else None
+        identity_of_process = rank_identity(int(name)) if name.isdecimal() else None
         if identity_of_process is not None:
             identities[int(name)] = identity_of_process
     ancestors = _above(os.getpid())

@@ -83,7 +83,7 @@ class ResourceUsage:
             for label, name in names.items():
                 if line.startswith(label):
                     value = line[len(label) :].split()[0]
-                    limits[name] = int(value) if value.isdigit() else 0
+                    limits[name] = int(value) if value.isdecimal() else 0
         return limits
 
     def _host(self) -> Iterator[Reading]:
@@ -213,6 +213,6 @@ def _numbers(file: str, names: tuple[str, ...]) -> dict[str, int]:
     for name in names:
         position = text.find(f"\n{name} ")
         fields = text[position + len(name) + 1 :].split(None, 1) if position >= 0 else []
-        if fields and fields[0].isdigit():
+        if fields and fields[0].isdecimal():
             values[name] = int(fields[0])
     return values

@@ -57,7 +57,8 @@ class DiagConnection(NamedTuple):
 def established_connections() -> Iterator[DiagConnection]:
     """Yield the connections of both address families.
 
-    Raises OSError if the kernel has no socket diagnosis, refuses it, does not answer in time, or could not give all of them (EINTR: many came and went meanwhile).
+    Raises OSError if the kernel has no socket diagnosis, refuses it, does not answer in time, or could not
+    give all of them (EINTR: many came and went meanwhile).
     """
     for family in (socket.AF_INET, socket.AF_INET6):
         yield from _of(family)

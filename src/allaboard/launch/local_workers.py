@@ -113,7 +113,9 @@ class Launch:
             return
         with contextlib.suppress(OSError):  # it was killed, and is reaped already
             process = pidfd.open_process(self.reaper_pid)
-            select.select([process], [], [], REAPER_EXIT_TIMEOUT_S)
+            exited = select.poll()  # not select(2), which knows no descriptor above 1023
+            exited.register(process, select.POLLIN)
+            exited.poll(REAPER_EXIT_TIMEOUT_S * 1000)
             os.close(process)
 
 

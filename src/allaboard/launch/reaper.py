@@ -349,7 +349,7 @@ def _pids_below(root: int) -> list[int]:
     """Return every process below ``root``, by the parents that /proc shows."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost the import
-        if name.isdigit():
+        if name.isdecimal():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
                     parent = int(file.read().rpartition(b")")[2].split()[1])

@@ -38,7 +38,7 @@ def main() -> int:
     member.here.raises = True
     # To go on alone would try nothing: an agent on a busy machine is waited for.
     gate: Any = importlib.import_module("_allaboard_probe.gate")
-    gate.DEAF = UNATTENDED_S
+    gate.SILENT_AGENT_S = UNATTENDED_S
     declared, stall_limit_s = settings["declared"], float(settings["bound"])
     # Then no variable that the framework read was the user's.
     if declared["origin"].startswith("--hosts"):

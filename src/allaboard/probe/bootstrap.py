@@ -65,7 +65,7 @@ def _line_buffered() -> None:
 
 
 def _watch_end(at_end: list[Callable[[], None]]) -> None:
-    """Records an exception at the top, and the beginning of the interpreter's end; ``last`` is called then,
+    """Records an exception at the top, and the beginning of the interpreter's end; ``at_end`` is called then,
     when nothing of the program is left to run but its destructors."""
     previous_hook = sys.excepthook
 

@@ -59,7 +59,10 @@ def _spawn(module: Any) -> None:
 def _recording_exceptions(
     call: Callable[..., Any], call_before: Callable[[], None] | None = None
 ) -> Callable[..., Any]:
-    """``call`` with the same result; what it raises is recorded on its way up. ``first`` is called before."""
+    """Return ``call`` with the same result; what it raises is recorded on its way up.
+
+    ``call_before`` is called first.
+    """
 
     @functools.wraps(call)
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 The wait is a poll of one word of shared memory, in Python, with the GIL free and signals alive. It
 ends when the agent lets this round through, when the agent's verdict is that the job cannot start,
-or when the agent has not been heard of for ``DEAF`` seconds: then training goes on without it.
+or when the agent has not been heard of for ``SILENT_AGENT_S`` seconds: then training goes on without it.
 """
 
 from __future__ import annotations

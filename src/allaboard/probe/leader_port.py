@@ -3,7 +3,7 @@
 All members are let through at one moment, and rank 0 has a server to start before the others can be
 answered. A client that is refused waits longer than that before it tries again: 1 s in gRPC, which JAX
 and TensorFlow use (its doc/connection-backoff.md), and up to 1 s in PyTorch's TCPStore. Here it is tried
-every ``POLL`` seconds, with a connection that says nothing and is closed at once.
+every ``CONNECT_INTERVAL_S`` seconds, with a connection that says nothing and is closed at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def first_member_address(declared: dict[str, Any]) -> tuple[str, int] | None:
         url = "tcp://%s" % (cluster.get("chief:0") or cluster.get("worker:0"))
     scheme, _, address_and_path = url.partition("://")
     host, _, port = address_and_path.partition("/")[0].rpartition(":")
-    if scheme != "tcp" or not host or not port.isdigit() or int(port) > 65535:
+    if scheme != "tcp" or not host or not port.isdecimal() or int(port) > 65535:
         return None
     return host.strip("[]"), int(port)
 

@@ -27,7 +27,7 @@ def clean(text: str) -> str:
 def output_width(stream: int) -> int:
     """Return the columns of what this descriptor writes to: from COLUMNS, from the terminal, or 100."""
     columns = os.environ.get("COLUMNS", "")
-    if columns.isdigit() and int(columns):
+    if columns.isdecimal() and int(columns):
         return max(MIN_WIDTH, int(columns))
     try:
         return max(MIN_WIDTH, os.get_terminal_size(stream).columns or DEFAULT_WIDTH)

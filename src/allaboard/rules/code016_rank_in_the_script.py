@@ -48,7 +48,7 @@ def _top_level_numbers(script: Script) -> Iterator[tuple[str, tuple[ast.Assign, 
         target, value = ast.unparse(node.targets[0]), node.value
         name = next((n for n in ("RANK", "WORLD_SIZE") if target == f"os.environ['{n}']"), "")
         text = str(value.value) if isinstance(value, ast.Constant) else ""
-        if name and text.isascii() and text.isdigit() and len(text) < 9:
+        if name and text.isascii() and text.isdecimal() and len(text) < 9:
             yield name, (node, int(text))
 
 

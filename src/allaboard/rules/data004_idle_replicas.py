@@ -32,7 +32,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if REPLICA_ROWS_NOTE not in member.notes:
             continue
         counts = member.notes[REPLICA_ROWS_NOTE].split(";")
-        if len(counts) == 4 and counts[0].isdigit() and int(counts[0]) >= MIN_BATCHES:
+        if len(counts) == 4 and counts[0].isdecimal() and int(counts[0]) >= MIN_BATCHES:
             batches, uneven = int(counts[0]), counts[1] == counts[0]
             rows, empty = counts[2].split(), counts[3].split()
             idle = [str(i) for i, count in enumerate(empty) if count == counts[0]]

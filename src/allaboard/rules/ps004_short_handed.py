@@ -81,7 +81,7 @@ def _is_training(member: Member) -> bool:
 def _total_workers(member: Member) -> int:
     """Return the total number of workers: the 3 of "2 of 3", where 2 gradients make an update."""
     last_word = member.notes["synchronous"].rpartition(" ")[2]
-    return int(last_word) if last_word.isdigit() else 0
+    return int(last_word) if last_word.isdecimal() else 0
 
 
 def _never_trained(member: Member) -> bool:

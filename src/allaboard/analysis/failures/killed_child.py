@@ -16,7 +16,7 @@ def killed_child_evidence(member: Member) -> tuple[Evidence, ...]:
     """Return the last such process that was killed since the member's last step; () if none was."""
     fields = member.notes.get(KILLED_CHILD_NOTE, "").split()
     # A child that was killed before the member's last step did not hold that step up.
-    if len(fields) != 3 or not all(f.isdigit() for f in fields) or int(fields[2]) != member.step:
+    if len(fields) != 3 or not all(f.isdecimal() for f in fields) or int(fields[2]) != member.step:
         return ()
     return (
         Evidence(

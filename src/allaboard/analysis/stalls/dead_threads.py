@@ -61,7 +61,7 @@ def ended_thread(member: Member) -> EndedThread | None:
     if not separator:
         raised, raised_at = note, ""
     return EndedThread(
-        raised, raised_at, called, int(step) if step.isdigit() else 0, took_part_in, name
+        raised, raised_at, called, int(step) if step.isdecimal() else 0, took_part_in, name
     )
 
 

@@ -103,7 +103,7 @@ def _entry(content: str, origin: Origin) -> tuple[Machine | None, str, str]:
             most = whole_number(text) or 0
         elif name != "slots" and name in ("slot", "Slots", "SLOTS", "cpu", "gpus", "ngpus"):
             message, right = f"has {option!r}, which no launcher reads", f"{host} slots={text or 1}"
-        elif name == "slots" and not (equals and text.isascii() and text.isdigit()):
+        elif name == "slots" and not (equals and text.isascii() and text.isdecimal()):
             message, right = f"has a slot count that is not a number: {option!r}", f"{host} slots=1"
         elif name == "slots":
             # A bounded number of digits: Python refuses to convert more than 4,300.
@@ -140,7 +140,7 @@ def _inline(listed: Value) -> PartialSpec:
     for part in listed.text.split(",")[:_LINES]:
         host, slots = parse_address(part)[:2]
         if host:
-            is_number = slots.isascii() and slots.isdigit() and len(slots) < 6
+            is_number = slots.isascii() and slots.isdecimal() and len(slots) < 6
             count = int(slots) if is_number else 0
             machines.append(Machine(Value(host, listed.origin), count))
     return PartialSpec(source="hostfile", layer="allocation", machines=tuple(machines))

@@ -32,7 +32,7 @@ def count_hosts(spec: PartialSpec) -> int:
     nodes = spec.values.get("nnodes")
     if nodes is not None:
         fewest = nodes.text.partition(":")[0].strip()
-        return int(fewest) if fewest.isascii() and fewest.isdigit() else 0
+        return int(fewest) if fewest.isascii() and fewest.isdecimal() else 0
     if spec.machines:
         return len({m.name.text for m in spec.machines})
     size, local = spec.number("world_size"), spec.number("local_world_size")

@@ -41,8 +41,8 @@ def choose_processes(targets: Sequence[str]) -> list[int]:
     Without targets they are all ranks of this host. Ended processes are left out while another one lives.
     Raises NoSuchProcessError.
     """
-    words = [t for t in targets if not t.isdigit()]
-    pids_named = [int(t) for t in targets if t.isdigit()]
+    words = [t for t in targets if not t.isdecimal()]
+    pids_named = [int(t) for t in targets if t.isdecimal()]
     departed_pids = {one.pid for one in find_departed(pids_named)}
     living_pids = [pid for pid in pids_named if pid not in departed_pids]
     pids = expand_launchers(living_pids or pids_named)
@@ -108,7 +108,7 @@ def _describe_process(pid: int) -> str:
 def inspect_processes(pids: list[int], targets: Sequence[str] = ()) -> HostLook:
     """Return several samples of all processes, which are not paused; with those of the ``targets`` that have
     ended."""
-    departed = find_departed([int(t) for t in dict.fromkeys(targets) if t.isdigit()])
+    departed = find_departed([int(t) for t in dict.fromkeys(targets) if t.isdecimal()])
     return msgspec.structs.replace(asyncio.run(inspect_in_loop(pids)), departed=departed)
 
 

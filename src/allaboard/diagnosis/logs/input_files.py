@@ -142,4 +142,4 @@ def _files(path: Path, notes: list[str]) -> Iterator[Path]:
 
 
 def _natural_key(name: str) -> list[tuple[int, str]]:
-    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d{1,9})", name)]
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in re.split(r"(\d{1,9})", name)]

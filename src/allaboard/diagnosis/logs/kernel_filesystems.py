@@ -27,7 +27,7 @@ def is_kernel_path(path: str | Path) -> bool:
 def why_not_read(path: Path) -> str:
     """Return the message for a path of the kernel."""
     parts = Path(os.path.realpath(path)).parts
-    pid = parts[2] if len(parts) > 2 and parts[1] == "proc" and parts[2].isdigit() else "PID"
+    pid = parts[2] if len(parts) > 2 and parts[1] == "proc" and parts[2].isdecimal() else "PID"
     return (
         f"{path}: the kernel's own files, which no job left; to look at a process that runs: "
         f"allaboard diagnose {pid}"

@@ -27,7 +27,7 @@ def _with_pids_from_names(observed: list[Glimpse]) -> list[Glimpse]:
     result = []
     for glimpse in observed:
         name = PurePosixPath(glimpse.origin.file).name
-        numbers = "".join(c if c.isdigit() else " " for c in name).split()
+        numbers = "".join(c if c.isdecimal() else " " for c in name).split()
         named_pids = {pids[w] for w in numbers if w in pids}
         is_identified = (
             not glimpse.pid

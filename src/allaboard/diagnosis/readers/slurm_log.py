@@ -177,8 +177,8 @@ def _task_numbers(text: str) -> list[int]:
     numbers: list[int] = []
     for part in text.split(","):
         begin, _, end_text = part.partition("-")
-        if begin.isdigit() and len(begin) < 8 and len(end_text) < 8:
-            end = int(end_text) if end_text.isdigit() else int(begin)
+        if begin.isdecimal() and len(begin) < 8 and len(end_text) < 8:
+            end = int(end_text) if end_text.isdecimal() else int(begin)
             numbers += range(int(begin), min(end, int(begin) + MAX_TASKS) + 1)
     return numbers[:MAX_TASKS]
 

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def label(text):
-    if not text.isdigit():
+    if not text.isdecimal():
         raise ValueError(f"label {text!r} is no number")
     return int(text)
 

@@ -33,7 +33,7 @@ def parse_threads(text: str) -> dict[int, tuple[Frame, ...]]:
         if head := _THREAD.match(line):
             current = threads.setdefault(int(head[1], 16), [])
         elif current is not None and (match := _FRAME.match(line)):
-            number = int(match[2]) if match[2].isdigit() else 0
+            number = int(match[2]) if match[2].isdecimal() else 0
             current.append(Frame(match[1], number, match[3]))
     return {thread: tuple(frames) for thread, frames in threads.items()}
 

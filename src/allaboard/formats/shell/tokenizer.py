@@ -315,7 +315,7 @@ class _Splitter:
                 self.pending_documents.append(match.group(2))
                 self.offset = match.end()
                 return
-        if self.word is not None and (self.word.literal or "").isdigit():
+        if self.word is not None and (self.word.literal or "").isdecimal():
             self.word = None  # 2>&1: the descriptor is no argument
         self._end_word()
         duplicate = _DUPLICATED_DESCRIPTOR.match(self.text, self.offset)

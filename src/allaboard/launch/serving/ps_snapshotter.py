@@ -24,7 +24,7 @@ LISTING_POLL_S = 0.2
 ANSWER_TIMEOUT_S = 20.0
 """Seconds without an answer after which a server is given up until the next time."""
 MAX_STEP_BYTES = 1 << 26
-"""Bytes that are asked of a server in one step: few enough for a slow way in `PATIENCE`."""
+"""Bytes that are asked of a server in one step: few enough for a slow way in `ANSWER_TIMEOUT_S`."""
 MAX_REMOTE_BYTES = (1 << 31) - (1 << 20)
 """Bytes of a variable that can be given to a server of another host: a protobuf holds less than 2 GiB."""
 LOCAL_PREFIXES = ("127.", "localhost:", "[::1]:")

@@ -83,7 +83,7 @@ def _refused(error: Exception, caller: FrameType) -> None:
 
 def integer(name: str) -> int | None:
     value = os.environ.get(name, "")
-    return int(value) if value.isdigit() else None
+    return int(value) if value.isdecimal() else None
 
 
 def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:

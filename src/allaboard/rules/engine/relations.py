@@ -194,4 +194,4 @@ def _without_losses_after_interruption(
 def _file_and_line(finding: Finding) -> tuple[str, int] | None:
     """Return where its first evidence was read; None if that is no line of a file."""
     file, _, line = finding.evidence[0].origin.rpartition(":") if finding.evidence else ("", "", "")
-    return (file, int(line)) if line.isdigit() else None
+    return (file, int(line)) if line.isdecimal() else None

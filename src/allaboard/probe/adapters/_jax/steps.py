@@ -4,7 +4,7 @@
 What is called is not replaced, and dispatch stays in C++. A step is a call of one jitted function of the
 program (not of JAX's own): of the one that takes most of what it gave the last time, as parameters and
 optimizer states are; where none does, of the one that is called. Others count as movement. What such a call
-waits for shows in the results: see `_jax_waits`. A call that compiles, or that has no fast path (callbacks,
+waits for shows in the results: see `waits`. A call that compiles, or that has no fast path (callbacks,
 `jax.debug.print`), goes through Python and is seen there.
 """
 
@@ -42,7 +42,7 @@ _NOT_THE_USERS = (*FOREIGN, "/allaboard/probe/")
 class _Jitted:
     """One jitted function: how often it was called, and how many of its results it was given again."""
 
-    __slots__ = ("calls", "carried", "gave", "references", "label", "is_programs_own")
+    __slots__ = ("calls", "carried", "gave", "is_programs_own", "label", "references")
 
     def __init__(self, fun: Any) -> None:
         self.references: dict[int, Any] = {}

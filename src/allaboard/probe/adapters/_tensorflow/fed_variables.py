@@ -22,7 +22,7 @@ MOST = (1 << 31) - (1 << 20)
 
 
 def initialised(call: Callable[..., Any], arguments: dict[str, Any], prefix: str) -> Any:
-    """The session that ``call`` (`SessionManager.prepare_session`) makes with ``given``, the variables as
+    """The session that ``call`` (`SessionManager.prepare_session`) makes with ``arguments``, the variables as
     they are in the checkpoint; None where the program gives no initialiser. Its own ``init_fn`` is left out,
     as after every restore."""
     if arguments.get("init_op") is None:

@@ -180,7 +180,7 @@ def _on_disk(checkpoints: str | None) -> int:
     if not checkpoints:
         return -1
     step = (_checkpoints().latest_checkpoint(checkpoints) or "").rpartition("-")[2]
-    return int(step) if step.isdigit() else -1
+    return int(step) if step.isdecimal() else -1
 
 
 def _checkpoints() -> Any:

@@ -39,6 +39,6 @@ def look(count: int) -> None:
     if count == 1 and NOTE not in member.here.notes:
         for name in SIZES:
             size = os.environ.get(name, "")
-            if size.isdigit() and int(size) > 1:
+            if size.isdecimal() and int(size) > 1:
                 member.here.note(NOTE, "%s=%s" % (name, size))
                 return

@@ -30,7 +30,7 @@ def due(
     """Return those of the ``count`` reducers in ``pending`` whose parameters a backward from these
     roots reaches; ``owners`` has the reducer of each parameter, both by id().
 
-    Raises Unknown if the graph is too large, or a part of it is not there yet.
+    Raises UnknownGraphError if the graph is too large, or a part of it is not there yet.
     """
     reached: set[int] = set()
     line = deque(n for n in map(_node, roots) if n is not None)

@@ -53,7 +53,7 @@ class Values:
 
     def __init__(self) -> None:
         text = os.environ.get(VARIABLE, "")
-        self.every = int(text) if text.isdigit() else 0
+        self.every = int(text) if text.isdecimal() else 0
         self._count = 0
 
     def stepped(self, box: Box, optimizer: Any) -> None:

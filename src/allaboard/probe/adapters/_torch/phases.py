@@ -162,7 +162,7 @@ def compiler(module: Any) -> None:
 
 def optimizer(module: Any, on_created: Callable[[], object]) -> None:
     """Hooks `torch.optim.optimizer`: which optimizers there are. Without one nothing is an evaluation.
-    ``made`` is called for each."""
+    ``on_created`` is called for each."""
     cls = getattr(module, "Optimizer", None)
     if cls is None:
         return
