@@ -193,8 +193,8 @@ def test_a_call_that_never_comes_back_is_ended() -> None:
     """The framework's own call is stood in for by a sleep: what it does, nothing can interrupt."""
     script = (
         "import os, time; from allaboard.dropin.joining import joining\n"
-        "from allaboard.preflight.task import declared, task\n"
-        "with joining(declared(task(os.environ)), 2.0): time.sleep(100)\n"
+        "from allaboard.preflight.task import task_declaration, task_of_environment\n"
+        "with joining(task_declaration(task_of_environment(os.environ)), 2.0): time.sleep(100)\n"
     )
     began = time.monotonic()
     found = start("torch", [0, 1], 2, 0, command=(sys.executable, "-c", script))
