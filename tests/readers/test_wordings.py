@@ -54,6 +54,31 @@ OOM = (
 )
 FAILED: dict[str, tuple[str, str, str, str, str]] = {
     # text: the rule, whom it names, words of the summary, words of the advice, what must not be said
+    "h:1:2 [0] NCCL INFO Call to connect returned Connection timed out, retrying\n"
+    "h:1:2 [0] include/socket.h:403 NCCL WARN Call to connect failed : Connection timed out": (
+        "JOIN004", "", "Connection timed out", "NCCL_SOCKET_IFNAME", "retrying"
+    ),
+    C10D + "RuntimeError: [/b/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [10.8.8.8]:9917: No "
+    "route to host": ("JOIN004", "", "No route to host", "GLOO_SOCKET_IFNAME", "loopback"),
+    "All nodes which are allocated for this job are already filled.": (
+        "JOIN001", "", "fewer slots", "slots=N", "process 0"
+    ),
+    "mpirun was unable to launch the specified application as it could not find an executable:\n\n"
+    "Executable: python3\nNode: gpu-b\n\nwhile attempting to start process rank 4.": (
+        "JOIN001", "", "python3 on gpu-b", "ssh gpu-b which python3", "process 0"
+    ),
+    "An ORTE daemon has unexpectedly failed after launch and before\ncommunicating back to mpirun.": (
+        "JOIN001", "", "could not start its daemon", "--prefix", "process 0"
+    ),
+    "+ POD_NAME=sft-worker-1\ncommand terminated with exit code 143": (
+        "EXIT001", "", "143 is SIGTERM", "kubectl get pods", "network"
+    ),
+    DEEPSPEED + "subprocess.CalledProcessError: Command '['ssh gpu-b hostname -I']' returned non-zero exit "
+    "status 255.": ("JOIN001", "", "cannot reach gpu-b by ssh", "ssh -o BatchMode=yes gpu-b", "process 0"),
+    "ssh not successful for host gpu-b:\nConnection closed by 10.8.8.8 port 22\n\n" + HOROVOD
+    + "RuntimeError: could not connect to some hosts via ssh": (
+        "JOIN001", "", "cannot reach gpu-b", "BatchMode=yes gpu-b", "horovodrun:8"
+    ),
     NCCL + "socketPollConnect: Connect to 172.16.9.8<40123> returned 111(Connection refused) errno "
     "115(Operation "
     "now in progress)": ("JOIN004", "", "connect to 172.16.9.8, port 40123", "nc -vz", "fix "),

@@ -8,7 +8,7 @@ from allaboard.facts import Exhibit, Testimony
 
 _RECORDED = "recorded, PyTorch 2.13.0; JAX 0.10.2 writes the same"
 
-_LOOPBACK = r"(?:127\.[\d.]+|::1)"
+_LOOPBACK = r"(?:(?:::ffff:)?127\.[\d.]+|::1)"
 _REFUSED_SOURCES = (
     "its wording from the source of gloo (transport/tcp/pair.cc), in PyTorch 1.0 to 2.4; PyTorch 1.0 ends "
     "in a "
@@ -61,11 +61,11 @@ MESSAGES = (
         source=_REFUSED_SOURCES,
     ),
     KnownMessage(
-        key="Connection refused",
+        key="transport/tcp/pair.cc",
         pattern=rf"pair\.cc:\d+\][^\n]{{0,40}} connect \[(?!{_LOOPBACK}\])(?P<peer>[^\]]+)\]:(?P<port>\d+): "
-        r"Connection refused",
+        r"(?P<why>Connection refused|Connection timed out|No route to host|Network is unreachable)",
         rule="JOIN004",
-        says="gloo could not connect to a peer at {peer}:{port}: nobody listens there",
+        says="gloo could not connect to a peer at {peer}:{port}: {why}",
         fix="read the log of the rank on {peer}: it may have ended; GLOO_SOCKET_IFNAME chooses the "
         "interface, on each host one that the others reach",
         proves_not="that the peer had ended: an address of a wrong interface looks the same",

@@ -25,6 +25,11 @@ _OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, hel
 _CHILD_SIGNAL = re.compile(r"died with <Signals\.(SIG[A-Z0-9]+): \d+>")
 _CHILD_STATUS = re.compile(r"returned non-zero exit status (-?\d+)")
 _ENDED_AFTER_EXCEPTION = re.compile(r"non-zero exit status|<Signals\.(?:SIGABRT|SIGTERM):")
+_CHILD_SSH = re.compile(
+    r"[\['\"]ssh (?:-\S+ (?:\w+=\S+ |\d+ )?)*(?P<host>[\w.@-]{1,255}) .{0,200}returned non-zero exit "
+    r"status 255"
+)
+"""ssh ends with 255 if it could not connect, else with the status of the command."""
 _LOCAL_RANK = re.compile(r"--local[_-]rank[= ',]{1,4}(\d{1,5})")
 _SCRIPT = re.compile(r"[\w./~+-]{1,300}\.(?:py|sh)\b")
 _SIGNAL_FIX = {
@@ -32,6 +37,39 @@ _SIGNAL_FIX = {
     "SIGTERM": "ask who ended it: the batch system, a time limit, or a person",
 }
 _CRASH_FIX = "PYTHONFAULTHANDLER=1 shows the line that it was at; ulimit -c unlimited leaves a core"
+
+
+def _killed_container(code: int, signal: str) -> tuple[KnownMessage, ...]:
+    """Return the messages of `kubectl exec` about a container that a signal ended."""
+    key = f"command terminated with exit code {code}"
+    pod = r"Remote daemon *: \[\[\d+,\d+\],\d+\] on node "
+    return (
+        KnownMessage(
+            key=key,
+            pattern=rf"{key}\b(?=.{{0,900}}{pod}(?P<node>\S{{1,255}}))",
+            rule="EXIT001",
+            says=f"the pod {{node}} is gone: its container was killed (exit code {code} is {signal})",
+            fix="kubectl describe pod {node}   # OOMKilled, Evicted or Preempted? kubectl get events "
+            "--field-selector involvedObject.name={node}",
+            certainty=Certainty.CERTAIN,
+            sample=f"{key}\n-----\nORTE has lost communication with a remote daemon.\n\n  HNP daemon   : "
+            "[[100,0],0] on node job-launcher\n  Remote daemon: [[100,0],2] on node job-worker-1\n",
+            source="its wording from the sources of kubectl and Open MPI 3 to 5",
+        ),
+        KnownMessage(
+            key=key,
+            pattern=rf"{key}\b(?!.{{0,900}}Remote daemon *: \[)",
+            rule="EXIT001",
+            says=f"the container of a worker was killed (exit code {code} is {signal})",
+            fix="kubectl get pods   # which one is not Running, or was restarted? kubectl describe pod POD "
+            "tells "
+            "OOMKilled, Evicted or Preempted",
+            proves_not="which pod it was",
+            sample=f"+ POD_NAME=job-worker-1\n{key}",
+            source="its wording from the source of kubectl (exec)",
+        ),
+    )
+
 
 LOST_DAEMON = KnownMessage(
     key="lost communication with a remote daemon",
@@ -47,6 +85,20 @@ LOST_DAEMON = KnownMessage(
     source=_OPEN_MPI,
 )
 """It says less than the end of the container, which kubectl reports."""
+NO_DAEMON = KnownMessage(
+    key=" daemon",
+    pattern=r"(?:was unable to reliably start one or more daemons|daemon has unexpectedly failed after "
+    r"launch)",
+    rule="JOIN001",
+    says="mpirun could not start its daemon on a host; no rank was started",
+    fix="for host in $(cut -d' ' -f1 HOSTFILE); do ssh -o BatchMode=yes $host which orted prted; done   # "
+    "the "
+    "same Open MPI must be on all hosts, in PATH also without a login: --prefix",
+    proves_not="which host, nor whether ssh, PATH or the network is at fault",
+    sample="An ORTE daemon has unexpectedly failed after launch and before\ncommunicating back to mpirun.",
+    source=_OPEN_MPI,
+)
+"""It says less than what ssh wrote before."""
 MESSAGES = (
     KnownMessage(
         key="not reachable via ssh",
@@ -130,38 +182,49 @@ MESSAGES = (
         source=_OPEN_MPI,
     ),
     KnownMessage(
-        key="command terminated with exit code 137",
-        pattern=r"command terminated with exit code 137(?=.{0,900}Remote daemon *: \[\[\d+,\d+\],\d+\] on "
-        r"node "
-        r"(?P<node>\S{1,255}))",
-        rule="EXIT001",
-        says="the pod {node} is gone: its container was killed (exit code 137 is SIGKILL)",
-        fix="kubectl describe pod {node}   # OOMKilled, Evicted or Preempted? kubectl get events "
-        "--field-selector involvedObject.name={node}",
+        key="already filled",
+        pattern=r"All nodes which are allocated for this job are already filled",
+        rule="JOIN001",
+        says="mpirun has fewer slots than processes that were asked for; none was started",
+        fix="mpirun -np N -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
+        "hostfile",
         certainty=Certainty.CERTAIN,
-        sample="command terminated with exit code 137\n-----\nORTE has lost communication with a remote "
-        "daemon.\n\n"
-        "  HNP daemon   : [[100,0],0] on node job-launcher\n  Remote daemon: [[100,0],2] on node "
-        "job-worker-1\n",
-        source="its wording from the sources of kubectl and Open MPI 3 to 5",
+        sample="All nodes which are allocated for this job are already filled.",
+        source=_OPEN_MPI,
     ),
     KnownMessage(
-        key="command terminated with exit code 137",
-        pattern=r"command terminated with exit code 137(?!.{0,900}Remote daemon *: \[)",
-        rule="EXIT001",
-        says="the container of a worker was killed (exit code 137 is SIGKILL)",
-        fix="kubectl get pods   # which one is not Running, or was restarted? kubectl describe pod POD tells "
-        "OOMKilled, Evicted or Preempted",
-        proves_not="which pod it was",
-        sample="+ POD_NAME=job-worker-1\ncommand terminated with exit code 137",
-        source="its wording from the source of kubectl (exec)",
+        key="as it could not find an executable",
+        pattern=r"as it could not find an executable:\s+Executable: (?P<what>\S{1,255})\s+Node: "
+        r"(?P<node>\S{1,255})",
+        rule="JOIN001",
+        says="mpirun could not start {what} on {node}: it is not there",
+        fix="ssh {node} which {what}   # install it there under the same path, or give mpirun its full path",
+        certainty=Certainty.CERTAIN,
+        sample="mpirun was unable to launch the specified application as it could not find an executable:\n\n"
+        "Executable: python3\nNode: node-b\n",
+        source=_OPEN_MPI,
     ),
+    KnownMessage(
+        key="ssh not successful for host",
+        pattern=r"ssh not successful for host (?P<host>[^\s:]{1,255}):\s*\n(?!ssh: |Host "
+        r"key|[^\n]*Permission "
+        r"denied)(?P<why>[^\n]{0,100})",
+        rule="JOIN001",
+        says="horovodrun cannot reach {host} by ssh; no rank was started",
+        fix="ssh -o BatchMode=yes {host} hostname   # as the same user, with the same port",
+        certainty=Certainty.CERTAIN,
+        sample="ssh not successful for host node-b:\nConnection closed by 10.0.0.2 port 22\n",
+        source="its wording from the source of Horovod 0.21 to 0.28 (runner/launch.py)",
+    ),
+    *_killed_container(137, "SIGKILL"),
+    *_killed_container(139, "SIGSEGV"),
+    *_killed_container(143, "SIGTERM"),
 )
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = (*find_known_messages(exhibit, MESSAGES), *_child_ends(exhibit))
-    heard = heard or find_known_messages(exhibit, (LOST_DAEMON,))
+    heard = heard or find_known_messages(exhibit, (LOST_DAEMON, NO_DAEMON))
     return Testimony(heard=heard) if heard else None
 
 
@@ -186,6 +249,8 @@ def _child_end(place: Place, traceback: Traceback) -> Heard | None:
     local_rank, script = _LOCAL_RANK.search(message), _SCRIPT.search(message)
     child = f"the process of local rank {local_rank[1]}" if local_rank else "the process"
     child += f" ({script[0]})" if script else ""
+    if ssh := _CHILD_SSH.search(message):
+        return _unreachable_host(place, traceback, ssh["host"])
     killed, status = _CHILD_SIGNAL.search(message), _CHILD_STATUS.search(message)
     if killed is None and status is None:
         return None
@@ -202,6 +267,20 @@ def _child_end(place: Place, traceback: Traceback) -> Heard | None:
         proves_not="which rank it is on several hosts: the launcher counts on its own host"
         if local_rank
         else "which rank it was: the launcher does not say",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+def _unreachable_host(place: Place, traceback: Traceback, host: str) -> Heard:
+    return Heard(
+        rule="JOIN001",
+        says=f"the launcher cannot reach {host} by ssh; no rank was started",
+        speakers=(
+            Speaker(-1, f"{traceback.type}: {' '.join(traceback.message.split())}"[:300], place),
+        ),
+        fix=f"ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        f"ssh-copy-id "
+        f"{host}",
         certainty=Certainty.CERTAIN,
     )
 

@@ -24,7 +24,8 @@ _DRIVER = (
 """Errors of CUDA that say that the driver is older than the program needs."""
 _COVERED_ELSEWHERE = (
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
-    r"Call to recv|no socket interface|No interface found|failed to extend /|Call to posix_fallocate|"
+    r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
+    r"posix_fallocate|"
     r"Call to ibv_modify_qp|No usable listening interface|Socket creation failed"
 )
 """Errors that other messages of this file recognise."""
@@ -151,6 +152,19 @@ MESSAGES = (
         sample="node1:4242:4300 [0] os/linux.cc:328 NCCL WARN ncclOsSocketPollConnect to 10.1.2.3<41000> "
         "failed with error Connection timed out",
         source="from the source of NCCL 2.30 (os/linux.cc)",
+    ),
+    KnownMessage(
+        key="Call to connect ",
+        pattern=r"NCCL WARN [^\n]{0,40}?Call to connect (?:failed|timeout) ?:? ?"
+        r"(?P<why>[^\n]{0,60})(?<!retrying)",
+        rule="JOIN004",
+        says="NCCL could not connect to a peer ({why})",
+        fix="NCCL_DEBUG=INFO for one run shows the addresses; every rank must reach every other on all ports "
+        "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
+        proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        sample="node1:4242:4300 [0] include/socket.h:403 NCCL WARN Call to connect failed : Connection "
+        "timed out",
+        source="from the source of NCCL 2.4 to 2.18 (checks.h, include/socket.h)",
     ),
     KnownMessage(
         key="onnection closed by remote peer",

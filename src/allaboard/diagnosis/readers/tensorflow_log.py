@@ -88,7 +88,8 @@ MEMORY_MESSAGES = (
     KnownMessage(
         key="CUDA_ERROR_OUT_OF_MEMORY",
         pattern=r"failed to allocate (?P<many>[\d.]+[KMGT]?i?B?) \((?P<bytes>\d+) ?bytes\) from device: "
-        r"CUDA_ERROR_OUT_OF_MEMORY(?!.{0,900}(?:OOM when allocating tensor|ran out of memory trying))",
+        r"(?:RESOURCE_EXHAUSTED: ?:? ?)?CUDA_ERROR_OUT_OF_MEMORY(?!.{0,900}(?:OOM when allocating "
+        r"tensor|ran out of memory trying))",
         rule="RES001",
         says="a process ran out of GPU memory: CUDA could not give it {many}",
         fix="nvidia-smi   # on that host: which other process holds the GPU? One process a GPU: "
