@@ -324,6 +324,15 @@ def test_the_traceback_of_a_child_says_more_than_its_launcher(tmp_path: Path) ->
     assert finding.summary.endswith("raised KeyError at dpo.py:3 in f")
 
 
+def test_the_reason_of_an_abort_says_more_than_the_launcher_s_signal(tmp_path: Path) -> None:
+    reason = (
+        "F0301 01:02:03.4 77 pool.cc:51] Check failed: res == 0 (11 vs. 0) pthread_create failed\n"
+    )
+    end = "subprocess.CalledProcessError: Command '['python', 'dpo.py']' died with <Signals.SIGABRT: 6>."
+    assert [f.rule for f in told(tmp_path, reason + ACCELERATE + end)] == ["LOG011"]
+    assert [f.rule for f in told(tmp_path, ACCELERATE + end)] == ["EXIT001"]
+
+
 def test_memory_that_ran_out_in_a_process_without_a_cluster_is_its_own(tmp_path: Path) -> None:
     text = SESSION + "tensorflow.python.framework.errors_impl.ResourceExhaustedError: "
     (finding,) = told(tmp_path, text + OOM.format("localhost", 0, "GPU") + "allocator GPU_0_bfc")

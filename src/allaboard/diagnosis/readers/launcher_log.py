@@ -30,6 +30,13 @@ _CHILD_SSH = re.compile(
     r"status 255"
 )
 """ssh ends with 255 if it could not connect, else with the status of the command."""
+_ABORT_REASON = re.compile(
+    r"^[^\n]{0,200}(?:: F |\bF\d{4,8} )[^\n]{0,160}Check failed: |pthread_create"
+    r"|instance of 'gloo::IoException'"
+    r"|Terminating process because the JAX|Watchdog caught collective operation timeout",
+    re.MULTILINE,
+)
+"""What other readers hear of why a process aborted: the signal says less."""
 _LOCAL_RANK = re.compile(r"--local[_-]rank[= ',]{1,4}(\d{1,5})")
 _SCRIPT = re.compile(r"[\w./~+-]{1,300}\.(?:py|sh)\b")
 _SIGNAL_FIX = {
@@ -234,12 +241,15 @@ def _child_ends(exhibit: Exhibit) -> Iterator[Heard]:
     if "CalledProcessError" not in text or TRACEBACK_HEAD not in text:
         return
     tracebacks = find_tracebacks([line.rstrip("\r") for line in text.split("\n")])
+    reason_known = _ABORT_REASON.search(text) is not None
     others = [t for t in tracebacks if not is_launcher_child_error(t)]
     for traceback in tracebacks:
         if not is_launcher_child_error(traceback):
             continue
         heard = _child_end(exhibit.place_of_line(traceback.begin), traceback)
         # The traceback of the child says more than its exit code, or than an abort after it.
+        if reason_known and "<Signals.SIGABRT:" in traceback.message:
+            continue
         if heard is not None and not (others and _ENDED_AFTER_EXCEPTION.search(traceback.message)):
             yield heard
 
