@@ -90,7 +90,7 @@ FAILED = {
     ),
     "tf_heartbeat": ("LOG002", "worker 2", "worker 2 stopped sending heartbeats", "dmesg"),
     "tf_heartbeat_2023": ("LOG002", "worker 1", "worker 1 stopped sending heartbeats", "dmesg"),
-    "tf_out_of_memory": ("RES001", "process 0", "ran out of memory", "smaller batches"),
+    "tf_out_of_memory": ("RES001", "worker 1", "ran out of memory", "smaller batches"),
     "tf_ps_socket_closed": ("EXIT005", "ps 0", "ps 0 went away", "log of ps 0"),
     "tf_ps_unreachable": ("EXIT005", "ps 1", "ps 1 did not answer", "ss -ltnp"),
     "tf_restarted": ("JOIN005", "worker 1", "worker 1 came a second time", "log of worker 1"),

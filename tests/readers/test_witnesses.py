@@ -16,7 +16,7 @@ from allaboard.analysis.log_messages import KnownMessage, find_known_messages, m
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.diagnosis.readers.tensorflow_log import STRAGGLERS
+from allaboard.diagnosis.readers.tensorflow_log import MEMORY_MESSAGES, STRAGGLERS
 from allaboard.facts import Exhibit
 from allaboard.plugins import Plugin, plugins
 from allaboard.rules.engine.catalogue import load_catalogue
@@ -25,6 +25,7 @@ SAMPLES = Path(__file__).parent / "samples"
 LOADED = [p for p in plugins(readers, "READER", LogReader) if isinstance(p, Plugin)]
 MESSAGES = [
     *((p.stem, m) for p in LOADED for m in getattr(p.module, "MESSAGES", ())),
+    *(("tensorflow_log", m) for m in MEMORY_MESSAGES),
     ("tensorflow_log", STRAGGLERS),
 ]
 

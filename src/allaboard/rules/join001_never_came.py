@@ -293,5 +293,8 @@ RULE = Rule(
     },
     since="0.1",
     drill=("never-comes", "host-never-starts", "etcd-other-prefix"),
-    relations=Relations(precedes_all=True),
+    relations=Relations(
+        precedes_all=True,
+        raised_as=r"was not reachable via ssh|could not connect to some hosts via ssh",
+    ),
 )

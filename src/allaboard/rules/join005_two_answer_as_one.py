@@ -163,5 +163,9 @@ RULE = Rule(
     },
     since="0.1",
     drill=("wrong-rank", "tf-two-tasks", "same-rank", "same-task"),
-    relations=Relations(ends_by_abort=True),
+    relations=Relations(
+        ends_by_abort=True,
+        raised_as=r"current incarnation doesn't match|with a different incarnation"
+        r"|expects a different device incarnation",
+    ),
 )

@@ -170,12 +170,34 @@ firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that di
         stage=Stage.RUNTIME,
         example=sample_heard(
             "LOG010",
-            "NCCL failed: Call to ibv_modify_qp failed with error Connection timed out",
-            "Last error: Call to ibv_modify_qp failed",
+            "NCCL failed: Call to ibv_create_qp failed with error Cannot allocate memory",
+            "Last error: Call to ibv_create_qp failed",
             fix="NCCL_DEBUG=INFO",
         ),
         unstaged="it is read after the fact, in words taken from PyTorch's and NCCL's own source: "
         "they need GPUs",
         relations=Relations(ends_by_abort=True, below_user_code=True),
+    ),
+    "log011_check_failed": _rule(
+        page="""Native code of a framework or a library ended its process: a check failed.
+
+## Why it matters
+No Python exception is raised, so there is no traceback: the process ends by SIGABRT, and its peers lose it.
+This one line says what was wrong. If it is about `pthread_create`, the system gave no more threads: a limit
+on processes is reached.
+
+## What to do
+For threads: compare `ulimit -u` and the container's `pids.max` with the number of threads, and raise the
+limit or start fewer. Otherwise read the lines before it, which show what the library was given.
+""",
+        stage=Stage.RUNTIME,
+        example=sample_heard(
+            "LOG011",
+            "a process could not start another thread: a limit on processes and threads is reached",
+            "Check failed: ret == 0 (11 vs. 0)Thread creation via pthread_create() failed.",
+            fix="ulimit -u",
+        ),
+        unstaged="it is read after the fact, in words taken from the libraries' own source",
+        relations=Relations(ends_by_abort=True),
     ),
 }

@@ -15,7 +15,11 @@ from collections.abc import Iterator
 
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import order_failures
-from allaboard.analysis.failures.out_of_memory import is_gpu_memory, is_out_of_memory
+from allaboard.analysis.failures.out_of_memory import (
+    is_gpu_memory,
+    is_out_of_memory,
+    task_out_of_memory,
+)
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended_member, sample_evaluator, sample_job, waiting_member
@@ -45,10 +49,15 @@ def check(view: JobView) -> Iterator[Claim]:
             )
         if member.step:
             evidence.append(Evidence(f"after step {member.step}", "black box"))
+        who = (
+            member.raised is not None and task_out_of_memory(member.raised)
+        ) or member.who  # not the client that only asked for it
+        if (who.job, who.index) == (member.who.job, member.who.index):
+            who = member.who
         claim = Claim(
-            summary=f"{member.who.name} ran out of memory"
+            summary=f"{who.name} ran out of memory"
             + (" and was killed by the kernel" if killed else ""),
-            who=(member.who,),
+            who=(who,),
             evidence=tuple(evidence),
             fix=_GPU_FIX if _is_gpu_error(member) else _HOST_FIX,
             since=member.raised.raised_at
@@ -101,6 +110,20 @@ RULE = Rule(
                 ),
             ),
             "worker 1 ran out of memory",
+        ),
+        "TensorFlow's allocator on another task": (
+            sample_job(
+                waiting_member(0),
+                ended_member(
+                    1,
+                    raised=(
+                        "ResourceExhaustedError",
+                        "OOM when allocating tensor with shape[9] and type float on /job:ps/replica:0/task:2/"
+                        "device:CPU:0 by allocator cpu",
+                    ),
+                ),
+            ),
+            "ps 2 ran out of memory",
         ),
         "NumPy": (
             sample_job(

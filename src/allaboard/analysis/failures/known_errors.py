@@ -53,6 +53,11 @@ _ADVICE_TABLE = tuple(
             "nvidia-smi -L; start no more processes on a host than it has GPUs",
         ),
         (
+            r"driver on your system is too old|CUDA driver version is insufficient",
+            "the GPU driver of this host is too old for this build: nvidia-smi "
+            "--query-gpu=driver_version --format=csv; upgrade it, or install a build for an older CUDA",
+        ),
+        (
             r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+)",
             "ranks {one} and {two} use one GPU: torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) "
             "before init",

@@ -33,6 +33,7 @@ _PEER_LOSS_PHRASES = re.compile(
     r"Read error \[|writev \["
     r"|Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|Timed out waiting"
     r"|recvBytes|sendBytes|failed to recv|connection was (likely )?closed|Connection refused"
+    r"|/pair\.cc:\d+\] connect \["
     r"|connectFullMesh failed|wait timeout after|clients? (has )?joined|Wait timeout"
     r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|remote process exited"
     r"|(?-i:UNAVAILABLE|DEADLINE_EXCEEDED)|task .* (unavailable|crashed|is unhealthy|has been)"

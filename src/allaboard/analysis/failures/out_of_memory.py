@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import re
 
-from allaboard.facts import Raised
+from allaboard.facts import Raised, Who
 
 _MEMORY_PHRASES = re.compile(
     r"can't allocate memory|cannot allocate memory|OOM when allocating|\bout of memory\b",
     re.IGNORECASE,
 )
+_TASK = re.compile(
+    r"OOM when allocating tensor[^\n]{0,200}? on /job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?"
+    r"task:(?P<task>\d{1,7})/"
+)
+"""TensorFlow's name for the device whose memory ran out; `localhost` is a job without a cluster."""
 _GPU_WORDS = re.compile(r"\bCUDA\b|\bHIP\b|GPU")
 
 
@@ -22,6 +27,15 @@ def is_out_of_memory(raised: Raised) -> bool:
     return raised.type.endswith(("MemoryError", "OutOfMemoryError")) or bool(
         _MEMORY_PHRASES.search(raised.message)
     )
+
+
+def task_out_of_memory(raised: Raised) -> Who | None:
+    """Return the TensorFlow task whose memory ran out; None if the message names none.
+
+    A session raises in the client what a task of the cluster ran for it.
+    """
+    match = _TASK.search(raised.message)
+    return Who(job=match["job"], index=int(match["task"])) if match is not None else None
 
 
 def is_gpu_memory(raised: Raised) -> bool:

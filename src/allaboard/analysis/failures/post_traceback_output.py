@@ -37,6 +37,9 @@ _EPILOGUE = re.compile(
     # CUDA's and NCCL's messages have several lines.
     r"|CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE|Device-side assert"
     r"|nccl\w+Error:|Last error:|Search for `cuda"
+    # So have TensorFlow's.
+    r"|Hint: If you want to see a list of allocated tensors|If the cause is memory fragmentation|\d+ "
+    r"(?:successful operations|derived errors ignored)\."
     # Native code, and the interpreter, at the end.
     r"|terminate called|Fatal Python error|Current thread 0x|Thread 0x|Extension modules:|Aborted"
     r"|Segmentation|Bus error|Killed|Terminated|Exception ignored|Error in (?:sys\.excepthook|atexit)"

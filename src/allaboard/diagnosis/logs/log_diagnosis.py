@@ -16,6 +16,7 @@ from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.diagnosis.logs.severity_downgrade import COUNTER_EVIDENCE, downgrade_severities
 from allaboard.facts import (
     Certainty,
+    Claim,
     Dumps,
     Evidence,
     Exit,
@@ -160,6 +161,8 @@ def _end_findings(
     entries = [e for e in catalogue.entries if e.rule.stage is Stage.EXIT]
     for entry, claim_made in run_rules(view, entries):
         named_members = [m for m in ended_members if m.who in claim_made.who]
+        if not named_members:  # another's failure, which the exception of one of them reports
+            named_members = [m for m in ended_members if _quotes_exception(claim_made, m)]
         places = list(dict.fromkeys(o for m in named_members for o in origins[m.worker]))[:2]
         origin = ", ".join(places)
         evidence = [
@@ -180,6 +183,14 @@ def _end_findings(
             certainty=Certainty.LIKELY if doubt else claim_made.certainty,
         )
         yield make_finding(entry, amended)
+
+
+def _quotes_exception(claim_made: Claim, member: Member) -> bool:
+    """Return True if the evidence of the claim is the exception that this member raised."""
+    if member.raised is None:
+        return False
+    quoted = f"{member.raised.type}: {member.raised.message[:80]}"
+    return any(e.observed.startswith(quoted) for e in claim_made.evidence)
 
 
 def _shared_doubt(named_members: list[Member], doubts: dict[tuple[int, Raised], str]) -> str:

@@ -41,8 +41,8 @@ def _missed_heartbeats(task_pattern: str, task_name: str, sample: str, source: s
 
 def _heartbeat_timeout(task_pattern: str, task_name: str, task: str) -> KnownMessage:
     return KnownMessage(
-        key="heartbeat timeout. This",
-        pattern=task_pattern + r" heartbeat timeout\. This indicates",
+        key="heartbeat timeout",
+        pattern=r"\bTask " + task_pattern + r" heartbeat timeout\b",
         rule="LOG002",
         says=f"{task_name} stopped sending heartbeats",
         fix=f"look at {task_name}: ps -o stat= -p PID says T where it is stopped; {_LOOK}",
@@ -106,8 +106,23 @@ MESSAGES = (
     ),
     _heartbeat_timeout(_TASK, "{job} {task}", "/job:worker/replica:0/task:2"),
     _heartbeat_timeout(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:5"),
+    _heartbeat_timeout(r"(?P<rank>\d+)", "process {rank}", "5"),
     _second_incarnation(_TASK, "{job} {task}", "/job:worker/replica:0/task:1"),
     _second_incarnation(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:1"),
+    _second_incarnation(r"(?<![\w:/])(?P<rank>\d+)", "process {rank}", "1"),
+    KnownMessage(
+        key="Leader incarnation ID mismatch",
+        pattern=r"Leader incarnation ID mismatch: the coordination ",
+        rule="JOIN005",
+        says="the leader (process 0, where the coordination service is) was restarted while the others "
+        "went on",
+        fix="read the log of process 0's first process: why it ended; then restart all of them together",
+        proves_not="why it was restarted: a crash, a preemption and a second start by hand look the same",
+        sample="ABORTED: Leader incarnation ID mismatch: the coordination  leader (usually slice 0 task 0) "
+        "has "
+        "restarted. Check for earlier errors or any scheduler events",
+        source="its wording from JAX 0.10's library",
+    ),
     _missed_barrier(_TASK, "{job} {task}", "/job:worker/replica:0/task:2", _SOURCE),
     _missed_barrier(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
     _missed_barrier(_NUMBERS, "process {rank}", "2", _RECORDED),

@@ -8,6 +8,13 @@ from allaboard.facts import Exhibit, Testimony
 
 _RECORDED = "recorded, PyTorch 2.13.0; JAX 0.10.2 writes the same"
 
+_LOOPBACK = r"(?:(?:::ffff:)?127\.[\d.]+|::1)"
+_REFUSED_SOURCES = (
+    "its wording from the source of gloo (transport/tcp/pair.cc), in PyTorch 1.0 to 2.4; PyTorch 1.0 ends "
+    "in a "
+    "C++ exception (gloo::IoException), later ones raise RuntimeError"
+)
+
 MESSAGES = (
     KnownMessage(
         key="gloo/transport/tcp",
@@ -37,8 +44,38 @@ MESSAGES = (
         source=_RECORDED,
     ),
     KnownMessage(
+        key="Connection refused",
+        pattern=rf"(?:pair\.cc:\d+\][^\n]{{0,40}} connect \[(?={_LOOPBACK}\])|"
+        rf"Connection refused, remote=\[(?={_LOOPBACK}\]))(?P<peer>[^\]]+)\]:(?P<port>\d+)",
+        rule="NET009",
+        says="a peer of gloo gave {peer} as its address, which on every host is that host itself: its host's "
+        "name resolves to loopback",
+        fix="getent ahosts $(hostname)   # on each host; take its name off the line of 127.0.1.1 in "
+        "/etc/hosts, "
+        "or set GLOO_SOCKET_IFNAME to the interface that the others reach: ip -br address",
+        proves_not="which host: it is another than the one that writes this; if all are on one host, the "
+        "peer "
+        "had ended",
+        sample="terminate called after throwing an instance of 'gloo::IoException'\n  what():  [/opt/conda/"
+        "third_party/gloo/gloo/transport/tcp/pair.cc:724] connect [127.0.1.1]:3210: Connection refused",
+        source=_REFUSED_SOURCES,
+    ),
+    KnownMessage(
+        key="transport/tcp/pair.cc",
+        pattern=rf"pair\.cc:\d+\][^\n]{{0,40}} connect \[(?!{_LOOPBACK}\])(?P<peer>[^\]]+)\]:(?P<port>\d+): "
+        r"(?P<why>Connection refused|Connection timed out|No route to host|Network is unreachable)",
+        rule="JOIN004",
+        says="gloo could not connect to a peer at {peer}:{port}: {why}",
+        fix="read the log of the rank on {peer}: it may have ended; GLOO_SOCKET_IFNAME chooses the "
+        "interface, on each host one that the others reach",
+        proves_not="that the peer had ended: an address of a wrong interface looks the same",
+        sample="RuntimeError: [/opt/conda/conda-bld/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect "
+        "[172.31.71.170]:13195: Connection refused",
+        source=_REFUSED_SOURCES,
+    ),
+    KnownMessage(
         key="connectFullMesh failed",
-        pattern=r"connectFullMesh failed with \[(?P<what>[^\n]{0,300})",
+        pattern=rf"connectFullMesh failed with \[(?![^\n]{{0,300}}\[{_LOOPBACK}\])(?P<what>[^\n]{{0,300}})",
         rule="JOIN004",
         says="gloo could not connect all members to each other",
         fix="every rank must reach every other on all ports above 1024; set GLOO_SOCKET_IFNAME to "

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from allaboard.analysis.failures.post_traceback_output import progress_lines
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
+TPU_WARNING = "Did you run your code on all TPU hosts"
+"""A slow start warns too, and goes on."""
 _RECORDED = "recorded, JAX 0.10.2"
 MESSAGES = (
     KnownMessage(
@@ -51,6 +55,24 @@ MESSAGES = (
         source="its wording from the source of the coordination service",
     ),
     KnownMessage(
+        key=TPU_WARNING,
+        pattern=r"TPU backend initialization is taking more than (?P<seconds>[\d.]+) seconds\. Did you run "
+        r"your "
+        r"code on all TPU hosts",
+        rule="JOIN001",
+        says="JAX waits for the other hosts of the TPU slice: it was not started on all of them",
+        fix="start the same program on every host of the slice: gcloud compute tpus tpu-vm ssh NAME "
+        "--worker=all "
+        "--command='python SCRIPT'; for this host alone: TPU_PROCESS_BOUNDS=1,1,1 TPU_VISIBLE_CHIPS=0",
+        proves_not="which host is missing; another program that holds the TPU looks the same: "
+        "sudo lsof -w /dev/accel* /dev/vfio/*",
+        sample="/usr/lib/python3/dist-packages/jax/_src/xla_bridge.py:184: UserWarning: TPU backend "
+        "initialization is taking more than 60.0 seconds. Did you run your code on all TPU hosts? See "
+        "https://jax."
+        "readthedocs.io/en/latest/multi_process.html for more information.\n  warnings.warn(",
+        source="its wording from the source of JAX 0.4.14 to 0.10 (xla_bridge.py)",
+    ),
+    KnownMessage(
         key="Termination timeout for",
         pattern=r"Termination timeout for `[^\n]{0,400}?of (?P<seconds>\d+) seconds exceeded\. Exiting to "
         r"ensure a consistent program state\. Expected (?P<many>\d+) threads to join the rendezvous",
@@ -70,7 +92,15 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
+    if TPU_WARNING in exhibit.text and _went_on_after(exhibit.text, TPU_WARNING):
+        heard = tuple(h for h in heard if TPU_WARNING not in h.speakers[0].line)
     return Testimony(heard=heard) if heard else None
+
+
+def _went_on_after(text: str, warning: str) -> bool:
+    """Return True if the program wrote more after its last warning, other than how it was interrupted."""
+    later = text[text.rfind(warning) :].partition(TRACEBACK_HEAD)[0]
+    return bool(progress_lines(later.split("\n")[1:]))
 
 
 READER = LogReader(read=read_log)

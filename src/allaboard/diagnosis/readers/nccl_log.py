@@ -16,9 +16,17 @@ _SHM = (
     "df -h /dev/shm; in a container give it more: docker run --shm-size=8g (or --ipc=host), in Kubernetes an "
     "emptyDir of medium Memory at /dev/shm"
 )
+_DRIVER = (
+    r"(?:API call is not supported in the installed CUDA driver|CUDA driver version is insufficient|"
+    r"the provided PTX was compiled with an unsupported toolchain|"
+    r"system has unsupported display driver)[^'\n]{0,80}"
+)
+"""Errors of CUDA that say that the driver is older than the program needs."""
 _COVERED_ELSEWHERE = (
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
-    r"Call to recv|no socket interface|No interface found"
+    r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
+    r"posix_fallocate|"
+    r"Call to ibv_modify_qp|No usable listening interface|Socket creation failed"
 )
 """Errors that other messages of this file recognise."""
 
@@ -34,8 +42,35 @@ def _failed(kind: str) -> KnownMessage:
         fix=_INFO,
         proves_not=_FIRST_USE,
         sample=f"[rank1]: nccl{kind}Error: System call or external library call failed or device error. \n"
-        "[rank1]: Last error:\n[rank1]: Call to ibv_modify_qp failed with error Connection timed out",
+        "[rank1]: Last error:\n[rank1]: Call to ibv_create_qp failed with error Cannot allocate memory",
         source=_DOCUMENT,
+    )
+
+
+def _no_interface(key: str, pattern: str, line: str, source: str) -> KnownMessage:
+    """Return the message of one version of NCCL that this host has no network interface for it."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="LOG005",
+        says="NCCL found no network interface to use",
+        fix="ip -br address   # on this host: has any but lo an address? NCCL_SOCKET_IFNAME must name one",
+        sample=f"node1:4242:4300 [0] {line}",
+        source=source,
+    )
+
+
+def _no_room(key: str, pattern: str, line: str, source: str) -> KnownMessage:
+    """Return the message of one version of NCCL that its file in /dev/shm cannot grow."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="RES004",
+        says="NCCL found no room for its shared memory (/dev/shm)",
+        fix=_SHM,
+        proves_not="how full it is now: NCCL's files are gone with the ranks",
+        sample=line,
+        source=source,
     )
 
 
@@ -52,14 +87,32 @@ MESSAGES = (
         "both on CUDA device 1000",
         source=_DOCUMENT,
     ),
-    KnownMessage(
-        key="no socket interface found",
-        pattern=r"(?:Bootstrap|NET/Socket) : no socket interface found",
-        rule="LOG005",
-        says="NCCL found no network interface to use",
-        fix="compare NCCL_SOCKET_IFNAME with: ip -br address",
-        sample="node1:4242:4300 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
-        source=_DOCUMENT,
+    _no_interface(
+        "no socket interface found",
+        r"(?:Bootstrap|NET/Socket) : no socket interface found",
+        "bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+        "from the source of NCCL 2.10 to 2.30 (bootstrap.cc)",
+    ),
+    _no_interface(
+        "No usable listening interface found",
+        r"NET/Socket : No usable listening interface found",
+        "misc/socket.cc:120 NCCL WARN NET/Socket : No usable listening interface found",
+        "from the source of NCCL 2.30 (misc/socket.cc)",
+    ),
+    _no_interface(
+        "0 interfaces found",
+        # Alone it is no failure: NCCL may have another network.
+        r"NET/Socket : 0 interfaces found\s*\n[^\n]{0,200}NCCL WARN",
+        "NCCL INFO NET/Socket : 0 interfaces found\nnode1:4242:4300 [0] bootstrap.cc:201 NCCL WARN "
+        "Bootstrap : cannot listen",
+        "from the source of NCCL 2.4 to 2.8 (include/socket.h)",
+    ),
+    _no_interface(
+        "Socket creation failed : Address family",
+        r"Socket creation failed : Address family not supported by protocol",
+        "include/socket.h:345 NCCL WARN Net : Socket creation failed : Address family not supported by "
+        "protocol",
+        "from the source of NCCL 2.4 to 2.11 (include/socket.h): an empty address has no family",
     ),
     KnownMessage(
         key="No interface found in the same subnet",
@@ -74,18 +127,44 @@ MESSAGES = (
     ),
     KnownMessage(
         key="onnect to",
-        pattern=r"(?:NCCL (?:WARN|INFO) [^\n]{0,80}?|socket\w{1,20}: )[Cc]onnect to "
-        r"(?P<peer>[\w.:]+)<(?P<port>\d+)> "
+        pattern=r"(?:NCCL (?:WARN|INFO) [^\n]{0,80}?|[Ss]ocket\w{1,30}: )[Cc]onnect to "
+        r"(?P<peer>[\w.:%-]+)<(?P<port>\d+)> "
         # What it tries again mostly succeeds: at the start not all listen yet.
-        r"(?:failed|timed out)(?![^\n]{0,80}retrying)(?: : (?P<why>[^\n]{0,60}))?",
+        r"(?:failed|timed out|returned)(?![^\n]{0,120}retrying)(?: : (?P<why>[^\n]{0,60}))?",
         rule="JOIN004",
         says="NCCL could not connect to {peer}, port {port}",
-        fix="every rank must reach every other on all ports above 1024: nc -vz {peer} {port}; "
-        "NCCL_SOCKET_IFNAME chooses the interface",
+        fix="ip route get {peer}; nc -vz {peer} {port}   # every rank must reach every other on all ports "
+        "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
         sample="node1:4242:4300 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to "
         "10.1.2.3<41000> failed : Connection refused",
-        source=_DOCUMENT,
+        source="from the source of NCCL 2.8 to 2.30 (misc/socket.cc, os/linux.cc): `failed : TEXT`, since "
+        "2.19 also `returned NUMBER(TEXT) errno ...` and `returned TEXT, exceeded error retry count`",
+    ),
+    KnownMessage(
+        key="ocketPollConnect to",
+        pattern=r"ocketPollConnect to (?P<peer>[\w.:%-]+)<(?P<port>\d+)> failed with error",
+        rule="JOIN004",
+        says="NCCL could not connect to {peer}, port {port}",
+        fix="ip route get {peer}; nc -vz {peer} {port}   # every rank must reach every other on all ports "
+        "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
+        proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        sample="node1:4242:4300 [0] os/linux.cc:328 NCCL WARN ncclOsSocketPollConnect to 10.1.2.3<41000> "
+        "failed with error Connection timed out",
+        source="from the source of NCCL 2.30 (os/linux.cc)",
+    ),
+    KnownMessage(
+        key="Call to connect ",
+        pattern=r"NCCL WARN [^\n]{0,40}?Call to connect (?:failed|timeout) ?:? ?"
+        r"(?P<why>[^\n]{0,60})(?<!retrying)",
+        rule="JOIN004",
+        says="NCCL could not connect to a peer ({why})",
+        fix="NCCL_DEBUG=INFO for one run shows the addresses; every rank must reach every other on all ports "
+        "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
+        proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        sample="node1:4242:4300 [0] include/socket.h:403 NCCL WARN Call to connect failed : Connection "
+        "timed out",
+        source="from the source of NCCL 2.4 to 2.18 (checks.h, include/socket.h)",
     ),
     KnownMessage(
         key="onnection closed by remote peer",
@@ -126,7 +205,19 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Cuda failure",
-        pattern=r"Cuda failure (?:\d+ )?'(?P<what>[^'\n]{1,120})'",
+        pattern=rf"Cuda failure (?:\d+ )?'(?P<what>{_DRIVER})",
+        rule="LOG006",
+        says="the GPU driver of this host is too old for this build of NCCL: {what}",
+        fix="nvidia-smi --query-gpu=driver_version --format=csv   # on this host: upgrade the driver, or "
+        "install a build of the framework for an older CUDA, which brings an older NCCL",
+        sample="node1:4242:4300 [0] init.cc:1803 NCCL WARN Cuda failure 35 'CUDA driver version is "
+        "insufficient for CUDA runtime version'",
+        source="from CUDA's documents (cudaErrorCallRequiresNewerDriver, cudaErrorInsufficientDriver, "
+        "cudaErrorUnsupportedPtxVersion, cudaErrorSystemDriverMismatch), not recorded",
+    ),
+    KnownMessage(
+        key="Cuda failure",
+        pattern=rf"Cuda failure (?:\d+ )?'(?!{_DRIVER})(?P<what>[^'\n]{{1,120}})'",
         rule="LOG006",
         says="CUDA failed below NCCL: {what}",
         fix="on that host: nvidia-smi; dmesg -T | grep -i xid",
@@ -136,13 +227,54 @@ MESSAGES = (
     ),
     KnownMessage(
         key="shared memory segment",
-        pattern=r"[Ee]rror (?:while |: )?(?:creating|attaching to|: )?\s*shared memory segment (?P<path>\S+)",
+        pattern=r"[Ee]rror (?:while |: )?(?:creating|: )?\s*shared memory segment \S+",
         rule="RES004",
-        says="NCCL found no room for its shared memory ({path})",
+        says="NCCL found no room for its shared memory (/dev/shm)",
         fix=_SHM,
         proves_not="that it is full: a path that cannot be written looks the same",
         sample="[rank0]: Error while creating shared memory segment /dev/shm/nccl-Lz7jQm (size 9637888)",
-        source=_DOCUMENT,
+        source="from the source of NCCL 2.8 to 2.30 (misc/shmutils.cc)",
+    ),
+    KnownMessage(
+        key="attaching to shared memory segment",
+        pattern=r"attaching to shared memory segment \S+",
+        rule="LOG010",
+        says="NCCL did not find the shared memory of a peer on this host (in /dev/shm)",
+        fix="give the ranks of one host one /dev/shm: one container for all, --ipc=host, or one volume for "
+        "all at /dev/shm; NCCL_SHM_DISABLE=1 for one run proves it",
+        proves_not="that they are in other containers: a peer that has just ended removes its file too",
+        sample="[rank0]: Error while attaching to shared memory segment /dev/shm/nccl-Lz7jQm (size 9637888), "
+        "error: No such file or directory (2)",
+        source="from the source of NCCL 2.4 to 2.30 (misc/shmutils.cc): who attaches needs no room; the "
+        "error is in the message since 2.19, and on a line of its own before",
+    ),
+    _no_room(
+        "failed to extend /",
+        r"failed to extend (?P<path>/\S+) to (?P<many>\d+) bytes",
+        "node1:4242:4300 [0] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-Lz7jQm to "
+        "9637892 bytes, error: No space left on device (28)",
+        "from the source of NCCL 2.11 to 2.30 (misc/shmutils.cc); without the error before 2.19",
+    ),
+    _no_room(
+        "Call to posix_fallocate failed",
+        r"NCCL WARN Call to posix_fallocate failed : No space left on device",
+        "node1:4242:4300 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on "
+        "device",
+        "from the source of NCCL 2.4 to 2.10 (include/shm.h)",
+    ),
+    KnownMessage(
+        key="Call to ibv_modify_qp failed",
+        pattern=r"Call to ibv_modify_qp failed with (?:error )?(?P<why>[^\n]{1,60})",
+        rule="LOG010",
+        says="NCCL could not connect two HCAs by RDMA: {why}",
+        fix="NCCL_IB_DISABLE=1 for one run proves it; then, on both hosts: ibv_devinfo -v | grep -E "
+        "'hca_id|state|link_layer|GID'   # RoCE needs NCCL_IB_GID_INDEX of an RoCE v2 address that the "
+        "other reaches; NCCL_IB_HCA chooses the HCA",
+        proves_not=_FIRST_USE,
+        sample="node1:4242:4300 [0] misc/ibvwrap.cc:252 NCCL WARN Call to ibv_modify_qp failed with error "
+        "Connection timed out errno 110",
+        source="from the source of NCCL 2.8 to 2.30 (misc/ibvwrap.cc): `error TEXT`, later `error TEXT errno "
+        "NUMBER`, since 2.24 `NUMBER TEXT, on dev ...`",
     ),
     *map(_failed, ("System", "Internal", "UnhandledCuda")),
     KnownMessage(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from allaboard.analysis.failures.launcher_errors import is_launcher_child_error
 from allaboard.analysis.failures.post_traceback_output import (
     LOGGED_DOUBT,
     OTHER_THREAD_DOUBT,
@@ -49,7 +50,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     all_tracebacks = find_tracebacks(lines)
     glimpses: dict[tuple[int, str], Glimpse] = {}
     for number, traceback in enumerate(all_tracebacks):
-        if traceback.type in _LAUNCHERS:
+        if traceback.type in _LAUNCHERS or is_launcher_child_error(traceback):
             continue  # a launcher's way to say that a child failed
         by_torch_hook = _HOOK.match(written[traceback.begin]) is not None
         if not by_torch_hook and len(lines) - traceback.end > MAX_LINES_TO_END:

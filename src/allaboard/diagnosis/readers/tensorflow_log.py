@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from allaboard.analysis.failures.post_traceback_output import progress_lines
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
@@ -27,6 +28,83 @@ STRAGGLERS = KnownMessage(
     "/job:worker/replica:0/task:2",
     source=_RECORDED,
 )
+_GPU_MEMORY = (
+    "smaller batches; nvidia-smi on that host shows whether another process is on the same GPU"
+)
+_ALLOCATOR = (
+    "its wording from the source of TensorFlow 1.4 to 2.21 (bfc_allocator.cc and op kernels)"
+)
+MEMORY_MESSAGES = (
+    KnownMessage(
+        key="OOM when allocating tensor",
+        pattern=r"OOM when allocating tensor with shape ?\[[\d,]*\][^\n]{0,40}? on "
+        r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)/device:(?P<device>GPU:\d+)",
+        rule="RES001",
+        says="{job} {task} ran out of memory of its {device}",
+        fix=_GPU_MEMORY,
+        proves_not="that its own process wrote this: a chief reports what a task ran for it",
+        sample="2020-05-03 02:06:12.464132: W tensorflow/core/framework/op_kernel.cc:1655] OP_REQUIRES "
+        "failed at "
+        "conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with shape[64,32,32,192] and type "
+        "float on /job:worker/replica:0/task:2/device:GPU:0 by allocator GPU_0_bfc",
+        source=_ALLOCATOR,
+    ),
+    KnownMessage(
+        key="OOM when allocating tensor",
+        pattern=r"OOM when allocating tensor with shape ?\[[\d,]*\][^\n]{0,40}? on "
+        r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)/(?:device:CPU:|cpu:)\d+",
+        rule="RES001",
+        says="{job} {task} ran out of memory of its host",
+        fix="give the job more memory, or use smaller batches; on its host: free -g",
+        sample="OP_REQUIRES failed at cwise_ops_common.cc:70 : Resource exhausted: OOM when allocating "
+        "tensor "
+        "with shape[640000,3200] and type float on /job:worker/replica:0/task:2/device:CPU:0 by allocator "
+        "cpu",
+        source=_ALLOCATOR,
+    ),
+    KnownMessage(
+        key="OOM when allocating tensor",
+        pattern=r"OOM when allocating tensor with shape ?\[[\d,]*\][^\n]{0,40}? on "
+        r"/job:localhost/(?:replica:\d+/)?task:\d+/device:(?P<device>GPU:\d+)",
+        rule="RES001",
+        says="a process ran out of memory of its {device}",
+        fix=_GPU_MEMORY,
+        sample="OP_REQUIRES failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with "
+        "shape[64,32] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc",
+        source=_ALLOCATOR,
+    ),
+    KnownMessage(
+        key="ran out of memory trying to allocate",
+        # What the caller can do without is no failure; and the operation's own message says more.
+        pattern=r"Allocator \((?P<device>GPU_\d+_bfc)\) ran out of memory trying to allocate "
+        r"(?P<many>[\d.]+[KMGT]?i?B)(?![^\n]{0,300}not a failure)(?!.{0,900}OOM when allocating tensor)",
+        rule="RES001",
+        says="a process ran out of GPU memory ({device}): it asked for {many} more",
+        fix=_GPU_MEMORY,
+        sample="2020-05-03 02:06:12.462209: W tensorflow/core/common_runtime/bfc_allocator.cc:434] Allocator "
+        "(GPU_0_bfc) ran out of memory trying to allocate 31.84MiB (rounded to 33387264)",
+        source=_ALLOCATOR,
+    ),
+    KnownMessage(
+        key="CUDA_ERROR_OUT_OF_MEMORY",
+        pattern=r"failed to allocate (?P<many>[\d.]+[KMGT]?i?B?) \((?P<bytes>\d+) ?bytes\) from device: "
+        r"(?:RESOURCE_EXHAUSTED: ?:? ?)?CUDA_ERROR_OUT_OF_MEMORY(?!.{0,900}(?:OOM when allocating "
+        r"tensor|ran out of memory trying))",
+        rule="RES001",
+        says="a process ran out of GPU memory: CUDA could not give it {many}",
+        fix="nvidia-smi   # on that host: which other process holds the GPU? One process a GPU: "
+        "CUDA_VISIBLE_DEVICES; or tf.config.experimental.set_memory_growth",
+        proves_not="that this model is too large: TensorFlow asks for nearly all memory of a GPU at its "
+        "start, "
+        "and another process may hold it",
+        sample="2018-02-07 21:05:47.513392: E tensorflow/stream_executor/cuda/cuda_driver.cc:936] failed to "
+        "allocate 9.91G (10640768640 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        source="its wording from the source of TensorFlow 1.0 to 2.21 (cuda_driver.cc); `: out of memory` "
+        "since "
+        "1.11",
+    ),
+)
+"""Failed allocations. Many are tried again with less: they count only if the program did not go on."""
 MESSAGES = (
     KnownMessage(
         key="CreateSession still waiting for response from worker",
@@ -51,6 +129,69 @@ MESSAGES = (
         sample="E0000 00:00:1795264219.970783 28025 add_port.cc:83] Failed to add port to server: "
         "No address added out of total 1 resolved for '0.0.0.0:42013'",
         source=_RECORDED,
+    ),
+    KnownMessage(
+        key="Address already in use",
+        pattern=r"tcp_server_posix\.c\w*:\d+\]\s+bind addr=\S+?:(?P<port>\d+): Address already in use"
+        r"(?=.{0,600}?No address added)",
+        rule="NET005",
+        says="port {port} was taken when a task wanted to listen there",
+        fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another port in "
+        "the cluster",
+        proves_not="who holds it: a second process with this task index, an earlier job and another "
+        "program look the same",
+        sample="E0727 11:38:35.762428930   22857 tcp_server_posix.c:284]     bind addr=[::]:41223: Address "
+        "already in use\nE0727 11:38:35.7   22857 server_chttp2.c:119]        No address added out of "
+        "total 1 "
+        "resolved",
+        source="its wording from the source of gRPC 0.13 to 1.0, in TensorFlow 0.8 to 1.0",
+    ),
+    KnownMessage(
+        key="No address added out of total",
+        pattern=r'"description":"No address added out of total \d+ resolved".{0,900}?Address already in use',
+        rule="NET005",
+        says="a task's port was taken when it wanted to listen there",
+        fix="ss -ltnp   # which port of this host in the cluster is held, and by whom? end that program, or "
+        "take another port in TF_CONFIG",
+        proves_not="who holds it: a second process with this task index, an earlier job and another "
+        "program look the same",
+        sample='E1214 10:12:13.123456789    4711 server_chttp2.cc:40] {"created":"@1576318333.1",'
+        '"description":"No address added out of total 1 resolved","file":"server_chttp2.cc",'
+        '"referenced_errors":[{"description":"Unable to configure socket","os_error":"Address already in '
+        'use","syscall":"bind"}]}',
+        source="its wording from the source of gRPC 1.1 to 1.50, in TensorFlow 1.1 to 2.12",
+    ),
+    KnownMessage(
+        key="current incarnation doesn't match",
+        pattern=r"Device "
+        + _TASK
+        + r"/\S+ current incarnation doesn't match with one in the group",
+        rule="JOIN005",
+        says="{job} {task} came a second time: it was restarted while the others went on, or two processes "
+        "claim to be it",
+        fix="read the log of {job} {task}'s first process: why it ended; then restart all of them together",
+        proves_not="which of the two it was: the group knows that the process is another, not why",
+        sample="Bad status from CompleteGroupDistributed: Failed precondition: Device /job:worker/replica:0/"
+        "task:1/device:GPU:0 current incarnation doesn't match with one in the group. This usually means "
+        "this "
+        "worker has restarted but the collective leader hasn't, or this worker connects to a wrong cluster.",
+        source="its wording from the source of TensorFlow 2.4 to 2.21 (collective_param_resolver)",
+    ),
+    KnownMessage(
+        key="expects a different device incarnation",
+        pattern=r"expects a different device incarnation: \d+ vs\. \d+\. Your worker job "
+        r'(?:\("|(?!\(").{0,900}?send_device=\\?")' + _TASK,
+        rule="JOIN005",
+        says="{job} {task} was restarted while the others went on, or two processes claim to be it",
+        fix="read the log of {job} {task}'s first process: why it ended; see that no other runs: "
+        "ps -eo pid,lstart,args | grep python; then restart all of them together",
+        proves_not="which of the two it was: the receiver knows that the process is another, not why",
+        sample="AbortedError: RecvTensor expects a different device incarnation: 11 vs. 12. Your worker job "
+        '("/job:worker/replica:0/task:1") was probably restarted. Check your worker job for the reason why '
+        "it "
+        "was restarted.",
+        source="its wording from the source of TensorFlow: the task is in the message since 1.13, and in the "
+        "operation's send_device before",
     ),
     KnownMessage(
         key="joining a group with size",
@@ -148,8 +289,21 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = (*_stragglers(exhibit), *find_known_messages(exhibit, MESSAGES))
+    heard = (
+        *_stragglers(exhibit),
+        *find_known_messages(exhibit, MESSAGES),
+        *_failed_allocations(exhibit),
+    )
     return Testimony(heard=heard) if heard else None
+
+
+def _failed_allocations(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return what ran out of memory, unless the program went on."""
+    text = exhibit.text
+    last_mention = max(text.rfind(m.key) for m in MEMORY_MESSAGES)
+    if last_mention < 0 or progress_lines(text[last_mention:].split("\n")[1:]):
+        return ()
+    return find_known_messages(exhibit, MEMORY_MESSAGES)
 
 
 def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:

@@ -1,0 +1,298 @@
+"""What launchers write if they cannot start on a host, or if a process that they started ended.
+
+The launchers are torch.distributed.launch, accelerate, DeepSpeed, horovodrun, Open MPI's mpirun, and the MPI
+operator, which starts Open MPI's daemons by `kubectl exec`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from allaboard.analysis.failures.launcher_errors import is_launcher_child_error
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Certainty, Exhibit, Heard, Place, Speaker, Testimony
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
+
+_GAVE_UP = (
+    r"(?=.{0,900}(?:could not connect to some hosts via ssh|ssh exited with exit code 255|was unable to "
+    r"reliably start one or more daemons|unexpectedly failed after launch|not reachable via ssh|"
+    r"lost communication with a remote daemon))"
+)
+"""Words of a launcher that needed the connection: a script may also use ssh for something else."""
+_OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, help texts)"
+_CHILD_SIGNAL = re.compile(r"died with <Signals\.(SIG[A-Z0-9]+): \d+>")
+_CHILD_STATUS = re.compile(r"returned non-zero exit status (-?\d+)")
+_ENDED_AFTER_EXCEPTION = re.compile(r"non-zero exit status|<Signals\.(?:SIGABRT|SIGTERM):")
+_CHILD_SSH = re.compile(
+    r"[\['\"]ssh (?:-\S+ (?:\w+=\S+ |\d+ )?)*(?P<host>[\w.@-]{1,255}) .{0,200}returned non-zero exit "
+    r"status 255"
+)
+"""ssh ends with 255 if it could not connect, else with the status of the command."""
+_ABORT_REASON = re.compile(
+    r"^[^\n]{0,200}(?:: F |\bF\d{4,8} )[^\n]{0,160}Check failed: |pthread_create"
+    r"|instance of 'gloo::IoException'"
+    r"|Terminating process because the JAX|Watchdog caught collective operation timeout",
+    re.MULTILINE,
+)
+"""What other readers hear of why a process aborted: the signal says less."""
+_LOCAL_RANK = re.compile(r"--local[_-]rank[= ',]{1,4}(\d{1,5})")
+_SCRIPT = re.compile(r"[\w./~+-]{1,300}\.(?:py|sh)\b")
+_SIGNAL_FIX = {
+    "SIGKILL": "on its host: dmesg -T | grep -i 'killed process'; then ask the batch system who ended it",
+    "SIGTERM": "ask who ended it: the batch system, a time limit, or a person",
+}
+_CRASH_FIX = "PYTHONFAULTHANDLER=1 shows the line that it was at; ulimit -c unlimited leaves a core"
+
+
+def _killed_container(code: int, signal: str) -> tuple[KnownMessage, ...]:
+    """Return the messages of `kubectl exec` about a container that a signal ended."""
+    key = f"command terminated with exit code {code}"
+    pod = r"Remote daemon *: \[\[\d+,\d+\],\d+\] on node "
+    return (
+        KnownMessage(
+            key=key,
+            pattern=rf"{key}\b(?=.{{0,900}}{pod}(?P<node>\S{{1,255}}))",
+            rule="EXIT001",
+            says=f"the pod {{node}} is gone: its container was killed (exit code {code} is {signal})",
+            fix="kubectl describe pod {node}   # OOMKilled, Evicted or Preempted? kubectl get events "
+            "--field-selector involvedObject.name={node}",
+            certainty=Certainty.CERTAIN,
+            sample=f"{key}\n-----\nORTE has lost communication with a remote daemon.\n\n  HNP daemon   : "
+            "[[100,0],0] on node job-launcher\n  Remote daemon: [[100,0],2] on node job-worker-1\n",
+            source="its wording from the sources of kubectl and Open MPI 3 to 5",
+        ),
+        KnownMessage(
+            key=key,
+            pattern=rf"{key}\b(?!.{{0,900}}Remote daemon *: \[)",
+            rule="EXIT001",
+            says=f"the container of a worker was killed (exit code {code} is {signal})",
+            fix="kubectl get pods   # which one is not Running, or was restarted? kubectl describe pod POD "
+            "tells "
+            "OOMKilled, Evicted or Preempted",
+            proves_not="which pod it was",
+            sample=f"+ POD_NAME=job-worker-1\n{key}",
+            source="its wording from the source of kubectl (exec)",
+        ),
+    )
+
+
+LOST_DAEMON = KnownMessage(
+    key="lost communication with a remote daemon",
+    pattern=r"lost communication with a remote daemon.{0,200}?Remote daemon *: \[\S{1,80}\] on node "
+    r"(?P<node>\S{1,255})",
+    rule="EXIT010",
+    says="mpirun lost its daemon on {node}: the host or pod, or the link to it, is gone",
+    fix="ssh {node} uptime   # a pod: kubectl describe pod {node}; then its kernel's log: dmesg -T | tail",
+    proves_not="whether {node} ended or the link to it broke",
+    sample="ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[100,0],0] on node "
+    "head\n  "
+    "Remote daemon: [[100,0],2] on node node-b\n",
+    source=_OPEN_MPI,
+)
+"""It says less than the end of the container, which kubectl reports."""
+NO_DAEMON = KnownMessage(
+    key=" daemon",
+    pattern=r"(?:was unable to reliably start one or more daemons|daemon has unexpectedly failed after "
+    r"launch)",
+    rule="JOIN001",
+    says="mpirun could not start its daemon on a host; no rank was started",
+    fix="for host in $(cut -d' ' -f1 HOSTFILE); do ssh -o BatchMode=yes $host which orted prted; done   # "
+    "the "
+    "same Open MPI must be on all hosts, in PATH also without a login: --prefix",
+    proves_not="which host, nor whether ssh, PATH or the network is at fault",
+    sample="An ORTE daemon has unexpectedly failed after launch and before\ncommunicating back to mpirun.",
+    source=_OPEN_MPI,
+)
+"""It says less than what ssh wrote before."""
+MESSAGES = (
+    KnownMessage(
+        key="not reachable via ssh",
+        pattern=r"host=(?P<host>[^\s,]{1,255}) was not reachable via ssh",
+        rule="JOIN001",
+        says="DeepSpeed's launcher cannot reach {host} by ssh without a password; no rank was started",
+        fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        "ssh-copy-id "
+        "{host}",
+        certainty=Certainty.CERTAIN,
+        sample="RuntimeError: Using hostfile at /job/hostfile but host=node-b was not reachable via ssh. "
+        "If you "
+        "are running with a single node please remove /job/hostfile or setup passwordless ssh.",
+        source="its wording from the source of DeepSpeed 0.7 to 0.18 (launcher/runner.py)",
+    ),
+    KnownMessage(
+        key="ssh: connect to host",
+        pattern=r"ssh: connect to host (?P<host>\S{1,255}) port (?P<port>\d+): (?P<why>[A-Z][\w ]{1,60})"
+        + _GAVE_UP,
+        rule="JOIN001",
+        says="nobody answers the launcher's ssh on port {port} of {host}: {why}; no rank was started",
+        fix="nc -vz {host} {port}   # does sshd run there, and on this port? Compare the launcher's -p, "
+        "--ssh-port or plm_rsh_args",
+        certainty=Certainty.CERTAIN,
+        sample="ssh not successful for host node-b:\nssh: connect to host node-b port 12345: Connection "
+        "refused\n\nRuntimeError: could not connect to some hosts via ssh",
+        source="its wording from the sources of OpenSSH and of Horovod 0.21 to 0.28 (runner/launch.py)",
+    ),
+    KnownMessage(
+        key="ssh: Could not resolve hostname",
+        pattern=r"ssh: Could not resolve hostname (?P<host>[^\s:]{1,255}): (?P<why>[^\n\r]{1,80})"
+        + _GAVE_UP,
+        rule="JOIN001",
+        says="the launcher's ssh cannot resolve the name {host}; no rank was started",
+        fix="getent hosts {host}   # on the host of the launcher; then correct the hostfile, the name "
+        "service or "
+        "/etc/hosts",
+        certainty=Certainty.CERTAIN,
+        sample="ssh: Could not resolve hostname node-b: Name or service not known\npdsh@head: node-b: ssh "
+        "exited "
+        "with exit code 255",
+        source="its wording from the sources of OpenSSH and pdsh",
+    ),
+    KnownMessage(
+        key="Permission denied (",
+        pattern=r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]{1,255}): Permission denied "
+        r"\((?P<ways>[\w,-]{1,120})\)" + _GAVE_UP,
+        rule="JOIN001",
+        says="{host} refuses the launcher's ssh without a password; no rank was started there",
+        fix="ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        "ssh-copy-id "
+        "{host}",
+        certainty=Certainty.CERTAIN,
+        sample="node-b: ubuntu@node-b: Permission denied (publickey,password).\npdsh@head: node-b: ssh "
+        "exited "
+        "with exit code 255",
+        source="its wording from the sources of OpenSSH and pdsh",
+    ),
+    KnownMessage(
+        key="Host key verification failed",
+        pattern=r"Host key verification failed" + _GAVE_UP,
+        rule="JOIN001",
+        says="the launcher's ssh does not know the key of a host; no rank was started there",
+        fix="for host in $(cut -d' ' -f1 HOSTFILE); do ssh -o BatchMode=yes $host hostname; done   # for "
+        "the one "
+        "that fails: ssh-keyscan HOST >> ~/.ssh/known_hosts",
+        sample="Host key verification failed.\r\nORTE was unable to reliably start one or more daemons.",
+        source="its wording from the sources of OpenSSH and Open MPI",
+    ),
+    KnownMessage(
+        key="not enough slots available",
+        pattern=r"not enough slots available in the system to satisfy the (?P<many>\d+)\s*slots",
+        rule="JOIN001",
+        says="mpirun has fewer slots than the {many} processes that were asked for; none was started",
+        fix="mpirun -np {many} -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
+        "hostfile; in a batch job ask for {many} tasks; --oversubscribe only to try it out",
+        certainty=Certainty.CERTAIN,
+        sample="There are not enough slots available in the system to satisfy the 16\nslots that were "
+        "requested by "
+        "the application:",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="already filled",
+        pattern=r"All nodes which are allocated for this job are already filled",
+        rule="JOIN001",
+        says="mpirun has fewer slots than processes that were asked for; none was started",
+        fix="mpirun -np N -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
+        "hostfile",
+        certainty=Certainty.CERTAIN,
+        sample="All nodes which are allocated for this job are already filled.",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="as it could not find an executable",
+        pattern=r"as it could not find an executable:\s+Executable: (?P<what>\S{1,255})\s+Node: "
+        r"(?P<node>\S{1,255})",
+        rule="JOIN001",
+        says="mpirun could not start {what} on {node}: it is not there",
+        fix="ssh {node} which {what}   # install it there under the same path, or give mpirun its full path",
+        certainty=Certainty.CERTAIN,
+        sample="mpirun was unable to launch the specified application as it could not find an executable:\n\n"
+        "Executable: python3\nNode: node-b\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="ssh not successful for host",
+        pattern=r"ssh not successful for host (?P<host>[^\s:]{1,255}):\s*\n(?!ssh: |Host "
+        r"key|[^\n]*Permission "
+        r"denied)(?P<why>[^\n]{0,100})",
+        rule="JOIN001",
+        says="horovodrun cannot reach {host} by ssh; no rank was started",
+        fix="ssh -o BatchMode=yes {host} hostname   # as the same user, with the same port",
+        certainty=Certainty.CERTAIN,
+        sample="ssh not successful for host node-b:\nConnection closed by 10.0.0.2 port 22\n",
+        source="its wording from the source of Horovod 0.21 to 0.28 (runner/launch.py)",
+    ),
+    *_killed_container(137, "SIGKILL"),
+    *_killed_container(139, "SIGSEGV"),
+    *_killed_container(143, "SIGTERM"),
+)
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    heard = (*find_known_messages(exhibit, MESSAGES), *_child_ends(exhibit))
+    heard = heard or find_known_messages(exhibit, (LOST_DAEMON, NO_DAEMON))
+    return Testimony(heard=heard) if heard else None
+
+
+def _child_ends(exhibit: Exhibit) -> Iterator[Heard]:
+    """Yield what launchers raised about their children: it names the child better than a rank is known."""
+    text = exhibit.text
+    if "CalledProcessError" not in text or TRACEBACK_HEAD not in text:
+        return
+    tracebacks = find_tracebacks([line.rstrip("\r") for line in text.split("\n")])
+    reason_known = _ABORT_REASON.search(text) is not None
+    others = [t for t in tracebacks if not is_launcher_child_error(t)]
+    for traceback in tracebacks:
+        if not is_launcher_child_error(traceback):
+            continue
+        heard = _child_end(exhibit.place_of_line(traceback.begin), traceback)
+        # The traceback of the child says more than its exit code, or than an abort after it.
+        if reason_known and "<Signals.SIGABRT:" in traceback.message:
+            continue
+        if heard is not None and not (others and _ENDED_AFTER_EXCEPTION.search(traceback.message)):
+            yield heard
+
+
+def _child_end(place: Place, traceback: Traceback) -> Heard | None:
+    message = traceback.message
+    local_rank, script = _LOCAL_RANK.search(message), _SCRIPT.search(message)
+    child = f"the process of local rank {local_rank[1]}" if local_rank else "the process"
+    child += f" ({script[0]})" if script else ""
+    if ssh := _CHILD_SSH.search(message):
+        return _unreachable_host(place, traceback, ssh["host"])
+    killed, status = _CHILD_SIGNAL.search(message), _CHILD_STATUS.search(message)
+    if killed is None and status is None:
+        return None
+    line = f"{traceback.type}: {' '.join(message.split())}"[:300]
+    return Heard(
+        rule="EXIT001" if killed else "EXIT003",
+        says=f"{child} was killed by {killed[1]}"
+        if killed
+        else f"{child} ended with exit code {status[1] if status else ''}",
+        speakers=(Speaker(-1, line, place),),
+        fix=_SIGNAL_FIX.get(killed[1], _CRASH_FIX)
+        if killed
+        else f"read what it wrote before {place}, or its own log",
+        proves_not="which rank it is on several hosts: the launcher counts on its own host"
+        if local_rank
+        else "which rank it was: the launcher does not say",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+def _unreachable_host(place: Place, traceback: Traceback, host: str) -> Heard:
+    return Heard(
+        rule="JOIN001",
+        says=f"the launcher cannot reach {host} by ssh; no rank was started",
+        speakers=(
+            Speaker(-1, f"{traceback.type}: {' '.join(traceback.message.split())}"[:300], place),
+        ),
+        fix=f"ssh -o BatchMode=yes {host} hostname   # as the same user; if it asks for a password: "
+        f"ssh-copy-id "
+        f"{host}",
+        certainty=Certainty.CERTAIN,
+    )
+
+
+READER = LogReader(read=read_log)

@@ -1,0 +1,93 @@
+"""Messages of native code that found a condition violated and ended its process (`Check failed`)."""
+
+from __future__ import annotations
+
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Certainty, Exhibit, Testimony
+
+_FATAL = (
+    r"(?:: F |\bF\d{4,8} )[^\n]{0,160}?\b(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp)):(?P<line>\d+)\] "
+)
+"""Head of a fatal record of TensorFlow's logger, of glog and of absl: they end the process by SIGABRT."""
+
+
+def _no_thread(key: str, pattern: str, sample: str, source: str) -> KnownMessage:
+    """Return the message of one library that the system gave it no more threads."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="LOG011",
+        says="a process could not start another thread: a limit on processes and threads is reached",
+        fix="ulimit -u; cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids.current   # on that host, in the "
+        "container: raise the limit (ulimit -u, docker run --pids-limit, the kubelet's podPidsLimit), or "
+        "start "
+        "fewer threads: OMP_NUM_THREADS, DataLoader workers, private thread pools of tf.data",
+        proves_not="which limit: that of the user, that of the container, and memory for stacks look the "
+        "same",
+        sample=sample,
+        source=source,
+    )
+
+
+MESSAGES = (
+    _no_thread(
+        "via pthread_create() failed",
+        r"Check failed: ret == 0 \(11 vs\. 0\) ?Thread [^\n]{0,80}creation via pthread_create\(\) failed",
+        "2021-07-01 10:01:11.101101: F tensorflow/core/platform/default/env.cc:73] Check failed: ret == 0 "
+        "(11 vs. "
+        "0)Thread creation via pthread_create() failed.",
+        "its wording from the source of TensorFlow 2.2 to 2.21 (platform/default/env.cc); with the "
+        "thread's name "
+        "since 2.5",
+    ),
+    _no_thread(
+        "pthread_create failed",
+        r"(?:\(11 vs\. 0\)[^\n]{0,40} pthread_create failed|blas_thread_init: pthread_create failed for "
+        r"thread)",
+        "F20230801 21:50:32.905575  4768 threadpool_pthread_impl.cc:51] Check failed: res == 0 (11 vs. 0) "
+        "pthread_create failed",
+        "its wording from the sources of glog's users and of OpenBLAS 0.3 (blas_server.c)",
+    ),
+    _no_thread(
+        "blas_thread_init: pthread_create: ",
+        r"blas_thread_init: pthread_create: Resource temporarily unavailable",
+        "OpenBLAS blas_thread_init: pthread_create: Resource temporarily unavailable",
+        "its wording from the source of OpenBLAS 0.2 (blas_server.c)",
+    ),
+    _no_thread(
+        "Thread creation failed",
+        r"libgomp: Thread creation failed: Resource temporarily unavailable",
+        "libgomp: Thread creation failed: Resource temporarily unavailable",
+        "its wording from the source of GCC (libgomp)",
+    ),
+    _no_thread(
+        "std::system_error",
+        r"instance of 'std::system_error'\s+what\(\): +Resource temporarily unavailable",
+        "terminate called after throwing an instance of 'std::system_error'\n  what():  Resource temporarily "
+        "unavailable",
+        "its wording from the source of GCC (std::thread)",
+    ),
+    KnownMessage(
+        key="Check failed: ",
+        pattern=_FATAL
+        + r"Check failed: (?![^\n]{0,200}(?:pthread_create|memory|CUDA_ERROR))(?P<what>[^\n]{1,160})",
+        rule="LOG011",
+        says="native code ended its process at {file}:{line}: Check failed: {what}",
+        fix="read the lines before it in this log; search for the check in the issues of the library: {file}",
+        proves_not="that the library is at fault: what it was given may be",
+        certainty=Certainty.LIKELY,
+        sample="2021-07-01 10:01:11.101101: F tensorflow/core/framework/tensor_shape.cc:572] Check failed: "
+        "size >= "
+        "0 (-5 vs. 0)",
+        source="its wording from the sources of TensorFlow's logger, glog and absl",
+    ),
+)
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    heard = find_known_messages(exhibit, MESSAGES)
+    return Testimony(heard=heard) if heard else None
+
+
+READER = LogReader(read=read_log)
