@@ -178,4 +178,26 @@ firewalls), InfiniBand (`ibstat`), `/dev/shm`, drivers and CUDA versions that di
         "they need GPUs",
         relations=Relations(ends_by_abort=True, below_user_code=True),
     ),
+    "log011_unexplained_end": _rule(
+        page="""A process failed, and all that is known is its last words.
+
+## Why it matters
+No other rule explains this end: the exception only says that a peer or a session was lost, or native code
+or a launcher ended the process with a message of its own. The finding quotes it. It names a member only if
+the log does.
+
+## What to do
+Collect the logs of all members, and of the launcher, and diagnose them together: `allaboard diagnose DIR`.
+The member that failed first says most. `allaboard run` collects them by itself.
+""",
+        stage=Stage.RUNTIME,
+        example=sample_heard(
+            "LOG011",
+            "a process aborted itself: Check failed: ret == 0 (11 vs. 0)",
+            "F0101 10:00:00.000000 77 threads.cc:5] Check failed: ret == 0 (11 vs. 0)",
+            fix="allaboard diagnose DIR",
+        ),
+        unstaged="it is read after the fact, in words taken from the programs' own source",
+        relations=Relations(last_resort=True),
+    ),
 }

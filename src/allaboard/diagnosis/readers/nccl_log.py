@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Testimony
 
 _DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
 _INFO = "run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which device"
@@ -21,6 +21,18 @@ _COVERED_ELSEWHERE = (
     r"Call to recv|no socket interface|No interface found"
 )
 """Errors that other messages of this file recognise."""
+_SHM_FULL = KnownMessage(
+    key="No space left on device",
+    pattern=r"(?:/dev/shm|shm\.h|shmutils|shm\.cc|shared memory|posix_fallocate|fallocate)[^\n]{0,160}"
+    r"No space left on device",
+    rule="RES004",
+    says="/dev/shm is full: NCCL found no room for its shared memory",
+    fix=_SHM,
+    certainty=Certainty.CERTAIN,
+    sample="node1:4242:4300 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on "
+    "device",
+    source=_DOCUMENT,
+)
 
 
 def _failed(kind: str) -> KnownMessage:
@@ -40,6 +52,7 @@ def _failed(kind: str) -> KnownMessage:
 
 
 MESSAGES = (
+    _SHM_FULL,
     KnownMessage(
         key="Duplicate GPU detected",
         pattern=r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+) both on CUDA device "
@@ -161,6 +174,10 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
+    if any(
+        h.says == _SHM_FULL.says for h in heard
+    ):  # the proof of what the next message leaves open
+        heard = tuple(h for h in heard if h.rule != _SHM_FULL.rule or h.says == _SHM_FULL.says)
     return Testimony(heard=heard) if heard else None
 
 

@@ -26,6 +26,8 @@ _MESSAGE_LINE = re.compile(
     # Such as load_state_dict's; not an exception group's, nor a progress bar.
     r"(?![ \t]*\d{1,3}%\|)[ \t]+[^\s|+]"
     # DDP's, of parameters without a gradient.
+    # TensorFlow's, of a task that its cluster does not have.
+    r"|ClusterSpec\("
     r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
 )
 _GRAPH_ERROR = "Graph execution error:"
