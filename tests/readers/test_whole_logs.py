@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Certainty, Finding, Severity
+from allaboard.facts import Certainty, Finding, Frame, Severity
 from allaboard.rules.engine.catalogue import load_catalogue
 
 LOGS = Path(__file__).parent / "logs"
@@ -143,6 +143,8 @@ FAILED = {
         "",
     ),
     "keras_nan": ("NUM005", "", "the loss is nan from epoch 4 on", "learning rate"),
+    "tf1_nan": ("NUM005", "", "the loss is nan", "learning rate"),
+    "xla_nccl": ("EXIT002", "", "failed in NCCL: unhandled cuda error", "NCCL_DEBUG=INFO"),
     "xla_out_of_memory": ("RES001", "process 0", "ran out of memory", ""),
     "xla_rendezvous": ("LOG001", "", "not all 4 devices came", "XLA_FLAGS"),
     "xla_rendezvous_some": ("LOG001", "", "not all 4 devices came", "XLA_FLAGS"),
@@ -151,7 +153,7 @@ FAILED = {
 LIBRARY_FAILURES = (
     *("store_timeout", "nccl_torch_1", "nccl_shm_full", "nccl_id_timeout", "windows_libuv"),
     *("nccl_id_timeout_torch_1", "host_not_found", "xla_gpu_fault", "xla_no_such_gpu"),
-    *("tf_end_of_sequence", "tf_cluster_spec", "tf_no_successful_operations"),
+    *("xla_nccl", "tf_end_of_sequence", "tf_cluster_spec", "tf_no_successful_operations"),
 )
 """Logs in which a library raised what is not to be fixed in the user's line."""
 
@@ -248,6 +250,38 @@ def test_a_library_s_failure_is_told_once_and_not_as_the_user_s_mistake(name: st
     (one,) = told(LOGS / "failed" / f"{name}.log")
     words = f"{one.summary} {one.fix} {' '.join(map(str, one.evidence))}"
     assert "fix /" not in words and "process 0" not in words and "caught" not in words
+
+
+def test_the_conclusion_does_not_deny_a_traceback_that_was_read() -> None:
+    caught = diagnose_paths([LOGS / "healthy" / "logger_before_traceback.log"], load_catalogue())
+    assert "no traceback that ended a process" in caught.conclusion
+    without = diagnose_paths([LOGS / "healthy" / "validation_losses.log"], load_catalogue())
+    assert "message, traceback, dump" in without.conclusion
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        r"C:\venv\Lib\site-packages\torch\distributed\rendezvous.py",
+        r"C:\Users\a b\Python39\lib\threading.py",
+        "/opt/conda/envs/nets/lib/python3.9/site-packages/torch/nn/modules/module.py",
+        "/opt/conda/lib/python3.9/threading.py",
+        "/usr/lib/python3/dist-packages/torch/cuda/__init__.py",
+        "/srv/app/libs.zip/horovod/torch/mpi_ops.py",
+        "/srv/app/third_party/apex/parallel.py",
+        "/home/u/pytorch/torch/distributed/distributed_c10d.py",
+    ],
+)
+def test_installed_archived_and_copied_code_is_a_library_s(path: str) -> None:
+    assert not Frame(path, 1, "f").is_user
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/home/u/python/lib/train.py", "train.py", r"C:\work\python\train.py", "/srv/conda/fit.py"],
+)
+def test_the_user_s_own_code_is_the_user_s(path: str) -> None:
+    assert Frame(path, 1, "f").is_user and not Frame("<string>", 3, "raise_from").is_user
 
 
 def test_an_exception_of_the_user_s_own_inside_a_framework_is_the_user_s(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _INSTALLED = re.compile(
 """In the path of a library: installed, in an archive, or copied into a project."""
 _STANDARD_LIBRARY = re.compile(
     r"/lib(?:64)?/python\d[^/]*/(?!site-packages/|dist-packages/)|^<frozen "
-    r"|/(?:python[\d.]*|(?:ana|mini)conda\d?|miniforge\d?|mambaforge|envs/[^/]+|program files/[^/]+)"
+    r"|/(?:python\d[\d.]*|(?:ana|mini)conda\d?|miniforge\d?|mambaforge|envs/[^/]+|program files/[^/]+)"
     r"/lib/(?!(?:python[^/]*/)?(?:site|dist)-packages/)",
     re.IGNORECASE,
 )
@@ -47,9 +47,9 @@ class Frame(msgspec.Struct, frozen=True):
     def is_user(self) -> bool:
         """True if it is the user's own code: neither standard library, nor installed, nor ours, nor written
         by TensorFlow or torch.compile."""
-        # Code in a string has this name: TensorFlow 1 raises again in such a function.
-        is_generated = self.file == "<string>" and self.function != "<module>"
-        return not is_generated and _own(self.file)
+        # six, which TensorFlow used, keeps the function in a string in which it raises again.
+        is_six = self.file == "<string>" and self.function in ("raise_from", "reraise")
+        return not is_six and _own(self.file)
 
     @property
     def is_standard_library(self) -> bool:

@@ -145,7 +145,7 @@ _CAUSES = (
         fix=_GPU_FIX,
     ),
     _Cause(
-        pattern=r"(?:NCCL [Ee]rror|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
+        pattern=r"(?:NCCL [Ee]rror|NCCL operation [^\n]{0,80}failed|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
         r"(?P<what>unhandled (?:system|cuda) error|internal error|invalid (?:usage|argument)|unknown error)",
         says="failed in NCCL: {what}",
         fix="run once with NCCL_DEBUG=INFO: its lines before the error name the device or the host",
@@ -173,7 +173,7 @@ _CAUSES = (
     ),
     _Cause(
         pattern=r"^(?:RuntimeError|TimeoutError|timeout|Dist\w*Error|ConnectionError): (?:\[[^\]]*\] ?)?"
-        r"(?:Socket Timeout|timed out$|Wait timeout|wait timeout after|Timed? ?out waiting for)"
+        r"(?:Socket Timeout|timed out$|connect\(\) timed out|[Ww]ait timeout|Timed? ?out waiting for)"
         r"|client socket has timed out",
         says="the store of the job did not answer in time: rank 0, or whoever serves it at "
         "MASTER_ADDR:MASTER_PORT, was not there",
@@ -199,6 +199,22 @@ _CAUSES = (
         "this job may listen there",
         own=False,
         in_machinery=True,
+    ),
+    _Cause(
+        pattern=r"^(?:Xla|Jax)RuntimeError: DEADLINE_EXCEEDED",
+        says="the coordinator (process 0), or a process that it waited for, did not answer in time",
+        fix="read the log of process 0; see which of the num_processes has no log; compare "
+        "coordinator_address in all of them",
+        own=False,
+        vague=True,
+        in_machinery=True,
+    ),
+    _Cause(
+        pattern=r"NaN loss during training",
+        says="stopped because its loss was nan",
+        fix="look at the batch of that step, and lower the learning rate; "
+        "tf.debugging.enable_check_numerics() names the operation",
+        vague=True,
     ),
     _Cause(
         pattern=r"^AbortedError: [^\n]*(?:Graph handle is not found|just restarted|has likely restarted)",
@@ -240,7 +256,7 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
     line = raised.message.partition("\n")[0][:160]
     return LibraryFailure(
         f"failed inside the framework: {raised.type}: {line}",
-        "collect the logs of all members of that time: allaboard diagnose LOG...   # the first one to fail "
+        "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail "
         "says most",
         is_own=True,
         is_vague=True,

@@ -222,6 +222,10 @@ def _launcher_fix(line: str) -> str:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
         return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
+    if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
+        return (
+            f"kubectl describe pod {match[1]}   # its limit of memory; then raise it, or need less"
+        )
     if match := re.search(r"got signal: (\d+)", line):
         number = int(match[1])
         if number == signal.SIGHUP:

@@ -25,13 +25,13 @@ _NOT_A_TRAINING_LOSS = (
 """Words before "loss" in losses that may be infinite or undefined in a healthy job."""
 _LOSS = re.compile(
     r"(?<![A-Za-z])(?P<before>(?:[A-Za-z]{1,20}[ _/-])?)loss(?:_?value)?['\"]?\]?(?: is)?\s{0,3}[:=]?\s{0,4}"
-    r"(?:tensor\()?(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))(?![\w.])",
+    r"(?:tensor\()?(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))(?!\w|\.\d)",
     re.IGNORECASE,
 )
 _EVALUATION = re.compile(r"\b(?:val|valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
 """Words in a line that reports losses of an evaluation, which may be undefined."""
 _PLACE = re.compile(
-    r"\b(?P<unit>epoch|step|iter(?:ation)?)s?['\"]?[ :=#\[(]{1,3}(?P<number>\d{1,9}(?:\.\d{1,6})?)\b",
+    r"\b(?P<unit>epoch|step|iter(?:ation)?)s?['\"]?[ :=#\[(]{1,12}(?P<number>\d{1,9}(?:\.\d{1,6})?)\b",
     re.IGNORECASE,
 )
 MAX_LINES_BEFORE = 50
@@ -96,9 +96,12 @@ def _last_loss(line: str) -> str | None:
 
 def _place(lines: list[str], number: int) -> str:
     """Return "epoch 2" or "step 40" where the loss at that line was written; "" if no line says so."""
-    for line in reversed(lines[max(0, number - MAX_LINES_BEFORE) : number + 1]):
-        if match := _PLACE.search(line):
-            return f"{match['unit'].lower()} {match['number']}"
+    if match := _PLACE.search(lines[number]):
+        return f"{match['unit'].lower()} {match['number']}"
+    for line in reversed(lines[max(0, number - MAX_LINES_BEFORE) : number]):
+        match = _PLACE.search(line)
+        if match is not None and match["unit"].lower() == "epoch":  # the step before was another
+            return f"epoch {match['number']}"
     return ""
 
 

@@ -157,6 +157,17 @@ MESSAGES = (
         sample="[rank0]: Error while creating shared memory segment /dev/shm/nccl-Lz7jQm (size 9637888)",
         source=_DOCUMENT,
     ),
+    KnownMessage(
+        key="llocate shared memory",
+        pattern=r"NCCL WARN [^\n]{0,40}(?:Unable to|Could not|Failed to) allocate shared memory",
+        rule="RES004",
+        says="NCCL found no room for its shared memory",
+        fix=_SHM,
+        proves_not="that it is full: a path that cannot be written looks the same",
+        sample="node1:4242:4300 [0] include/shm.h:42 NCCL WARN Unable to allocate shared memory (4263936 "
+        "bytes)",
+        source=_DOCUMENT,
+    ),
     *map(_failed, ("System", "Internal", "UnhandledCuda")),
     KnownMessage(
         key="NCCL_DEBUG=INFO for details",

@@ -145,7 +145,8 @@ MESSAGES = (
     KnownMessage(
         key="store->get(",
         pattern=r"retrieving ncclUniqueId from \[(?P<rank>\d+)\] via c10d key-value store by key "
-        r"'[^'\n]{0,80}', but store->get\('[^'\n]{0,80}'\) got error: (?P<why>(?![^\n]{0,40}[Tt]ime(?:d )?[Oo]ut)[^\n]{1,120})",
+        r"'[^'\n]{0,80}', but store->get\('[^'\n]{0,80}'\) got error: "
+        r"(?P<why>(?![^\n]{0,40}[Tt]ime(?:d )?[Oo]ut)[^\n]{1,120})",
         rule="EXIT005",
         says="rank {rank}, or the store, was gone when another rank asked for NCCL's id ({why})",
         fix="read the log of rank {rank} first: why it ended, or never came to its first collective",

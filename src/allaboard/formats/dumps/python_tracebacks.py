@@ -57,7 +57,10 @@ class Traceback(NamedTuple):
     @property
     def user_frame(self) -> Frame | None:
         """The innermost line of the user's own code."""
-        return next((f for f in reversed(self.frames) if f.is_user), None)
+        user_frames = [f for f in reversed(self.frames) if f.is_user]
+        # Code in a string is mostly generated: the user's file is where it was called from.
+        in_files = (f for f in user_frames if f.file != "<string>")
+        return next(in_files, user_frames[0] if user_frames else None)
 
     @property
     def summary(self) -> str:
