@@ -47,6 +47,8 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
     below_user_code: bool = False
     """It reports a failure below the user's code (GPU, CUDA, NCCL): it takes the place of the exception that
     printed the same message, and that exception's members."""
+    last_resort: bool = False
+    """It quotes how a process ended, and nothing more is known: reported only if no other error is."""
     raised_as: str = ""
     """Regular expression of what a process prints or raises because of it: such an end is a consequence."""
     ends_by_abort: bool = False

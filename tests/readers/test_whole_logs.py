@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.facts import Certainty, Finding, Severity
+from allaboard.facts import Certainty, Finding, Frame, Severity
 from allaboard.rules.engine.catalogue import load_catalogue
 
 LOGS = Path(__file__).parent / "logs"
@@ -110,11 +110,52 @@ FAILED = {
         "raised RuntimeError at collate.py:19",
         "fix /home/eve",
     ),
+    # What a framework raises below the user's line is told by its cause.
+    "store_timeout": ("EXIT002", "", "the store of the job did not answer in time", "nc -vz"),
+    "store_reset": ("LOG012", "", "the connection to the store broke", "log of rank 0 first"),
+    "nccl_torch_1": ("EXIT002", "", "failed in NCCL: unhandled cuda error", "NCCL_DEBUG=INFO"),
+    "nccl_shm_full": ("RES004", "", "/dev/shm is full", "--shm-size"),
+    "nccl_id_timeout": ("EXIT005", "worker 0", "rank 5 waited for rank 0", "ddp_timeout"),
+    "nccl_id_timeout_torch_1": ("EXIT002", "worker 0", "rank 5 waited for rank 0", "ddp_timeout"),
+    "windows_libuv": ("EXIT002", "", "found no libuv in its build", "set USE_LIBUV=0"),
+    "host_not_found": ("EXIT002", "", "could not resolve the name in MASTER_ADDR", "getent hosts"),
+    "xla_gpu_fault": ("EXIT002", "", "a fault of its GPU", "dmesg -T | grep -i xid"),
+    "xla_no_such_gpu": (
+        "EXIT002",
+        "worker 5",
+        "asked for a GPU that it does not see",
+        "nvidia-smi",
+    ),
+    "tf_raise_from": ("EXIT002", "process 0", "at fit.py:21", "fix /home/mia/nets/fit.py:21"),
+    "tf_end_of_sequence": ("EXIT002", "", "ran out of input", "repeat()"),
+    "tf_cluster_spec": ("EXIT002", "", "no job 'master'; it has 'trainer', 'ps'", "TF_CONFIG"),
+    "tf_no_successful_operations": ("EXIT002", "", "InternalError: 2 root", "allaboard diagnose"),
+    # The last resort: nothing else explains the end.
+    "tf_session_lost": ("LOG012", "", "lost a member that the message does not name", "all other"),
+    "tf_connect_failed": ("LOG012", "", "nobody listened at 10.3.0.8:2224", "nc -vz 10.3.0.8 2224"),
+    "native_check": ("LOG011", "", "could not start another thread", "ulimit -u"),
+    "shell_segfault": ("LOG012", "", "was ended by SIGSEGV", "PYTHONFAULTHANDLER"),
+    "pod_killed": ("EXIT001", "", "the container of a worker was killed", "kubectl get pods"),
+    "jax_named_barrier": (
+        "LOG001",
+        "worker 3",
+        "process 3 did not come to the barrier weights_r",
+        "",
+    ),
+    "keras_nan": ("NUM005", "", "the loss is nan from epoch 4 on", "learning rate"),
+    "tf1_nan": ("NUM005", "", "the loss is nan", "learning rate"),
+    "xla_nccl": ("EXIT002", "", "failed in NCCL: unhandled cuda error", "NCCL_DEBUG=INFO"),
     "xla_out_of_memory": ("RES001", "process 0", "ran out of memory", ""),
     "xla_rendezvous": ("LOG001", "", "not all 4 devices came", "XLA_FLAGS"),
     "xla_rendezvous_some": ("LOG001", "", "not all 4 devices came", "XLA_FLAGS"),
 }
 """What is told first."""
+LIBRARY_FAILURES = (
+    *("store_timeout", "nccl_torch_1", "nccl_shm_full", "nccl_id_timeout", "windows_libuv"),
+    *("nccl_id_timeout_torch_1", "host_not_found", "xla_gpu_fault", "xla_no_such_gpu"),
+    *("xla_nccl", "tf_end_of_sequence", "tf_cluster_spec", "tf_no_successful_operations"),
+)
+"""Logs in which a library raised what is not to be fixed in the user's line."""
 
 
 def told(path: Path) -> tuple[Finding, ...]:
@@ -123,7 +164,7 @@ def told(path: Path) -> tuple[Finding, ...]:
 
 def test_every_log_has_its_answer() -> None:
     assert sorted(p.stem for p in (LOGS / "failed").iterdir()) == sorted(
-        [*FAILED, "hub_unreachable", "srun_many_killed"]
+        [*FAILED, "hub_unreachable", "jax_connect_barrier", "srun_many_killed"]
     )
 
 
@@ -194,6 +235,66 @@ def test_what_srun_says_of_many_tasks_is_told_once() -> None:
         "worker 256, worker 257, worker 258, worker 259 and 252 more were killed by SIGKILL"
     )
     assert len(one.who) == 256 and one.fix.startswith("on node3: dmesg -T")
+
+
+def test_all_processes_that_a_barrier_of_jax_lists_are_named() -> None:
+    (one,) = told(LOGS / "failed" / "jax_connect_barrier.log")
+    assert one.rule == "JOIN001" and [w.rank for w in one.who] == [3, 6]
+    assert one.summary == "process 3, process 6 never connected to the coordinator"
+
+
+@pytest.mark.parametrize(
+    "name", [*LIBRARY_FAILURES, *(n for n, expected in FAILED.items() if expected[0] == "LOG012")]
+)
+def test_a_library_s_failure_is_told_once_and_not_as_the_user_s_mistake(name: str) -> None:
+    (one,) = told(LOGS / "failed" / f"{name}.log")
+    words = f"{one.summary} {one.fix} {' '.join(map(str, one.evidence))}"
+    assert "fix /" not in words and "process 0" not in words and "caught" not in words
+
+
+def test_the_conclusion_does_not_deny_a_traceback_that_was_read() -> None:
+    caught = diagnose_paths([LOGS / "healthy" / "logger_before_traceback.log"], load_catalogue())
+    assert "no traceback that ended a process" in caught.conclusion
+    without = diagnose_paths([LOGS / "healthy" / "validation_losses.log"], load_catalogue())
+    assert "message, traceback, dump" in without.conclusion
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        r"C:\venv\Lib\site-packages\torch\distributed\rendezvous.py",
+        r"C:\Users\a b\Python39\lib\threading.py",
+        "/opt/conda/envs/nets/lib/python3.9/site-packages/torch/nn/modules/module.py",
+        "/opt/conda/lib/python3.9/threading.py",
+        "/usr/lib/python3/dist-packages/torch/cuda/__init__.py",
+        "/srv/app/libs.zip/horovod/torch/mpi_ops.py",
+        "/srv/app/third_party/apex/parallel.py",
+        "/home/u/pytorch/torch/distributed/distributed_c10d.py",
+    ],
+)
+def test_installed_archived_and_copied_code_is_a_library_s(path: str) -> None:
+    assert not Frame(path, 1, "f").is_user
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/home/u/python/lib/train.py", "train.py", r"C:\work\python\train.py", "/srv/conda/fit.py"],
+)
+def test_the_user_s_own_code_is_the_user_s(path: str) -> None:
+    assert Frame(path, 1, "f").is_user and not Frame("<string>", 3, "raise_from").is_user
+
+
+def test_an_exception_of_the_user_s_own_inside_a_framework_is_the_user_s(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(
+        'Traceback (most recent call last):\n  File "/h/fit.py", line 9, in run\n    model(x)\n'
+        '  File "/v/lib/python3.8/site-packages/torch/nn/parallel/distributed.py", line 10, in forward\n'
+        "    output = self.module(*inputs)\n"
+        '  File "/h/net.py", line 19, in forward\n    raise RuntimeError("Socket Timeout")\n'
+        "RuntimeError: Socket Timeout\n"
+    )
+    (one,) = told(log)
+    assert one.rule == "EXIT002" and one.fix.startswith("fix /h/net.py:19")
 
 
 def test_who_did_not_reach_the_hub_is_told_what_helps() -> None:

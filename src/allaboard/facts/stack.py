@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import msgspec
@@ -12,6 +13,22 @@ AUTOGRAPH = "/__autograph_generated_file"
 _COMPILED = ("<eval_with_key>", "torchinductor_")
 """In the path of what torch.compile writes: a graph's own name for its code, and the folder of its compiler.
 """
+
+_INSTALLED = re.compile(
+    r"/(?:site|dist)-packages/|/bin/(?:torchrun|accelerate|deepspeed|horovodrun|ray)$"
+    r"|\.(?:egg|zip|whl|pex|par)/|/(?:_vendor|vendored|third_party|third-party)/"
+    # Source trees of the frameworks, which are used without an installation.
+    r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/",
+    re.IGNORECASE,
+)
+"""In the path of a library: installed, in an archive, or copied into a project."""
+_STANDARD_LIBRARY = re.compile(
+    r"/lib(?:64)?/python\d[^/]*/(?!site-packages/|dist-packages/)|^<frozen "
+    r"|/(?:python\d[\d.]*|(?:ana|mini)conda\d?|miniforge\d?|mambaforge|envs/[^/]+|program files/[^/]+)"
+    r"/lib/(?!(?:python[^/]*/)?(?:site|dist)-packages/)",
+    re.IGNORECASE,
+)
+"""The path of Python's own code, on Linux, in conda and on Windows."""
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -30,7 +47,14 @@ class Frame(msgspec.Struct, frozen=True):
     def is_user(self) -> bool:
         """True if it is the user's own code: neither standard library, nor installed, nor ours, nor written
         by TensorFlow or torch.compile."""
-        return _own(self.file)
+        # six, which TensorFlow used, keeps the function in a string in which it raises again.
+        is_six = self.file == "<string>" and self.function in ("raise_from", "reraise")
+        return not is_six and _own(self.file)
+
+    @property
+    def is_standard_library(self) -> bool:
+        """True if it is Python's own code."""
+        return bool(_STANDARD_LIBRARY.search(self.file.replace("\\", "/")))
 
     @property
     def is_compiled(self) -> bool:
@@ -40,22 +64,21 @@ class Frame(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if AUTOGRAPH in self.file:
             return f"{self.function.removeprefix('tf__')}, as AutoGraph has rewritten it"
-        return f"{self.file.rpartition('/')[2]}:{self.line} in {self.function}"
+        name = self.file.replace("\\", "/").rpartition("/")[2]
+        return f"{name}:{self.line} in {self.function}"
 
 
 @lru_cache(maxsize=1024)
 def _own(file: str) -> bool:
-    foreign = (
-        "/site-packages/",
-        "/dist-packages/",
-        "/lib/python3",
-        "/lib64/python3",
-        *("/bin/torchrun", "/bin/accelerate", "/bin/deepspeed"),
-        _PROBE,
-        AUTOGRAPH,
-        *_COMPILED,
+    path = file.replace("\\", "/")
+    return not (
+        file.startswith(("<frozen", "<__array_function__"))
+        or _PROBE in path
+        or AUTOGRAPH in path
+        or any(p in path for p in _COMPILED)
+        or _INSTALLED.search(path)
+        or _STANDARD_LIBRARY.search(path)
     )
-    return not file.startswith("<frozen") and not any(p in file for p in foreign)
 
 
 class Holds(msgspec.Struct, frozen=True):

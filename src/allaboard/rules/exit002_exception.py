@@ -9,7 +9,9 @@ Fix that line. If several ranks raise the same exception, they are listed togeth
 open files, space or threads are used up, the line is only the first one that needed one more: the finding
 then names the limit and a remedy. It also gives a remedy for errors that frameworks raise when a job is set
 up wrongly: a variable that no launcher has set, a GPU that the rank does not see, a model that differs
-between ranks. For an evaluator this is a warning and does not end the job: the training goes on without it.
+between ranks. An exception that comes out of a framework's rendezvous, store, collectives, XLA, session or
+launcher is reported by its cause; your line is only where it was called from. For an evaluator this is a
+warning and does not end the job: the training goes on without it.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from allaboard.analysis.failures.failure_causality import (
     was_interrupted,
 )
 from allaboard.analysis.failures.known_errors import known_error_advice
+from allaboard.analysis.failures.library_errors import called_from, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
@@ -91,6 +94,17 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
     if exhaustion is not None:
         evidence += exhaustion.evidence
     evidence += order.consequence_evidence(first_member)
+    library_failure = (
+        explain_library_error(error) if exhaustion is None and unused is None else None
+    )
+    if library_failure is not None:
+        return Claim(
+            summary=library_failure.summary(name_members(members)) + called_from(error),
+            who=tuple(m.who for m in members),
+            evidence=tuple(evidence),
+            fix=library_failure.fix,
+            since=error.raised_at,
+        )
     return Claim(
         summary=f"{name_members(members)} raised {error.type}{location}",
         who=tuple(m.who for m in members),

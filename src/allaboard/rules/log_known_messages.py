@@ -200,4 +200,26 @@ limit or start fewer. Otherwise read the lines before it, which show what the li
         unstaged="it is read after the fact, in words taken from the libraries' own source",
         relations=Relations(ends_by_abort=True),
     ),
+    "log012_unexplained_end": _rule(
+        page="""A process failed, and all that is known is its last words.
+
+## Why it matters
+No other rule explains this end: the exception only says that a peer or a session was lost, or native code
+or a launcher ended the process with a message of its own. The finding quotes it. It names a member only if
+the log does.
+
+## What to do
+Collect the logs of all members, and of the launcher, and diagnose them together: `allaboard diagnose DIR`.
+The member that failed first says most. `allaboard run` collects them by itself.
+""",
+        stage=Stage.RUNTIME,
+        example=sample_heard(
+            "LOG012",
+            "a process aborted itself: Check failed: ret == 0 (11 vs. 0)",
+            "F0101 10:00:00.000000 77 threads.cc:5] Check failed: ret == 0 (11 vs. 0)",
+            fix="allaboard diagnose DIR",
+        ),
+        unstaged="it is read after the fact, in words taken from the programs' own source",
+        relations=Relations(last_resort=True),
+    ),
 }

@@ -68,6 +68,10 @@ _ADVICE_TABLE = tuple(
             "CPUs use backend='gloo'",
         ),
         (
+            r"use_libuv was requested but PyTorch was buil[dt] without libuv",
+            "set USE_LIBUV=0 before the start: this build of PyTorch has no libuv",
+        ),
+        (
             r"Distributed package doesn't have NCCL built in",
             "this PyTorch is a build without NCCL: install the one for CUDA, or use backend='gloo'",
         ),

@@ -50,13 +50,10 @@ _PEER_LOSS_PHRASES = re.compile(
 """gRPC's codes count in capitals only: TensorFlow writes "stack traces unavailable" about any error."""
 
 _ENGINE_FILES = re.compile(
-    r"/(torch|tensorflow|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
-    r"|/bin/(torchrun|accelerate|deepspeed)$"
+    r"/(torch|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
+    r"|/bin/(torchrun|accelerate|deepspeed|horovodrun)$"
 )
 """Paths of the code that uses the job's own connections, and of our hooks around it."""
-_STANDARD_LIBRARY = re.compile(
-    r"/lib(64)?/python3[^/]*/(?!site-packages/|dist-packages/)|^<frozen "
-)
 _OWN_ERROR_TYPES = {
     "AssertionError",
     "AttributeError",
@@ -90,8 +87,8 @@ def _is_other_connection(raised: Raised) -> bool:
     """
     if raised.type in _OWN_ERROR_TYPES:
         return True
-    raising_frame = next((f for f in raised.frames if not _STANDARD_LIBRARY.search(f.file)), None)
-    if raising_frame is None or _ENGINE_FILES.search(raising_frame.file):
+    raising_frame = next((f for f in raised.frames if not f.is_standard_library), None)
+    if raising_frame is None or _ENGINE_FILES.search(raising_frame.file.replace("\\", "/")):
         return False
     if not raising_frame.is_user:
         return True

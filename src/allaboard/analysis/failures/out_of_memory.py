@@ -11,7 +11,8 @@ import re
 from allaboard.facts import Raised, Who
 
 _MEMORY_PHRASES = re.compile(
-    r"can't allocate memory|cannot allocate memory|OOM when allocating|\bout of memory\b",
+    r"can't allocate memory|cannot allocate memory|OOM when allocating|\bout of memory\b"
+    r"|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED",
     re.IGNORECASE,
 )
 _TASK = re.compile(

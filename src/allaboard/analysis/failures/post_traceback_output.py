@@ -34,6 +34,7 @@ _TRAINING_OVER = re.compile(
 )
 _EPILOGUE = re.compile(
     r"\s*$|[ \t]"  # more of a message
+    r"|\d+ (?:successful operations|derived errors ignored)\.|ClusterSpec\(|Note that these values may be"
     # CUDA's and NCCL's messages have several lines.
     r"|CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE|Device-side assert"
     r"|nccl\w+Error:|Last error:|Search for `cuda"
@@ -67,7 +68,9 @@ _LAUNCHER_REPORT = re.compile(
 )
 """Report of a launcher that a process failed; the lines after it are from the script around it."""
 _LAUNCHER_REPORT_LINE = re.compile(f"^(?:{_LAUNCHER_REPORT.pattern})", re.MULTILINE)
-_LOG_RECORD = re.compile(r"(?!\[?[WEF]\d{4} ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b")
+_LOG_RECORD = re.compile(
+    r"(?!\[?[WEF]\d{4} |.* NCCL WARN ).*\b(?:ERROR|WARN|WARNING|CRITICAL|EXCEPTION)\b"
+)
 """A record of a logger; the traceback that it gets as ``exc_info`` is written right after it."""
 
 

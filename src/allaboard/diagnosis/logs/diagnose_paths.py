@@ -59,10 +59,13 @@ def diagnose_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     record.glimpses += _glimpses_from_runs(runs, record)
     log_findings = log_diagnosis.find_causes(record, catalogue)
     run_findings = [f for r in runs for f in r.findings]
+    relations_of = declared_relations(catalogue.entries)
     known_rules = {f.rule for f in run_findings}
     has_error = any(f.severity is Severity.ERROR for f in run_findings)
     if any(r.report is not None and r.report.outcome is Outcome.INTERRUPTED for r in runs):
-        log_findings = without_interruption(log_findings, declared_relations(catalogue.entries))
+        log_findings = without_interruption(log_findings, relations_of)
+    if any(r.report is not None for r in runs):  # the run itself saw how its members ended
+        log_findings = tuple(f for f in log_findings if not relations_of(f.rule).last_resort)
     # The run's own findings were made live, with more evidence: the logs only add what the run could not see.
     added_findings = [
         f

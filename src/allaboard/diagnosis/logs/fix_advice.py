@@ -9,16 +9,13 @@ from collections.abc import Sequence
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
 from allaboard.facts import Claim, Member
 
-_READ_LOG_ADVICE = ("read ", "see in ")
-"""Begins advice that only sends to a log."""
-
 
 def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str:
     """Return the advice of a claim about ``member``, which was read at these ``places``."""
     if not places or member is None:
         return f"read {places[0]}" if places else claim.fix
     if member.raised is not None:
-        if claim.fix.startswith(_READ_LOG_ADVICE):
+        if claim.fix.startswith((f"read {member.log}:", f"see in {member.log} ")):  # only a log
             return f"read {places[0]}"
         # Live it names the log; without a line of the user's there is none to be mended.
         advice = claim.fix.partition("; the whole traceback")[0]

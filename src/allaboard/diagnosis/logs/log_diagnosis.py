@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.log_messages import known_message_claim, merge_heard
+from allaboard.analysis.member_names import name_members
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
+from allaboard.diagnosis.logs import last_resort
 from allaboard.diagnosis.logs.abort_reasons import drop_explained_aborts
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.non_rank_processes import separate_ranks
@@ -27,6 +30,7 @@ from allaboard.facts import (
     Phase,
     Raised,
     Recording,
+    Severity,
     Stage,
     Watchdogs,
 )
@@ -36,6 +40,7 @@ from allaboard.rules.engine.relations import (
     declared_relations,
     order_findings,
     suppress_consequences,
+    without_last_resort,
 )
 
 _WATCHDOG_WORD = "WorkNCCL("
@@ -52,7 +57,11 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     relations_of = declared_relations(catalogue.entries)
     findings = drop_explained_aborts(findings, record.heard, relations_of)
     message_findings = list(_message_findings(record, catalogue))
+    message_findings = [f for f in message_findings if not relations_of(f.rule).last_resort]
+    causes = [f for f in message_findings if not relations_of(f.rule).below_user_code]
+    findings = _without_vague(findings, causes, members)
     findings, message_findings = suppress_consequences(findings, message_findings, relations_of)
+    findings = _without_vague(findings, message_findings, members)
     recording = Recording(
         entries=tuple(record.recorded),
         ranks=tuple(sorted({r.rank for r in record.recorded})),
@@ -73,10 +82,41 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
             message_findings = [
                 f for f in message_findings if not any(_WATCHDOG_WORD in str(e) for e in f.evidence)
             ]
-    return order_findings(
-        downgrade_severities([*findings, *message_findings], members, record, relations_of),
-        relations_of,
-    )
+    last_words = last_resort.unexplained_ends(members, origins, record)
+    last_claims = [
+        make_finding(entry, known_message_claim(h))
+        for h in merge_heard(last_words, ())
+        if (entry := catalogue.find_rule(h.rule)) is not None
+    ]
+    judged = downgrade_severities([*findings, *message_findings], members, record, relations_of)
+    last_claims = without_last_resort(last_claims, judged, relations_of)
+    judged += downgrade_severities(last_claims, members, record, relations_of)
+    return order_findings(judged, relations_of)
+
+
+def _without_vague(
+    findings: list[Finding], message_findings: list[Finding], members: Iterable[Member]
+) -> list[Finding]:
+    """Return the findings without a library's vague exceptions whose cause their file holds."""
+    vague_summaries = {
+        failure.summary(subject)
+        for m in members
+        if m.raised is not None and (failure := explain_library_error(m.raised)) is not None
+        if failure.is_vague
+        for subject in (m.who.name, A_PROCESS)
+    }
+    files = {
+        e.origin.rpartition(":")[0]
+        for f in message_findings
+        if f.severity is Severity.ERROR
+        for e in f.evidence
+    } - {""}
+    return [
+        f
+        for f in findings
+        if not any(s in f.summary for s in vague_summaries)
+        or files.isdisjoint(e.origin.rpartition(":")[0] for e in f.evidence)
+    ]
 
 
 def make_members(
@@ -182,7 +222,24 @@ def _end_findings(
             since=None,
             certainty=Certainty.LIKELY if doubt else claim_made.certainty,
         )
-        yield make_finding(entry, amended)
+        yield make_finding(entry, _name_culprit(amended, named_members))
+
+
+def _name_culprit(claim_made: Claim, named_members: list[Member]) -> Claim:
+    """Return the claim about what a library raised, with the culprit by the name that the job uses.
+
+    Who raised it may be a victim; and the number of a process that the job does not name reads like a rank.
+    """
+    error = named_members[0].raised if named_members else None
+    failure = explain_library_error(error) if error is not None else None
+    if failure is None or failure.summary(name_members(named_members)) not in claim_made.summary:
+        return claim_made
+    if not failure.is_own:
+        return msgspec.structs.replace(claim_made, who=failure.about)
+    if any(m.who.job != "process" or m.who.index < 0 for m in named_members):
+        return claim_made
+    old, new = failure.summary(name_members(named_members)), failure.summary(A_PROCESS)
+    return msgspec.structs.replace(claim_made, who=(), summary=claim_made.summary.replace(old, new))
 
 
 def _quotes_exception(claim_made: Claim, member: Member) -> bool:

@@ -70,8 +70,11 @@ def why_no_finding(runs: Sequence[Run], record: LogRecord, processes: Sequence[P
             "script too" + ("" if any(p.command for p in processes) else PYSPY_JSON_HINT)
         )
     known_count = len(record.names) - record.unknown_count
+    evidence = "message, traceback, dump or trace of a fault"
+    if record.has_traceback:
+        evidence = "message, dump or trace of a fault, and no traceback that ended a process,"
     return (
-        f"no finding: unknown, because there is no known message, traceback, dump or trace of a fault in "
+        f"no finding: unknown, because there is no known {evidence} in "
         f"what was read ({len(record.names)} files, {known_count} of a known kind); a job that hangs "
         "silently leaves none: diagnose its PIDs while it hangs"
     )

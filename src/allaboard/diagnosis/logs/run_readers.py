@@ -19,6 +19,7 @@ from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
 from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
 from allaboard.diagnosis.logs.traceback_attribution import attribute_tracebacks
 from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 from allaboard.plugins import Broken, plugins
 
 
@@ -42,6 +43,8 @@ class LogRecord(msgspec.Struct):
     """Last words of the files that end by saying that the training is over."""
     job_failed: bool = False
     """Set if a launcher, or the parent of a process, reports a failure."""
+    has_traceback: bool = False
+    """Set if one of the files has a traceback, whether it ended a process or not."""
     notes: list[str] = []
     """What could not be read."""
     unknown_count: int = 0
@@ -56,6 +59,7 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
     readings: list[PartReading] = []
     for number, exhibit in enumerate(map(attribute_file, exhibits)):
         record.names.append(exhibit.name)
+        record.has_traceback |= TRACEBACK_HEAD in exhibit.text
         parts = split_by_process(exhibit)
         part_readings = [
             PartReading(number, part, _read_part(part, all_readers, record)) for part in parts

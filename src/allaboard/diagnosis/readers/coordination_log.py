@@ -5,17 +5,25 @@ TensorFlow, and JAX before 0.8, write a task's whole name; JAX since then writes
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Heard, Testimony
+from allaboard.facts import Exhibit, Heard, Testimony, Who
 
 _RECORDED = "recorded, JAX 0.10.2"
 _SOURCE = "its wording from the source of the coordination service (TensorFlow 2.21, JAX 0.10)"
+_OLD_SOURCE = (
+    "its wording from the source of the coordination service (TensorFlow 2.9 to 2.12, JAX 0.4)"
+)
 _TASK = r"/job:(?P<job>(?!jax_worker)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
 _JAX = r"/job:jax_worker/replica:\d+/task:(?P<rank>\d+)"
 _NUMBERS = r"(?P<rank>\d+(?:\n\d+)*)(?!\S)"
+_BARRIER_ID = r"[Bb]arrier timed out\. (?:Barrier_id|Id): "
+_NAMES = r"\S*\s*Timed out task names:\s*(?P<names>/job:\w+/\S+(?:\s+/job:\w+/\S+)*)"
+_TASK_NAME = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 _UNHEALTHY = "tasks are unhealthy (stopped sending heartbeats)"
 _LOOK = "then its log and the kernel's: dmesg -T | grep -i kill"
 _STOPPED = (
@@ -127,6 +135,28 @@ MESSAGES = (
     _missed_barrier(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
     _missed_barrier(_NUMBERS, "process {rank}", "2", _RECORDED),
     KnownMessage(
+        key="arrier timed out.",
+        pattern=_BARRIER_ID + r"PjRT_Client_Connect" + _NAMES,
+        rule="JOIN001",
+        says="{names} never connected to the coordinator",
+        fix="start {names} and read its log; compare coordinator_address and num_processes in all of them",
+        proves_not=_SLOW,
+        sample="XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: PjRT_Client_Connect. "
+        "Timed out task names:\n/job:jax_worker/replica:0/task:3\n/job:jax_worker/replica:0/task:2\n",
+        source=_OLD_SOURCE,
+    ),
+    KnownMessage(
+        key="arrier timed out.",
+        pattern=_BARRIER_ID + r"(?!PjRT_Client_Connect|Shutdown)(?P<id>[\w:/-]+)" + _NAMES,
+        rule="LOG001",
+        says="{names} did not come to the barrier {id} before its timeout",
+        fix="look at {names}: its log, or py-spy dump --pid PID while it hangs",
+        proves_not=_SLOW,
+        sample="XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: ckpt_7. Timed out task "
+        "names:\n/job:jax_worker/replica:0/task:3\n",
+        source=_OLD_SOURCE,
+    ),
+    KnownMessage(
         key="Either the leader task",
         pattern=r"Failed to send RPC to coordination service\. Either the leader task",
         rule="EXIT005",
@@ -163,7 +193,19 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 def _join_lines(heard: Heard) -> Heard:
     """Return the message in one line: several tasks are listed one a line."""
     says, fix = heard.says.replace("\n", ", "), heard.fix.replace("\n", ", ")
-    return msgspec.structs.replace(heard, says=says, fix=fix)
+    about = heard.about
+    if names := _TASK_NAME.findall(says):
+        about = tuple(_who(job, int(task)) for job, task in names)
+        says, fix = (_TASK_NAME.sub(_task_label, text) for text in (says, fix))
+    return msgspec.structs.replace(heard, says=says, fix=fix, about=about)
+
+
+def _task_label(match: re.Match[str]) -> str:
+    return f"{'process' if match[1] == 'jax_worker' else match[1]} {match[2]}"
+
+
+def _who(job: str, task: int) -> Who:
+    return Who(index=task, rank=task) if job == "jax_worker" else Who(job=job, index=task)
 
 
 READER = LogReader(read=read_log)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Testimony
 
 _DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
 _INFO = "run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which device"
@@ -29,6 +29,18 @@ _COVERED_ELSEWHERE = (
     r"Call to ibv_modify_qp|No usable listening interface|Socket creation failed"
 )
 """Errors that other messages of this file recognise."""
+_SHM_FULL = KnownMessage(
+    key="No space left on device",
+    pattern=r"(?:/dev/shm|shm\.h|shmutils|shm\.cc|shared memory|posix_fallocate|fallocate)[^\n]{0,160}"
+    r"No space left on device",
+    rule="RES004",
+    says="/dev/shm is full: NCCL found no room for its shared memory",
+    fix=_SHM,
+    certainty=Certainty.CERTAIN,
+    sample="node1:4242:4300 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on "
+    "device",
+    source=_DOCUMENT,
+)
 
 
 def _failed(kind: str) -> KnownMessage:
@@ -75,6 +87,7 @@ def _no_room(key: str, pattern: str, line: str, source: str) -> KnownMessage:
 
 
 MESSAGES = (
+    _SHM_FULL,
     KnownMessage(
         key="Duplicate GPU detected",
         pattern=r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+) both on CUDA device "
@@ -276,6 +289,17 @@ MESSAGES = (
         source="from the source of NCCL 2.8 to 2.30 (misc/ibvwrap.cc): `error TEXT`, later `error TEXT errno "
         "NUMBER`, since 2.24 `NUMBER TEXT, on dev ...`",
     ),
+    KnownMessage(
+        key="llocate shared memory",
+        pattern=r"NCCL WARN [^\n]{0,40}(?:Unable to|Could not|Failed to) allocate shared memory",
+        rule="RES004",
+        says="NCCL found no room for its shared memory",
+        fix=_SHM,
+        proves_not="that it is full: a path that cannot be written looks the same",
+        sample="node1:4242:4300 [0] include/shm.h:42 NCCL WARN Unable to allocate shared memory (4263936 "
+        "bytes)",
+        source=_DOCUMENT,
+    ),
     *map(_failed, ("System", "Internal", "UnhandledCuda")),
     KnownMessage(
         key="NCCL_DEBUG=INFO for details",
@@ -293,6 +317,10 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
+    if any(
+        h.says == _SHM_FULL.says for h in heard
+    ):  # the proof of what the next message leaves open
+        heard = tuple(h for h in heard if h.rule != _SHM_FULL.rule or h.says == _SHM_FULL.says)
     return Testimony(heard=heard) if heard else None
 
 

@@ -26,6 +26,8 @@ _MESSAGE_LINE = re.compile(
     # Such as load_state_dict's; not an exception group's, nor a progress bar.
     r"(?![ \t]*\d{1,3}%\|)[ \t]+[^\s|+]"
     # DDP's, of parameters without a gradient.
+    # TensorFlow's, of a task that its cluster does not have.
+    r"|ClusterSpec\("
     r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
 )
 _GRAPH_ERROR = "Graph execution error:"
@@ -55,7 +57,10 @@ class Traceback(NamedTuple):
     @property
     def user_frame(self) -> Frame | None:
         """The innermost line of the user's own code."""
-        return next((f for f in reversed(self.frames) if f.is_user), None)
+        user_frames = [f for f in reversed(self.frames) if f.is_user]
+        # Code in a string is mostly generated: the user's file is where it was called from.
+        in_files = (f for f in user_frames if f.file != "<string>")
+        return next(in_files, user_frames[0] if user_frames else None)
 
     @property
     def summary(self) -> str:

@@ -103,6 +103,23 @@ def without_interruption(
     return tuple(f for f, r in relations if not (r.interruption or r.consequence_only))
 
 
+def without_last_resort(
+    last: Iterable[Finding], findings: Sequence[Finding], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the findings of the last resort that others leave room for.
+
+    None is left beside an error or an interruption, nor in a file that another finding was read in.
+    """
+    if any(f.severity is Severity.ERROR or relations_of(f.rule).interruption for f in findings):
+        return []
+    files = {_file(e) for f in findings for e in f.evidence} - {""}
+    return [f for f in last if files.isdisjoint(map(_file, f.evidence))]
+
+
+def _file(evidence: Evidence) -> str:
+    return evidence.origin.rpartition(":")[0]
+
+
 def order_findings(findings: Iterable[Finding], relations_of: RelationsOf) -> tuple[Finding, ...]:
     """Return the findings by severity; of one severity, those first that precede all other ends."""
 

@@ -1,0 +1,249 @@
+"""Last words of native code, shells and launchers, for a log in which nothing else explains the end."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import NamedTuple
+
+from allaboard.analysis.failures.post_traceback_output import (
+    has_ended_well,
+    is_same_stream,
+    progress_lines,
+    training_over_line,
+)
+from allaboard.analysis.log_messages import speaker_rank
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, Heard, Speaker, Testimony
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
+
+UNEXPLAINED_END = "LOG012"
+"""The rule that reports these ends."""
+MAX_LINES_TO_END = 200
+"""Lines before the end of a log within which such words count as how it ended."""
+MAX_FATAL_LINE_CHARS = 2000
+"""Characters of a line that are read."""
+_COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
+_READ = "read what stands before it in this log; PYTHONFAULTHANDLER=1 shows the Python line at the next run"
+_KILLED_FIX = (
+    "on its host: dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"
+)
+_NO_THREAD = re.compile(r"pthread_create|[Tt]hread creation|Resource temporarily unavailable")
+_THREADS = "on its host: ulimit -u; cat /sys/fs/cgroup/pids.max   # threads count as processes"
+_SIGNALS = {
+    "Segmentation fault": "SIGSEGV",
+    "Bus error": "SIGBUS",
+    "Illegal instruction": "SIGILL",
+    "Floating point exception": "SIGFPE",
+    "Aborted": "SIGABRT",
+    "Killed": "SIGKILL",
+}
+_SHELL_SIGNAL_OFFSET = 128
+_LAUNCHER_ORDER = 2
+"""Place of a launcher's or shell's error among the ends of one log; see `_End.order`."""
+_ABORTS = (
+    # A fatal record of glog and abseil, of TensorFlow's logger, and a check without a record.
+    re.compile(
+        r"(?:^|\s)F\d{4} \d\d:\d\d:\d\d[^\n]*?\] (?P<what>\S.*)"
+        r"|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: F [^\n]*?\] ?(?P<what2>\S.*)"
+        r"|(?P<what3>\bCheck failed: .*)"
+        r"|terminate called after throwing an instance of '(?P<what4>[^']*)'"
+        r"|Fatal Python error: (?P<what5>.*)"
+        r"|(?P<what6>(?:double free or corruption|free\(\): invalid|malloc\(\)|corrupted size vs).*)"
+        r"|(?P<what7>\S+: [^\n]*Assertion `[^\n]*' failed\..*)"
+    ),
+)
+_LESS_THAN_FATAL = re.compile(
+    r"^[IWE]\d{4} \d\d:\d\d:\d\d|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [IWE] "
+)
+"""A record of glog, abseil or TensorFlow's logger after which its program goes on."""
+_SIGNAL_LINE = re.compile(
+    r"^(?:\S+: line \d+: +\d+ |\S{0,60}\s)?(?P<name>Segmentation fault|Bus error|Illegal instruction"
+    r"|Floating point exception|Aborted|Killed)(?: *\(core dumped\))?(?:\s{2,}\S.*)?\s*$"
+    r"|^\[[\w.-]+:\d+\] Signal: (?P<name2>Segmentation fault|Bus error|Illegal instruction|Aborted)\b"
+)
+_EXIT_CODE = re.compile(
+    r"\b(?:exit(?:ed)?(?: with)?(?: (?:exit )?(?:code|status))|exit_?code|returned)[ :=]{1,3}\(?"
+    r"(?P<code>13[24-9])\b",
+    re.IGNORECASE,
+)
+_LAUNCHER_LINES = (
+    re.compile(r"There are not enough slots available in the system"),
+    re.compile(r"^ssh: (?:connect to host|Could not resolve hostname) \S+"),
+    re.compile(r"^Host key verification failed|Permission denied \(publickey"),
+    re.compile(
+        r"(?:mpirun|prterun|orterun|mpiexec) (?:was unable|could not|does not)|^(?:ORTE|PRTE|An ORTE|An PRTE)"
+        r" [^\n]*(?:lost communication|unexpectedly failed|was unable)"
+    ),
+    re.compile(
+        r"^[\w.-]+: error: (?:unrecognized|the following arguments|argument |ambiguous option|invalid choice"
+        r"|one of the arguments|expected )"
+    ),
+    re.compile(
+        r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line \d+: )?[^\n]*: (?:command not found|not found|No such file"
+        r"|Permission denied)|^(?:/\S*/)?env: |^(?:/\S*/)?python[\d.]*: (?:No module|can't open|Error while)"
+    ),
+    re.compile(r"^(?:srun|sbatch|salloc): (?:fatal: |error: (?:Unable|Invalid|Job|Requested))"),
+    re.compile(
+        r"\b(?:OOMKilled|CrashLoopBackOff|ErrImagePull|ImagePullBackOff)\b|OCI runtime \w+ failed"
+    ),
+    re.compile(r"^command terminated with (?:non-zero )?exit code [1-9]"),
+    re.compile(
+        r"^(?:\[\w+\]: ?)?(?:torch\.[\w.]+\.)?(?:ChildFailedError|SignalException|ProcessExitedException)\b"
+    ),
+)
+_LAST_ERROR = re.compile(
+    r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?\s*$"
+)
+"""An exception's last line; its traceback may be missing."""
+_CONNECT_FAILED = re.compile(
+    r"[Ff]ailed to connect to remote host[^\n]{0,500}?\"target_address\":\"(?:ipv[46]:)?"
+    r"(?P<address>[^\"\s]+)\""
+    r"|(?:ipv[46]:)(?P<address2>[\w.\[\]%:-]+:\d+): Failed to connect to remote host: "
+    r"(?:Connection refused|No route to host|Connection timed out)"
+)
+_UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
+
+
+class _End(NamedTuple):
+    """What a line says of an end."""
+
+    order: int
+    """Its place among several of one log: the lowest says most."""
+    says: str
+    """The end, quoted."""
+    fix: str
+    """What to do next."""
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    if training_over_line(exhibit.text):
+        return None
+    heard = _refused_connection(exhibit) or _last_words(exhibit)
+    return Testimony(heard=(heard,)) if heard is not None else None
+
+
+def _last_words(exhibit: Exhibit) -> Heard | None:
+    """Return the end that says most: an abort before a signal, that before a launcher's error."""
+    lines = exhibit.text.split("\n")
+    begin = max(0, len(lines) - MAX_LINES_TO_END)
+    final_numbers = [n for n in range(begin, len(lines)) if lines[n].strip()][-3:]
+    # Of a traceback it is known whether it ended the process.
+    has_no_traceback = TRACEBACK_HEAD not in exhibit.text
+    ends = []
+    for number in range(begin, len(lines)):
+        line = lines[number][:MAX_FATAL_LINE_CHARS].rstrip()
+        end = _describe_end(
+            line,
+            lines[number + 1 : number + 3],
+            is_last=number in final_numbers,
+            has_no_traceback=has_no_traceback,
+        )
+        # A launcher or shell whose program writes on after its error has not failed of it.
+        may_output = end is None or end.order != _LAUNCHER_ORDER
+        if end is not None and _is_end(lines, number, may_output=may_output):
+            ends.append((end.order, number, line.strip(), end))
+    if not ends:
+        return None
+    _order, number, line, end = min(ends)
+    return _heard(exhibit, number, line, end.says, end.fix)
+
+
+def _refused_connection(exhibit: Exhibit) -> Heard | None:
+    """Return the address at which nobody listened, if a session failed after it."""
+    text = exhibit.text
+    refusals = [m for m in _CONNECT_FAILED.finditer(text) if _UNAVAILABLE.search(text, m.end())]
+    lines = text.split("\n")
+    if not refusals or not _is_end(lines, text.count("\n", 0, refusals[-1].start())):
+        return None
+    match = refusals[-1]
+    address = match["address"] or match["address2"]
+    host, _, port = address.rpartition(":")
+    number = text.count("\n", 0, match.start())
+    return _heard(
+        exhibit,
+        number,
+        lines[number].strip(),
+        f"nobody listened at {address} when this member connected",
+        f"start the task of {address} and read its log; from this host: nc -vz {host} {port}",
+        awaits=True,
+    )
+
+
+def _heard(
+    exhibit: Exhibit, number: int, line: str, says: str, fix: str, *, awaits: bool = False
+) -> Heard:
+    return Heard(
+        rule=UNEXPLAINED_END,
+        says=says,
+        speakers=(
+            Speaker(speaker_rank(line, exhibit.rank), line[:300], exhibit.place_of_line(number)),
+        ),
+        fix=fix,
+        awaits=awaits,
+    )
+
+
+def _describe_end(
+    line: str, following: list[str], *, is_last: bool, has_no_traceback: bool
+) -> _End | None:
+    """Return what the line says of an end, and what to do; None if it says nothing of one."""
+    for pattern in () if _LESS_THAN_FATAL.match(line) else _ABORTS:
+        if match := pattern.search(line):
+            what = next(g for g in match.groups() if g is not None)
+            reason = next((t.strip() for t in following if t.strip().startswith("what():")), "")
+            words = reason.removeprefix("what():").strip() or what.strip()
+            return _End(
+                0,
+                f"a process aborted itself: {words[:160]}",
+                _THREADS if _NO_THREAD.search(line + words) else _READ,
+            )
+    if match := _SIGNAL_LINE.search(line):
+        signal_name = _SIGNALS[match["name"] or match["name2"]]
+        fix = _KILLED_FIX if signal_name == "SIGKILL" else _READ
+        return _End(1, f"a process was ended by {signal_name}: {line.strip()[:120]}", fix)
+    if match := _EXIT_CODE.search(line):
+        ended_by = signal.Signals(int(match["code"]) - _SHELL_SIGNAL_OFFSET)
+        fix = _KILLED_FIX if ended_by is signal.SIGKILL else _READ
+        return _End(1, f"a process was ended by {ended_by.name}: {line.strip()[:160]}", fix)
+    if any(p.search(line) for p in _LAUNCHER_LINES):
+        return _End(
+            _LAUNCHER_ORDER,
+            f"the launcher or the shell reports an error: {line.strip()[:160]}",
+            _launcher_fix(line),
+        )
+    if is_last and has_no_traceback and _LAST_ERROR.match(line):
+        return _End(3, f"the log ends in an error: {line.strip()[:160]}", _COLLECT)
+    return None
+
+
+def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
+    """Return True if nothing after the line shows that the program went on.
+
+    Unless it ``may_output`` more (what was buffered until its end), any output shows that.
+    """
+    output = tuple(line for line in progress_lines(lines[number + 1 :]) if line.strip())
+    if output and not may_output:
+        return False
+    return not has_ended_well(output) and not (
+        output and is_same_stream(lines[max(0, number - MAX_LINES_TO_END) : number], output)
+    )
+
+
+def _launcher_fix(line: str) -> str:
+    if "unrecognized arguments: --local" in line:
+        return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
+    if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
+        return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
+    if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
+        return (
+            f"kubectl describe pod {match[1]}   # its limit of memory; then raise it, or need less"
+        )
+    if match := re.search(r"got signal: (\d+)", line):
+        number = int(match[1])
+        if number == signal.SIGHUP:
+            return "its terminal was closed: start it in a batch job, in tmux, or with nohup setsid"
+    return _COLLECT
+
+
+READER = LogReader(read=read_log)

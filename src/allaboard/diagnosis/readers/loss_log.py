@@ -1,0 +1,108 @@
+"""Losses in plain logs: Keras's bars, and lines such as "loss: 0.5", "loss=nan" or "{'loss': nan}"."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from allaboard.analysis.log_messages import speaker_rank
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, Heard, Speaker, Testimony
+
+RULE = "NUM005"
+_NOT_A_TRAINING_LOSS = (
+    "best",
+    "min",
+    "val",
+    "valid",
+    "eval",
+    "test",
+    "prev",
+    "last",
+    "init",
+    "lowest",
+)
+"""Words before "loss" in losses that may be infinite or undefined in a healthy job."""
+_LOSS = re.compile(
+    r"(?<![A-Za-z])(?P<before>(?:[A-Za-z]{1,20}[ _/-])?)loss(?:_?value)?['\"]?\]?(?: is)?\s{0,3}[:=]?\s{0,4}"
+    r"(?:tensor\()?(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))(?!\w|\.\d)",
+    re.IGNORECASE,
+)
+_EVALUATION = re.compile(r"\b(?:val|valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
+"""Words in a line that reports losses of an evaluation, which may be undefined."""
+_PLACE = re.compile(
+    r"\b(?P<unit>epoch|step|iter(?:ation)?)s?['\"]?[ :=#\[(]{1,12}(?P<number>\d{1,9}(?:\.\d{1,6})?)\b",
+    re.IGNORECASE,
+)
+MAX_LINES_BEFORE = 50
+"""Lines before a loss in which the epoch may stand."""
+MAX_LOSS_LINE_CHARS = 1000
+"""Characters of a line that are read; a progress bar is rewritten in one line."""
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    text = exhibit.text
+    lowered = text.lower()
+    if "loss" not in lowered or ("nan" not in lowered and "inf" not in lowered):
+        return None
+    lines = text.replace("\r\n", "\n").split("\n")
+    first_bad: tuple[int, str] | None = None
+    for number, line in enumerate(lines):
+        value = _last_loss(line.rpartition("\r")[2][-MAX_LOSS_LINE_CHARS:])
+        if value is None:
+            continue
+        if math.isfinite(float(value)):
+            first_bad = None
+        elif first_bad is None:
+            first_bad = number, value.lower()
+    if first_bad is None:
+        return None
+    number, word = first_bad
+    place = _place(lines, number)
+    speaker = Speaker(
+        speaker_rank(lines[number], exhibit.rank),
+        lines[number].strip()[-300:],
+        exhibit.place_of_line(number),
+    )
+    return Testimony(
+        heard=(
+            Heard(
+                rule=RULE,
+                says=f"the loss is {word} from {place} on"
+                if place
+                else f"the loss is {word} from here on",
+                speakers=(speaker,),
+                fix="look at the batch of that step (an empty shard, a label out of range, a logarithm of "
+                "zero) and the learning rate; torch.autograd.set_detect_anomaly(True), "
+                "tf.debugging.enable_check_numerics() or JAX_DEBUG_NANS=1 names the operation",
+                proves_not="on which rank it began: the average passes it on to all",
+            ),
+        )
+    )
+
+
+def _last_loss(line: str) -> str | None:
+    """Return the last training loss in the line; None for none."""
+    if "loss" not in line.lower():
+        return None
+    values = [
+        m["value"]
+        for m in _LOSS.finditer(line)
+        if m["before"].strip(" _/-").lower() not in _NOT_A_TRAINING_LOSS
+        and not _EVALUATION.search(line, 0, m.start())
+    ]
+    return values[-1] if values else None
+
+
+def _place(lines: list[str], number: int) -> str:
+    """Return "epoch 2" or "step 40" where the loss at that line was written; "" if no line says so."""
+    if match := _PLACE.search(lines[number]):
+        return f"{match['unit'].lower()} {match['number']}"
+    for line in reversed(lines[max(0, number - MAX_LINES_BEFORE) : number]):
+        match = _PLACE.search(line)
+        if match is not None and match["unit"].lower() == "epoch":  # the step before was another
+            return f"epoch {match['number']}"
+    return ""
+
+
+READER = LogReader(read=read_log)
