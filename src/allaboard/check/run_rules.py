@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.check.collect import Gathered, broken_sources
-from allaboard.facts import Finding, Pasted, ScriptFacts, Severity
+from allaboard.facts import Finding, Pasted, ScriptFacts
 from allaboard.rules.engine.catalogue import load_families
 from allaboard.rules.engine.evaluate import make_finding, run_rules
-
-_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+from allaboard.rules.engine.relations import SEVERITY_ORDER
 
 
 def judge_configuration(
@@ -85,5 +84,5 @@ def _is_selected(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) ->
 def _sort_key(finding: Finding) -> tuple[str, int, int, int, str]:
     where = finding.where
     if where is None:
-        return "", 0, 0, _ORDER[finding.severity], finding.rule
-    return where.file, where.line, where.column, _ORDER[finding.severity], finding.rule
+        return "", 0, 0, SEVERITY_ORDER[finding.severity], finding.rule
+    return where.file, where.line, where.column, SEVERITY_ORDER[finding.severity], finding.rule
