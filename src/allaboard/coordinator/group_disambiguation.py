@@ -15,12 +15,10 @@ from enum import Enum, auto
 import msgspec
 
 from allaboard.facts import Member
+from allaboard.facts.collective_calls import GroupKey
 
 WORLD_MARK = "@"
 """Separates the group's own name from the rendezvous address of its world."""
-
-GroupKey = tuple[str, int]
-"""Name of a group, and the round of the job."""
 
 
 class GroupOwner(Enum):

@@ -11,6 +11,10 @@ NEW_GROUP = "new_group"
 TORCH_DIST_INIT_BARRIER is 1 nobody waits in it for the others. Its ``dtype`` is the list of ranks."""
 
 
+GroupKey = tuple[str, int]
+"""Name of a group, and the round of init that made it."""
+
+
 class Signature(msgspec.Struct, frozen=True):
     """One call of a collective as a rank made it."""
 

@@ -10,11 +10,10 @@ from allaboard.analysis.collectives.collective_order import (
     CallDifference,
     find_call_differences,
 )
-from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature
-from allaboard.facts.collective_calls import NEW_GROUP
+from allaboard.facts.collective_calls import NEW_GROUP, GroupKey
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature, stalled_job
 
 

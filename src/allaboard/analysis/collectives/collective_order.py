@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.facts import GroupState, JobView, Member, Signature, Traced
+from allaboard.facts.collective_calls import GroupKey
 from allaboard.facts.memo import cached_per_view
 
 MAX_TRACED_MEMBERS = 64

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from allaboard.facts import GroupState, Member
+from allaboard.facts.collective_calls import GroupKey
 
-GroupKey = tuple[str, int]
-"""Name of a group, and the round of init that made it."""
 GroupCall = tuple[GroupKey, int]
 """One call of a group, by its number there."""
 AwaitedCalls = dict[GroupCall, dict[GroupCall, Member]]

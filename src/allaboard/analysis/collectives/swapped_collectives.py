@@ -14,9 +14,9 @@ from itertools import pairwise
 import msgspec
 
 from allaboard.analysis.collectives.collective_order import traces_of_diverged_sites
-from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.analysis.identity_cache import cached_by_identity
 from allaboard.facts import Frame, JobView, Member, Signature, Traced
+from allaboard.facts.collective_calls import GroupKey
 
 MAX_SWAP_DISTANCE = 8
 """Largest distance, in calls, between two calls that are looked at as swapped."""

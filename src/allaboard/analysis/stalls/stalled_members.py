@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from allaboard.analysis.collectives.group_deadlock import GroupKey
 from allaboard.facts import GroupState, JobView, Member, Phase
+from allaboard.facts.collective_calls import GroupKey
 from allaboard.facts.memo import cached_per_view
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from allaboard.facts import GroupState, Unused
+from allaboard.facts.collective_calls import GroupKey
 
 MIN_IDLE_STEPS = 20
 """Steps without a call from which a group is reported."""
-
-GroupKey = tuple[str, int]
-"""Name of a group, and the round of the job."""
 
 
 class IdleGroups:
