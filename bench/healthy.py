@@ -3,6 +3,9 @@
 Each script of examples/ is started k times under `allaboard run`, with the options of the table
 below (`-n 4` where it says nothing), for three epochs. Results are kept by commit in healthy.json:
 a measurement that was interrupted goes on where it stopped, and --redo begins anew.
+With --configurations FOLDER or --scripts FOLDER nothing is started: `check` judges what lies below it
+(bench/checked_configurations.py, bench/checked_scripts.py). With --logs, `diagnose` judges noisy logs
+of runs that ended well (bench/healthy_logs.py).
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import checked_configurations
+import checked_scripts
+import healthy_logs
 import sheet
 
 RUN: dict[str, list[str]] = {
@@ -119,8 +125,29 @@ def main() -> None:
         "--keep", type=Path, default=Path(tempfile.gettempdir()), help="for folders of bad starts"
     )
     parser.add_argument("--redo", action="store_true", help="forget this commit's earlier results")
+    parser.add_argument(
+        "--configurations",
+        type=Path,
+        metavar="FOLDER",
+        help="judge these fetched configurations, start nothing",
+    )
+    parser.add_argument(
+        "--scripts", type=Path, metavar="FOLDER", help="judge these fetched scripts, start nothing"
+    )
+    parser.add_argument(
+        "--logs", action="store_true", help="judge noisy logs of healthy runs, start nothing"
+    )
     given = parser.parse_args()
     facts = sheet.circumstances(given.python)
+    if given.logs:
+        healthy_logs.measure(facts, given.results)
+        return
+    if given.scripts is not None:
+        checked_scripts.measure(given.scripts, facts, given.results)
+        return
+    if given.configurations is not None:
+        checked_configurations.measure(given.configurations, facts, given.results)
+        return
     environment = sheet.environment(given.python)
     file = given.results / "healthy.json"
     kept: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}

@@ -115,7 +115,7 @@ def main() -> None:
         amounts.took(run["script"], run["amount"], run["seconds"])
 
     def enough() -> bool:
-        return sum(r["seconds"] >= given.least for r in runs) >= given.k
+        return bool(sum(r["seconds"] >= given.least for r in runs) >= given.k)
 
     def one(number: int) -> None:
         if enough():

@@ -59,7 +59,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def child_of(parent: int) -> int:
-    """The agent's only child while it trains: the reaper."""
+    """The only child of this process: the guard of the agent, or the reaper of the guard."""
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return int(children[0])
 
@@ -79,7 +79,7 @@ def watched(words: list[str], marks: Path, n: int, environment: dict[str, str]) 
             sheet.allaboard(*run, *words), env=environment, stdout=output, stderr=output, cwd=marks
         )
         awaited(marks / "ready", process)
-        pids = {"agent": process.pid, "reaper": child_of(process.pid)}
+        pids = {"agent": process.pid, "reaper": child_of(child_of(process.pid))}
         begin, before = time.monotonic(), {k: cpu_seconds(p) for k, p in pids.items()}
         awaited(marks / "done", process)
         seconds, after = time.monotonic() - begin, {k: cpu_seconds(p) for k, p in pids.items()}
@@ -202,7 +202,11 @@ def summary(of_width: dict[int, dict[str, Any]]) -> str:
         share = first[ADDED[0]] / 10 / step + around
         told = judged(max(share, sums["all (%)"]))
         rows.append((step, added, share, sums["all (%)"], sums[TIGHT], told))
-    head = ("step (ms)", "added, within one process (µs, 95 %)", "all, by the first line's (%)")
+    head: tuple[str, ...] = (
+        "step (ms)",
+        "added, within one process (µs, 95 %)",
+        "all, by the first line's (%)",
+    )
     head += ("all, counted (%)", "counted, tight loop (%)", f"below {LIMIT} %")
     return sheet.table(head, rows)
 

@@ -44,6 +44,7 @@ WAYS = {
 }
 """Each row's name, and what the jobs call its way."""
 TIMEOUT = 5.0
+SECRET = "the job's secret"
 
 
 def without_name_server() -> list[str]:
@@ -64,13 +65,13 @@ def _line(process: subprocess.Popen[str]) -> dict[str, Any]:
     assert process.stdout is not None
     text = process.stdout.readline()
     if not text.startswith("{"):
-        raise Ended(f"{process.args}: {text!r}")
+        raise Ended(f"{process.args!r}: {text!r}")
     found: dict[str, Any] = json.loads(text)
     return found
 
 
-def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
-    """One roll call."""
+def once(way: str, size: int, missing: bool, python: str, secret: str = SECRET) -> dict[str, float]:
+    """One roll call; without proofs where the secret is empty."""
     leads = ["rollcall_leader.py", str(size), str(TIMEOUT if missing else 1000)]
     words = leads if way == "allaboard" else ["rollcall_store.py", str(size), way]
     started: list[subprocess.Popen[str]] = []
@@ -80,7 +81,8 @@ def once(way: str, size: int, missing: bool, python: str) -> dict[str, float]:
         if words[0] == "rollcall_store.py":
             command = [*without_name_server(), *command]
         pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
+        env = os.environ | {"ROLLCALL_SECRET": secret}
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env))
         return started[-1]
 
     try:

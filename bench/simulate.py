@@ -180,13 +180,13 @@ def body(runs: list[dict[str, Any]]) -> str:
         for n in sorted({r["ranks"] for r in runs})
         if (mine := [r for r in runs if r["ranks"] == n])
     ]  # fmt: skip
-    head = (
+    size_head = (
         "ranks",
         "traces",
         "coordinator per rank and report (us, median)",
         "per report of all (s)",
     )
-    return text + "\n" + sheet.table(head, sizes)
+    return text + "\n" + sheet.table(size_head, sizes)
 
 
 def of_all(kept: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Writes the manual page of allaboard from the parsers of its commands: man_page.py [--check] FILE.
 
-With --check it writes nothing, and fails if the file is not what it would write.
+The reference pages have the same source, so they are written too, into the folder `reference` beside that of
+FILE, if there is one. With --check nothing is written, and it fails if a file is not what it would write.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from allaboard import __version__
 from allaboard.cli.commands import COMMANDS
 from allaboard.cli.top_level import DESCRIPTION, EXAMPLES
 from allaboard.options.command_parser import CommandParser, build_parser
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reference_pages import stale_pages, write_pages
 
 VARIABLES = {
     "ALLABOARD_COORDINATOR": "Where the agents of the hosts meet, as --coordinator.",
@@ -33,6 +37,7 @@ FILES = {
 def escape(text: str) -> str:
     """Return the text with what roff would take for its own escaped."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("'", "\\(aq")
+    text = "".join(c if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
     return "\n".join(f"\\&{line}" if line.startswith(".") else line for line in text.split("\n"))
 
 
@@ -107,14 +112,19 @@ def main(words: list[str]) -> int:
     check = "--check" in words
     file = Path(next(word for word in words if not word.startswith("-")))
     text = man_page()
+    reference = file.parents[1] / "reference"
     if not check:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+        if reference.is_dir():
+            write_pages(reference)
         return 0
-    if not file.exists() or file.read_text() != text:
-        print(f"{file} is stale; run: make docs", file=sys.stderr)
-        return 1
-    return 0
+    stale = [] if file.exists() and file.read_text() == text else [str(file)]
+    if reference.is_dir():
+        stale += [str(reference / name) for name in stale_pages(reference)]
+    if stale:
+        print(f"stale: {', '.join(stale)}; run: make docs", file=sys.stderr)
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

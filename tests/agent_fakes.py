@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
@@ -32,15 +33,20 @@ class FakeTerminal:
         self.lines: list[str] = []
         self.worker_lines: list[bytes] = []
         self.status = ""
+        self.bars: dict[int, tuple[bytes, ...]] = {}
 
-    def write_worker_line(self, fd: int, text: bytes, is_in_file: bool) -> None:
-        self.worker_lines.append(text)
+    def write_worker_lines(self, fd: int, text: bytes, count: int, is_in_file: bool) -> None:
+        self.worker_lines += text.splitlines(keepends=True)
+        assert text.count(b"\n") == count
 
     def write_line(self, text: str) -> None:
         self.lines.append(text)
 
     def show_status(self, text: str) -> None:
         self.status = text
+
+    def show_bars(self, index: int, rows: tuple[bytes, ...]) -> None:
+        self.bars[index] = rows
 
 
 class FakeStatus:
@@ -54,6 +60,7 @@ class FakeStatus:
         self.leader_decides = False
         self.watches_stall = False
         self.early_open_reason = ""
+        self.spans_agents = False
         self.findings: tuple[Finding, ...] = ()
         self.task_returns: tuple[TaskReturn, ...] = ()
         self.interruption_behind_end: Interruption | None = None
@@ -124,3 +131,9 @@ def make_finding(summary: str) -> Finding:
         evidence=(),
         fix="kill -CONT 1",
     )
+
+
+def untimed(lines: list[str]) -> list[str]:
+    """Return the notes without the time of day, which each must have."""
+    assert all(re.match(r"allaboard \d\d:\d\d:\d\d: ", line) for line in lines), lines
+    return [re.sub(r"^allaboard [\d:]{8}: ", "", line) for line in lines]

@@ -153,7 +153,7 @@ def schedule(
 ) -> list[Fault]:
     """Kills or stops one of them now and then, after another process has taken the place of the one before:
     for so long, and twice at least; what was done."""
-    run.wait_for("aboard after")
+    run.wait_for("ready after")
     end, done = time.monotonic() + seconds, list[Fault]()
     while (time.monotonic() < end or len(done) < 2) and not run.ended:
         seen = len(re.findall(r"step +\d+  loss", run.text))

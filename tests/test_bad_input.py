@@ -14,7 +14,7 @@ from allaboard.check.collect import configuration_sources, from_files, resolve_m
 from allaboard.check.environment import environment_material
 from allaboard.check.read_file import MAX_FILE_NBYTES, read_source
 from allaboard.check.run_rules import judge_configuration
-from allaboard.check.source_material import MAX_CHARS_BY_KIND
+from allaboard.check.size_limits import MAX_CHARS_BY_KIND
 from allaboard.facts import Finding
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.facts import JobView
+from allaboard.formats.redaction import redact_text
 from allaboard.rules.engine.catalogue import (
     RuleEntry,
     load_catalogue,
@@ -70,6 +71,13 @@ def test_a_rule_fires(entry: RuleEntry, facts: object, said: str) -> None:
     assert [c.summary for c in claims[:1]] == [said]
     assert claims[0].evidence, "a finding without evidence convinces nobody"
     assert claims[0].fix, "a finding without a next step helps nobody"
+
+
+@pytest.mark.parametrize(("entry", "facts", "said"), FIRES)
+def test_a_finding_loses_nothing_as_a_secret(entry: RuleEntry, facts: object, said: str) -> None:
+    for _, claim in run_rules(facts, [entry]):
+        for text in (claim.summary, claim.fix, *map(str, claim.evidence)):
+            assert redact_text(text) == text
 
 
 NEEDING = [e for e in ENTRIES if e.rule.needs]

@@ -79,6 +79,14 @@ def test_standard_input() -> None:
     )
 
 
+def test_a_script_beside_the_batch_file_is_followed() -> None:
+    job = CORPUS / "batch/lightning_nodes/job.sbatch"
+    answer = allaboard("check", str(job))
+    assert "Trainer(num_nodes=4) in fit.py, but the step has 1 node" in answer.stdout
+    # Of standard input nothing lies beside.
+    assert allaboard("check", "-", stdin=job.read_text()).returncode == 0
+
+
 def test_select_and_ignore() -> None:
     path = str(CORPUS / "tf_config/plural_job.json")
     assert "CFG005" not in allaboard("check", path, "--select", "CFG004").stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
+from allaboard.analysis.stalls.hang_limit import DIAGNOSIS_TIME_S
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -32,7 +33,6 @@ from allaboard.facts.samples import (
 )
 from allaboard.policy.end.end_policy import EndPolicy
 from allaboard.policy.end.failure_end import STUCK_IN_EXIT_S
-from allaboard.policy.end.hang_end import DIAGNOSIS_TIME_S
 from allaboard.policy.end.startup_end import REHEARSAL_FAULT_S
 from allaboard.policy.end.verdict import end_verdict
 from allaboard.rules.engine.catalogue import load_catalogue

@@ -55,6 +55,16 @@ def test_the_repository_is_a_pre_commit_hook() -> None:
         "hostfile",
         "run.sbatch",
         "x/manifests/a.yml",
+        "k8s/job.yaml",
+        "deploy/train/job.yaml",
+        "docker-compose.yml",
+        "compose.gpu.yaml",
+        "scripts/launch.sh",
+        "train.py",
+        "notebooks/train.ipynb",
     )
     assert all(re.search(hook["files"], name) for name in taken)
-    assert not any(re.search(hook["files"], name) for name in ("train.py", "values.yaml", "a.json"))
+    assert not any(
+        re.search(hook["files"], name)
+        for name in ("README.md", "values.yaml", "a.json", "src/config.yaml")
+    )

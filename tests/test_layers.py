@@ -13,7 +13,7 @@ ROWS: list[tuple[str, ...]] = [
     ("errors",),
     ("clock", "facts", "launch/parameter_servers", "launch/serving", "plugins", "probe"),
     ("contracts", "hosts", "formats", "formats/dumps"),
-    ("analysis", "analysis/data", "analysis/parameter_servers", "analysis/roll_call"),
+    ("analysis", "hosts/gpu", "analysis/data", "analysis/parameter_servers", "analysis/roll_call"),
     (
         "blackbox",
         "configuration/spec",
@@ -21,23 +21,41 @@ ROWS: list[tuple[str, ...]] = [
         "formats/shell",
         "launch",
     ),
+    ("configuration/slurm_steps",),
     ("formats/manifests", "configuration/sources", "protocol"),
     ("analysis/performance", "analysis/stacks", "configuration"),
     ("analysis/failures", "analysis/network", "analysis/resources"),
     ("analysis/collectives", "analysis/configuration", "cluster/transport", "coordinator/trackers"),
-    ("analysis/stalls", "diagnosis/readers"),
-    ("policy/restart", "rules", "sampling"),
+    ("analysis/stalls", "cluster/connections", "diagnosis/instruments", "diagnosis/readers"),
+    ("feed", "policy/restart", "policy/retry", "rules", "sampling"),
     ("policy/end", "rules/engine"),
-    ("coordinator", "diagnosis/logs", "report"),
-    ("check", "cluster", "drills"),
-    ("agent", "diagnosis/live"),
+    ("check/launched", "coordinator", "diagnosis/logs", "report"),
+    (
+        "agent/observation",
+        "agent/output",
+        "check",
+        "cluster",
+        "drills",
+        "faces/report",
+        "faces/watch",
+        "schedulers",
+    ),
+    ("agent", "diagnosis/live", "faces/sidecar", "faces/web"),
+    ("faces/metrics", "faces/notify"),
+    ("faces/experiments", "faces/telemetry"),
     ("options",),
     ("dropin/attach", "preflight"),
     ("cli", "dropin"),
     ("tensorflow", "jax", "__main__"),
 ]
 LEVEL = {room: row for row, rooms in enumerate(ROWS) for room in rooms}
-PLUGIN_ROOMS = {"rules", "drills", "configuration/sources", "diagnosis/readers"}
+PLUGIN_ROOMS = {
+    "rules",
+    "drills",
+    "configuration/sources",
+    "diagnosis/instruments",
+    "diagnosis/readers",
+}
 """Each file stands alone: it never imports another one of its room."""
 NEVER = {
     "hosts": ("analysis", "launch"),
@@ -48,6 +66,9 @@ NEVER = {
     "analysis": ("rules", "coordinator", "report", "hosts"),
     # Faces compute nothing: they render the facts that they are handed.
     "report": ("analysis", "coordinator", "policy", "rules", "agent"),
+    "faces": ("analysis", "coordinator", "policy", "rules", "agent"),
+    # What is published is a picture: nothing of the feed can reach into the job.
+    "feed": ("coordinator", "policy", "rules", "agent", "sampling"),
 }
 """Rooms, with all below them, and what they may never import, whatever the rows say."""
 STARTED = {

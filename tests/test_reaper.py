@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from allaboard.hosts import proc
+from reported import wait_until
 
 LIMIT = 20.0
 AGENT = """
@@ -23,7 +24,7 @@ import json, os, socket, sys
 from allaboard.launch import reaper
 kept = open(os.devnull)
 end, pid = reaper.fork_reaper(sys.argv[1])
-print(json.dumps({"reaper": pid}), flush=True)
+print(json.dumps({"guard": pid}), flush=True)
 for line in sys.stdin:
     order = json.loads(line)
     if order["do"] == "hear":
@@ -52,6 +53,17 @@ signal.pause()
 """A worker that leaves a daemon behind: two forks and a session of its own."""
 
 
+def only_child_of(pid: int) -> int:
+    """The child that this process has, or gets in a moment."""
+    until = time.monotonic() + LIMIT
+    while True:
+        for folder in Path("/proc").glob("[0-9]*"):
+            stat = proc.read_stat(int(folder.name))
+            if stat is not None and stat.ppid == pid:
+                return int(folder.name)
+        assert time.monotonic() < until, "it has no child"
+
+
 class Agent:
     """A process that holds a reaper as the agent does, obeying one order a line."""
 
@@ -68,7 +80,8 @@ class Agent:
             start_new_session=True,
             **options,
         )
-        self.reaper = int(self._line()["reaper"])
+        self.guard = int(self._line()["guard"])
+        self.reaper = only_child_of(self.guard)
 
     def kill(self) -> None:
         """Whatever state it is in."""
@@ -125,11 +138,12 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Agent]:
     one = Agent(tmp_path)
-    reaper = os.pidfd_open(one.reaper)
+    fds = [os.pidfd_open(one.reaper), os.pidfd_open(one.guard)]
     yield one
     one.kill()
-    assert ended(reaper), "the reaper outlives its agent"
-    os.close(reaper)
+    assert all(map(ended, fds)), "the reaper or its guard outlives its agent"
+    for fd in fds:
+        os.close(fd)
     assert not one.boxes.exists(), "the black boxes are left behind"
 
 
@@ -386,6 +400,19 @@ def test_what_was_started_here_is_ended_after_a_good_end_too(agent: Agent) -> No
         agent.tell(do="end", grace=0.0, spare=True)
 
 
+def test_who_stands_by_for_the_next_round_outlives_the_workers(agent: Agent) -> None:
+    standby = agent.python("import signal; print(1, flush=True); signal.pause()", worker=-1)
+    agent.said(-1)
+    worker = agent.python("import signal; signal.pause()")
+    agent.tell(do="end", grace=LIMIT, keep=[standby])
+    assert agent.hear()["pid"] == worker
+    assert agent.hear() == {"ended": True}
+    stat = proc.read_stat(standby)
+    assert stat is not None and stat.ppid == agent.reaper
+    with Gone(standby):
+        agent.tell(do="close")
+
+
 def test_a_worker_gets_time_to_leave(agent: Agent) -> None:
     agent.python(
         "import signal, sys\n"
@@ -403,20 +430,83 @@ def test_should_the_reaper_be_killed_the_workers_go_with_it(agent: Agent) -> Non
     with Gone(pid):
         os.kill(agent.reaper, signal.SIGKILL)
     assert agent.hear() == {}, "the agent sees the end of its socket"
-    for file in agent.boxes.iterdir():  # what only a living reaper can do
-        file.unlink()
-    agent.boxes.rmdir()
+    assert agent.boxes.is_dir(), "the agent that lives on still reads them"
+
+
+MANY = """
+import os, signal, subprocess, sys
+pids = []
+for number in range(20):
+    ready, told = os.pipe()
+    if os.fork() == 0:
+        if number % 2:  # a daemon: two forks and a session of its own
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        os.write(told, str(os.getpid()).encode())
+        while True:
+            signal.pause()
+    pids.append(int(os.read(ready, 20)))
+print(*pids, flush=True)
+signal.pause()
+"""
+"""A worker with twenty children that want to live, ten of them daemons."""
+
+
+@pytest.mark.parametrize("order", ["agent first", "reaper first"])
+def test_agent_and_reaper_killed_at_once_leave_nothing(agent: Agent, order: str) -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as stranger:
+        worker = agent.python(MANY)
+        children = list(map(int, agent.said().split()))
+        assert len(children) == 20
+        began = time.monotonic()
+        pids = [agent.process.pid, agent.reaper]
+        with Gone(worker, *children, agent.guard):
+            for pid in pids if order == "agent first" else reversed(pids):
+                os.kill(pid, signal.SIGKILL)
+        assert time.monotonic() - began < 3.0
+        assert not agent.boxes.exists()
+        assert stranger.poll() is None
+
+
+def test_a_guard_that_is_killed_is_not_missed(agent: Agent) -> None:
+    worker, daemon = agent.daemon("SIG_IGN")
+    os.kill(agent.guard, signal.SIGKILL)
+    with Gone(worker, daemon, agent.reaper):
+        agent.process.kill()
+
+
+def test_no_pattern_of_the_agents_command_line_means_the_reaper_or_its_guard(agent: Agent) -> None:
+    def title(pid: int) -> str:
+        return " ".join(proc.command_line(pid))
+
+    # Each takes its title a moment after the fork.
+    wait_until(lambda: title(agent.reaper).startswith("job reaper: ends"), 10.0)
+    wait_until(lambda: title(agent.guard).startswith("job guard: ends"), 10.0)
+    lines = {pid: title(pid) for pid in (agent.reaper, agent.guard)}
+    assert not any("python" in line or "allaboard" in line for line in lines.values())
+
+
+def test_the_guard_costs_next_to_nothing(agent: Agent) -> None:
+    rollup = Path(f"/proc/{agent.guard}/smaps_rollup").read_text()
+    own_kib = sum(
+        int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private")
+    )
+    assert 0 < own_kib < 10_000
 
 
 # -- signals ----------------------------------------------------------------------------------------
 
 
 def test_a_signal_reaches_one_process_or_its_group(agent: Agent) -> None:
-    code = "sleep 1000 & echo $!; trap 'echo got' USR1; wait; echo woke; wait"
+    # The trap is set before the child's number says that the shell is there.
+    code = "trap 'echo got' USR1; sleep 1000 & echo $!; while :; do wait; done"
     pid = agent.spawn("/bin/bash", "-c", code)
     child = int(agent.said())
     agent.tell(do="signal", pid=pid, signal=int(signal.SIGUSR1), group=False)
-    until_said(agent, f"{child}\ngot\nwoke\n")
+    until_said(agent, f"{child}\ngot\n")
     assert proc.read_stat(child) is not None
     with Gone(child):
         agent.tell(do="signal", pid=pid, signal=int(signal.SIGTERM), group=True)

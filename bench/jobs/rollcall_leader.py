@@ -2,11 +2,12 @@
 
 ``rollcall_leader.py SIZE TIMEOUT`` prints JSON lines: the port; then, once it was told to go on and has
 decided, when the roster was full, when the decision was made, and the most memory that it had. Times are
-CLOCK_MONOTONIC.
+CLOCK_MONOTONIC. The job's secret is in ROLLCALL_SECRET, as for its members; empty for none.
 """
 
 import asyncio
 import json
+import os
 import resource
 import sys
 import time
@@ -16,13 +17,13 @@ import msgspec
 from allaboard.agent.main import reduce_gc_frequency
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.cluster.leader import Leader
-from allaboard.cluster.transport.client_handshake import LINK_FIGURES
+from allaboard.cluster.transport.link_trial import LINK_FIGURES
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.facts import Declared, Phase
-from allaboard.hosts import open_file_limit
+from allaboard.launch.open_file_limit import raise_limit
 from allaboard.policy.end.end_policy import EndPolicy
-from allaboard.protocol.commands import AnnounceFinding, OpenGate, ProbeLinks
+from allaboard.protocol.commands import AnnounceFinding, Command, OpenGate, ProbeLinks
 from allaboard.protocol.events import (
     AgentConnected,
     LinksProbed,
@@ -33,7 +34,7 @@ from allaboard.protocol.events import (
 )
 from allaboard.rules.engine.catalogue import load_catalogue
 
-SECRET = b"the job's secret"
+SECRET = os.environ.get("ROLLCALL_SECRET", "the job's secret").encode()
 TICK = 0.05
 FACTS = {
     "version python": "3.11.7", "version torch": "2.13.0+cpu", "version numpy": "2.4.6",
@@ -76,7 +77,7 @@ def works(targets: int) -> bytes:
 
 async def main() -> None:
     size, timeout = int(sys.argv[1]), float(sys.argv[2])
-    open_file_limit.raise_limit()
+    raise_limit()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     woken = asyncio.Event()
     leader = Leader("job=1", SECRET, "torch", woken.set)
@@ -85,7 +86,7 @@ async def main() -> None:
         launched=1, host="h0", joined=True, rank=0, timeout=timeout, policy=policy
     )
     entries = load_catalogue().entries
-    await leader.listener.open(0)
+    await leader.listener.open_port(0)
     say(port=leader.listener.port)
     sys.stdin.readline()  # the others are ready; its own member comes, too
     job = JobState(settings, time.monotonic(), entries, lambda at: f"{at:.3f}")
@@ -95,6 +96,7 @@ async def main() -> None:
     leader.events += [MemberFactsReported(pid=1, facts=facts(0))]
     own = seen(0, size, 1, now)
     full = 0.0
+    answers = 0
     ticks, spent = 0, 0.0
     wanted = size if timeout > 100 else size - 1
     reduce_gc_frequency()
@@ -104,20 +106,21 @@ async def main() -> None:
         # As the agent does, which looks at its own worker at every turn.
         own = msgspec.structs.replace(own, sampled_at=now)
         events, leader.events = [*leader.events, own], []
-        commands = []
+        commands: list[Command] = []
+        answers += sum(isinstance(event, MemberFactsReported) for event in events)
         decided = False
         for command in job.handle(now, *events):
             decided = decided or isinstance(command, OpenGate)
             if isinstance(command, AnnounceFinding) and command.finding.rule == "JOIN001":
                 decided = True
-            commands += leader.route(command)
-        commands += leader.due(now)
+            commands += leader.route_command(command)
+        commands += leader.send_due(now)
         for command in commands:
             if isinstance(command, ProbeLinks):
                 tried = LinksProbed(agent=0, worked=works(len(command.targets)))
                 leader.events.append(tried)
         ticks, spent = ticks + 1, spent + time.monotonic() - now
-        if not full and job.answers >= wanted:
+        if not full and answers >= wanted:
             full = now
         if decided:
             most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

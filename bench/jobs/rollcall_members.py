@@ -23,6 +23,8 @@ import msgspec
 from rollcall_leader import SECRET, facts, seen, works
 
 from allaboard.cluster.transport import wire
+from allaboard.cluster.transport.handshake_proof import HandshakeKeys, proofs_match
+from allaboard.cluster.transport.sealed_records import RecordOpener, RecordSealer
 from allaboard.cluster.transport.wire import (
     Challenge,
     Hello,
@@ -46,11 +48,15 @@ class Member:
     """One host's agent, as far as the roll call goes."""
 
     sock: socket.socket
+    keys: HandshakeKeys | None = None
+    sealer: RecordSealer | None = None
+    opener: RecordOpener | None = None
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
         self.data = b""
+        self.left = b""
         self.stage = 0
         self.begun = False
         self.nonce = f"{rank:032x}"
@@ -76,17 +82,23 @@ class Member:
             self.data = self.data[len(wire.BANNER) :]
             self.stage = 1
         out = b""
+        if self.opener is not None:
+            self.data = self.left + self.opener.open(self.data)
         while True:
             word, self.data = wire.take_message(self.data, wire.MAX_MEMBER_FRAME_BYTES)
             if word is None:
-                return out, False
+                if self.opener is not None:
+                    self.left, self.data = self.data, b""
+                return self.seal(out), False
             if isinstance(word, Challenge):
-                out += self._hello(word) + wire.LENGTH_PREFIX.pack(len(self.told)) + self.told
-            elif isinstance(word, wire.Welcome):
-                shown = wire.make_proof(
-                    SECRET, "listener", self.nonce, self.challenge, f"h{self.rank}"
-                )
-                assert wire.proofs_match(word.proof, shown)
+                told = wire.LENGTH_PREFIX.pack(len(self.told)) + self.told
+                return self._hello(word) + self.seal(told), False
+            if isinstance(word, wire.Welcome):
+                if self.keys is None:
+                    continue
+                assert proofs_match(word.proof, self.keys.listener_proof(word))
+                self.opener = RecordOpener(self.keys.direction_keys()[1])
+                self.data = self.opener.open(self.data)
             elif isinstance(word, LinkTestRequest):
                 out += wire.encode_frame(LinkTestResults(worked=works(len(word.targets))))
             elif isinstance(word, PortReleaseRequest):
@@ -94,17 +106,20 @@ class Member:
             elif isinstance(word, LeaderCommands) and any(map(_verdict, word.commands)):
                 return out, True
 
+    def seal(self, frames: bytes) -> bytes:
+        return frames if self.sealer is None else self.sealer.seal(frames)
+
     def _hello(self, challenge: Challenge) -> bytes:
-        self.challenge = challenge.nonce
         hello = Hello(
             version=wire.PROTOCOL_VERSION, nonce=self.nonce, proof="", job="job=1", host=f"h{self.rank}",
             pid=7, rank=self.rank, data="127.0.0.1:1", wall=time.time(), mono=time.monotonic(),
             session=self.nonce,
         )  # fmt: skip
-        shown = wire.make_proof(
-            SECRET, "caller", challenge.nonce, self.nonce, wire.proof_subject(hello)
-        )
-        return wire.encode_frame(msgspec.structs.replace(hello, proof=shown))
+        if not SECRET:
+            return wire.encode_frame(hello)
+        self.keys = HandshakeKeys(SECRET, challenge, hello)
+        self.sealer = RecordSealer(self.keys.direction_keys()[0])
+        return wire.encode_frame(msgspec.structs.replace(hello, proof=self.keys.caller_proof()))
 
 
 def _verdict(command: Command) -> bool:

@@ -8,7 +8,7 @@ import resource
 import sys
 import time
 
-from torch.distributed import TCPStore
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from allaboard.analysis.roll_call.link_probe_schedule import probe_targets
 
@@ -38,7 +38,9 @@ def main() -> None:
     assert all(told)
     if sys.argv[2] == "links":
         lists = [json.dumps([(f"h{i}", HERE) for i in probe_targets(rank, size)]) for rank in ranks]
-        store.multi_set([f"try/{rank}" for rank in ranks], lists)
+        store.multi_set(  # type: ignore[attr-defined]
+            [f"try/{rank}" for rank in ranks], lists
+        )
         assert all(counted(store, "count of tried", [f"tried/{rank}" for rank in ranks]))
     store.set("verdict", "all aboard")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -7,15 +7,8 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from allaboard.facts import (
-    Claim,
-    ClusterSpec,
-    Exhibit,
-    Material,
-    PartialSpec,
-    Stage,
-    Testimony,
-)
+from allaboard.facts import Claim, ClusterSpec, Exhibit, Material, PartialSpec, Stage, Testimony
+from allaboard.facts.outcome import Retry
 
 Facts = TypeVar("Facts")
 
@@ -37,6 +30,8 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
     did begin it."""
     interruption: bool = False
     """It reports that a person or a scheduler ended the job: what was lost after that is no failure."""
+    explains_signal: bool = False
+    """It says why the job was asked to end: reported although the job is being ended by a signal."""
     precedes_all: bool = False
     """If it is certain, everything else that ended did so because of it: it comes first of its severity."""
     clean_exit: bool = False
@@ -57,8 +52,12 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
     """If it names a member that ended, a log message of the same rule, which knows no member, says less."""
     reports_silence: bool = False
     """It reports members that are not heard from any more: known ends of all of them explain it."""
+    explains: tuple[str, ...] = ()
+    """Codes of rules whose log messages, which know no member, say less than it of a member that ended."""
     names_nobody: bool = False
     """It says that no member is missing: not reported if one of unknown rank failed, who may be missing."""
+    reports_wait: bool = False
+    """It reports members that waited for others until a timeout: a member that failed is why they waited."""
     measured: bool = False
     """It reports a rate or an amount of a training: without a training nothing is measured, and then it
     neither persists nor is over."""
@@ -98,6 +97,8 @@ class Rule(msgspec.Struct, Generic[Facts], frozen=True, kw_only=True):
     a look at thousands of members."""
     relations: Relations = Relations()
     """How its findings relate to those of other rules."""
+    retry: Retry | None = None
+    """What to do with a job that it ended, unless the claim says it; None for the default of its family."""
     page: str = ""
     """Its published page; "" for the docstring of its file."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agent_fakes import Workbench, make_finding
+from agent_fakes import Workbench, make_finding, untimed
 from allaboard.agent.background_check import MAX_SHOWN_NOTES
 
 
@@ -14,7 +14,7 @@ def test_what_is_not_printed_is_in_the_journal(tmp_path: Path) -> None:
         terminal, announcer = bench.terminal, bench.announcer
         announcer.write_line("printed")
         announcer.write_line("not printed", to_terminal=False)
-    assert terminal.lines == ["allaboard: printed"]
+    assert untimed(terminal.lines) == ["printed"]
     assert announcer.notes == ["printed", "not printed"]
     lines = (tmp_path / "journal.jsonl").read_text().splitlines()
     assert [json.loads(line)["text"] for line in lines] == announcer.notes
@@ -25,7 +25,7 @@ def test_of_many_notes_on_the_script_the_first_are_printed(tmp_path: Path) -> No
     with Workbench(tmp_path) as bench:
         terminal, announcer = bench.terminal, bench.announcer
         announcer.announce_script_findings(1.0, findings)
-    assert terminal.lines[-1] == "allaboard: 2 more notes on the script: allaboard check train.py"
+    assert untimed(terminal.lines[-1:]) == ["2 more notes on the script: allaboard check train.py"]
     shown = [n for n in range(len(findings)) if any(f"finding {n}" in t for t in terminal.lines)]
     assert shown == list(range(MAX_SHOWN_NOTES))
     assert len(announcer.script_findings) == len(findings)

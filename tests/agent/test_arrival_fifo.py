@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
-from allaboard.agent.arrival_fifo import ArrivalFifo
-from allaboard.probe.arrival_signal import ring_agent
+import pytest
+
+from allaboard.agent.observation.arrival_fifo import ArrivalFifo
+from allaboard.probe.arrival_signal import FIFO_NAME, ring_agent
 
 
 def test_who_rings_is_heard_at_once(tmp_path: Path) -> None:
@@ -48,3 +54,26 @@ def test_a_folder_without_pipes_is_no_trouble(tmp_path: Path) -> None:
         bell.close(asyncio.get_running_loop())
 
     asyncio.run(come_and_go())
+
+
+@pytest.mark.parametrize("call", [os.open, os.write, os.close])
+def test_what_a_signal_handler_raises_while_it_rings_is_the_programs(
+    call: Callable[..., object], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / FIFO_NAME)
+    listening = os.open(tmp_path / FIFO_NAME, os.O_RDONLY | os.O_NONBLOCK)
+
+    def raise_at_call(_: FrameType, event: str, called: object) -> None:
+        # Where Python runs a handler: an exception of a profiling function surfaces at the call.
+        if event == "c_call" and called is call:
+            sys.setprofile(None)
+            raise TimeoutError("init took too long")
+
+    profile = sys.getprofile()
+    sys.setprofile(raise_at_call)
+    try:
+        with pytest.raises(TimeoutError, match="init took too long"):
+            ring_agent(str(tmp_path))
+    finally:
+        sys.setprofile(profile)
+        os.close(listening)

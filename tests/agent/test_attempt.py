@@ -6,7 +6,7 @@ import asyncio
 import signal
 from pathlib import Path
 
-from agent_fakes import Workbench
+from agent_fakes import Workbench, untimed
 from allaboard.agent.attempt import Attempt
 from allaboard.agent.options import Options
 from allaboard.facts import Finding, Outcome
@@ -28,9 +28,8 @@ def test_an_error_of_ours_is_reported_once_and_watching_goes_on(tmp_path: Path) 
             attempt = Attempt(bench.launch, Options(), bench.announcer, Broken())
             attempt._guarded_tick(attempt.clock.monotonic())
             attempt._guarded_tick(attempt.clock.monotonic())
-            assert bench.terminal.lines == [
-                "allaboard: internal error in allaboard, training continues: "
-                "ValueError('an error of ours')"
+            assert untimed(bench.terminal.lines) == [
+                "internal error in allaboard, training continues: ValueError('an error of ours')"
             ]
             attempt.process_watcher.exit_watcher.close()
 
@@ -44,8 +43,8 @@ def test_the_user_s_signal_decides_the_outcome(tmp_path: Path) -> None:
             assert not await attempt.interrupted_within(0.0)
             attempt._on_interrupt(signal.SIGTERM)
             assert await attempt.interrupted_within(100.0)
-            assert attempt.ending_signal == signal.SIGTERM
-            assert attempt.summarize_end().outcome is Outcome.INTERRUPTED
+            assert attempt.end.ending_signal == signal.SIGTERM
+            assert attempt.end.summarize().outcome is Outcome.INTERRUPTED
             attempt.process_watcher.exit_watcher.close()
 
     asyncio.run(interrupt())

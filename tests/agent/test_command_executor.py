@@ -7,7 +7,7 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_fakes import FakeJob, Workbench, make_finding
+from agent_fakes import FakeJob, Workbench, make_finding, untimed
 from allaboard.agent.command_executor import CommandExecutor
 from allaboard.agent.options import Options
 from allaboard.blackbox.reader import OpenBox
@@ -42,7 +42,7 @@ class Parts:
         self.asked.append(("kill", pid))
 
     def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-        self.asked.append(("attached", worker.index))
+        self.asked.append(("attached", worker.number))
 
     def hand_over(self, index: int, now: float) -> Worker | None:
         return self.standby
@@ -72,7 +72,7 @@ def test_an_end_that_the_state_did_not_order_is_handed_to_it(tmp_path: Path) -> 
         executor = _executor(bench, FakeJob(), parts)
         executor.execute(1.0, EndJob(outcome=Outcome.COMPLETED, reason="training is done"))
         assert parts.asked == [("grace", 5.0), ("shutdown", 0.0, signal.SIGTERM)]
-        assert bench.terminal.lines == ["allaboard: training is done"]
+        assert untimed(bench.terminal.lines) == ["training is done"]
         assert [type(e) for e in executor.decisions] == [JobEndOrdered]
 
 
@@ -91,7 +91,7 @@ def test_a_finding_of_the_leader_is_handed_to_the_state(tmp_path: Path) -> None:
 def test_a_standby_process_takes_the_place_of_a_worker(tmp_path: Path) -> None:
     async def restart() -> None:
         parts = Parts()
-        parts.standby = Worker(index=0, out=-1, err=-1)
+        parts.standby = Worker(number=0, out=-1, err=-1)
         with Workbench(tmp_path) as bench:
             executor = _executor(bench, FakeJob(), parts)
             executor.execute(1.0, RestartWorker(worker=0, reason="ps 0 was killed"))
@@ -101,7 +101,7 @@ def test_a_standby_process_takes_the_place_of_a_worker(tmp_path: Path) -> None:
                     await asyncio.sleep(0)
             assert parts.asked == [("attached", 0)]
             executor.execute(2.0, RestartWorker(worker=0, reason="again", delay=100.0))
-            executor.cancel_restarts()
+            executor.restarts.cancel_all()
             assert parts.expected == set()
 
     asyncio.run(restart())

@@ -8,7 +8,8 @@ import pytest
 
 from allaboard.cluster.follower import Follower
 from allaboard.cluster.transport.client_handshake import Identity
-from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.listener import Listener
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.cluster.transport.wire import HostEvents, Message
 from allaboard.facts import Knock
 from allaboard.protocol.events import Event, MemberFactsReported

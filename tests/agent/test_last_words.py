@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.terminal import Terminal, WorkerLog
+from allaboard.agent.output.terminal import Terminal
+from allaboard.agent.output.worker_log import WorkerLog
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.facts.samples import ended_member
 

@@ -31,7 +31,7 @@ async def _trains() -> None:
         async with asyncio.timeout(20):
             while not (leader.connected_count and follower.is_linked):
                 await asyncio.sleep(0.01)
-            (member,) = leader._members.values()
+            (member,) = leader.followers.members.values()
             assert follower._writer is not None and member.stream._sock is not None
             ours, theirs = member.stream._sock, follower._writer.get_extra_info("socket")
             assert _bound(ours) == _bound(theirs) == HOST_LOST_AFTER_S

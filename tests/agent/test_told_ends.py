@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.observation.process_watcher import ProcessWatcher
 from allaboard.protocol.events import ProcessExited
 from probed import RENDEZVOUS, Program, fake_torch
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from allaboard.agent.traffic import group_by_host, group_by_task, group_flows, has_parameter_servers
+from allaboard.agent.observation.traffic import (
+    group_by_host,
+    group_by_task,
+    group_flows,
+    has_parameter_servers,
+)
 from allaboard.facts import Declared, Flow, Flows
 
 CLUSTER = {"worker:0": "10.0.0.1:9", "worker:1": "10.0.0.2:9", "ps:0": "10.0.0.3:9"}

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from agent_fakes import FakeTerminal
-from allaboard.agent.worker_output import WorkerOutput
+from allaboard.agent.output.worker_output import WorkerOutput
 from allaboard.launch.local_workers import Worker
 
 
@@ -24,7 +24,7 @@ def _worker(index: int, out: bytes, err: bytes) -> Worker:
         os.write(writing, data)
         os.close(writing)
         ends.append(reading)
-    return Worker(index=index, out=ends[0], err=ends[1])
+    return Worker(number=index, out=ends[0], err=ends[1])
 
 
 def test_each_line_has_its_rank_and_the_file_has_the_bytes(tmp_path: Path) -> None:

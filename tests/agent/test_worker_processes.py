@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 
 from allaboard.agent.worker_processes import WorkerProcesses
@@ -78,6 +82,35 @@ def test_a_worker_that_ended_is_told_with_its_last_line() -> None:
     assert register.pids == {0: 100, 1: 101} and register.all_known
 
 
+def test_a_process_that_stood_by_counts_as_the_worker_that_it_becomes() -> None:
+    ours, reaper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    register = Register()
+    with ours, reaper:
+        workers = WorkerProcesses(
+            ours, Logs(), register, print, lambda: None, lambda worker, pid: None
+        )
+        ours.setblocking(False)
+        for worker in (0, 1):
+            workers.adopt_process(worker, 200 + worker, 1.0)
+        assert register.pids == {0: 200, 1: 201} and register.all_known
+        _say(reaper, exited=-101, pid=201, at=2.0, code=0, signal=None)
+        workers._on_readable()
+        assert [e.pid for e in workers.events if isinstance(e, ProcessExited)] == [201]
+        workers.standing_by = lambda: [300]
+        workers.end_all(1.0)
+        workers.end_all(0.0)
+        first, last = (json.loads(reaper.recv(4096)) for _ in range(2))
+        assert first["keep"] == last["keep"] == [300]
+        # The answer to an earlier request, perhaps of the round before, says nothing of these workers.
+        _say(reaper, ended=True, of=first["of"])
+        workers._on_readable()
+        assert not workers.all_ended.is_set() and not workers.all_exited
+        _say(reaper, exited=-100, pid=200, at=3.0, code=0, signal=None)
+        _say(reaper, ended=True, of=last["of"])
+        workers._on_readable()
+        assert workers.all_ended.is_set() and workers.all_exited
+
+
 def test_a_signal_is_sent_to_every_worker() -> None:
     def act(workers: WorkerProcesses, reaper: socket.socket) -> None:
         workers.signal_workers(10, group=False)
@@ -86,5 +119,53 @@ def test_a_signal_is_sent_to_every_worker() -> None:
             ("signal", 100, 10),
             ("signal", 101, 10),
         ]
+
+    asyncio.run(_run(act, Register()))
+
+
+def test_a_stopped_process_below_a_worker_is_found_and_continued() -> None:
+    program = (
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import os; os.kill(os.getpid(), 19)'])"
+    )
+    launcher = subprocess.Popen([sys.executable, "-c", program])
+    ours, reaper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, reaper:
+        workers = WorkerProcesses(
+            ours, Logs(), Register(), print, lambda: None, lambda worker, pid: None
+        )
+        workers._pids[0] = launcher.pid
+        deadline = time.monotonic() + 20
+        while not (stopped := workers.stopped_processes()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        (process,) = stopped
+        assert process.name == "a process below worker 0"
+        assert process.pid != launcher.pid
+        workers.signal_stopped(launcher.pid, signal.SIGKILL)  # it is not stopped
+        workers.signal_stopped(process.pid, signal.SIGCONT)
+        assert launcher.wait(20) == 0
+        assert workers.stopped_processes() == []
+
+
+def test_a_batch_systems_signal_reaches_the_agent_before_the_end_of_its_worker_counts() -> None:
+    def act(workers: WorkerProcesses, reaper: socket.socket) -> None:
+        workers.events.clear()
+        _say(reaper, exited=1, pid=101, at=2.0, code=None, signal=int(signal.SIGTERM))
+        workers._on_readable()
+        assert workers.events == [], "kept back: our own SIGTERM may be on its way"
+        _say(reaper, exited=0, pid=100, at=2.0, code=None, signal=int(signal.SIGKILL))
+        workers._on_readable()
+        assert [e.pid for e in workers.events if isinstance(e, ProcessExited)] == [100]
+
+    asyncio.run(_run(act, Register()))
+
+
+def test_an_end_that_was_asked_for_from_here_counts_at_once() -> None:
+    def act(workers: WorkerProcesses, reaper: socket.socket) -> None:
+        workers.events.clear()
+        workers.signal_workers(signal.SIGCONT, False)
+        _say(reaper, exited=1, pid=101, at=2.0, code=None, signal=int(signal.SIGTERM))
+        workers._on_readable()
+        assert [e.pid for e in workers.events if isinstance(e, ProcessExited)] == [101]
 
     asyncio.run(_run(act, Register()))

@@ -123,3 +123,25 @@ def test_who_fell_is_compared_though_the_others_caught_it_and_went_on() -> None:
         (("0", 1), (100, 101, 102))
     ]
     assert members_to_trace(view) == [] and [d.number for d in find_call_differences(view)] == [2]
+
+
+def test_a_stalled_rank_that_is_far_ahead_is_traced_once() -> None:
+    """A rank that starts calls without waiting may be further ahead than digests are reported."""
+    ahead = member_with_calls(0, SUM, CAST, CAST, CAST, CAST, CAST)
+    behind = [member_with_calls(r, SUM, SUM) for r in (1, 2)]
+    (state,) = ahead.groups
+    ahead = msgspec.structs.replace(
+        ahead, groups=(msgspec.structs.replace(state, marks=state.marks[:4]),)
+    )
+    members = (ahead, *behind)
+    assert members_to_trace(views(*map(untraced, members))) == []  # it moves
+    stalled = stalled_job(*map(untraced, members))
+    assert members_to_trace(stalled) == [(("0", 1), (100, 101, 102))]
+    traced = stalled_job(*members)
+    assert members_to_trace(traced) == []
+    (difference,) = find_call_differences(traced)
+    assert difference.number == 2 and [m.who.rank for m in difference.outliers] == [0]
+    near = [member_with_calls(0, SUM, CAST), member_with_calls(1, SUM), member_with_calls(2, SUM)]
+    assert (
+        members_to_trace(stalled_job(*map(untraced, near))) == []
+    )  # their digests can be compared

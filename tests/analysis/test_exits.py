@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.facts import Claim, Phase
+from allaboard.facts import Claim, Frame, Phase
 from allaboard.facts.samples import (
     ended_member,
     member_with_calls,
@@ -119,3 +119,17 @@ def test_a_jax_program_that_gloo_aborts_is_told_with_the_line_of_its_step() -> N
     told = [e.observed for e in claim.evidence]
     assert any("it called its step function at train.py:57" in t for t in told)
     assert any("still in it at train.py:41 in train" in t for t in told)
+
+
+def test_an_unknown_failure_inside_the_framework_leads_to_its_log_and_the_line() -> None:
+    dispatch = Frame("/v/site-packages/torch/distributed/distributed_c10d.py", 3090, "all_reduce")
+    failed = ended_member(1, raised=("RuntimeError", "the fabric said no"), frames=(dispatch,))
+    claim = _claim("EXIT002", sample_job(failed, waiting_member(0)))
+    assert claim.summary == (
+        "worker 1 failed inside the framework: RuntimeError: the fabric said no (called at "
+        "train.py:41 in train)"
+    )
+    assert claim.fix == (
+        "read logs/worker-1.log: the whole traceback is there; compare what each rank passes at "
+        "/home/u/train.py:41"
+    )

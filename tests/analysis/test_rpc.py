@@ -50,7 +50,7 @@ def test_alone_it_is_a_roll_call_like_others() -> None:
     assert opened(gathering_job(rpc(0), rpc(1), launched=4))[0] == []
     through, gate, told = opened(gathering_job(*map(rpc, range(4)), launched=4))
     assert through == [0, 1, 2, 3] and gate.opened_at is not None
-    assert told == ["all 4 aboard after 100.0 s (init_rpc, tcp://127.0.0.1:20000)"]
+    assert told == ["all 4 ready after 100.0 s (init_rpc, tcp://127.0.0.1:20000)"]
 
 
 def test_where_somebody_joins_a_group_nobody_is_held_for_rpc() -> None:

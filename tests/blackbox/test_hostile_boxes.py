@@ -102,13 +102,20 @@ def test_random_bytes_behind_a_good_head(
     path.unlink()
 
 
+def _overwrite(path: Path, data: bytes | bytearray) -> None:
+    """Write into the file that is open, as its owner does."""
+    with path.open("r+b") as file:
+        file.write(data)
+
+
 @pytest.mark.parametrize("name", ["identity", "declared", "raised"])
 def test_a_garbled_text_is_said(tmp_path: Path, name: str) -> None:
     data = good()
     layout.write_text(data, name, '{"rank": "torn in the mid')
-    opened = OpenBox(box(tmp_path, bytes(data)))
+    opened = OpenBox(path := box(tmp_path, bytes(data)))
     assert opened.read_snapshot().notes == {BOX: f"its black box is garbled: {name}"}
-    layout.write_text(opened.map, name, "")
+    layout.write_text(data, name, "")
+    _overwrite(path, data)
     assert opened.read_snapshot().notes == {}
 
 
@@ -116,12 +123,13 @@ def test_a_text_torn_in_the_middle_of_its_writing_is_not_taken(tmp_path: Path) -
     """Its writer was killed there: what was whole before stays, and there is nothing to complain of."""
     data = good()
     layout.write_text(data, "identity", '{"worker": 3, "notes": {"torch": "2.13"}}')
-    opened = OpenBox(box(tmp_path, bytes(data)))
+    opened = OpenBox(path := box(tmp_path, bytes(data)))
     assert opened.read_snapshot().notes == {"torch": "2.13"}
     offset, _ = layout.TEXTS["identity"]
-    lock, length = layout.TEXT.unpack_from(opened.map, offset)
-    layout.TEXT.pack_into(opened.map, offset, lock + 1, length)
-    opened.map[offset + 8 : offset + 20] = b"half of what"
+    lock, length = layout.TEXT.unpack_from(data, offset)
+    layout.TEXT.pack_into(data, offset, lock + 1, length)
+    data[offset + 8 : offset + 20] = b"half of what"
+    _overwrite(path, data)
     assert opened.read_snapshot().notes == {"torch": "2.13"}
     late = OpenBox(tmp_path / f"{PID}.box")
     assert late.read_snapshot().notes == {}
@@ -170,6 +178,48 @@ def test_any_texts_in_a_box(
     path = box(folder, bytes(data))
     looked_at(path)
     path.unlink()
+
+
+def _cut_after(opened: OpenBox, path: Path, size: int, parts: int) -> list[int]:
+    """Cut the file once so many parts of it have been read; return how many are left, at any time."""
+    refresh, left = opened.map.refresh, [parts]
+
+    def refresh_after_cut(offset: int, nbytes: int) -> None:
+        if left[0] == 0:
+            os.truncate(path, size)
+        left[0] -= 1
+        refresh(offset, nbytes)
+
+    opened.map.refresh = refresh_after_cut  # type: ignore[method-assign]
+    return left
+
+
+@pytest.mark.parametrize("size", [0, 100, layout.STATE_AT + 8, 4096, 100_000, layout.SIZE - 1])
+def test_a_box_that_is_cut_while_it_is_read_ends_nothing(tmp_path: Path, size: int) -> None:
+    """At any moment: not only between two looks."""
+    data = good()
+    layout.CALL.pack_into(data, layout.GROUPS_AT, 5, 1.0, 7, 5)
+    layout.GROUP.pack_into(data, layout.GROUPS_AT + layout.ABOUT_AT, 1, 2, 0, b"default")
+    layout.write_text(data, "identity", '{"worker": 3}')
+    path = box(tmp_path, bytes(data))
+    parts = 0
+    while True:
+        _overwrite(path, data)
+        opened = OpenBox(path)
+        left = _cut_after(opened, path, size, parts)
+        try:
+            opened.read_snapshot()
+        except ValueError as error:
+            assert "was cut to" in str(error)
+        opened.write_heartbeat(1.0, 1)
+        opened.write_verdict("x")
+        opened.trace_calls("default", 1)
+        assert isinstance(opened.state, bytes) and opened.phase >= 0
+        opened.map.close()
+        if left[0] >= 0:
+            break  # it read less often than that: every moment has had its turn
+        parts += 1
+    assert parts > 10
 
 
 HOSTILE = """import os, random, sys, time

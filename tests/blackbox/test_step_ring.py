@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.observation.process_watcher import ProcessWatcher
 from allaboard.blackbox.reader import OpenBox
 from allaboard.probe import blackbox
 from allaboard.protocol.events import ProcessExited

@@ -84,3 +84,23 @@ def test_the_script_is_valid_and_names_every_command(shell: str) -> None:
     if shutil.which(shell) is not None:
         done = subprocess.run([shell, "-n"], input=text, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def fish_offers(folder: Path, typed: str) -> set[str]:
+    """What fish completes, without the descriptions."""
+    (folder / "allaboard.fish").write_text(script("fish"))
+    ask = f"source {folder}/allaboard.fish; complete -C {shlex.quote(typed)}"
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", ask],
+        capture_output=True, text=True, cwd=folder, timeout=60, check=True,
+    )  # fmt: skip
+    assert not done.stderr
+    return {line.split("\t")[0] for line in done.stdout.splitlines()}
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_fish_offers_commands_options_values_and_rules(folder: Path) -> None:
+    assert fish_offers(folder, "allaboard ") >= set(COMMANDS)
+    assert fish_offers(folder, "allaboard run --on-h") == {"--on-hang"}
+    assert fish_offers(folder, "allaboard run --on-hang ") == {"report", "stop"}
+    assert fish_offers(folder, "allaboard explain ") == {e.code for e in load_catalogue().entries}

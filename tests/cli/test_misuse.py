@@ -20,7 +20,7 @@ def allaboard(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 MISUSE = [
-    ("run --quiet -n 2 x.py", "run: unknown option --quiet; see: allaboard run --help"),
+    ("run --frobnicate -n 2 x.py", "run: unknown option --frobnicate; see: allaboard run --help"),
     (
         "run --on-hangs stop -n 2 x.py",
         "run: unknown option --on-hangs; did you mean --on-hang? "
@@ -119,9 +119,9 @@ def test_help_has_one_style(
 
 
 def test_every_message_of_a_command_says_who_speaks(tmp_path: Path) -> None:
-    done = allaboard(tmp_path, "diagnose")
+    done = allaboard(tmp_path, "diagnose", "nowhere.log")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("allaboard diagnose: give a run folder, logs or pids")
+    assert done.stderr.startswith("allaboard diagnose: ") and "nowhere.log" in done.stderr
 
 
 SCRIPT = "import sys; print('got', sys.argv[1:])"

@@ -76,7 +76,7 @@ def test_a_terminal_that_closes_is_told_twice_and_leaves_the_grace(tmp_path: Pat
         time.sleep(0.05)
     _, said, _ = job.end()
     assert (tmp_path / "saved").exists()
-    assert "SIGHUP passed to the workers" in said and "again: killing" not in said
+    assert "SIGHUP passed to worker 0" in said and "again: killing" not in said
 
 
 def test_ctrl_z_stops_the_workers_too_and_fg_lets_them_go_on(tmp_path: Path) -> None:

@@ -298,6 +298,10 @@ def test_a_full_disk_under_the_run_folder(tmp_path: Path, run: Callable[..., Don
     [
         (["-n", "2", "no_such.py"], "no such script: no_such.py"),
         (["env", "python", "x.py"], "env is a command: allaboard run -- env python x.py"),
+        (
+            ["-n", "2", "timeout", "9", "python"],
+            "timeout is a command: allaboard run -n 2 -- timeout 9 python",
+        ),
         (["-n", "0", "x.py"], '-n expects a number from 1 to 4096, got "0"'),
         (["-n", "two", "x.py"], '-n expects a number from 1 to 4096, got "two"'),
         (["-n", "2"], "no script"),

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from allaboard.cluster.transport.client_handshake import Identity, shake_hands
 from allaboard.cluster.transport.connect_probe import connect_and_greet
-from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.listener import Listener
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.cluster.transport.wire import Message
 
 Binder = Callable[[int], Callable[[], None]]

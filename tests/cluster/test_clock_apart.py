@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from allaboard.cluster.transport import inbound_handshake
-from allaboard.cluster.transport.inbound_handshake import MemberConnection
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.cluster.transport.wire import Hello
 
 

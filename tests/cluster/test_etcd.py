@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import pytest
 from etcd3gw.exceptions import ConnectionFailedError, Etcd3Exception
 
-from allaboard.cluster.transport.etcd import EtcdLeaseStore, explain_error
+from allaboard.cluster.transport.etcd import EtcdLeaseStore
+from allaboard.cluster.transport.etcd_errors import explain_error
 from allaboard.cluster.transport.etcd_url import EtcdUrl
 from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord, LeaseStoreError
 from real_etcd import free, started

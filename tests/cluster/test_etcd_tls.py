@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from allaboard.cluster.transport.etcd import EtcdLeaseStore, choose_tls_files
+from allaboard.cluster.transport.etcd import EtcdLeaseStore
+from allaboard.cluster.transport.etcd_clients import choose_tls_files
 from allaboard.cluster.transport.etcd_url import EtcdUrl
 from allaboard.cluster.transport.leader_lease import LeaderRecord, LeaseStoreError
 from allaboard.cluster.transport.tls import TlsFiles

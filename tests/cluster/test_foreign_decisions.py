@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from allaboard.cluster.leader import _translate_event
-from allaboard.cluster.transport.listener import MemberConnection
+from allaboard.cluster.connections.foreign_events import translate_event
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.facts import Interruption, Outcome
 from allaboard.protocol.events import (
     CoordinatorChanged,
@@ -33,9 +33,9 @@ MEMBER = cast(MemberConnection, SimpleNamespace(clock_offset=100.0, number=3))
     ],
 )
 def test_a_decision_of_another_agent_is_no_business_of_the_leader(event: Event) -> None:
-    assert _translate_event(event, MEMBER) is None
+    assert translate_event(event, MEMBER) is None
 
 
 def test_what_it_saw_is_taken_with_our_clock_and_our_key() -> None:
-    event = _translate_event(ProcessExited(pid=7, exited_at=1.0, code=1), MEMBER)
+    event = translate_event(ProcessExited(pid=7, exited_at=1.0, code=1), MEMBER)
     assert event == ProcessExited(pid=process_key(3, 7), exited_at=101.0, code=1)

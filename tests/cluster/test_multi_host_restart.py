@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_fakes import FakeJob
 from allaboard.cluster.multi_host_restart import MultiHostRestart
-from allaboard.coordinator.job_state import RECONNECT_GRACE_S
+from allaboard.coordinator.event_recorder import RECONNECT_GRACE_S
 from allaboard.facts import Declared, Outcome, RoundReport
 from allaboard.protocol.commands import Command, ConcludeRound, EndJob, ShowNote
 

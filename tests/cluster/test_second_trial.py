@@ -7,8 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
-from allaboard.cluster.transport import client_handshake
-from allaboard.cluster.transport.client_handshake import Identity, combine_trials, try_link
+from allaboard.cluster.transport import link_trial
+from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.link_trial import combine_trials, try_link
 from allaboard.facts import Answer, Link
 
 SILENT = Link(source="h0", target="h1", address="10.0.0.1:9", answer=Answer.SILENT)
@@ -51,12 +52,12 @@ async def _hung_up_on() -> tuple[int, Link]:
 
 
 def test_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_handshake, "RETRIAL_PAUSE_S", 0.0)
+    monkeypatch.setattr(link_trial, "RETRIAL_PAUSE_S", 0.0)
     came, link = asyncio.run(_hung_up_on())
     assert (came, link.answer, link.tries) == (2, Answer.CLOSED, 2)
 
 
 def test_what_took_long_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_handshake, "MAX_FIRST_TRIAL_S", 0.0)
+    monkeypatch.setattr(link_trial, "MAX_FIRST_TRIAL_S", 0.0)
     came, link = asyncio.run(_hung_up_on())
     assert (came, link.is_lasting) == (1, False)

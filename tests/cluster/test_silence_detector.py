@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from allaboard.cluster.silence_detector import SilenceDetector
+from allaboard.cluster.connections.silence_detector import SilenceDetector
 from allaboard.cluster.transport.tcp_keepalive import (
     HOST_AWAY_AFTER_S,
     set_keepalive,

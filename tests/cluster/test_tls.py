@@ -10,10 +10,11 @@ from allaboard.cluster.transport.client_handshake import (
     HandshakeRefusedError,
     Identity,
     shake_hands,
-    try_link,
 )
 from allaboard.cluster.transport.connect_probe import connect_and_greet
-from allaboard.cluster.transport.listener import Listener, MemberConnection
+from allaboard.cluster.transport.link_trial import try_link
+from allaboard.cluster.transport.listener import Listener
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.cluster.transport.wire import Message
 from allaboard.facts import Answer, Knock

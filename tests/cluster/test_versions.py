@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import strangers
-from rally import Rally
-
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.wire import Challenge, Refused
+from rally import Rally
 
 WHO = Identity("job=1", b"", "h1", 1, "127.0.0.1:1")
 

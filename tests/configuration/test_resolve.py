@@ -25,10 +25,10 @@ from allaboard.facts.configuration.source_variables import (
 )
 from allaboard.hosts import rank_processes
 from allaboard.preflight.task import UnstatedTaskError, task_of_environment
-from allaboard.probe.adapters import jax as jax_adapter
-from allaboard.probe.adapters import tensorflow as tensorflow_adapter
-from allaboard.probe.adapters import torch as torch_adapter
 from allaboard.probe.adapters._torch import accelerate
+from allaboard.probe.frameworks import jax as jax_adapter
+from allaboard.probe.frameworks import tensorflow as tensorflow_adapter
+from allaboard.probe.frameworks import torch as torch_adapter
 from environments import read_environment
 
 resolver = sys.modules["allaboard.configuration.resolve"]

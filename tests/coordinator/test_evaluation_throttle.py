@@ -6,7 +6,7 @@ import sys
 
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.clock import FakeClock
-from allaboard.cluster.transport.client_handshake import LINK_FIGURES
+from allaboard.cluster.transport.link_trial import LINK_FIGURES
 from allaboard.coordinator.job_state import JobState
 from allaboard.coordinator.settings import JobSettings
 from allaboard.coordinator.trackers.evaluation_throttle import (

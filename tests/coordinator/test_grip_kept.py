@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.coordinator.process_record import HELD_LOCK_SAMPLES, ProcessRecord
+from allaboard.coordinator.process_record import ProcessRecord
+from allaboard.coordinator.trackers.stack_samples import HELD_LOCK_SAMPLES
 from allaboard.facts import Grip
 from allaboard.facts.samples import USER
 from allaboard.protocol.events import ProcessSampled, StackSampled

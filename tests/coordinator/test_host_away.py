@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from allaboard.cluster.silence_detector import CHECK_INTERVAL_S
+from allaboard.cluster.connections.silence_detector import CHECK_INTERVAL_S
 from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S
-from allaboard.coordinator.job_state import RECONNECT_GRACE_S
+from allaboard.coordinator.event_recorder import RECONNECT_GRACE_S
 from allaboard.rules.hang017_host_silent import MIN_SILENT_S
 
 

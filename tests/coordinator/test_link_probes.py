@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.network.link_faults import NO_CONNECTION_ANSWERS, find_link_faults
 from allaboard.analysis.roll_call.link_probe_schedule import probe_targets
-from allaboard.cluster.transport.client_handshake import LINK_FIGURES
+from allaboard.cluster.transport.link_trial import LINK_FIGURES
 from allaboard.coordinator.trackers.link_probes import MAX_LISTED_LINKS, LinkProbes
 from allaboard.facts import Answer, Link
 from allaboard.protocol.events import LinksProbed

@@ -36,7 +36,7 @@ IMPORTED = {
     ("agent/attempt.py", "JobState"),
     ("agent/coordinator_settings.py", "JobSettings"),
     # Pure functions and values, which hold no state of a job.
-    ("agent/attempt.py", "progress_line"),
+    ("agent/main.py", "progress_line"),
     ("cluster/multi_host_restart.py", "RECONNECT_GRACE_S"),
     # Diagnosis of processes that were started without us keeps records of its own.
     ("diagnosis/live/process_inspection.py", "ProcessRecord"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.network.link_faults import NO_CONNECTION_ANSWERS, find_link_faults
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
-from allaboard.cluster.transport.client_handshake import LINK_FIGURES
+from allaboard.cluster.transport.link_trial import LINK_FIGURES
 from allaboard.coordinator.multi_host_state import MultiHostState
 from allaboard.facts import Answer, Link
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
@@ -42,7 +42,7 @@ def rounds(*dead: tuple[int, int]) -> tuple[list[int], MultiHostState]:
     first = arrived_member(0, HOSTS, declared=sample_declaration(0, HOSTS))
     (roll,) = find_roll_calls(gathering_job(first, joined=True, leads=True, launched=1))
     trials = []
-    while asked := list(crossing.next_probes(100.0, roll)):
+    while asked := list(crossing.link_rounds.next_probes(100.0, roll)):
         assert crossing.view_fields()["links"] == () and not crossing.are_links_probed(100.0)
         trials.append(sum(len(one.targets) for one in asked))
         for one in asked:

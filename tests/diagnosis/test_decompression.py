@@ -39,7 +39,7 @@ def test_the_end_of_a_log_beyond_a_gibibyte_is_read(tmp_path: Path) -> None:
 
 def test_the_beginning_and_the_end_are_kept_to_whole_lines() -> None:
     lines = [f"line {n}\n".encode() for n in range(100_000)]
-    data, cut, rest = unpack_gzip(io.BytesIO(gzip.compress(b"".join(lines))), 1000, 3000)
+    data, cut, rest, _ = unpack_gzip(io.BytesIO(gzip.compress(b"".join(lines))), 1000, 3000)
     kept = data.splitlines(keepends=True)
     first = sum(a == b for a, b in zip(kept, lines, strict=False))
     assert kept == lines[:first] + lines[first - len(kept) :]
@@ -52,12 +52,12 @@ def test_the_beginning_and_the_end_are_kept_to_whole_lines() -> None:
 def test_what_is_no_larger_is_kept_whole(size: int) -> None:
     text = b"a line\n" * 600
     got = unpack_gzip(io.BytesIO(gzip.compress(text[:size])), 1000, 3000)
-    assert got == (text[:size], 0, "")
+    assert got == (text[:size], 0, "", False)
 
 
 def test_parts_and_the_padding_between_them_are_one_log() -> None:
     packed = gzip.compress(b"one\n") + bytes(700) + gzip.compress(b"two\n") + bytes(512)
-    assert unpack_gzip(io.BytesIO(packed), 1000, 3000) == (b"one\ntwo\n", 0, "")
+    assert unpack_gzip(io.BytesIO(packed), 1000, 3000) == (b"one\ntwo\n", 0, "", False)
 
 
 @pytest.mark.parametrize("packed", [BOMB * 4, gzip.compress(b"x") * 100_000], ids=["one", "parts"])
@@ -77,7 +77,7 @@ def test_a_file_without_end_is_left_in_time(part: bytes) -> None:
             return part * (size // len(part) + 1)
 
     clock = (n * UNPACK_TIMEOUT_S / 10 for n in count())
-    data, _, rest = unpack_gzip(Endless(), 1000, 3000, lambda: next(clock))
+    data, _, rest, _ = unpack_gzip(Endless(), 1000, 3000, lambda: next(clock))
     assert len(data) <= 4000 and rest.endswith("was not unpacked: 20 s are over")
 
 

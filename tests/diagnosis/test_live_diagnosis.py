@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from allaboard.diagnosis.live import live_diagnosis, remote_diagnosis
-from allaboard.diagnosis.live.process_inspection import NoSuchProcessError, choose_processes
+from allaboard.diagnosis.live.target_selection import NoSuchProcessError, choose_processes
 from allaboard.facts import (
     Departed,
     Frame,
@@ -162,7 +162,7 @@ def test_a_rank_that_is_not_known_is_called_by_its_name() -> None:
         [HostLook(host="h", now=12.0, present=unknown)]
     ).findings
     said = " ".join(e.observed for e in one.evidence)
-    assert "worker 0 waits in a read of a JAX value" in said and "-1" not in said
+    assert "pid 100 waits in a read of a JAX value" in said and "-1" not in said
 
 
 def test_all_that_stand_where_no_place_says_for_whom_are_said_to_stand() -> None:
@@ -174,6 +174,24 @@ def test_all_that_stand_where_no_place_says_for_whom_are_said_to_stand() -> None
         "no finding: all 2 processes stand still, but none at a place that shows"
     )
     assert said.endswith("py-spy dump --native --pid 100")
+
+
+def test_a_rank_that_has_not_imported_is_named_by_its_command_line() -> None:
+    def with_command(present: Present, rank: int) -> Present:
+        return msgspec.structs.replace(present, command=("python", "t.py", str(rank), "3"))
+
+    late = at_line(0, "time.sleep(9)", "")
+    who = msgspec.structs.replace(late.member.who, rank=-1, index=2)
+    late = msgspec.structs.replace(late, member=msgspec.structs.replace(late.member, who=who))
+    present = (with_command(in_init(1), 1), with_command(in_init(2), 2), with_command(late, 0))
+    answer = live_diagnosis.diagnose_processes([HostLook(host="h", now=12.0, present=present)])
+    (one,) = answer.findings
+    assert one.rule == "JOIN002" and [w.rank for w in one.who] == [0] and not answer.missing
+    contradicting = (with_command(in_init(1), 2), with_command(in_init(2), 1), present[2])
+    answer = live_diagnosis.diagnose_processes(
+        [HostLook(host="h", now=12.0, present=contradicting)]
+    )
+    assert answer.findings[0].who[0].rank == -1
 
 
 def test_a_zombie_is_the_rank_that_the_others_wait_for() -> None:
@@ -237,15 +255,25 @@ def test_a_bundle_of_a_run_folder(tmp_path: Path) -> None:
     (run / "journal.jsonl").write_text('{"kind":"event","at":"x","text":"--api-key=abcdefgh1"}\n')
     (run / "logs/worker-0.log").write_text(f"WANDB_API_KEY={SECRET}\nloss 0.1\n")
     (run / "core").write_bytes(b"\x7fELF\0\0" + SECRET.encode())
+    (run / "feed.secret").write_text("0123456789abcdef" * 4)
+    (run / "series.jsonl").write_text('{"kind":"members"}\n')
     out = tmp_path / "b.tar.gz"
-    done = allaboard(str(run), "--bundle", str(out))
+    with socket.socket(socket.AF_UNIX) as feed:
+        feed.bind(str(run / "feed.sock"))
+        refused = allaboard(str(run), "--bundle", str(out))
+        assert refused.returncode == 2 and "add --yes" in refused.stderr and not out.exists()
+        done = allaboard(str(run), "--bundle", str(out), "--yes")
     assert done.returncode in (0, 1), done.stderr
     with tarfile.open(out) as tar:
         texts = {Path(m.name).name: tar.extractfile(m).read().decode() for m in tar}  # type: ignore[union-attr]
     assert texts["worker-0.log"] == "WANDB_API_KEY=(redacted)\nloss 0.1\n"
     assert "core" not in texts and "binary, left out" in texts["left-out.txt"]
+    assert not any("0123456789abcdef" in t for t in texts.values())
+    assert "feed.s" not in done.stdout and "series.jsonl: not part" not in done.stdout
     assert not any(SECRET in t or "abcdefgh1" in t for t in texts.values())
     json.loads(texts["journal.jsonl"])
+    removed = "     2 values of names such as password, token or key"
+    assert removed in texts["redacted.txt"] and f"  {removed}" in done.stderr
 
 
 def test_a_bundle_that_cannot_be_written(start: Start, tmp_path: Path) -> None:
@@ -259,7 +287,7 @@ def test_ranks_are_found_by_a_word_of_their_command_line(start: Start, tmp_path:
     word = str(tmp_path)  # another test may run a script of the same name
     assert rank_processes.find_ranks([word]) == sorted(pids)
     assert set(pids) <= set(rank_processes.find_ranks([]))
-    assert choose_processes([word]) == sorted(pids)
+    assert choose_processes([word]).pids == sorted(pids)
     with pytest.raises(NoSuchProcessError, match=r"with no_such_script\.py in its command line"):
         choose_processes(["no_such_script.py"])
 
@@ -332,14 +360,14 @@ def test_a_rank_that_is_nowhere_is_missing_and_likely_the_cause() -> None:
     )
     (finding,) = found.findings
     assert (finding.rule, finding.certainty) == ("JOIN001", "likely")
-    assert found.missing and "rank 4-5 of 6" in found.missing[0]
+    assert found.missing and "ranks 4-5 of 6" in found.missing[0]
 
 
 def test_a_host_that_cannot_be_asked_is_missing() -> None:
     looks = (*two_hosts(IN, IN, IN, IN)[:1], HostLook(host="h1", trouble="Connection refused"))
     found = live_diagnosis.diagnose_processes(looks)
     assert "h1: Connection refused" in found.missing
-    assert "rank 2-3 of 4" in found.missing[1]
+    assert "ranks 2-3 of 4" in found.missing[1]
     assert as_text(found) and as_json(found)
 
 

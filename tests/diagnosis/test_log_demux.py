@@ -122,7 +122,7 @@ def test_a_chained_exception_of_an_unlabelled_log_is_one_finding(tmp_path: Path)
     chained = "\nThe above exception was the direct cause of the following exception:\n\n"
     last = RAISED.replace("ValueError: bad label", "RuntimeError: bad").replace("20", "24")
     (found,) = told(tmp_path, RAISED + chained + last)
-    assert found.summary == "process 0 raised RuntimeError at train.py:24 in main"
+    assert found.summary == "a process of job.log raised RuntimeError at train.py:24 in main"
     assert "after ValueError: bad label at train.py:20" in found.evidence[0].observed
 
 

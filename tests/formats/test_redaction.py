@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allaboard.formats.redacted_records import redact_document
 from allaboard.formats.redaction import (
-    REDACTED,
-    is_secret_name,
+    ADDRESSES,
+    FORMS,
+    NAMED,
     redact_command,
-    redact_passwords,
     redact_text,
     secrets_of,
 )
+from allaboard.formats.secret_hints import may_hold_secret, redact
+from allaboard.formats.secret_names import REDACTED, is_secret_name
 
 SECRET = "s3cr3t-Value-42"
 HOLDING = [
@@ -84,6 +88,103 @@ HOLDING = [
     "token is hf_" + "abcdEFGH" * 4,
     "AKIA" + "ABCDEFGH12345678",
 ]
+
+
+FORM = "aB3dE5gH7jK9mN1pQ3sT5vW7"
+"""Characters without order, as tokens have."""
+HEX = "0123456789abcdef0123456789abcdef01234567"
+AWS_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEK1"
+PLANTED = [
+    f"DB_PW={SECRET}",
+    f"train.py --pw {SECRET}",
+    f"train.py --pw={SECRET}",
+    f"train.py --password {SECRET}",
+    f"train.py --pwd {SECRET} --lr 0.1",
+    f"redis-cli -h h1 -a {SECRET}",
+    f"mysql -u root -p {SECRET} jobs",
+    f"mongosh --host h1 -u me -p {SECRET}",
+    f"ldapsearch -x -w {SECRET}",
+    f"mosquitto_sub -t x -P '{SECRET}'",
+    f"the passphrase is {SECRET}.",
+    f"using password {SECRET}, as told",
+    f"password: {SECRET}",
+    f"password was '{SECRET}'",
+    f"the API key is {SECRET}",
+    f"AWS Secret Access Key: {AWS_KEY}",
+    f"got {AWS_KEY} from the vault",
+    f"wandb: key {HEX}",
+    f"wandb: Paste an API key from your profile and hit enter: {HEX}",
+    f"wandb login --relogin {HEX}",
+    f"npm_{FORM}{FORM[:12]}",
+    f"sk_live_{FORM}",
+    f"rk_test_{FORM}",
+    f"sk-{FORM}",
+    f"sk-proj-{FORM}-{FORM}",
+    f"sk-ant-api03-{FORM}_{FORM}",
+    f"pypi-AgEIcHlwaS5vcmc{FORM}",
+    f"dckr_pat_{FORM}",
+    f"xapp-1-A0B1C2D3-{FORM}",
+    f"xoxb-123456789012-{FORM}",
+    f"hvs.{FORM}",
+    f"r8_{FORM}",
+    f"nvapi-{FORM}",
+    f"hf_{FORM}",
+    f"github_pat_{FORM}",
+    f"glpat-{FORM}",
+    f"token='{FORM}",
+    f"token='{FORM}' and more",
+    f"ValueError: bad token='tok_{FORM} [train.py:3]",
+    f'RuntimeError: login(token="tok_{FORM}, 3)',
+    f"Authorization: Bearer tok_{FORM}",
+    f"Bearer {FORM}",
+    f"openssl pkcs12 -passin pass:{SECRET}",
+    f"skopeo copy --src-creds me:{SECRET} a b",
+    f"self.token: str = '{FORM}'",
+]
+
+
+@pytest.mark.parametrize("text", PLANTED)
+def test_a_planted_secret_is_gone(text: str) -> None:
+    redacted = redact_text(text)
+    assert REDACTED in redacted
+    assert not any(part in redacted for part in (SECRET, FORM, HEX, AWS_KEY))
+    assert redact_text(redacted) == redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"commit {HEX}",
+        f"wandb: run at commit {HEX}",
+        f"HEAD is now at {HEX[:12]} wandb key removed",
+        "run 550e8400-e29b-41d4-a716-446655440000 resumed",
+        "checkpoint-00012000-step=400-loss=0.31.ckpt written",
+        "saved sk-learn-contrib-estimators to sk-model-epoch-00012-step-400",
+        "/home/user1/Projects2/Distributed3/Train4x: 40 characters",
+        "org/apache/Hadoop2Distributed/FileSystem",
+        "npm_config_cache=/root/.npm hf_transformers hf_hub_download_progress r8_batch",
+        "pypi-server-requirements-file xoxb hvs.example nvapi-",
+        "python -p 3; ssh -p 2222 h1; psql -p 5432; docker run -p 80:80 x; mpirun -a 4",
+        "mysql -p jobs",
+        "redis-cli -p 6379",
+        "the password is wrong; password required; password authentication failed for user1",
+        "passphrase is case-sensitive; password for admin2 expired after 30.5s",
+        "unexpected token 'a1' at position 12; token is too long: 4096tokens",
+        "Basic training of ResNet50; Bearer tokens are used",
+        "password: see the wiki, page 12",
+        "token = get_token(args.path); key=self.key; token = os.environ['HF_TOKEN']",
+        "--secret-file job.secret --tls-key /etc/tls/key.pem --token-file=/run/token",
+        "password=${DB_PASSWORD} token=$HF_TOKEN password=*****",
+        "store key: default_pg/0//cpu//0/0 store_key=rank:3 cache_key=abc12",
+        "key=rank0/shard_12",
+        "PWD=/scratch/user/job_12 OLDPWD=/home/u",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskE",
+        "h1:29500 rank 1@h2 GPU-8a1b2c3d-4e5f-6789-abcd-ef0123456789",
+    ],
+)
+def test_what_only_looks_like_one_stays(text: str) -> None:
+    assert redact_text(text) == text
 
 
 @pytest.mark.parametrize("text", HOLDING)
@@ -178,6 +279,66 @@ def test_arguments() -> None:
     assert redact_command(["--token", "--verbose", "x"]) == ["--token", "--verbose", "x"]
 
 
+@pytest.mark.parametrize("text", [*HOLDING, *PLANTED])
+def test_what_holds_a_secret_is_not_passed_over(text: str) -> None:
+    assert may_hold_secret(text.encode()) and may_hold_secret(json.dumps({"text": text}).encode())
+
+
+def test_a_record_is_redacted_in_all_of_its_texts() -> None:
+    record = {
+        "kind": "start",
+        "command": ["train.py", "--password", SECRET, "--epochs", "3"],
+        "options": ("-n", "2", "--env", f"DB_PW={SECRET}"),
+        "notes": [f"cannot reach https://me:{SECRET}@h1/x", "loss 0.3"],
+        "variables": {"HF_TOKEN": SECRET, "RANK": "0"},
+    }
+    redacted = redact(record)
+    assert SECRET not in str(redacted)
+    assert redacted["command"] == ["train.py", "--password", REDACTED, "--epochs", "3"]
+    assert redacted["variables"] == {"HF_TOKEN": REDACTED, "RANK": "0"}
+    plain = {"command": ["train.py", "--epochs", "3"], "rank": 0}
+    assert redact(plain) is plain
+
+
+def test_kinds_are_counted() -> None:
+    counts: Counter[str] = Counter()
+    redact_text(f"DB_PW={SECRET} token={SECRET}; http://a:{SECRET}@h1 ghp_{FORM}", (), counts)
+    assert {kind: n for kind, n in counts.items() if n} == {NAMED: 2, ADDRESSES: 1, FORMS: 1}
+
+
+HOSTILE_PARTS = (
+    *("password", "http://", "token=", '"token":[', "a@", "login ", "mysql ", "docker login "),
+    *("curl ", "password={", "password={a{", "user:", "Bearer ", "sk-", "a.b-", "password is "),
+    *("wandb: key ", "cookie: ", "token='", 'token=\\"', '"--token", ', "sshpass -p ", "mysql -"),
+    *(
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJaaaaaaaa.",
+        "[",
+        "&sig=",
+        "name: token value: ",
+        "x",
+        "aB3",
+    ),
+)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("part", HOSTILE_PARTS)
+def test_a_line_of_a_megabyte_takes_less_than_a_second(part: str) -> None:
+    line = part * (1_000_000 // len(part))
+    began = process_time()
+    redact_text(line)
+    assert process_time() - began < 1.0
+
+
+@given(st.lists(st.sampled_from([*HOSTILE_PARTS, *" \n\t\"'{}[]:=,@/"]), max_size=40))
+def test_json_of_any_text_stays_json(parts: list[str]) -> None:
+    entry = {"text": "".join(parts), "rank": 0}
+    for text in (json.dumps(entry), json.dumps(entry) + "\n" + json.dumps(entry)):
+        for line in redact_document(text).splitlines() if "\n" in text else [redact_document(text)]:
+            assert json.loads(line)["rank"] == 0
+
+
 def test_no_text_takes_long_that_repeats_what_secrets_begin_with() -> None:
     for part in ("password", "http://", "token=", '"token":[', "a@", "login "):
         began = process_time()
@@ -252,7 +413,7 @@ def test_words_that_are_no_secret(words: list[str]) -> None:
     ],
 )
 def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
-    said = redact_passwords(text)
+    said = redact_text(text)
     assert SECRET not in said and REDACTED in said and "h1" in said
 
 
@@ -267,4 +428,4 @@ def test_what_is_shown_has_no_password_in_an_address(text: str) -> None:
     ],
 )
 def test_what_is_shown_keeps_what_is_needed(text: str) -> None:
-    assert redact_passwords(text) == text
+    assert redact_text(text) == text

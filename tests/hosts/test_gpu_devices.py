@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from allaboard.hosts.gpu_devices import count_visible_gpus, gpu_share_of_worker
+from allaboard.hosts.gpu.gpu_devices import count_visible_gpus, gpu_share_of_worker
 
 TABLE = [
     # what the environment lists (None: nothing), GPUs of the driver, workers, what each worker gets

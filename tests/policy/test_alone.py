@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from allaboard.analysis.parameter_servers.task_roles import TF2_CHIEF_CALL
@@ -59,7 +57,7 @@ def test_a_killed_server_comes_back_at_once() -> None:
 
 
 def test_all_restarts_of_a_run_are_counted_together() -> None:
-    answer = decide_after_task([end(100)], 3, replace(POLICY, max_restarts=3))
+    answer = decide_after_task([end(100)], 3, POLICY._replace(max_restarts=3))
     assert answer == NoRestart("ps 0 was killed by SIGKILL; 3 restarts used up (--max-restarts 3)")
 
 

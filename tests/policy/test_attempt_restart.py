@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 
@@ -97,11 +95,11 @@ def test_a_hang_is_started_again() -> None:
 
 def test_restarts_are_used_up() -> None:
     rounds = [ended(0), ended(1), ended(2)]
-    assert isinstance(decide_after_round(rounds, replace(POLICY, max_restarts=3)), Restart)
-    assert decide_after_round(rounds, replace(POLICY, max_restarts=2)) == NoRestart(
+    assert isinstance(decide_after_round(rounds, POLICY._replace(max_restarts=3)), Restart)
+    assert decide_after_round(rounds, POLICY._replace(max_restarts=2)) == NoRestart(
         "2 restarts used up (--max-restarts 2)"
     )
-    assert decide_after_round([ended()], replace(POLICY, max_restarts=0)) == NoRestart(
+    assert decide_after_round([ended()], POLICY._replace(max_restarts=0)) == NoRestart(
         "0 restarts used up (--max-restarts 0)"
     )
 

@@ -103,4 +103,5 @@ def test_a_preflight_ends_when_ssh_does(tmp_path: Path) -> None:
         time.sleep(5)
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(20) == 143
+        # Before its handlers are there, the signal ends it as any program; a shell sees 143 both times.
+        assert process.wait(20) in (143, -signal.SIGTERM)

@@ -93,7 +93,7 @@ def test_the_ring_holds_the_last_intervals(tmp_path: Path) -> None:
     for age in range(layout.RING):  # times that are easy to check, in the places of the real ones
         n = writer.steps - age
         at = layout.RING_AT + (n % layout.RING) * layout.PACE.size
-        struct.pack_into("<d", reader.map, at, 1000.0 - age * (age + 1) / 2)
+        struct.pack_into("<d", writer.map, at, 1000.0 - age * (age + 1) / 2)
     seen = reader.read_snapshot()
     assert seen.step == 3 * layout.RING + 5
     assert seen.intervals == tuple(float(n) for n in range(layout.RING - 2, 0, -1))
@@ -214,9 +214,9 @@ def test_half_written_records_are_not_believed(tmp_path: Path) -> None:
     slot.enter(b"all_reduce")
     assert reader.read_snapshot().detail == "before"
     offset, _ = layout.TEXTS["detail"]
-    struct.pack_into("<II", reader.map, offset, 3, 20)  # a writer that stopped in the middle
-    struct.pack_into("<Q", reader.map, layout.SLOTS_AT, 2)  # a slot whose ends do not agree
-    struct.pack_into("<I", reader.map, layout.STATE_AT, 9)
+    struct.pack_into("<II", writer.map, offset, 3, 20)  # a writer that stopped in the middle
+    struct.pack_into("<Q", writer.map, layout.SLOTS_AT, 2)  # a slot whose ends do not agree
+    struct.pack_into("<I", writer.map, layout.STATE_AT, 9)
     seen = reader.read_snapshot()
     assert seen.detail == "before"
     assert seen.op is None
@@ -245,8 +245,8 @@ def test_two_threads_write_one_text(tmp_path: Path) -> None:
     ("at", "what"), [(0, b"NOTABOX\0"), (8, struct.pack("<I", layout.VERSION + 1))]
 )
 def test_another_kind_of_file_is_refused(tmp_path: Path, at: int, what: bytes) -> None:
-    _, reader = pair(tmp_path)
-    reader.map[at : at + len(what)] = what
+    writer, _ = pair(tmp_path)
+    writer.map[at : at + len(what)] = what
     with pytest.raises(ValueError, match="its black box is "):
         OpenBox(tmp_path / f"{os.getpid()}.box")
 
@@ -282,11 +282,11 @@ def test_no_content_breaks_the_reader(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("box")
-    _, reader = pair(folder)
+    writer, reader = pair(folder)
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.sampled_from([128, 192, 256, 320, 1024, 4096, 4608, 8192, 24576]))
         what = data.draw(st.binary(min_size=1, max_size=96))
-        reader.map[at : at + len(what)] = what
+        writer.map[at : at + len(what)] = what
     reader.read_snapshot()
     reader.read_snapshot()
 

@@ -105,8 +105,10 @@ def test_it_is_asked_now_and_then(program: Program) -> None:
 
 CLOSES = LISTENS + "os.closerange(3, 300)\nprint('closed', flush=True)\nsys.stdin.readline()\n"
 FORKS = LISTENS + (
+    "parent = os.getpid()\n"
     "child = os.fork()\n"
-    "if not child:\n    time.sleep(60)\n    os._exit(0)\n"
+    "while not child and os.getppid() == parent:\n    time.sleep(0.05)\n"
+    "if not child:\n    os._exit(0)\n"
     "print(child, flush=True)\nsys.stdin.readline()\n"
 )
 OTHER = START + (

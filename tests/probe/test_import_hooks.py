@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from allaboard.probe import adapters, frameworks
 from allaboard.probe.import_hooks import Watch
 
 
@@ -29,7 +30,7 @@ class Heard:
                 hook(module)
 
         self.watch = Watch(
-            {"engine": object()},
+            {"engine": "engine"},
             {"engine": note, "engine.inner": note},
             lambda name: self.said.append(("importing", name)),
             lambda name, trouble: self.said.append(("imported", name, trouble)),
@@ -96,7 +97,7 @@ def test_callbacks_that_raise_do_not_break_the_import() -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("gone")
 
-    sys.meta_path.insert(0, Watch({"engine": 1}, {"engine": broken}, broken, broken))
+    sys.meta_path.insert(0, Watch({"engine": "engine"}, {"engine": broken}, broken, broken))
     assert importlib.import_module("engine").__version__ == "1.0"
 
 
@@ -126,7 +127,7 @@ def test_a_module_that_is_not_there_stays_so() -> None:
     heard = listen()
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("engine.absent")
-    heard.watch = Watch({"absent": 1}, {}, lambda _: None, lambda *_: None)
+    heard.watch = Watch({"absent": "absent"}, {}, lambda _: None, lambda *_: None)
     sys.meta_path.insert(0, heard.watch)
     assert importlib.util.find_spec("absent") is None
 
@@ -148,3 +149,33 @@ def test_a_finder_that_searches_the_whole_path_meets_no_circle() -> None:
 def test_other_modules_are_none_of_its_business() -> None:
     heard = listen()
     assert heard.watch.find_spec("json") is None
+
+
+def test_a_framework_is_hooked_from_the_first_question_for_one_of_its_packages(
+    engine: Path,
+) -> None:
+    hooked: list[str] = []
+    loaded: list[str] = []
+
+    def load(framework: str) -> dict[str, Callable[[ModuleType], None]]:
+        loaded.append(framework)
+        return {"engine.inner": lambda module: hooked.append(module.__name__)}
+
+    (engine.parent / "engine_tools.py").write_text("import engine.inner\n")
+    packages = {"engine": "engine", "engine_tools": "engine"}
+    watch = Watch(packages, {}, lambda name: None, lambda name, trouble: None, load)
+    sys.meta_path.insert(0, watch)
+    assert importlib.util.find_spec("words") is None and loaded == []
+    importlib.import_module("engine_tools")
+    assert (loaded, hooked) == (["engine"], ["engine.inner"])
+
+
+def test_every_hooked_module_is_in_a_package_that_loads_its_adapter() -> None:
+    folder = Path(frameworks.__file__).parent
+    names = [f.stem for f in folder.glob("*.py") if not f.stem.startswith("_")]
+    assert sorted(names) == ["jax", "tensorflow", "torch"]
+    for name in names:
+        packages = importlib.import_module(f"{frameworks.__name__}.{name}").PACKAGES
+        adapter = importlib.import_module(f"{adapters.__name__}.{name}")
+        assert packages[0] == name
+        assert {module.partition(".")[0] for module in adapter.MODULES} <= set(packages)

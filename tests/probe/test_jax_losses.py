@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from allaboard.probe import member
-from allaboard.probe.adapters._jax.losses import AHEAD, FINITE, Returned
+from allaboard.probe.adapters._jax.losses import MAX_STEPS_AHEAD, MIN_FINITE, Returned
 from allaboard.probe.layout import LOSS, LOSS_AT
 
 NAN = float("nan")
@@ -66,13 +66,13 @@ def _bad(results: list[Any], returned: Returned | None = None) -> tuple[int, int
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size))
     returned = returned or Returned()
     for number, result in enumerate([*results, ()], 1):
-        returned.look(box, STEP, number, result)
+        returned.add_result(box, STEP, number, result)
     _, bad, first, *_ = LOSS.unpack_from(box.map, LOSS_AT)
     assert "losses" not in member.here.notes
     return bad, first
 
 
-def fine(many: int = FINITE + 1) -> list[Any]:
+def fine(many: int = MIN_FINITE + 1) -> list[Any]:
     """As many results as it takes, the first of which shows where the number is."""
     return [ArrayImpl(0.5) for _ in range(many)]
 
@@ -119,29 +119,39 @@ def test_one_that_is_not_there_yet_is_looked_at_later_as_that_of_its_step() -> N
     returned = Returned()
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size))
     for number, result in enumerate([*fine(), *late, *fine(2)], 1):
-        returned.look(box, STEP, number, result)
+        returned.add_result(box, STEP, number, result)
     assert LOSS.unpack_from(box.map, LOSS_AT)[1] == 0
     for one in late:
         one.there = True
-    returned.look(box, STEP, 10, ArrayImpl(NAN, there=False))
+    returned.add_result(box, STEP, 10, ArrayImpl(NAN, there=False))
     assert LOSS.unpack_from(box.map, LOSS_AT)[1:3] == (0, 5)  # three were bad, then one was fine
 
 
 def test_of_one_that_was_not_seen_nothing_is_concluded() -> None:
     """It may have been the first: a later one would be told as that, of another rank."""
     assert _bad([*fine(), ArrayImpl(0.5, gone=True), ArrayImpl(NAN)]) == (0, 0)
-    many = [ArrayImpl(0.5, there=False) for _ in range(AHEAD + 1)]
+    many = [ArrayImpl(0.5, there=False) for _ in range(MAX_STEPS_AHEAD + 1)]
     assert _bad([*fine(), *many, *[ArrayImpl(NAN)] * 3]) == (0, 0)
     assert _bad([*fine(), ArrayImpl(0.5, gone=True), *fine(), ArrayImpl(NAN)]) == (1, 10)
+
+
+def test_the_last_finite_loss_is_noted() -> None:
+    returned = Returned()
+    box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size), loss=NAN)
+    noted = []
+    for number, value in enumerate((2.0, 1.0, NAN, 0.25, 0.125), 1):
+        returned.add_result(box, STEP, number, ArrayImpl(value))
+        noted.append(box.loss)
+    assert noted[2:] == [1.0, 1.0, 0.25]  # it is read once the next one is there
 
 
 def test_another_function_is_judged_by_itself() -> None:
     returned = Returned()
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size))
     for number in range(9):
-        returned.look(box, STEP, number, ArrayImpl(0.5))
+        returned.add_result(box, STEP, number, ArrayImpl(0.5))
     for number in range(9, 20):
-        returned.look(box, _bad, number, ArrayImpl(NAN))
+        returned.add_result(box, _bad, number, ArrayImpl(NAN))
     assert LOSS.unpack_from(box.map, LOSS_AT)[1] == 0
 
 
@@ -154,7 +164,7 @@ def test_another_jax_than_was_tried_costs_the_job_nothing() -> None:
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size))
     try:
         for number in range(5):
-            returned.look(box, STEP, number, Other(0.5))
+            returned.add_result(box, STEP, number, Other(0.5))
         assert "NoneType" in str(member.here.notes["losses"])
     finally:
         member.here.notes.pop("losses", None)

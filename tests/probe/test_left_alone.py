@@ -22,10 +22,10 @@ def program(tmp_path: Path) -> Program:
 
 def test_a_batch_that_can_be_read_once_is_not_read() -> None:
     for batch in (zip([1], [2], strict=True), (n for n in (1, 2)), map(str, (1, 2)), iter([1, 2])):
-        assert data_loader._told(batch) == (-1, 0)
+        assert data_loader._describe_batch(batch) == (-1, 0)
         assert len(list(batch)) in (1, 2)
     once = zip([1, 2], [3, 4], strict=True)
-    data_loader._told([once])
+    data_loader._describe_batch([once])
     assert list(once) == [(1, 3), (2, 4)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from allaboard.probe.adapters._loss_values import SAME, Losses
+from allaboard.probe.adapters._loss_values import BACKWARDS_PER_STEP, Losses
 from allaboard.probe.layout import LOSS, LOSS_AT
 
 NAN = float("nan")
@@ -39,7 +39,7 @@ def test_each_step_counts() -> None:
 
 def test_steps_that_are_left_out_count_in_the_end() -> None:
     box, losses = _box(), Losses()
-    for _ in range(1 + 2 * SAME):
+    for _ in range(1 + 2 * BACKWARDS_PER_STEP):
         losses.record_value(box, NAN)
     assert _written(box) == (3, 1)
 

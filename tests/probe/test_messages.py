@@ -105,6 +105,6 @@ def test_a_wait_names_whose_message_it_is_for(program: Program, does: str, told:
 
 
 def test_a_message_that_is_done_is_not_kept(program: Program) -> None:
-    does = "for n in range(5000): begin(None, n).wait()\nprint(len(messages._begun))"
+    does = "for n in range(5000): begin(None, n).wait()\nprint(len(messages._messages))"
     ended = program.run(UNDER_WAY.format("pass", does))
     assert 0 < int(ended.out) <= 1024, ended.err

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allaboard.probe.adapters._tensorflow.losses import FINITE, FUNCTIONS, Returned
+from allaboard.probe.adapters._tensorflow.losses import MAX_FUNCTIONS, MIN_FINITE, Returned
 from allaboard.probe.layout import LOSS, LOSS_AT
 
 NAN = float("nan")
@@ -42,7 +42,16 @@ def _bad(results: list[Any], returned: Returned, name: str = "train_step") -> in
     return bad
 
 
-FINE = [EagerTensor(0.5)] * FINITE
+FINE = [EagerTensor(0.5)] * MIN_FINITE
+
+
+def test_the_last_finite_loss_of_the_first_function_is_noted() -> None:
+    returned = _returned()
+    box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size), loss=NAN)
+    for value in (0.5, 0.5, 0.5, 0.25, NAN):
+        returned.look(box, "train_step", EagerTensor(value))
+        returned.look(box, "gradient_norm", EagerTensor(3.0))
+    assert box.loss == 0.25
 
 
 @pytest.mark.parametrize(
@@ -85,5 +94,5 @@ def test_one_function_is_not_taken_for_another() -> None:
     returned = _returned()
     assert _bad([*FINE], returned, "eval_step") == 0
     assert _bad([*FINE, EagerTensor(NAN)], returned) == 1
-    for number in range(2 * FUNCTIONS):
+    for number in range(2 * MAX_FUNCTIONS):
         assert _bad([*FINE], returned, f"made_{number}") == 0

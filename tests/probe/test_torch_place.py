@@ -29,6 +29,19 @@ def test_an_address_of_ipv6_stands_in_brackets(
 
 
 @pytest.mark.parametrize(
+    ("started_here", "local"), [("", True), ("2", True), ("1", False), ("two", True)]
+)
+def test_a_launcher_that_starts_only_some_of_the_ranks_has_others_elsewhere(
+    started_here: str, local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", started_here)
+    for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(name, value)
+    found = torch.declared(("gloo",), {"rank": 0, "world_size": 2})
+    assert found is not None and found["local"] is local
+
+
+@pytest.mark.parametrize(
     ("given", "several", "member"),
     [
         ({"store": object()}, "3", False),

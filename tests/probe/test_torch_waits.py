@@ -8,7 +8,7 @@ PROGRAM = """
 import os
 from _allaboard_probe import member, hooks
 from _allaboard_probe.adapters._torch import point_to_point as messages
-from _allaboard_probe.adapters._torch.work_wait import ENOUGH, Waits
+from _allaboard_probe.adapters._torch.work_wait import SETTLED_STEPS, Waits
 class Work:
     def wait(self): return "done"
 class Own(Work): pass
@@ -32,14 +32,14 @@ def told(): # the name that a wait leaves in the box
     "does",
     [
         "assert told() == 1 and not waits.off",
-        "[within() for _ in range(9 * ENOUGH)]; assert Work.wait is not plain and told() == 1",
-        "trained(ENOUGH); assert Work.wait is not plain and told() == 1",
-        "trained(ENOUGH + 1); assert waits.off and Work.wait is plain and told() == 0",
-        "told(); trained(3 * ENOUGH); assert not waits.off and told() == 1",
-        "trained(3 * ENOUGH, lambda: (within(), told())); assert not waits.off and told() == 1",
-        "trained(ENOUGH + 1); waits.begun([]); assert waits.off",
-        "trained(ENOUGH + 1); waits.begun(Own()); assert not waits.off and told() == 1",
-        "trained(ENOUGH + 1); "
+        "[within() for _ in range(9 * SETTLED_STEPS)]; assert Work.wait is not plain and told() == 1",
+        "trained(SETTLED_STEPS); assert Work.wait is not plain and told() == 1",
+        "trained(SETTLED_STEPS + 1); assert waits.off and Work.wait is plain and told() == 0",
+        "told(); trained(3 * SETTLED_STEPS); assert not waits.off and told() == 1",
+        "trained(3 * SETTLED_STEPS, lambda: (within(), told())); assert not waits.off and told() == 1",
+        "trained(SETTLED_STEPS + 1); waits.begun([]); assert waits.off",
+        "trained(SETTLED_STEPS + 1); waits.begun(Own()); assert not waits.off and told() == 1",
+        "trained(SETTLED_STEPS + 1); "
         "send = messages.begun('isend', waits.entered(lambda *a: Own())); send(1, 2); assert told() == 1",
     ],
 )

@@ -54,6 +54,20 @@ def box_of(folder: Path) -> tuple[Box, OpenBox]:
     return box, OpenBox(path)
 
 
+def test_the_last_finite_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
+    box, reader = box_of(tmp_path)
+    losses = Losses()
+    box.step()
+    assert reader.read_snapshot().last_loss is None  # no loss was seen in it
+    told = []
+    for value in (2.5, -0.5, float("nan"), 1e300, 1j, 0.0):
+        losses.look(box, Tensor(value))  # type: ignore[arg-type]
+        box.step()
+        told.append(reader.read_snapshot().last_loss)
+    assert told == [2.5, -0.5, -0.5, None, None, 0.0]
+
+
 def test_losses_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=Tensor))
     box, reader = box_of(tmp_path)

@@ -84,7 +84,7 @@ def test_who_never_called_it_is_named_and_no_victim(tmp_path: Path, before: str)
     (found,) = told(tmp_path, victims + observed(2, 132, before=before) + TORCHRUN)
     assert found.rule == "LOG007" and [w.rank for w in found.who] == [2]
     assert "rank 2 never called ALLREDUCE, collective 133" in found.summary
-    assert "rank 0-1,3 waited" in found.summary
+    assert "ranks 0-1,3 waited" in found.summary
 
 
 @pytest.mark.parametrize(("old", "group"), [(False, DEFAULT), (True, DEFAULT), (True, "PG 1")])

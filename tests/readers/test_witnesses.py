@@ -16,7 +16,10 @@ from allaboard.analysis.log_messages import KnownMessage, find_known_messages, m
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import readers
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
-from allaboard.diagnosis.readers.tensorflow_log import MEMORY_MESSAGES, STRAGGLERS
+from allaboard.diagnosis.readers.gloo_log import FALLBACK
+from allaboard.diagnosis.readers.job_start_log import READER as START_READER
+from allaboard.diagnosis.readers.job_start_log import START_LINES, StartLine
+from allaboard.diagnosis.readers.tensorflow_log import STRAGGLERS
 from allaboard.facts import Exhibit
 from allaboard.plugins import Plugin, plugins
 from allaboard.rules.engine.catalogue import load_catalogue
@@ -25,13 +28,22 @@ SAMPLES = Path(__file__).parent / "samples"
 LOADED = [p for p in plugins(readers, "READER", LogReader) if isinstance(p, Plugin)]
 MESSAGES = [
     *((p.stem, m) for p in LOADED for m in getattr(p.module, "MESSAGES", ())),
-    *(("tensorflow_log", m) for m in MEMORY_MESSAGES),
+    *(("gloo_log", m) for m in (FALLBACK,)),
     ("tensorflow_log", STRAGGLERS),
 ]
 
 
 def exhibit(text: str | bytes, name: str = "a.log", rank: int = -1) -> Exhibit:
     return Exhibit(name=name, data=text.encode() if isinstance(text, str) else text, rank=rank)
+
+
+@pytest.mark.parametrize("line", START_LINES, ids=lambda line: line.launcher)
+def test_a_start_is_read_in_its_sample(line: StartLine) -> None:
+    testimony = START_READER.read(exhibit(f"something before\n{line.sample}\nand after\n"))
+    assert testimony is not None
+    (start,) = testimony.starts
+    assert (start.launcher, start.number, start.place.line) == (line.launcher, 0, 2)
+    assert start.size >= 1 and line.source
 
 
 @pytest.mark.parametrize(("witness", "message"), MESSAGES, ids=lambda v: getattr(v, "key", v))
@@ -72,7 +84,6 @@ def test_ordinary_lines_and_a_healthy_start_say_nothing() -> None:
 FOUND = [
     # recording, rule, ranks or tasks that are named
     ("torch_missing", "JOIN001", []),
-    ("torch_missing", "JOIN004", []),
     ("torch_no_master", "JOIN007", []),
     ("torch_killed", "EXIT005", [1]),
     ("torch_stopped", "LOG001", [1]),

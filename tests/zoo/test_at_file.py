@@ -22,7 +22,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str], str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     report = json.loads((folder / "run" / "report.json").read_text())
     rules = [f["rule"] for f in report["findings"]]

@@ -99,7 +99,7 @@ def test_a_synchronous_job_goes_on_when_a_task_of_it_came_back(
     run.hurt(worker)
     report = run.end()
     assert [r["task"] for r in report["returns"]] == [("worker-0", "worker-1", "ps-0")[worker]]
-    assert (report["returns"][0]["lost"] is not None) is lost
+    assert (report["returns"][0]["lost_steps"] is not None) is lost
     found = re.search(r"test accuracy ([0-9.]+)", run.text)
     assert found is not None and float(found[1]) > 0.9
 
@@ -113,7 +113,7 @@ def test_an_evaluator_comes_back_and_nothing_is_lost(tmp_path: Path) -> None:
     run.wait_for("evaluated step")
     run.hurt(2)
     report = run.end()
-    assert [(r["task"], r["lost"]) for r in report["returns"]] == [("evaluator-0", None)]
+    assert [(r["task"], r["lost_steps"]) for r in report["returns"]] == [("evaluator-0", None)]
     assert [f["rule"] for f in report["findings"]] == ["EXIT001"]
     assert {(w["job"], w["exit_code"]) for w in report["workers"]} >= {("evaluator", 0)}
     assert "evaluated step 1500" in run.text

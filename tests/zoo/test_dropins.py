@@ -99,7 +99,7 @@ def test_all_here(framework: str) -> None:
     assert [(s.code, s.words[:2]) for s in found] == [
         (0, [{"torch": "sum", "tensorflow": "replicas", "jax": "processes"}[framework], "2"])
     ] * 2, "\n".join(s.err[-3000:] for s in found)
-    assert "all 2 aboard" in found[0].err and "aboard" not in found[1].err
+    assert "all 2 ready" in found[0].err and "ready after" not in found[1].err
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_under_allaboard_run_it_does_nothing_twice(tmp_path: Path) -> None:
         [sys.executable, "-m", "allaboard", *words], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count(" aboard after ") == 1 and done.stdout.count("sum 2") == 2
+    assert done.stderr.count(" ready after ") == 1 and done.stdout.count("sum 2") == 2
 
 
 def test_the_roll_call_alone() -> None:

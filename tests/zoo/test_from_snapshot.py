@@ -35,14 +35,14 @@ def test_values_come_back_from_memory(tmp_path: Path) -> None:
 
     (back,) = report["returns"]
     assert back["task"] == "ps-0" and report["restarts"] == 0
-    assert back["seconds"] <= back["out"]
-    assert 0 <= back["snapshot"] < 30
+    assert back["seconds"] <= back["out_s"]
+    assert 0 <= back["snapshot_age_s"] < 30
     seen = [[int(v) for v in values] for values in re.findall(VALUES, run.text)]
     steps = [values[0] for values in seen]
     # None may be lost: what is read takes a moment, in which the steps go on.
     lost = max(0, *(old - new for old, new in itertools.pairwise(steps)))
     assert min(steps[before:]) > 100  # on disk there are those of step 0 alone
-    assert abs(lost - back["lost"]) < 20 + 0.2 * back["lost"]
+    assert abs(lost - back["lost_steps"]) < 20 + 0.2 * back["lost_steps"]
     for (
         step,
         *values,
@@ -72,6 +72,6 @@ def test_a_second_training_does_not_go_on_with_the_first(tmp_path: Path) -> None
     run.wait_for(r"second step \d+\n", told + 20)
     Path(f"{file}-second").touch()
     report = run.end()
-    assert report["returns"][0]["snapshot"] is not None
+    assert report["returns"][0]["snapshot_age_s"] is not None
     steps = [int(n) for n in re.findall(r"second step (\d+)\n", run.text)]
     assert steps[0] == 1 and max(steps) < len(steps) + 1

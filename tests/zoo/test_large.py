@@ -34,7 +34,7 @@ def test_a_gigabyte_and_a_half_is_given_back(tmp_path: Path) -> None:
         for code, report in job.end():
             assert (code, report["outcome"], report["restarts"]) == (0, "completed", 0)
             (back,) = report["returns"]
-            assert back["snapshot"] is not None and back["lost"] is not None
+            assert back["snapshot_age_s"] is not None and back["lost_steps"] is not None
         found = re.findall(VALUES, job.text(0))
         first = int(found[before][0])
         assert first > 1

@@ -64,7 +64,7 @@ def found(pids: list[str], rule: str, patience: float = 60.0) -> dict[str, objec
     deadline = time.monotonic() + patience
     while True:
         command = [sys.executable, "-m", "allaboard", "diagnose", *pids, "--format", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         told = json.loads(done.stdout)
         rules = {f["rule"]: f for f in told["findings"]}
         if rule in rules or time.monotonic() > deadline:

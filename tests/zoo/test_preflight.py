@@ -154,10 +154,10 @@ def test_over_ssh() -> None:
         service = ssh.Ssh(bed)
         words = [*PREFLIGHT, "--quick", "--ssh", " ".join(service.command), "--hosts"]
         process = bed.start("h0", [*words, "h0,h1,h2"])
-        assert process.wait(60) == 0, process.text()
+        assert process.wait(120) == 0, process.text()
         assert "3 of 3 here, meeting at h0:29500" in process.text()
         process = bed.start("h0", [*words, "h0,h1,h9", "--timeout", "4"])
-        assert process.wait(60) == 3, process.text()
+        assert process.wait(120) == 3, process.text()
         assert "no login on h9" in process.text() and "JOIN001" in process.text()
 
 
@@ -170,7 +170,7 @@ def test_tensorflow_over_ssh_meets_or_says_why_not() -> None:
         words += ["--hosts", "h0,h1", "--timeout", "20"]
         process = bed.start("h0", words)
         assert process.wait(120) == 0, process.text()
-        assert "all 2 aboard" in process.text() and "2 of 2 here" in process.text()
+        assert "all 2 ready" in process.text() and "2 of 2 here" in process.text()
         bed.block("h1", Block(but=(ssh.PORT,), way="both"))
         process = bed.start("h0", words)
         assert process.wait(120) == 3, process.text()
@@ -184,7 +184,7 @@ def test_two_names_of_one_host_over_ssh() -> None:
         service = ssh.Ssh(bed)
         words = [*PREFLIGHT, "--quick", "--ssh", " ".join(service.command), "--hosts"]
         process = bed.start("h0", [*words, f"h1,{bed.addresses['h1']}"])
-        assert process.wait(60) == 2, process.text()
+        assert process.wait(120) == 2, process.text()
         assert "are one host" in process.text() and "ready to start" not in process.text()
 
 
@@ -223,7 +223,7 @@ def test_under_slurm_nothing_need_be_said() -> None:
         service = slurm.Slurm(bed)
         words = ["srun", "-N3", "-n3", "--mpi=none", *PREFLIGHT, "--quick"]
         process = bed.start("h0", words, service.environment)
-        assert process.wait(60) == 0, process.text()
+        assert process.wait(120) == 0, process.text()
         assert "3 of 3 here, meeting at h0:29500" in process.text()
         assert "h2: ready to start" in process.text()
 
@@ -235,7 +235,7 @@ def test_under_open_mpi() -> None:
         service = open_mpi.OpenMpi(bed)
         words = [*service.command, "-n", "3", *PREFLIGHT, "--quick", "--coordinator", "h0:29500"]
         process = bed.start("h0", words)
-        assert process.wait(60) == 0, process.text()
+        assert process.wait(120) == 0, process.text()
         assert "3 of 3 here" in process.text()
 
 
@@ -268,7 +268,7 @@ def test_a_host_that_is_cut_off_at_the_collective_ends_it_within_the_bound() -> 
     with Bed(2) as bed:
         running = start(bed, "--timeout", "15", "--bound", "10")
         deadline = time.monotonic() + 60.0
-        while "all 2 aboard" not in running[1].text() and time.monotonic() < deadline:
+        while "all 2 ready" not in running[1].text() and time.monotonic() < deadline:
             time.sleep(0.01)
         cut = time.monotonic()
         bed.unplug("h0")

@@ -28,5 +28,5 @@ def test_servers_are_ended_when_the_workers_are_done() -> None:
         process = bed.start("h0", words, service.environment)
         assert process.wait(120) == 0, process.text()
         said = process.text()
-        assert "all 3 aboard" in said, said
+        assert "all 3 ready" in said, said
         assert "worker 0, worker 1 ended with exit code 0; ending what serves: ps 0" in said, said

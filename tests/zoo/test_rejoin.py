@@ -229,13 +229,13 @@ def brought_back(job: Hosted, stop: Path, server: int, number: signal.Signals) -
     for index, (code, report) in enumerate(job.end()):
         assert (code, report["outcome"], report["restarts"]) == (0, "completed", 0), index
         (back,) = report["returns"]
-        assert back["task"] == "ps-0" and back["seconds"] <= back["out"]
-        assert 0 <= back["snapshot"] < 30 and back["lost"] is not None
+        assert back["task"] == "ps-0" and back["seconds"] <= back["out_s"]
+        assert 0 <= back["snapshot_age_s"] < 30 and back["lost_steps"] is not None
         boxes = f"/dev/shm/allaboard-0-{report['job']}"
         assert not job.bed.path(job.hosts[index], boxes).exists()
     seen = [[int(v) for v in values] for values in re.findall(VALUES, job.text(0))]
     assert all(step > 100 for step, *_ in seen[150:])
     lost = len(seen) - seen[-1][0]  # a line a step, and nobody else makes any
-    assert abs(lost - back["lost"]) < 20 + 0.2 * back["lost"]
+    assert abs(lost - back["lost_steps"]) < 20 + 0.2 * back["lost_steps"]
     for step, *values in seen:
         assert all(abs(value - step) < 40 for value in values)

@@ -113,7 +113,7 @@ def accounted(text: str, report: dict[str, Any], most: int | None) -> None:
         assert -AHEAD <= low - on <= FLIGHT and line - FLIGHT <= high <= line + 2 * EVERY + FLIGHT
         with_chief = any((w["job"], w["index"]) == ("worker", 0) for w in finding["who"])
         assert most is None or high - low <= most or with_chief, finding["summary"]
-    lost = [(r["task"], r["lost"]) for r in report["returns"]]
+    lost = [(r["task"], r["lost_steps"]) for r in report["returns"]]
     assert sum(n or 0 for _, n in lost) == sum(h - low for h, low in backs), (lost, told)
 
 

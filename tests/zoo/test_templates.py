@@ -65,7 +65,7 @@ def test_on_one_host(line: str, kind: str, tmp_path: Path) -> None:
     assert process.returncode == 0, said
     assert "trained on 2 processes" in said, said
     # ALLABOARD=1 asks for the file that an installed wheel brings; its own test has it.
-    assert "ALLABOARD=1" in line or "all 2 aboard" in said, said
+    assert "ALLABOARD=1" in line or "all 2 ready" in said, said
 
 
 @pytest.mark.long
@@ -102,4 +102,4 @@ def test_under_slurm(tmp_path: Path) -> None:
         code = process.wait(250)
         assert code == 0, process.text() + (said.read_text() if said.exists() else "")
         assert "trained on 4 processes" in said.read_text(), said.read_text()
-        assert "all 4 aboard" in said.read_text(), said.read_text()
+        assert "all 4 ready" in said.read_text(), said.read_text()

@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ from testbed import Bed, open_mpi, slurm
 from testbed.process import Process
 
 JOBS = Path(__file__).parent / "jobs"
-SECONDS = 120
+SECONDS = 200
+"""For the job on a machine with much other work; the bed lives for longer."""
+HOSTS = 3
 RUN = shlex.join([sys.executable, "-m", "allaboard", "run"])
 WHERE = {"MASTER_ADDR": "h0", "MASTER_PORT": str(MEETING_PORT)}
 
@@ -45,16 +49,17 @@ def _command(bed: Bed, script: str) -> list[str]:
 
 def _judge(bed: Bed, *processes: Process) -> None:
     for process in processes:
-        process.wait(SECONDS)
+        with suppress(subprocess.TimeoutExpired):  # then it has no exit code below
+            process.wait(SECONDS)
     said = "\n".join(p.text() for p in processes)
     assert [p.poll() for p in processes] == [0] * len(processes), said[-6000:]
-    for rank in range(4):
-        assert f"rank {rank} of 4 trained 20 steps" in said, said[-6000:]
+    for rank in range(HOSTS):
+        assert f"rank {rank} of {HOSTS} trained 20 steps" in said, said[-6000:]
     for host in bed.hosts:
         report = json.loads((bed.folder / f"run-{host}" / "report.json").read_text())
         found = [f["summary"] for f in report["findings"] if f["stage"] != "config"]
         assert report["exit_code"] == 0 and not found, said[-6000:]
-        assert any("all 4 aboard" in note for note in report["notes"]), report["notes"]
+        assert any(f"all {HOSTS} ready" in note for note in report["notes"]), report["notes"]
 
 
 @pytest.mark.zoo
@@ -65,9 +70,9 @@ def _judge(bed: Bed, *processes: Process) -> None:
 )  # fmt: skip
 def test_srun(script: str) -> None:
     need(*slurm.NEEDS)
-    with Bed(4) as bed:
+    with Bed(HOSTS) as bed:
         service = slurm.Slurm(bed)
-        words = ["srun", "-N4", "-n4", "--mpi=none", *_command(bed, script)]
+        words = ["srun", f"-N{HOSTS}", f"-n{HOSTS}", "--mpi=none", *_command(bed, script)]
         environment = {**_environment(), **WHERE, "SLURM_CONF": service.environment["SLURM_CONF"]}
         _judge(bed, bed.start("h0", words, environment))
 
@@ -76,11 +81,11 @@ def test_srun(script: str) -> None:
 @OTHERS
 def test_mpirun(script: str) -> None:
     need(*open_mpi.NEEDS)
-    with Bed(4) as bed:
+    with Bed(HOSTS) as bed:
         service = open_mpi.OpenMpi(bed)
         passed = {**WHERE, "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
         options = [w for k, v in passed.items() for w in ("-x", f"{k}={v}")]
-        words = [*service.command, *options, "-n", "4", *_command(bed, script)]
+        words = [*service.command, *options, "-n", str(HOSTS), *_command(bed, script)]
         _judge(bed, bed.start("h0", words, _environment()))
 
 
@@ -107,10 +112,10 @@ def test_torchrun_of_what_does_not_meet_in_its_store(script: str) -> None:
 
 def _torchrun(script: str, options: tuple[str, ...]) -> None:
     need()
-    with Bed(4) as bed:
+    with Bed(HOSTS) as bed:
         started = []
         for rank, host in enumerate(bed.hosts):
-            words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "4"]
+            words = [sys.executable, "-m", "torch.distributed.run", "--nnodes", str(HOSTS)]
             words += [o.format(rank=rank) for o in options]
             words += ["--nproc-per-node", "1", "--no-python", *_command(bed, script)]
             started.append(bed.start(host, words, _environment()))

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import traceback
-from pathlib import Path
+from collections.abc import Callable
 
 from allaboard.agent.announcer import Announcer
-from allaboard.agent.arrival_fifo import ArrivalFifo
+from allaboard.agent.attempt_end import AttemptEnd
 from allaboard.agent.background_check import FindingSource
 from allaboard.agent.command_executor import CommandExecutor
 from allaboard.agent.control_plane import ControlPlane
 from allaboard.agent.coordinator_settings import build_settings
+from allaboard.agent.host_observer import HostObserver
 from allaboard.agent.options import Options
-from allaboard.agent.port_conflict import PortConflicts
-from allaboard.agent.process_watcher import ProcessWatcher
+from allaboard.agent.output.progress_display import ProgressDisplay
+from allaboard.agent.output.worker_output import WorkerOutput
 from allaboard.agent.ps_snapshot_process import SnapshotProcess
 from allaboard.agent.shutdown import Shutdown
 from allaboard.agent.standby_process import StandbyProcess
-from allaboard.agent.traffic import TrafficSampler
-from allaboard.agent.worker_output import WorkerOutput
 from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.coordinator.job_state import JobState
-from allaboard.coordinator.progress_line import progress_line
-from allaboard.facts import Interruption, Outcome, RoundEnd, RoundReport
+from allaboard.facts import RoundReport
+from allaboard.feed.job_feed import JobFeed
 from allaboard.hosts import proc
-from allaboard.launch.local_workers import Launch, working_folder
-from allaboard.policy.restart.attempt_summary import summarize_round
-from allaboard.protocol.commands import AnnounceFinding, Command, ConcludeRound, EndJob, ShowNote
+from allaboard.launch.local_workers import Launch
+from allaboard.launch.standby_ranks import StandbyRanks
+from allaboard.policy.restart.standby_start import is_standby_due
+from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, ShowNote
 from allaboard.protocol.events import AgentInterrupted, AgentOverslept, CoordinatorChanged, Event
 from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.rules.engine.catalogue import load_job_rules
+from allaboard.schedulers.job_signals import JobSignals
 
-SPINNER_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FAST_POLL_S, START_POLL_S, TRAINING_POLL_S = 0.05, 0.25, 1.0
 """Seconds between two looks at all processes: while the job ends; while it starts, has made no step for a
 moment, or a stalled part of it is examined; while it trains. (The kernel reports that a worker exited, so
@@ -44,8 +45,6 @@ QUIET_AFTER_START_S = 5.0
 themselves."""
 NO_STEP_S = 1.0
 """Seconds without a step after which the agent polls as often as during the start."""
-RARE_POLL_S = 1.0
-"""Seconds between two looks at things that change rarely (control groups, new child processes)."""
 MAX_LATENESS_S = 2.0
 """An agent that wakes up this many seconds late was not scheduled; all time windows start again."""
 PULSE_INTERVAL_S = 60.0
@@ -72,6 +71,10 @@ class Attempt:
         announcer: Announcer,
         background_check: FindingSource,
         restarted: int = 0,
+        feed: JobFeed | None = None,
+        progress_display: ProgressDisplay | None = None,
+        signals: JobSignals | None = None,
+        standby_ranks: StandbyRanks | None = None,
     ) -> None:
         plan = launch.plan
         self.launch = launch
@@ -81,22 +84,25 @@ class Attempt:
         self.journal = announcer.journal
         self.background_check = background_check
         self.wake = asyncio.Event()
-        self.process_watcher = ProcessWatcher(
-            launch.boxes,
-            (plan.run_dir, Path(working_folder())),
-            wrapped=options.wrapped,
-            was_oom_killed=lambda worker: self.workers.was_oom_killed(worker),
-            beside=options.joined.task_beside_cluster if options.joined is not None else "",
+        self.feed = feed
+        self.progress_display = progress_display
+        self.signals = signals
+        self.observer = HostObserver(
+            launch, options, self.clock, lambda: self.workers, self.wake.set, announcer.write_line
         )
-        self.arrival_fifo = ArrivalFifo(launch.boxes, self.wake.set)
-        self.traffic_sampler = TrafficSampler(self.clock.monotonic)
-        self.port_conflicts = PortConflicts()
+        self.process_watcher = self.observer.process_watcher
         # A launcher that starts one agent per rank: the output of the only worker is labelled with that rank.
         joined = options.joined if not options.wrapped else None
         rank = max(joined.rank, 0) if joined is not None else 0
         logs = plan.run_dir / "logs"
         self.worker_output = WorkerOutput(
-            launch.workers, logs, announcer.terminal, announcer.write_line, plan.tasks, rank
+            launch.workers,
+            logs,
+            announcer.terminal,
+            announcer.write_line,
+            plan.tasks,
+            rank,
+            options.selection,
         )
         self.workers = WorkerProcesses(
             launch.reaper,
@@ -105,12 +111,18 @@ class Attempt:
             announcer.write_line,
             self.wake.set,
             lambda worker, pid: self.journal.write_worker(worker, pid, launch.boxes),
+            lambda worker: (
+                "{} {}".format(*plan.tasks[worker]) if plan.tasks else f"worker {worker + rank}"
+            ),
         )
         self.shutdown = Shutdown(self.workers, options.grace, announcer.write_line)
         state = build_settings(launch, options, restarted)
         self.job: JobStatePort = JobState(
             state, launch.started_at, load_job_rules().entries, self.clock.utc
         )
+        self.standby_ranks = standby_ranks or StandbyRanks(0)
+        self.standby_ranks.begin_round(launch, self.workers)
+        self.workers.standing_by = self.standby_ranks.ready_pids
         self.standby = StandbyProcess(launch, self.workers, options.restarts)
         self.snapshot_process = SnapshotProcess(launch, self.workers, announcer, self.wake.set)
         self.command_executor = CommandExecutor(
@@ -133,15 +145,12 @@ class Attempt:
             self.wake.set,
             lambda: self.workers.all_exited,
         )
+        self.end = AttemptEnd(plan.round, self.job, self.workers, self.control_plane, self.clock)
         self.events: list[Event] = []
-        self.interrupt_signal = 0
-        """Signal with which the user ended the job on this host, or 0."""
         self.glance_timer: asyncio.TimerHandle | None = None
-        self.next_slow = 0.0
         self.next_pulse = 0.0
         self.has_faulted = False
         self.has_explained_waiting = False
-        self.has_reported_sampling_error = False
         self.restarts_before = restarted
 
     async def run(self) -> None:
@@ -151,11 +160,15 @@ class Attempt:
             self.worker_output.write_marker(f"--- allaboard: round {self.launch.plan.round} ---")
         # Readers first, signal handlers last: a Ctrl-C in between still has Python's default effect.
         self.workers.start_listening(loop)
-        self.arrival_fifo.start_listening(loop)
-        loop.add_reader(self.process_watcher.exit_watcher.fileno(), self._on_process_ended)
+        self.observer.start(loop)
         self.worker_output.start_reading(loop)
+        for worker in self.launch.workers:
+            if worker.pid:
+                self.workers.adopt_process(worker.number, worker.pid, self.launch.started_at)
         self.shutdown.install_signal_handlers(loop, self._on_interrupt)
         self.control_plane.start()
+        if self.feed is not None:
+            self.feed.set_wake(self.wake.set)
         last_tick = self.clock.monotonic()
         while True:
             now = self.clock.monotonic()
@@ -177,11 +190,6 @@ class Attempt:
             # _glance may have replaced the timer meanwhile: the newest one is cancelled.
             self.glance_timer.cancel()
 
-    def _on_process_ended(self) -> None:
-        """Note the exits of processes that another launcher started, before that launcher reaps them."""
-        self.process_watcher.exit_watcher.collect_exits()
-        self.wake.set()
-
     def _glance(self, deadline: float) -> None:
         """Wake the loop if something has changed or ``deadline`` (s, monotonic) has passed; else look again
         soon."""
@@ -197,7 +205,7 @@ class Attempt:
 
         Parameter servers on other hosts are told to end only by the host where the last worker ends.
         """
-        if self.interrupt_signal or self.job.status.ending is not None:
+        if self.end.interrupt_signal or self.job.status.ending is not None:
             return False
         awaited = self.control_plane.awaited_members(now)
         if awaited and not self.has_explained_waiting:
@@ -212,17 +220,15 @@ class Attempt:
         # The order matters: first nothing may send signals or start processes any more, then the rest is
         # ended, then the pipes are drained, and only then are the last findings made.
         self.shutdown.cancel()
-        loop = asyncio.get_running_loop()
-        self.arrival_fifo.close(loop)
-        loop.remove_reader(self.process_watcher.exit_watcher.fileno())
-        self.process_watcher.exit_watcher.close()
+        self.observer.close(asyncio.get_running_loop())
         restart = self.control_plane.multi_host_restart
         # If another host decides for all, it has announced the findings already.
         is_local = restart is None or restart.leader_decision is None
         self.command_executor.cancel_sampling()
         self.standby.close()
+        self.standby_ranks.drop_importing()
         self.snapshot_process.close()
-        keep_sessions = self.launch.reaper_pid > 0 and self._ended_well()
+        keep_sessions = self.launch.reaper_pid > 0 and self.end.is_good
         self.workers.end_all(LEFTOVER_GRACE_S, keep_sessions)
         await self.worker_output.drain_pipes(DRAIN_TIMEOUT_S)
         await self.command_executor.wait_for_sampling()
@@ -230,6 +236,14 @@ class Attempt:
             await self._report_left_running()
         if restart is None:
             self.control_plane.close()
+        try:
+            self._announce_last_findings(is_local)
+        except Exception:
+            # The report and the exit code are owed to the user whatever is wrong with us.
+            self.journal.write_event(self.clock.utc(self.clock.monotonic()), traceback.format_exc())
+
+    def _announce_last_findings(self, is_local: bool) -> None:
+        """Judge the job for the last time; ``is_local``: this host decides."""
         now = self.clock.monotonic()
         commands: list[Command] = []
         if self.job.status.leader_decides == is_local:
@@ -240,20 +254,6 @@ class Attempt:
                 self.command_executor.announce_finding(now, command.finding)
         self.journal.write_view(self.clock.utc(now), self.job.status.view(now))
 
-    def _ended_well(self) -> bool:
-        """Return True if all workers ended by themselves; only then may processes that they detached go
-        on."""
-        if (
-            self.interrupt_signal
-            or self.workers.failed_to_start
-            or self.job.status.ending is not None
-        ):
-            return False
-        is_completed_elsewhere = (
-            self.leader_decision is None or self.leader_decision.report.outcome is Outcome.COMPLETED
-        )
-        return is_completed_elsewhere and self.job.status.outcome[0] is Outcome.COMPLETED
-
     async def _report_left_running(self) -> None:
         """Print which detached processes go on. Wait for the reaper's list, but no longer than
         `DRAIN_TIMEOUT_S`."""
@@ -263,39 +263,6 @@ class Attempt:
             command = " ".join(proc.command_line(pid))[:MAX_COMMAND_CHARS]
             text = f"left running because it has its own session and streams: pid {pid} ({command})"
             self.announcer.write_line(text)
-
-    @property
-    def leader_decision(self) -> ConcludeRound | None:
-        """Conclusion of this round by the host that decides for all; None if this host decides."""
-        restart = self.control_plane.multi_host_restart
-        if restart is None or self.interrupt_signal:
-            return None
-        return restart.leader_decision
-
-    @property
-    def ending_signal(self) -> int:
-        """Signal with which the user ended the job, on this host or another one; 0 if nobody did."""
-        interruption = self.remote_interruption
-        return self.interrupt_signal if interruption is None else interruption.signal
-
-    @property
-    def remote_interruption(self) -> Interruption | None:
-        """The interruption on another host that ended the job here, or None."""
-        return None if self.interrupt_signal else self.job.status.interruption_behind_end
-
-    @property
-    def restart_hindrance(self) -> str:
-        """Why a host cannot take part in a further round; "" if nothing prevents it."""
-        restart = self.control_plane.multi_host_restart
-        return restart.restart_hindrance() if restart is not None else ""
-
-    @property
-    def is_orphaned(self) -> bool:
-        """True if the host that decides for all was lost before it reported how the job ended."""
-        return (
-            self.control_plane.multi_host_restart is not None
-            and self.control_plane.multi_host_restart.is_orphaned
-        )
 
     def leave_other_hosts(self, report: RoundReport) -> None:
         """Send the decision about this round to the other hosts, and close the connections to them."""
@@ -314,24 +281,13 @@ class Attempt:
     async def interrupted_within(self, seconds: float) -> bool:
         """Wait up to ``seconds``; return True if the user has ended the job meanwhile or before."""
         deadline = self.clock.monotonic() + seconds
-        while not self.interrupt_signal and (remaining_s := deadline - self.clock.monotonic()) > 0:
+        while (
+            not self.end.interrupt_signal and (remaining_s := deadline - self.clock.monotonic()) > 0
+        ):
             self.wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), remaining_s)
-        return self.interrupt_signal != 0
-
-    def summarize_end(self) -> RoundEnd:
-        """Return how this round ended. To be called after `close`."""
-        outcome, reason = self.job.status.outcome
-        if self.interrupt_signal:
-            outcome, reason = Outcome.INTERRUPTED, "interrupted"
-        elif self.workers.failed_to_start and outcome is not Outcome.INTERRUPTED:
-            outcome, reason = Outcome.FAILED, "a worker could not be started"
-        view = self.job.status.view(self.clock.monotonic())
-        codes = tuple(dict.fromkeys(f.rule for f in self.job.status.findings))
-        ending = self.job.status.ending
-        final = ending is not None and ending.final
-        return summarize_round(self.launch.plan.round, view, outcome, reason, codes, final)
+        return self.end.interrupt_signal != 0
 
     def _guarded_tick(self, now: float) -> None:
         """Run one tick. An internal error must not end somebody's training: it is reported once, and watching
@@ -345,41 +301,41 @@ class Attempt:
                 self.announcer.write_line(
                     f"internal error in allaboard, training continues: {error!r}"
                 )
+            self._open_gate_after_fault(now, error)
+
+    def _open_gate_after_fault(self, now: float, error: Exception) -> None:
+        """Let the members go on that wait at the gate: whoever holds them must be able to decide."""
+        if not self.command_executor.is_anyone_at_gate():
+            return
+        reason = f"internal error in allaboard ({type(error).__name__})"
+        # Each by itself: what has failed may be a part of it.
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: self.control_plane.open_all_gates(reason),
+            lambda: self.command_executor.open_held_gates(now, reason),
+        )
+        for step in steps:
+            try:
+                step()
+            except Exception:
+                self.journal.write_event(self.clock.utc(now), traceback.format_exc())
 
     def _tick(self, now: float) -> None:
         sources = (self, self.workers, self.command_executor, self.snapshot_process)
         events = [e for source in sources for e in source.events]
         for source in sources:
             source.events.clear()
-        is_rare_tick = now >= self.next_slow
-        if is_rare_tick:
-            self.next_slow = now + RARE_POLL_S
-            self.workers.watch_oom_counters()
-        # An attached process is no child of ours; its only Python child that we know is this agent itself.
-        may_be_child = self.job.status.opened_at is None and self.launch.plan.size == 1
-        may_be_child = may_be_child and not self.options.attached
-        events += self.process_watcher.sample_processes(
-            now, candidates=is_rare_tick and may_be_child and not self.options.observe
-        )
-        # These two read the samples of this tick, so they come after them.
-        events += self.traffic_sampler.collect_samples(now, events)
-        events += self.port_conflicts.find_holders(now, events)
-        if self.traffic_sampler.sampling_error and not self.has_reported_sampling_error:
-            self.has_reported_sampling_error = True
-            self.announcer.write_line(self.traffic_sampler.sampling_error)
-        if self.job.status.opened_at is not None:
-            events += self.process_watcher.measure_usage(now)
+        events += self.observer.collect_events(now, self.job.status.opened_at is not None)
         # Before the decisions: members at the gate judge by the heartbeat whether their agent is alive.
         self.command_executor.write_heartbeats(now)
         commands = self._carry_out(now, self.control_plane.decide_commands(now, events))
         if self.shutdown.has_begun:
-            self.command_executor.cancel_restarts()
-        elif self.launch.plan.tasks_may_return:
-            used = self.restarts_before + len(self.job.status.task_returns)
-            view = self.job.status.view(now)
-            self.standby.start_if_due(view, used)
-            self.snapshot_process.start_if_due(view)
+            self.command_executor.restarts.cancel_all()
+        else:
+            self._keep_standbys(now)
         self._write_journal(now, commands)
+        self._feed_watchers(now)
+        if self.signals is not None:
+            self.signals.update(now, self.job.status, time.time())
         rolled_at = self.job.status.opened_at
         self.announcer.announce_script_findings(
             now,
@@ -387,14 +343,40 @@ class Attempt:
                 now, rolled_at is None or now < rolled_at + QUIET_AFTER_START_S
             ),
         )
-        if self.announcer.terminal.is_tty:
-            text = (
-                progress_line(self.job.status.recent_view(now))
-                if not self.job.status.leader_decides
-                else self._follower_status()
+        if self.progress_display is not None:
+            waiting_note = self.command_executor.waiting_note
+            self.progress_display.update(
+                now, self.job.status, waiting_note, self.shutdown.countdown
             )
-            spinner = SPINNER_FRAMES[int(now * 8) % len(SPINNER_FRAMES)]
-            self.announcer.terminal.show_status(f"{spinner} {text}" if text else "")
+
+    def _keep_standbys(self, now: float) -> None:
+        """Start what is to be ready for the restart of a task, or for the next round."""
+        plan = self.launch.plan
+        if plan.tasks_may_return:
+            used = self.restarts_before + len(self.job.status.task_returns)
+            view = self.job.status.view(now)
+            self.standby.start_if_due(view, used)
+            self.snapshot_process.start_if_due(view)
+        if plan.standby_ranks:
+            line = self.standby_ranks.advance(
+                lambda failures: is_standby_due(
+                    self.job.status.view(now),
+                    self.options.restarts,
+                    self.restarts_before,
+                    0.0,
+                    failures,
+                )
+            )
+            if line:
+                self.announcer.write_line(line)
+
+    def _feed_watchers(self, now: float) -> None:
+        """Publish the state of the job, and take the stacks that a reader of the feed asks for."""
+        if self.feed is None:
+            return
+        pids = self.feed.update(now, self.job.status, self.control_plane)
+        if pids and not self.shutdown.has_begun:
+            self._carry_out(now, self.control_plane.sample_stacks(now, pids))
 
     def _carry_out(self, now: float, commands: list[Command]) -> list[Command]:
         """Executes the commands, and those that follow from them; returns all of them.
@@ -411,10 +393,6 @@ class Attempt:
             self.command_executor.execute(now, command)
         return commands + following
 
-    def _follower_status(self) -> str:
-        """The status line of a host whose members are counted by another host."""
-        return self.command_executor.waiting_note if self.job.status.opened_at is None else ""
-
     def _write_journal(self, now: float, commands: list[Command]) -> None:
         """Write the state of all members where something was announced, and a progress entry once a
         minute."""
@@ -429,9 +407,11 @@ class Attempt:
             return FAST_POLL_S
         if self.job.status.opened_at is None or self.job.status.watches_stall:
             return START_POLL_S
+        if self.feed is not None and self.feed.awaits_stacks:
+            return START_POLL_S
         return START_POLL_S if now - self.job.status.progress_at > NO_STEP_S else TRAINING_POLL_S
 
     def _on_interrupt(self, number: int) -> None:
-        self.interrupt_signal = self.interrupt_signal or number
+        self.end.interrupt_signal = self.end.interrupt_signal or number
         self.events.append(AgentInterrupted(signal=number, interrupted_at=self.clock.monotonic()))
         self.wake.set()

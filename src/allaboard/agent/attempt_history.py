@@ -5,7 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import Finding, Interruption, Outcome, RoundEnd, RoundReport, TaskReturn
-from allaboard.policy.restart.attempt_restart import count_repeated_steps, decide_after_round
+from allaboard.policy.restart.attempt_restart import (
+    count_repeated_steps,
+    decide_after_round,
+    repeated_exception,
+)
 from allaboard.policy.restart.restart_policy import NoRestart, Restart, RestartPolicy
 
 
@@ -23,6 +27,11 @@ class AttemptHistory:
         """Signal of the user that ended the newest round, on whichever host; 0 if there was none."""
         self.outcome = Outcome.COMPLETED
         self.reason = ""
+
+    @property
+    def recurring_failure(self) -> str:
+        """Why another round would fail in the same way; "" if that is not known."""
+        return repeated_exception(self._rounds) if self._rounds else ""
 
     @property
     def restart_count(self) -> int:

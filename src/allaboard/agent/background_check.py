@@ -16,6 +16,7 @@ import msgspec
 
 from allaboard.check.runtime_notes import environment_errors, script_notes
 from allaboard.facts import Certainty, Finding, Severity
+from allaboard.hosts.fingerprint import read_commit
 
 READ_AFTER_S, READ_WHILE_STARTING_AFTER_S = 1.0, 10.0
 """Seconds after the launch before anything is read: once the job trains, and while it still starts. The
@@ -53,6 +54,8 @@ class BackgroundCheck:
         self._findings: list[Finding] = []
         self._thread: threading.Thread | None = None
         self._is_taken = False
+        self.commit = ""
+        """The git commit of the script's folder; "" if there is none, or it was not read."""
         self.read_error = ""
         """Why something could not be read; "" if all went well."""
 
@@ -86,14 +89,22 @@ class BackgroundCheck:
 
     def _start_reading(self) -> None:
         # A daemon thread: parsing a script must never delay the end of the run.
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._read, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads may be made here
+            self.read_error = f"the script and the environment were not read: {error}"
+            self._is_taken = True
+            return
+        self._thread = thread
 
     def _read(self) -> None:
         try:
             if self._subject.variables:
                 self._findings += environment_errors(self._subject.variables)
             script = self._subject.script
+            if script:
+                self.commit = read_commit(Path(script))
             if script and Path(script).stat().st_size <= MAX_SCRIPT_BYTES:
                 self._findings += [soften_finding(f) for f in script_notes(script)]
         except Exception as error:

@@ -11,17 +11,25 @@ from typing import Protocol
 from allaboard.agent.announcement_policy import AnnouncementPolicy
 from allaboard.agent.announcer import Announcer
 from allaboard.agent.end_authorization import may_end
+from allaboard.agent.observation.process_watcher import BlackBoxes
 from allaboard.agent.options import Options
-from allaboard.agent.process_watcher import BlackBoxes
+from allaboard.agent.worker_restarts import (
+    PipeReader,
+    RestartableWorkers,
+    StandbySource,
+    WorkerRestarts,
+)
 from allaboard.facts import ASKING, Finding, Interruption, Outcome, Phase
 from allaboard.hosts.file_locks import lock_waits
-from allaboard.launch.local_workers import Launch, Worker, WorkerStartError
+from allaboard.launch.local_workers import Launch
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
+    DropAgent,
     EndJob,
     KillForReplacement,
     OpenGate,
+    OpenHeldGates,
     ProbeLinks,
     ReportInterruption,
     RestartWorker,
@@ -40,6 +48,7 @@ from allaboard.protocol.events import (
     StackSampled,
 )
 from allaboard.protocol.job_state_port import JobStatePort
+from allaboard.report.plain_text import clean
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
@@ -47,8 +56,6 @@ from allaboard.sampling.sampling_task import SamplingTask
 
 GATE_EXIT_GRACE_S = 1.0
 """Seconds that members at the gate get to read the verdict and exit by themselves before SIGTERM."""
-STANDBY_POLL_S = 0.05
-"""Seconds between two checks whether the standby process has finished its imports."""
 SERVER_GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL for parameter servers whose job is done."""
 
@@ -61,36 +68,6 @@ class JobEnder(Protocol):
 
     def begin_shutdown(self, delay_s: float, number: int, group: bool) -> None:
         """Send the signal after ``delay_s`` seconds, and SIGKILL after the grace."""
-
-
-class RestartableWorkers(Protocol):
-    """The part of `worker_processes.WorkerProcesses` that the executor uses."""
-
-    def expect_restart(self, worker: int) -> None:
-        """Note that this worker will be started again."""
-
-    def give_up(self, worker: int) -> None:
-        """Note that this worker will not be started again."""
-
-    def kill_process(self, pid: int) -> None:
-        """Kill this process with SIGKILL."""
-
-
-class PipeReader(Protocol):
-    """The part of `worker_output.WorkerOutput` that the executor uses."""
-
-    def attach_restarted(self, loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
-        """Read the pipes of the process that was started in place of this worker."""
-
-
-class StandbySource(Protocol):
-    """The part of `standby_process.StandbyProcess` that the executor uses."""
-
-    def hand_over(self, index: int, now: float) -> Worker | None:
-        """Turn the standby process into this worker; return None if it is not ready yet."""
-
-    def is_worth_waiting_for(self, index: int, now: float) -> bool:
-        """Return True if a task should wait for it."""
 
 
 class CommandExecutor:
@@ -115,14 +92,12 @@ class CommandExecutor:
         self._watcher = watcher
         self._shutdown = shutdown
         self._workers = workers
-        self._output = output
         self._announcer = announcer
         self._wake = wake
-        self._standby = standby
         self._policy = AnnouncementPolicy(options, os.environ)
         self._gate_rounds: dict[int, int] = {}
         self._verdict = 0
-        self._restart_timers: dict[int, asyncio.TimerHandle] = {}
+        self.restarts = WorkerRestarts(launch, workers, output, standby, announcer, wake)
         self._sampling = SamplingTask()
         self._grips = GilSampler(stack_sampler.spy_threads)
         self._recorders = FlightRecorderClient()
@@ -155,7 +130,7 @@ class CommandExecutor:
                 if box is not None:
                     box.write_heartbeat(now, command.round)
             case ShowNote() if command.is_waiting_line:
-                self.waiting_note = command.text
+                self.waiting_note = clean(command.text)
                 # A terminal has a status line that shows it already.
                 to_terminal = self._policy.shows_notes(self._job.status.leader_decides)
                 self._announcer.write_line(
@@ -171,8 +146,8 @@ class CommandExecutor:
             case SampleStacks():
                 # One sampling at a time: each one stops the processes for a moment, and a job that stalls
                 # asks again anyway.
-                if not self._sampling.is_running:
-                    self._sampling.begin(self._sample_stacks(command.pids))
+                if not self._sampling.is_running and (pids := self._own_pids(now, command.pids)):
+                    self._sampling.begin(self._sample_stacks(pids))
             case TraceCalls():
                 self._trace_calls(command)
             case EndJob():
@@ -188,9 +163,27 @@ class CommandExecutor:
                 )
                 self._workers.kill_process(command.pid)
             case RestartWorker():
-                self._restart_worker(command)
-            case ProbeLinks():
+                self.restarts.schedule(command)
+            case OpenHeldGates():
+                self.open_held_gates(now, command.reason)
+            case ProbeLinks() | DropAgent():
                 pass  # done by the membership
+
+    def open_held_gates(self, now: float, reason: str) -> None:
+        """Let every member go on that is held at the gate of this host."""
+        held = {
+            pid: reading.round
+            for pid, box in self._watcher.boxes.items()
+            if (reading := box.read_snapshot()).phase == Phase.ARRIVED
+            and self._gate_rounds.get(pid) != reading.round
+        }
+        if not held:
+            return
+        self._launch.release_ports()
+        self._gate_rounds |= held
+        self._gate_opened(now)
+        self.write_heartbeats(now)
+        self._announcer.write_line(f"training starts without a complete roll call: {reason}")
 
     def _report_interruption(self, now: float, command: ReportInterruption) -> None:
         """Report an interruption on another host, unless the user has interrupted this one, too."""
@@ -218,44 +211,6 @@ class CommandExecutor:
         self._announcer.announce_finding(
             finding, self._job.status.view(now), self._policy.shows_finding(finding, quiet)
         )
-
-    def _restart_worker(self, command: RestartWorker) -> None:
-        worker = command.worker
-        wait = f" in {command.delay:g} s" if command.delay else ""
-        # The local index means nothing to a reader on several hosts; there the reason names the task.
-        name = f"{self._launch.worker_name(worker)} " if self._launch.plan.tasks else ""
-        self._announcer.write_line(f"{name}starts again{wait}: {command.reason}")
-        self._workers.expect_restart(worker)
-        loop = asyncio.get_running_loop()
-        self._restart_timers[worker] = loop.call_later(command.delay, self._respawn, loop, worker)
-
-    def _respawn(self, loop: asyncio.AbstractEventLoop, worker: int) -> None:
-        # The timer has fired; `cancel_restarts` must not give the worker up after it was started.
-        del self._restart_timers[worker]
-        now = self._announcer.clock.monotonic()
-        worker_process = self._standby.hand_over(worker, now)
-        if worker_process is None and self._standby.is_worth_waiting_for(worker, now):
-            self._restart_timers[worker] = loop.call_later(
-                STANDBY_POLL_S, self._respawn, loop, worker
-            )
-            return
-        try:
-            self._output.attach_restarted(
-                loop, worker_process or self._launch.respawn_worker(worker)
-            )
-        except WorkerStartError as error:
-            self._workers.give_up(worker)
-            self._announcer.write_line(
-                f"{self._launch.worker_name(worker)} cannot be started again: {error}"
-            )
-            self._wake()
-
-    def cancel_restarts(self) -> None:
-        """Cancel all pending restarts, because the job ends."""
-        for worker, timer in self._restart_timers.items():
-            timer.cancel()
-            self._workers.give_up(worker)
-        self._restart_timers.clear()
 
     def cancel_sampling(self) -> None:
         """Stop sampling stacks."""
@@ -289,18 +244,22 @@ class CommandExecutor:
             LockWaitsSampled(waits=tuple(w for w in lock_waits() if w.waiter in boxes))
         )
 
-    def _is_anyone_at_gate(self) -> bool:
-        boxes = self._watcher.boxes.values()
-        return any(box.read_snapshot().phase == Phase.ARRIVED for box in boxes)
+    def _own_pids(self, now: float, pids: tuple[int, ...]) -> tuple[int, ...]:
+        """Return those of these processes that are members on this host: another host may ask for no
+        other."""
+        if not self._job.status.leader_decides:
+            return pids
+        members = {m.event_key for m in self._job.status.view(now).members}
+        return tuple(pid for pid in pids if pid in members)
+
+    def is_anyone_at_gate(self) -> bool:
+        """Return True if a member of this host is held at the gate."""
+        return any(box.phase == Phase.ARRIVED for box in self._watcher.boxes.values())
 
     def _trace_calls(self, command: TraceCalls) -> None:
         for pid in command.pids:
             box = self._watcher.boxes.get(pid)
-            traced = (
-                box.calls.trace_group(command.group, command.round)
-                if box is not None and box.is_whole
-                else None
-            )
+            traced = box.trace_calls(command.group, command.round) if box is not None else None
             if traced is not None:
                 self.events.append(CallsTraced(pid=pid, traced=traced))
         self._wake()
@@ -308,7 +267,7 @@ class CommandExecutor:
     def _end_job(self, now: float, command: EndJob) -> None:
         # A script that waits at the gate gets an exception with this reason: printing it as well would repeat
         # it.
-        is_raised_at_gate = self._options.attached and self._is_anyone_at_gate()
+        is_raised_at_gate = self._options.attached and self.is_anyone_at_gate()
         self._announcer.write_line(command.reason, to_terminal=not is_raised_at_gate)
         if self._job.status.ending is None:
             self.decisions.append(
@@ -318,7 +277,7 @@ class CommandExecutor:
         # The reason is written before the verdict: a member that sees the verdict raises with this text at
         # once.
         for box in self._watcher.boxes.values():
-            box.write_verdict(f"allaboard: {command.reason}")
+            box.write_verdict(f"allaboard: {clean(command.reason)}")
         self.write_heartbeats(now)
         # A member at the gate raises RollCallError and exits by itself, with a traceback that says why.
         delay_s = GATE_EXIT_GRACE_S if command.outcome is Outcome.ROLL_CALL_FAILED else 0.0

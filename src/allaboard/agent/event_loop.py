@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import socket
 import sys
 import threading
 import time
@@ -19,21 +21,45 @@ THREAD_GRACE_S = 3.0
 
 
 def run_to_end(main: Coroutine[Any, Any, T]) -> T:
-    """Run like asyncio.run, but do not wait for the threads of `run_in_executor` at the end."""
+    """Run like asyncio.run, but do not wait for the threads of `run_in_executor` at the end.
 
-    async def bounded() -> T:
+    Raises OSError if no loop can be made.
+    """
+    try:
+        _try_descriptors()
+    except OSError:
+        main.close()
+        raise
+
+    results: list[T] = []
+
+    async def bounded() -> None:
         loop = asyncio.get_running_loop()
         threads = ThreadPoolExecutor(thread_name_prefix=THREAD_NAME_PREFIX)
         loop.set_default_executor(threads)
         try:
-            return await main
+            results.append(await main)
         finally:
             # Not waiting here is the purpose; `has_stuck_thread` gives the threads a bounded time afterwards.
             threads.shutdown(wait=False)
             # asyncio.run waits for every thread of the default executor: give it an empty one to wait for.
             loop.set_default_executor(ThreadPoolExecutor(1))
 
-    return asyncio.run(bounded())
+    try:
+        asyncio.run(bounded())
+    except RuntimeError:
+        # Where no more threads may be made, asyncio fails to make the one that waits for the empty executor.
+        if not results:
+            raise
+    return results[0]
+
+
+def _try_descriptors() -> None:
+    """Raise OSError if too many files are open for a loop: asyncio leaves a half-made one, which prints a
+    traceback when it is removed."""
+    with select.epoll():
+        for end in socket.socketpair():
+            end.close()
 
 
 def has_stuck_thread(timeout_s: float = THREAD_GRACE_S) -> bool:

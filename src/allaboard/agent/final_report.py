@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from allaboard import __version__
+from allaboard.analysis.configuration.member_environment import environment_facts
 from allaboard.analysis.parameter_servers import (
     break_down_time,
     find_placement,
     has_parameter_servers,
 )
+from allaboard.analysis.stalls.unfinished_wait import unfinished_wait
 from allaboard.facts import (
     Exit,
     Finding,
@@ -15,6 +20,7 @@ from allaboard.facts import (
     Member,
     Outcome,
     Report,
+    RetryAdvice,
     RoundReport,
     TaskReturn,
     Times,
@@ -63,14 +69,16 @@ def build_worker_report(view: JobView, member: Member) -> WorkerReport:
         signal=signal_name(end.signal) if end is not None and end.signal is not None else None,
         phase=member.phase.name.lower(),
         step=member.step,
-        trained=round(member.run.span, 3) if trained else 0.0,
+        trained_s=round(member.run.span, 3) if trained else 0.0,
         spent=member.spent if trained else None,
+        unfinished_wait_s=round(unfinished_wait(view, member), 3) if trained else 0.0,
+        peak_memory_nbytes=member.peak_rss_nbytes,
         times=_times(view, member) if served else None,
-        cpu=round(member.run.cpu, 3) if served else 0.0,
-        allowed=member.run.allowed if served else 0.0,
+        cpu_cores=round(member.run.cpu, 3) if served else 0.0,
+        allowed_cores=member.run.allowed if served else 0.0,
         pairs=member.pairs if served else (),
         variables=placed.variables if placed is not None else 0,
-        bytes=placed.bytes if placed is not None else 0,
+        variables_nbytes=placed.bytes if placed is not None else 0,
     )
 
 
@@ -104,39 +112,67 @@ def assemble_report(
     notes: tuple[str, ...],
     rounds: tuple[RoundReport, ...] = (),
     returns: tuple[TaskReturn, ...] = (),
+    options: tuple[str, ...] = (),
+    commit: str = "",
+    retry: RetryAdvice | None = None,
 ) -> Report:
     """Return the report of a run that has ended; ``seconds`` is its duration."""
+    members = [m for m in view.members if not m.candidate]
+    workers = tuple(build_worker_report(view, m) for m in members)
+    declared = max((m.declared.world_size for m in members if m.declared is not None), default=0)
+    ranks = sum(not m.launcher for m in members)
     return Report(
         allaboard=__version__,
         job=job,
-        command=_shareable(command),
+        command=command,
         outcome=outcome,
         reason=reason,
         exit_code=code,
+        retry=retry,
         started=started,
         seconds=round(seconds, 3),
         run_dir=run_dir,
-        workers=tuple(build_worker_report(view, m) for m in view.members if not m.candidate),
+        workers=workers,
+        step_spread=view.step_spread,
         findings=findings,
         notes=notes,
         unseen=unseen_lines(view),
         restarts=max(0, len(rounds) - 1),
         rounds=rounds,
         returns=returns,
+        world_size=max(declared, view.launched, ranks),
+        hosts=tuple(sorted({m.who.host for m in members if m.who.host})),
+        framework=next((m.framework for m in members if m.framework), ""),
+        versions={
+            fact.name.removeprefix(VERSION_PREFIX): fact.value
+            for fact in environment_facts(members)
+            if fact.name.startswith(VERSION_PREFIX)
+        },
+        options=options,
+        commit=commit,
+        steps_per_s=_steps_per_s(workers),
+        waiting_share=_waiting_share(workers),
+        peak_memory_nbytes=max((w.peak_memory_nbytes for w in workers), default=0),
     )
 
 
-SECRET_HINTS = ("token", "secret", "pass", "key", "auth", "cred", "cookie", "jwt", "@", "login")
+def _steps_per_s(workers: Sequence[WorkerReport]) -> float:
+    """Return the rate of the member that did the most steps, without a wait that never ended."""
+    last = max(workers, key=lambda w: w.step, default=None)
+    if last is None or not last.step:
+        return 0.0
+    moving_s = last.trained_s - max(w.unfinished_wait_s for w in workers if w.step)
+    return round(last.step / moving_s, 4) if moving_s > 0 else 0.0
 
 
-def _shareable(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command without passwords, since people share reports.
+def _waiting_share(workers: Sequence[WorkerReport]) -> float:
+    """Return the median share of training in which members waited for others, to the end of the run."""
+    shares = [
+        (w.spent.sync + w.unfinished_wait_s) / w.trained_s
+        for w in workers
+        if w.spent is not None and w.trained_s > 0
+    ]
+    return round(median(shares), 4) if shares else 0.0
 
-    The module that finds them takes longer to load than the rest of a run's end, so it is imported only where
-    a word looks like a secret.
-    """
-    if not any(hint in word.lower() for word in command for hint in SECRET_HINTS):
-        return command
-    from allaboard.formats import redaction
 
-    return tuple(redaction.redact_command(command))
+VERSION_PREFIX = "version "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,21 @@ import msgspec
 
 from allaboard import __version__
 from allaboard.facts import Finding, JobView, Report, RoundReport
+from allaboard.formats.secret_hints import may_hold_secret, redact
+from allaboard.launch.private_files import (
+    open_folder,
+    open_to_append,
+    replace_file,
+    write_named_file,
+)
+from allaboard.report.plain_text import clean
+
+FAILING_HOSTS_NAME = "failing_hosts.txt"
+"""Name in the run folder of the list of hosts that are certainly at fault."""
 
 
 class Journal:
-    """Appends entries to ``journal.jsonl`` at the moment that they happen, unbuffered.
+    """Appends entries to ``journal.jsonl`` at the moment that they happen, unbuffered, without secrets.
 
     A full or missing disk must not disturb the job: the first error is kept in ``write_error``, all are
     ignored.
@@ -25,10 +37,13 @@ class Journal:
         self.folder = folder
         self.write_error: str = ""
         """The first error while writing; "" if there was none."""
-        self._file = None
+        self._file: io.FileIO | None = None
+        self._handle: int | None = None
         with self._record_error():
+            # Kept open: whoever gives the folder's name to another one gets nothing of this run.
+            self._handle = open_folder(folder, follow=True)
             # Unbuffered and appending: each entry is on disk even if the agent is killed right after it.
-            self._file = (folder / "journal.jsonl").open("ab", buffering=0)
+            self._file = io.FileIO(open_to_append("journal.jsonl", self._handle), "ab")
 
     def write_start(
         self,
@@ -38,10 +53,12 @@ class Journal:
         size: int,
         wrapped: bool,
         names: tuple[str, ...] = (),
+        options: tuple[str, ...] = (),
     ) -> None:
         """Write the first entry: what was started.
 
-        ``size`` workers are started on this host; ``names`` are the names of their logs in a job with roles.
+        ``size`` workers are started on this host; ``names`` are the names of their logs in a job with roles;
+        ``options`` are those of allaboard.
         """
         self._append(
             {
@@ -53,6 +70,7 @@ class Journal:
                 "size": size,
                 "wrapped": wrapped,
                 "names": names,
+                "options": options,
                 "host": os.uname().nodename,
                 "pid": os.getpid(),
             }
@@ -86,17 +104,36 @@ class Journal:
         """Write ``report.json`` into the run folder and to ``copy_path``, the file that the user named, if
         any."""
         text = msgspec.json.format(_encoded(report), indent=2) + b"\n"
-        for file in [self.folder / "report.json"] + ([copy_path] if copy_path is not None else []):
+        if self._handle is not None:
             with self._record_error():
-                file.write_bytes(text)
+                replace_file("report.json", text, self._handle)
+        if copy_path is not None:
+            with self._record_error():
+                write_named_file(copy_path, text)
+
+    def write_failing_hosts(self, hosts: Sequence[str]) -> None:
+        """Write ``failing_hosts.txt``, a host a line, for a script that submits the job again; remove that of
+        an earlier run in this folder if no host is at fault."""
+        if self._handle is None:
+            return
+        with self._record_error():
+            if hosts:
+                text = "".join(f"{clean(host)}\n" for host in hosts)
+                replace_file(FAILING_HOSTS_NAME, text.encode(errors="replace"), self._handle)
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(FAILING_HOSTS_NAME, dir_fd=self._handle)
 
     def close(self) -> None:
         """Close the journal. Entries after that, as of a signal in the last moment of a run, are dropped."""
         # Detached first: a signal handler that writes now finds no file instead of a closed one.
         file, self._file = self._file, None
+        handle, self._handle = self._handle, None
         if file is not None:
             with self._record_error():
                 file.close()
+        if handle is not None:
+            os.close(handle)
 
     def _append(self, entry: dict[str, object]) -> None:
         if self._file is not None:
@@ -114,14 +151,15 @@ class Journal:
 
 
 def _encoded(entry: object) -> bytes:
-    """Return the entry as JSON. Bytes of an argument or a path that are no UTF-8 are replaced.
+    """Return the entry as JSON, without secrets. Bytes of a path that are no UTF-8 are replaced.
 
     os.fsdecode turns such bytes into surrogates, which JSON cannot carry.
     """
     try:
-        return msgspec.json.encode(entry)
+        data = msgspec.json.encode(entry)
     except UnicodeEncodeError:
-        return msgspec.json.encode(_printable(msgspec.to_builtins(entry)))
+        data = msgspec.json.encode(_printable(msgspec.to_builtins(entry)))
+    return msgspec.json.encode(redact(msgspec.json.decode(data))) if may_hold_secret(data) else data
 
 
 def _printable(value: Any) -> Any:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from allaboard.agent.background_check import CheckSubject
 from allaboard.agent.final_report import exit_code
+from allaboard.agent.output.output_selection import DEFAULT_SELECTION, OutputSelection
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.facts import Finding, JobView, Outcome
+from allaboard.launch.sidecar_process import Sidecar
 from allaboard.policy.restart.restart_policy import RestartPolicy
+from allaboard.schedulers.scheduler_options import SchedulerOptions
 
 ExitCodePolicy = Callable[[Outcome, tuple[Finding, ...], int, JobView], int]
 
@@ -44,8 +47,22 @@ class Options:
     """File for a copy of the report, or None."""
     wrapped: bool = False
     """The command is another launcher, or any program."""
+    feed_address: str = ""
+    """``HOST:PORT`` on which the feed is published besides the socket in the run folder; "" for none."""
+    events_path: str = ""
+    """File into which the feed is written, "-" for stdout; "" for none."""
+    sidecars: tuple[Sidecar, ...] = ()
+    """Faces that run beside the job."""
+    typed_options: tuple[str, ...] = ()
+    """The options of allaboard as they were typed, without the script and what follows it."""
     verbose: bool = False
     """Print the stacks of all workers with each finding at runtime."""
+    quiet: bool = False
+    """Print findings and failures only."""
+    selection: OutputSelection = DEFAULT_SELECTION
+    """Whose output the terminal shows."""
+    progress: str = "auto"
+    """"auto": a status line on a terminal, else lines of text; "line": lines of text; "off": none."""
     joined: LauncherContext | None = None
     """Cluster that the environment describes and this worker joins; None if all workers are started here."""
     strict: bool = True
@@ -54,6 +71,8 @@ class Options:
     """The job's secret; b"" if there is none."""
     tls: TlsFiles | None = None
     """Certificates of this host for the connections between agents; None for plain TCP."""
+    mixed: bool = False
+    """Some hosts run without allaboard although the job has a secret or TLS."""
     coordinator: str = ""
     """Address where the agents meet; "" for the job's own rendezvous address."""
     exit_code_of: ExitCodePolicy = lambda outcome, findings, signal, view: exit_code(
@@ -64,6 +83,8 @@ class Options:
     """One process was started as it is: its exit code and signal become those of allaboard."""
     restarts: RestartPolicy = field(default_factory=RestartPolicy)
     """What is restarted after a failure, and how often."""
+    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    """What the scheduler that started the job is told."""
     stopped_after: float = 30.0
     """Time after which a stopped worker (SIGSTOP) is replaced."""
     check_subject: CheckSubject = field(default_factory=CheckSubject)

@@ -16,6 +16,7 @@ from allaboard.agent.worker_processes import WorkerProcesses
 from allaboard.facts import JobView
 from allaboard.launch import serving
 from allaboard.launch.local_workers import Launch, Worker
+from allaboard.launch.private_files import open_to_append
 from allaboard.policy.restart.snapshot_owner import keeps_snapshot_copies, keeps_snapshots
 from allaboard.protocol.events import Event, SnapshotTaken
 from allaboard.report.servers import format_bytes
@@ -116,7 +117,7 @@ class SnapshotProcess:
 
     def _append_log(self, data: bytes) -> None:
         try:
-            with self._log.open("ab") as file:
+            with os.fdopen(open_to_append(self._log), "ab") as file:
                 file.write(data)
         except OSError:
             pass  # the workers' logs report a full disk already

@@ -10,8 +10,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from allaboard.facts.signal_name import signal_name
+from allaboard.report.exit_countdown import (
+    RunningWorker,
+    countdown_text,
+    is_reminder_due,
+    name_running,
+)
 
 WriteLine = Callable[[str], None]
+STOPPED_GRACE_S = 2.0
+"""Seconds after the signal, and after SIGCONT, in which a stopped worker must move, or it is killed."""
 SIGNAL_DEBOUNCE_S = 0.1
 """Seconds within which a second signal counts as the first one: nobody types that fast."""
 
@@ -22,6 +30,15 @@ class SignalledWorkers(Protocol):
     @property
     def all_exited(self) -> bool:
         """True if every worker has ended."""
+
+    def running_workers(self) -> list[RunningWorker]:
+        """Return the workers that have not exited."""
+
+    def stopped_processes(self) -> list[RunningWorker]:
+        """Return the workers that are stopped, and the stopped processes below workers."""
+
+    def signal_stopped(self, pid: int, number: int) -> None:
+        """Send a signal to this process, if it is still stopped."""
 
     def signal_workers(self, number: int, group: bool) -> None:
         """Send a signal to every worker, or to its whole process group."""
@@ -41,6 +58,8 @@ class Shutdown:
         self._signal_count = 0
         self._last_signal_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
+        self.countdown = ""
+        """Who still runs, and when they are killed, for the status line; "" before the signal was sent."""
 
     @property
     def has_begun(self) -> bool:
@@ -112,9 +131,12 @@ class Shutdown:
             return
         is_ctrl_c = number == signal.SIGINT
         again = "press Ctrl-C again" if is_ctrl_c else f"send {name} again"
+        running = self._workers.running_workers()
+        pronoun = "It has" if len(running) == 1 else "They have"
         self._write_line(
-            f"{'Ctrl-C' if is_ctrl_c else name} passed to the workers. "
-            f"They have {self.grace:g} s to exit; {again} to kill them now"
+            f"{'Ctrl-C' if is_ctrl_c else name} passed to {name_running(running) or 'the workers'}. "
+            f"{pronoun} {self.grace:g} s to exit; {again} to kill {'it' if len(running) == 1 else 'them'} "
+            "now"
         )
         # The coordinator may be ending the job already; its grace runs on.
         if not self.has_begun:
@@ -140,9 +162,35 @@ class Shutdown:
     async def _run_shutdown(self, delay_s: float, number: int, group: bool) -> None:
         await asyncio.sleep(delay_s)
         self._workers.signal_workers(number, group)
-        if number == signal.SIGTERM:
-            # A stopped process cannot act on SIGTERM
-            self._workers.signal_workers(signal.SIGCONT, group)
+        # A stopped process cannot act on a signal; nor can a launcher end while it waits for a stopped rank.
+        for process in self._workers.stopped_processes():
+            self._workers.signal_stopped(process.pid, signal.SIGCONT)
         # Read only now, since `shorten_grace` may have changed it during the delay.
-        await asyncio.sleep(self.grace)
+        await self._count_down(self.grace)
         self._workers.end_all(0.0)
+
+    async def _count_down(self, grace_s: float) -> None:
+        """Wait for the grace, and show who still runs. Workers that cannot react are not waited for."""
+        loop = asyncio.get_running_loop()
+        kill_at = loop.time() + grace_s
+        stopped_checked_at = loop.time() + min(STOPPED_GRACE_S, grace_s)
+        is_stopped_checked = False
+        while (left_s := kill_at - loop.time()) > 0:
+            running = self._workers.running_workers()
+            if not is_stopped_checked and loop.time() >= stopped_checked_at:
+                is_stopped_checked = True
+                self._kill_stopped()
+            self.countdown = countdown_text(running, left_s)
+            if self.countdown and is_reminder_due(round(left_s)) and left_s < grace_s - 1:
+                self._write_line(self.countdown)
+            await asyncio.sleep(min(1.0, left_s))
+
+    def _kill_stopped(self) -> None:
+        """Kill the processes that are stopped although they were continued: a debugger holds them, or they
+        were stopped again."""
+        for process in self._workers.stopped_processes():
+            how = "held by a debugger" if process.state == "t" else "stopped"
+            self._write_line(
+                f"{process.name} (pid {process.pid}) is {how} and cannot react: killed"
+            )
+            self._workers.signal_stopped(process.pid, signal.SIGKILL)

@@ -91,7 +91,7 @@ class StandbyProcess:
         Path(self._fifo_path).unlink(missing_ok=True)
         self._process = None
         self._workers.adopt_process(index, pid, now)
-        worker = Worker(index=index, out=process.out, err=process.err)
+        worker = Worker(number=index, out=process.out, err=process.err)
         self._launch.workers[index] = worker
         return worker
 

@@ -8,12 +8,27 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sized
+from itertools import count
 from typing import Any, Protocol
 
-from allaboard.hosts import oom, proc
+from allaboard.facts.member import STOPPED
+from allaboard.hosts import oom, pidfd, proc
+from allaboard.launch.signals import send_through_pidfd
 from allaboard.protocol.events import Event, ProcessExited, WorkerLaunched
+from allaboard.report.exit_countdown import RunningWorker
 
 WriteLine = Callable[[str], None]
+
+SHARED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that a batch system or a terminal sends to all processes of a job, this one too."""
+SHARED_SIGNAL_GRACE_S = 0.3
+"""How long the end of a worker by such a signal is kept back, so that our own signal is heard first: a worker
+was seen to end up to 0.1 s before it. Without that, it would seem that somebody killed this worker alone."""
+
+
+_END_NUMBERS = count(1)
+"""A number for each request to end all, of any round: the answer to an earlier one may come in a later round,
+whose workers it does not mean."""
 
 
 class WorkerLogs(Protocol):
@@ -48,7 +63,7 @@ class WorkerProcesses:
 
     The reaper is the parent of all workers, so only it gets their exit statuses; it also ends what they leave
     behind. ``wake`` is called when there is an event; ``on_started`` is called with the number and the pid of
-    every worker.
+    every worker; ``name_worker`` returns the name of a worker for people.
     """
 
     def __init__(
@@ -59,6 +74,7 @@ class WorkerProcesses:
         write_line: WriteLine,
         wake: Callable[[], None],
         on_started: Callable[[int, int], None],
+        name_worker: Callable[[int], str] = "worker {}".format,
     ) -> None:
         self._reaper = reaper
         self._output = output
@@ -66,14 +82,22 @@ class WorkerProcesses:
         self._write_line = write_line
         self._wake = wake
         self._on_started = on_started
+        self._name_worker = name_worker
         self._pids: dict[int, int] = {}
         self._ended: set[int] = set()
+        self._has_signalled = False
+        """True once the workers were sent a signal from here."""
         self._oom_kills = oom.OomKills()
         self._adopted: dict[int, int] = {}
         self._helpers: dict[int, Callable[[dict[str, Any]], None]] = {}
+        self._last_end = 0
+        self.standing_by: Callable[[], list[int]] = list
+        """Pids of processes that outlive this round, for the next one."""
         self.events: list[Event] = []
         """What happened, until the loop takes it."""
         self.failed_to_start = False
+        self.has_failure = False
+        """True once a worker has ended otherwise than with exit code 0."""
         self.left_running: list[int] = []
         """Pids of detached processes that were spared at the end."""
         self.all_ended = asyncio.Event()
@@ -110,7 +134,31 @@ class WorkerProcesses:
         """Make a process that the reaper knows by another number this worker from now on."""
         self._adopted[pid] = worker
         self._on_spawned(worker, pid, adopted_at)
+        self._watcher.confirm_workers(len(self._pids) == len(self._output.logs))
         self._wake()
+
+    def running_workers(self) -> list[RunningWorker]:
+        """Return the workers that have not exited, with the state that the kernel reports."""
+        running = []
+        for worker, pid in self._pids.items():
+            if pid and worker not in self._ended:
+                stat = proc.read_stat(pid)
+                state = stat.state if stat is not None else ""
+                running.append(RunningWorker(self._name_worker(worker), pid, state))
+        return running
+
+    def stopped_processes(self) -> list[RunningWorker]:
+        """Return the workers that are stopped, and the stopped processes below workers: a launcher waits for
+        its ranks."""
+        stopped = []
+        for worker in self.running_workers():
+            if worker.state in STOPPED:
+                stopped.append(worker)
+            for pid in proc.descendants_of(worker.pid):
+                stat = proc.read_stat(pid)
+                if stat is not None and stat.state in STOPPED:
+                    stopped.append(RunningWorker(f"a process below {worker.name}", pid, stat.state))
+        return stopped
 
     def kill_process(self, pid: int) -> None:
         """Kill this process with SIGKILL."""
@@ -118,18 +166,47 @@ class WorkerProcesses:
             {"do": "signal", "pid": pid, "signal": int(signal.SIGKILL), "group": False}
         )
 
+    def signal_stopped(self, pid: int, number: int) -> None:
+        """Send a signal to this process, a worker or below one, if it is still stopped."""
+        # The reaper signals its own children alone. The descriptor keeps the signal from a later process that
+        # got the same pid.
+        try:
+            process = pidfd.open_process(pid)
+        except OSError:
+            return  # it has gone
+        try:
+            stat = proc.read_stat(pid)
+            if stat is not None and stat.state in STOPPED:
+                send_through_pidfd(process, number)
+        except OSError:
+            pass  # it has gone, or belongs to another user
+        finally:
+            os.close(process)
+
     def signal_workers(self, number: int, group: bool) -> None:
         """Send a signal to every worker or, with ``group``, to its whole process group, as a terminal
         does."""
+        self._has_signalled = True
         for pid in self._pids.values():
             self.send_to_reaper({"do": "signal", "pid": pid, "signal": int(number), "group": group})
 
     def end_all(self, grace: float, keep_sessions: bool = False) -> None:
         """Send SIGTERM to all workers and all below them, and SIGKILL after ``grace`` seconds.
 
-        ``keep_sessions``: spare processes that have a session of their own.
+        ``keep_sessions``: spare processes that have a session of their own. Those that stand by are spared
+        always; they end with the reaper.
         """
-        self.send_to_reaper({"do": "end", "grace": grace, "spare": keep_sessions})
+        self._has_signalled = True
+        self._last_end = next(_END_NUMBERS)
+        self.send_to_reaper(
+            {
+                "do": "end",
+                "of": self._last_end,
+                "grace": grace,
+                "spare": keep_sessions,
+                "keep": self.standing_by(),
+            }
+        )
 
     def send_to_reaper(self, message: dict[str, object]) -> None:
         """Send one request; the socket is SOCK_SEQPACKET, so a message arrives whole or not at all."""
@@ -163,8 +240,10 @@ class WorkerProcesses:
             if not data:
                 self._on_reaper_lost()
                 return
-            self._on_message(json.loads(data))
-            self._wake()
+            try:
+                self._on_message(json.loads(data))
+            finally:
+                self._wake()
 
     def _on_spawned(self, worker: int, pid: int, launched_at: float) -> None:
         self._pids[worker] = pid
@@ -192,8 +271,13 @@ class WorkerProcesses:
             self.failed_to_start = True
             self._write_line(f"worker {worker} could not be started: {message['why']}")
         elif "exited" in message:
-            self._on_exited(message)
-        elif "ended" in message:
+            if message["signal"] in SHARED_SIGNALS and not self._has_signalled:
+                asyncio.get_running_loop().call_later(
+                    SHARED_SIGNAL_GRACE_S, self._on_delayed_exit, message
+                )
+            else:
+                self._on_exited(message)
+        elif "ended" in message and message.get("of") == self._last_end:
             self.left_running = [int(pid) for pid in message.get("left", ())]
             self._report_unkillable()
             self.all_ended.set()
@@ -219,25 +303,34 @@ class WorkerProcesses:
                 self._watcher.mark_exited(pid)
                 self._ended.add(worker)
 
+    def _on_delayed_exit(self, message: dict[str, Any]) -> None:
+        if int(message["exited"]) not in self._ended:
+            self._on_exited(message)
+            self._wake()
+
     def _on_exited(self, message: dict[str, Any]) -> None:
         worker, pid, exited_at = int(message["exited"]), int(message["pid"]), float(message["at"])
-        # First the last sample, then the exit: the job state must see the final step and exception of the box
-        # before it judges the end.
-        self.events += self._watcher.sample_last_state(pid, exited_at)
-        self._watcher.mark_exited(pid)
-        # The out-of-memory counter is read at once: a worker that is restarted gets a new control group.
-        killed = message["signal"] == signal.SIGKILL
-        self.events.append(
-            ProcessExited(
-                pid=pid,
-                exited_at=exited_at,
-                code=message["code"],
-                signal=message["signal"],
-                oom=killed and self.was_oom_killed(worker),
-                last_line=self._output.read_last_line(worker),
+        try:
+            # First the last sample, then the exit: the job state must see the final step and exception of
+            # the box before it judges the end.
+            self.events += self._watcher.sample_last_state(pid, exited_at)
+            self._watcher.mark_exited(pid)
+            # The out-of-memory counter is read at once: a worker that is restarted gets a new control group.
+            killed = message["signal"] == signal.SIGKILL
+            self.has_failure = self.has_failure or message["code"] != 0
+            self.events.append(
+                ProcessExited(
+                    pid=pid,
+                    exited_at=exited_at,
+                    code=message["code"],
+                    signal=message["signal"],
+                    oom=killed and self.was_oom_killed(worker),
+                    last_line=self._output.read_last_line(worker),
+                )
             )
-        )
-        self._ended.add(worker)
+        finally:
+            # Whatever of this fails: a worker that has ended is not waited for.
+            self._ended.add(worker)
 
     def _on_reaper_lost(self) -> None:
         """Handle a killed reaper.

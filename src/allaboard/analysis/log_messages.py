@@ -9,16 +9,7 @@ from functools import cached_property
 
 import msgspec
 
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Exhibit,
-    Heard,
-    Severity,
-    Speaker,
-    Who,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Exhibit, Heard, Severity, Speaker, Who
 
 MAX_HITS = 1000
 """Places of one message that are read in one exhibit; a retry loop may write a message a million times."""
@@ -30,6 +21,8 @@ MAX_MESSAGE_CHARS = 1200
 """Characters from the start of a line within which a message of several lines must end."""
 _TORCH_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[rank\s?(\d{1,7})\]:?")
 """Prefix that torch itself writes: the rank in the whole job."""
+_COMM_RANK = re.compile(r"\[TC\]\[rank=(\d{1,7})\]")
+"""Rank in the lines of torchcomms, and of PyTorch's backend nccl2, which is from it."""
 _NODE_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
 _NCCL_GROUP_RANK = re.compile(r"\[Rank (\d+)\]")
 """Number within a group in NCCL's messages; it is the rank only in the default group."""
@@ -58,6 +51,12 @@ class KnownMessage:
     """Severity of the claim."""
     certainty: Certainty = Certainty.LIKELY
     """Certainty of the claim."""
+    explains: tuple[str, ...] = ()
+    """Rules whose messages follow from it; they are dropped."""
+    only_explains: bool = False
+    """True if it is harmless alone: it counts only beside a message of a rule that it ``explains``."""
+    ended_wait: bool = False
+    """True if it reports a limit that ends any job: what the job waited for then is the cause."""
     sample: str
     """Lines in which the message must be found, as they were written."""
     source: str
@@ -122,6 +121,9 @@ def _make_heard(
         size=int(groups["size"]) if groups.get("size", "").isdecimal() else 0,
         severity=message.severity,
         certainty=message.certainty,
+        explains=message.explains,
+        only_explains=message.only_explains,
+        ended_wait=message.ended_wait,
     )
 
 
@@ -144,7 +146,7 @@ def speaker_rank(line: str, otherwise: int) -> int:
     launcher's prefix. If neither is known, it is the number within a node (``[default1]:``, ``[1]``) or
     within NCCL's group (``[Rank 1]``), which are ranks in most jobs.
     """
-    match = _TORCH_RANK_PREFIX.match(line)
+    match = _TORCH_RANK_PREFIX.match(line) or _COMM_RANK.search(line)
     # A number within a node or a group may differ from the rank, so it counts only as a last resort.
     if match is None and otherwise < 0:
         match = _NODE_RANK_PREFIX.match(line) or _NCCL_GROUP_RANK.search(line)

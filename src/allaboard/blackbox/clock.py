@@ -8,7 +8,7 @@ clock nobody is born before the kernel started the process, or later than now.
 from __future__ import annotations
 
 import time
-from math import isfinite
+from math import inf, isfinite
 
 import msgspec
 
@@ -37,19 +37,21 @@ def clock_offset(born: float, pid: int) -> float:
     return 0.0 if started - BIRTH_TOLERANCE_S <= born <= now + BIRTH_TOLERANCE_S else born - now
 
 
-def shift_times(box: BoxReading, shift_s: float) -> BoxReading:
-    """Return the reading with all its times shifted by ``shift_s``."""
+def shift_times(box: BoxReading, shift_s: float, latest: float = inf) -> BoxReading:
+    """Return the reading with all its times shifted by ``shift_s``; none is later than ``latest`` then."""
     op, raised, groups = box.op, box.raised, box.groups
     if op is None and raised is None and not groups:  # all of those who stand at the door
-        since, step_at = box.phase_since + shift_s, box.step_at + shift_s
+        since, step_at = min(box.phase_since + shift_s, latest), box.step_at + shift_s
         return msgspec.structs.replace(box, phase_since=since, step_at=step_at)
     return msgspec.structs.replace(
         box,
-        phase_since=box.phase_since + shift_s,
-        step_at=box.step_at + shift_s,
-        op=msgspec.structs.replace(op, since=op.since + shift_s) if op else None,
-        raised=msgspec.structs.replace(raised, raised_at=raised.raised_at + shift_s)
+        phase_since=min(box.phase_since + shift_s, latest),
+        step_at=min(box.step_at + shift_s, latest),
+        op=msgspec.structs.replace(op, since=min(op.since + shift_s, latest)) if op else None,
+        raised=msgspec.structs.replace(raised, raised_at=min(raised.raised_at + shift_s, latest))
         if raised
         else None,
-        groups=tuple(msgspec.structs.replace(g, since=g.since + shift_s) for g in groups),
+        groups=tuple(
+            msgspec.structs.replace(g, since=min(g.since + shift_s, latest)) for g in groups
+        ),
     )

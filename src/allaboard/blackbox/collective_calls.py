@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
+from zlib import crc32
 
+from allaboard.blackbox.box_bytes import BoxMap, reread
 from allaboard.facts import Frame, GroupState, Signature, Traced
 from allaboard.probe import layout
 
@@ -13,6 +14,8 @@ MARK_STRIDES = (16, 256)
 """So are some whose numbers are multiples of these, so that ranks which are far apart have one in
 common."""
 MARKS_PER_STRIDE = 3
+PATH_FACTOR = 1000003
+"""Factor of the rolling digests."""
 SAFE_RING_CALLS = layout.CALLS - 16
 """Older calls in the ring may be overwritten while they are read."""
 MAX_RANKS = 4096
@@ -22,7 +25,7 @@ MAX_RANKS = 4096
 class CallReader:
     """Reads the groups of one box. What has not changed is not decoded again."""
 
-    def __init__(self, map_: mmap.mmap) -> None:
+    def __init__(self, map_: BoxMap) -> None:
         self._map = map_
         self._states: dict[int, GroupState] = {}
         self._signatures: dict[int, Signature] = {}
@@ -30,6 +33,7 @@ class CallReader:
     def group_states(self) -> tuple[GroupState, ...]:
         """Return how far the member is in each of its groups, in the order in which it first used
         them."""
+        self._reread_groups()
         states = (self._state(i) for i in range(layout.GROUPS))
         return tuple(s for s in states if s is not None)
 
@@ -38,24 +42,44 @@ class CallReader:
         if not 0 < index <= layout.GROUPS:
             return ""
         offset = layout.GROUPS_AT + (index - 1) * layout.GROUP_BYTES + layout.ABOUT_AT
+        reread(self._map, offset, layout.GROUP.size)
         return _text(layout.GROUP.unpack_from(self._map, offset)[3])
 
     def trace_group(self, name: str, round_: int) -> Traced | None:
         """Return the last calls in one group; None if the box does not know it."""
+        self._reread_groups()
         for index in range(layout.GROUPS):
             state = self._state(index)
             if state is None or state.key != (name, round_):
                 continue
             first_number = max(1, state.number - SAFE_RING_CALLS)
-            calls = tuple(
-                (digest, self._signature(signature))
-                for digest, _, signature in (
-                    self._entry(index, n) for n in range(first_number, state.number + 1)
-                )
+            entries = [self._entry(index, n) for n in range(first_number, state.number + 1)]
+            calls = tuple((digest, self._signature(signature)) for digest, _, signature in entries)
+            # The path before the first call of all is 0; before the oldest in the ring it is not known.
+            paths = [0 if first_number == 1 else None, *(path for _, path, _ in entries)]
+            tensors = [
+                _tensor_number(path_before, path_after, call.site if call is not None else None)
+                for path_before, path_after, (_, call) in zip(paths, paths[1:], calls, strict=False)
+            ]
+            skip = max(0, self._newest_number(index) - SAFE_RING_CALLS - first_number)
+            names = {
+                n: text for n in dict.fromkeys(tensors) if n and (text := self._tensor_name(n))
+            }
+            return Traced(
+                name,
+                round_,
+                first_number + skip,
+                calls[skip:],
+                tuple(tensors[skip:]) if any(tensors) else (),
+                names,
             )
-            skip = max(0, self._number(index)[0] - SAFE_RING_CALLS - first_number)
-            return Traced(name, round_, first_number + skip, calls[skip:])
         return None
+
+    def _tensor_name(self, number: int) -> str:
+        offset = layout.TENSORS_AT + number % layout.TENSORS * layout.TENSOR.size
+        reread(self._map, offset, layout.TENSOR.size)
+        begin, raw, end = layout.TENSOR.unpack_from(self._map, offset)
+        return _text(raw) if begin == end == number else ""
 
     def _state(self, index: int) -> GroupState | None:
         number, since = self._number(index)
@@ -72,7 +96,7 @@ class CallReader:
             return cached
         marks = [(n, *self._entry(index, n)[:2]) for n in _marked_calls(number)]
         # Read again after the ring: what its owner has overwritten meanwhile is left out below.
-        newest = self._number(index)[0]
+        newest = self._newest_number(index)
         raw = bytes(
             self._map[offset + layout.RANKS_AT : offset + layout.RANKS_AT + layout.RANKS_BYTES]
         )
@@ -97,8 +121,17 @@ class CallReader:
             begin, since, _digest, end = layout.CALL.unpack_from(self._map, offset)
             if begin == end:
                 break
+            reread(self._map, offset, layout.CALL.size)
         # Torn four times: the lower number is surely in the ring.
         return min(begin, end), since
+
+    def _newest_number(self, index: int) -> int:
+        offset = layout.GROUPS_AT + index * layout.GROUP_BYTES
+        reread(self._map, offset, layout.CALL.size)
+        return self._number(index)[0]
+
+    def _reread_groups(self) -> None:
+        reread(self._map, layout.GROUPS_AT, layout.GROUPS * layout.GROUP_BYTES)
 
     def _entry(self, index: int, number: int) -> tuple[int, int, int]:
         ring = layout.GROUPS_AT + index * layout.GROUP_BYTES + layout.CALLS_AT
@@ -112,6 +145,7 @@ class CallReader:
         if cached is not None:
             return cached
         offset = layout.SIGNATURES_AT + number % layout.SIGNATURES * layout.SIGNATURE_BYTES
+        reread(self._map, offset, layout.SIGNATURE.size)
         stored_number, required, elements, root, place_number, op, reduce, dtype, shape = (
             layout.SIGNATURE.unpack_from(self._map, offset)
         )
@@ -137,8 +171,21 @@ class CallReader:
         if not 0 < number < layout.PLACES:
             return None
         offset = layout.PLACES_AT + number * layout.PLACE_BYTES
+        reread(self._map, offset, layout.PLACE.size)
         line, function, file = layout.PLACE.unpack_from(self._map, offset)
         return Frame(_text(file), line, _text(function))
+
+
+def _tensor_number(path_before: int | None, path_after: int | None, site: Frame | None) -> int:
+    """Return the number of the tensor of a call, by the digests of places before and after it.
+
+    The probe adds it to the hash of the call's place (`probe.collective_calls`).
+    """
+    if path_before is None or path_after is None or site is None:
+        return 0
+    name = site.file.rpartition("/")[2]
+    place_hash = crc32(f"{name}:{site.line}:{site.function}".encode("utf-8", "replace"))
+    return (path_after - path_before * PATH_FACTOR - place_hash) & 0xFFFFFFFF
 
 
 def _marked_calls(call_count: int) -> list[int]:

@@ -3,8 +3,7 @@ box holds."""
 
 from __future__ import annotations
 
-import mmap
-
+from allaboard.blackbox.box_bytes import BoxMap, reread
 from allaboard.facts import Batch, Frame, Loop
 from allaboard.probe import layout
 
@@ -12,7 +11,7 @@ from allaboard.probe import layout
 class DataLoopReader:
     """Reads the loops of one box. What has not changed is not decoded again."""
 
-    def __init__(self, map_: mmap.mmap) -> None:
+    def __init__(self, map_: BoxMap) -> None:
         self._map = map_
         self._decoded: dict[int, tuple[bytes, Loop]] = {}
 
@@ -21,6 +20,7 @@ class DataLoopReader:
         loops = []
         for index in range(layout.LOOPS):
             offset = layout.LOOPS_AT + index * layout.LOOP_BYTES
+            reread(self._map, offset, layout.LOOP_BYTES)
             # Places are taken in order, and generations count from 1: the first 0 ends them.
             if self._map[offset : offset + 4] == bytes(4):
                 break

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 
 import msgspec
 
+from allaboard.blackbox.box_bytes import BoxMap
 from allaboard.facts import Op
 from allaboard.probe import layout
 
 
-def current_operation(map_: mmap.mmap, group_name: Callable[[int], str]) -> tuple[Op | None, int]:
+def current_operation(map_: BoxMap, group_name: Callable[[int], str]) -> tuple[Op | None, int]:
     """Return the operation that the main thread, else any thread, is inside of, and how many were
     entered in all. ``group_name`` returns a group's name by its index."""
     operation: Op | None = None
@@ -41,7 +41,7 @@ def current_operation(map_: mmap.mmap, group_name: Callable[[int], str]) -> tupl
     return operation, entered
 
 
-def seconds_in_operations(map_: mmap.mmap, now: float) -> float:
+def seconds_in_operations(map_: BoxMap, now: float) -> float:
     """Return the seconds spent inside operations so far, of the thread that has been in them the
     longest."""
     longest = 0.0

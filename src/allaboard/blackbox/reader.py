@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import time
 from pathlib import Path
 
+from allaboard.blackbox.box_bytes import BoxBytes
 from allaboard.blackbox.clock import clock_offset, shift_times
 from allaboard.blackbox.collective_calls import CallReader
 from allaboard.blackbox.data_loops import DataLoopReader
@@ -14,7 +14,7 @@ from allaboard.blackbox.operations import current_operation, seconds_in_operatio
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.blackbox.steps import StepReader
 from allaboard.blackbox.text_records import Identity, TextRecords
-from allaboard.facts import BOX, Check, Loss, Numbered, Saves, Spent
+from allaboard.facts import BOX, Check, Loss, Numbered, Saves, Spent, Traced
 from allaboard.probe import layout
 
 PAUSE_KINDS = ("checkpoint", "evaluation")
@@ -22,7 +22,7 @@ PAUSE_KINDS = ("checkpoint", "evaluation")
 
 
 class OpenBox:
-    """One mapped black box. Its texts are decoded anew only when they changed."""
+    """One open black box. Its texts are decoded anew only when they changed."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError or ValueError where the file is not a whole box of this version."""
@@ -30,9 +30,11 @@ class OpenBox:
         try:
             if (size := os.fstat(fd).st_size) != layout.SIZE:
                 raise ValueError(f"its black box has {size} bytes, not {layout.SIZE}: {path}")
-            self.map = mmap.mmap(fd, layout.SIZE)
-        finally:
+        except BaseException:
             os.close(fd)
+            raise
+        self.map = BoxBytes(fd)
+        self.map.refresh(0, layout.HEADER.size)
         self.pid: int
         self.started: int
         magic, version, self.pid, self.started = layout.HEADER.unpack_from(self.map, 0)[:4]
@@ -59,24 +61,38 @@ class OpenBox:
 
     @property
     def is_whole(self) -> bool:
-        """True if the file still has its size. Its owner may do with it what he wants, and reading
-        the map of a file that was cut would end this process (SIGBUS)."""
-        return self.map.size() == layout.SIZE
+        """True if the file still has its size: its owner may do with it what he wants."""
+        return self.map.file_size() == layout.SIZE
 
     @property
     def state(self) -> bytes:
         """Bytes that differ as soon as the owner is in another phase; empty if the file was cut."""
         if not self.is_whole:
             return b""
-        return self.map[layout.STATE_AT : layout.STATE_AT + layout.STATE.size]
+        try:
+            self.map.refresh(layout.STATE_AT, layout.STATE.size)
+        except ValueError:
+            return b""
+        return bytes(self.map[layout.STATE_AT : layout.STATE_AT + layout.STATE.size])
+
+    @property
+    def phase(self) -> int:
+        """Phase of the owner now; 0 if the file was cut."""
+        try:
+            return self._state()[0]
+        except ValueError:
+            return 0
 
     def read_snapshot(self) -> BoxReading:
         """Read the box once. Raises ValueError if the file was cut meanwhile."""
         if not self.is_whole:
-            raise ValueError(f"its black box was cut to {self.map.size()} bytes")
+            raise ValueError(f"its black box was cut to {self.map.file_size()} bytes")
+        self.map.refresh(0, layout.SLOTS_AT + layout.SLOTS * layout.SLOT_BYTES)
+        self.map.refresh(layout.CHECKS_AT, layout.TENSORS_AT - layout.CHECKS_AT)
         self._writer()
         phase, since, round_ = self._state()
         self._texts.read_changes()
+        # Bounded: an owner that races through its phases must not hold the agent up.
         for _ in range(3):
             if (state := self._state()) == (phase, since, round_):
                 break
@@ -107,6 +123,7 @@ class OpenBox:
             spent=self._spent(now),
             loops=self.data_loops.loops(),
             loss=self._loss(),
+            last_loss=self.steps.loss,
             numbered=self._numbered(),
             kept=self._saves(),
             checks=self._checks(),
@@ -132,14 +149,28 @@ class OpenBox:
         """Write the agent's heartbeat (s), the rounds that are let through, and the verdict."""
         if self.is_whole:
             heard = now + self.clock_ahead_s
-            # pack_into clears the record before it fills it: a member may read zeros
-            # (`gate.SILENT_LOOKS`).
-            layout.AGENT.pack_into(self.map, layout.AGENT_AT, heard, let_through, verdict)
+            self.map.write(layout.AGENT_AT, layout.AGENT.pack(heard, let_through, verdict))
 
     def write_verdict(self, text: str) -> None:
         """Leave the verdict's text for the member's user."""
-        if self.is_whole:
-            layout.write_text(self.map, "verdict", text)
+        offset, room = layout.TEXTS["verdict"]
+        try:
+            self.map.refresh(offset, layout.TEXT.size)
+        except ValueError:
+            return  # it was cut
+        data = text.encode("utf-8", "replace")[: room - layout.TEXT.size]
+        lock = layout.TEXT.unpack_from(self.map, offset)[0] & ~1
+        # As `layout.write_text` does in a map: the lock is odd while the bytes change.
+        self.map.write(offset, layout.TEXT.pack(lock + 1, len(data)))
+        self.map.write(offset + layout.TEXT.size, data)
+        self.map.write(offset, layout.TEXT.pack(lock + 2, len(data)))
+
+    def trace_calls(self, group: str, round_: int) -> Traced | None:
+        """Return the last calls in one group; None if the box does not know it or has been cut."""
+        try:
+            return self.calls.trace_group(group, round_)
+        except ValueError:
+            return None
 
     def _writer(self) -> None:
         """Read birth, main thread, signal and stack file again: another program that the process
@@ -152,7 +183,10 @@ class OpenBox:
         self.born, self.main_thread, self.signum, self.stack_fd = writer
 
     def _state(self) -> tuple[int, float, int]:
+        # The owner writes `begin` first and `end` last: if they differ, it is writing just now. It may also
+        # have been killed in the middle, so the tries are bounded.
         for _ in range(4):
+            self.map.refresh(layout.STATE_AT, layout.STATE.size)
             begin, phase, since, round_, end = layout.STATE.unpack_from(self.map, layout.STATE_AT)
             if begin == end:
                 break
@@ -171,6 +205,7 @@ class OpenBox:
         return Spent(input_, sync, spent[0], spent[1], counts[0], counts[1], current_pause)
 
     def _loss(self) -> Loss | None:
+        # A value that is being written is left out; it is there at the next look.
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
         return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
 
@@ -185,7 +220,7 @@ class OpenBox:
     def _checks(self) -> tuple[Check, ...]:
         """Return the complete entries of the ring, oldest first."""
         begin, end = layout.CHECKS_AT, layout.CHECKS_AT + layout.CHECKS * layout.CHECK.size
-        raw = self.map[begin:end]
+        raw = bytes(self.map[begin:end])
         if raw != self._checked[0]:
             looks = [Check(*fields) for fields in layout.CHECK.iter_unpack(raw)]
             checks = sorted((c for c in looks if c.digest), key=lambda c: c.step)

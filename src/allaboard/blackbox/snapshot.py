@@ -17,28 +17,29 @@ from allaboard.facts import (
     Saves,
     Spent,
 )
+from allaboard.facts.bounds import Instant, Measure, PhaseNumber, Whole
 
 
 class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One reading of a black box."""
 
-    phase: int
+    phase: PhaseNumber
     """Number of the phase that the member is in."""
-    phase_since: float
+    phase_since: Measure
     """When it entered that phase."""
-    round: int
+    round: Whole
     """Which init of its process the phase belongs to: 1, 2, …."""
     detail: str = ""
-    step: int = 0
-    step_at: float = 0.0
+    step: Whole = 0
+    step_at: Instant = 0.0
     """When the last step ended."""
-    intervals: tuple[float, ...] = ()
+    intervals: tuple[Measure, ...] = ()
     """Times of the last steps in seconds, oldest first."""
     op: Op | None = None
     """The operation that it is inside of, or None."""
-    ops: int = 0
+    ops: Whole = 0
     """How many operations it has entered in all."""
-    inside: float = 0.0
+    inside: Measure = 0.0
     """Seconds that it has been inside operations in all."""
     groups: tuple[GroupState, ...] = ()
     declared: Declared | None = None
@@ -49,6 +50,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     spent: Spent = Spent()
     loops: tuple[Loop, ...] = ()
     loss: Loss | None = None
+    last_loss: Measure | None = None
+    """The last finite loss; None if none was seen."""
     numbered: Numbered | None = None
     kept: Saves | None = None
     checks: tuple[Check, ...] = ()

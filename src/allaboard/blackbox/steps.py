@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 from itertools import pairwise
 from statistics import median
 
+from allaboard.blackbox.box_bytes import BoxMap, reread
 from allaboard.facts import Pace
 from allaboard.probe import layout
 
@@ -15,24 +15,33 @@ MIN_PACE_STEPS = 16
 """A median is over at least this many steps."""
 WARMUP_STEPS = 2
 """Steps in which compilers run and caches fill; their times mean nothing."""
+MAX_SHOWN_LOSS = 1e18
+"""Losses beyond are not reported: `Measure` bounds what agents send to each other."""
 _RING = layout.RING * layout.PACE.size
 
 
 class StepReader:
     """Reads the steps of one box; what takes long only once a second."""
 
-    def __init__(self, map_: mmap.mmap) -> None:
+    def __init__(self, map_: BoxMap) -> None:
         self._map = map_
         self._steps = -1
         self._cached_intervals: tuple[tuple[float, ...], float] = (), 0.0
         self._cached_pace = Pace(), 0.0
+        self.loss: float | None = None
+        """The last finite loss, as of the last call of `last_step`; None if none was seen."""
 
     def last_step(self) -> tuple[int, float]:
         """Return how many steps are done, and when the last one ended (s)."""
         for _ in range(4):
-            begin, step, step_at, _, _, end = layout.STEP.unpack_from(self._map, layout.STEP_AT)
+            reread(self._map, layout.STEP_AT, layout.STEP.size)
+            begin, step, step_at, _, _, loss, end = layout.STEP.unpack_from(
+                self._map, layout.STEP_AT
+            )
             if begin == end:
                 break
+        # The file is its owner's own and may hold any number; agents exchange no greater ones.
+        self.loss = loss if begin and abs(loss) <= MAX_SHOWN_LOSS else None
         return step, step_at
 
     def intervals(self, step: int, step_at: float) -> tuple[float, ...]:
@@ -78,5 +87,6 @@ class StepReader:
     def _ring(self) -> list[tuple[float, float, float]]:
         """Return, by step number modulo the ring's length: end time, seconds of waiting for data,
         seconds in collectives."""
-        raw = self._map[layout.RING_AT : layout.RING_AT + _RING]
+        reread(self._map, layout.RING_AT, _RING)
+        raw = bytes(self._map[layout.RING_AT : layout.RING_AT + _RING])
         return list(layout.PACE.iter_unpack(raw))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 from typing import TypeVar
 
 import msgspec
 
+from allaboard.blackbox.box_bytes import BoxMap, reread
 from allaboard.facts import Declared, Frame, Raised
 from allaboard.probe import layout
 
@@ -41,7 +41,7 @@ class _Round(msgspec.Struct):
 class TextRecords:
     """The texts as of the last look; decoded anew only when they change."""
 
-    def __init__(self, map_: mmap.mmap) -> None:
+    def __init__(self, map_: BoxMap) -> None:
         self.identity = Identity()
         self.declared: Declared | None = None
         self.raised: Raised | None = None
@@ -108,14 +108,27 @@ class TextRecords:
         offset, _ = layout.TEXTS[name]
         # Read before the text: if that is replaced in between, the next look finds another lock,
         # and reads it once more.
+        reread(self._map, offset, layout.TEXT.size)
         lock, _ = layout.TEXT.unpack_from(self._map, offset)
         if lock == self._texts.get(name, (0, ""))[0]:
             return False
-        text = layout.read_text(self._map, name)
+        text = self._read_text(name)
         if text is None:
             return False  # being written now; the next look will see it
         self._texts[name] = (lock, text)
         return True
+
+    def _read_text(self, name: str) -> str | None:
+        offset, room = layout.TEXTS[name]
+        for _ in range(4):
+            reread(self._map, offset, room)
+            text = layout.read_text(self._map, name)
+            # The copy may have been made while the text changed: its lock tells only afterwards.
+            copied, _ = layout.TEXT.unpack_from(self._map, offset)
+            reread(self._map, offset, layout.TEXT.size)
+            if text is not None and layout.TEXT.unpack_from(self._map, offset)[0] == copied:
+                return text
+        return None
 
 
 def _decode(text: str, kind: type[T]) -> T | None:

@@ -3,17 +3,22 @@ subjects."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from allaboard.check.contrib_learn import read_as_contrib_learn
 from allaboard.check.environment import environment_material
+from allaboard.check.sibling_scripts import with_siblings
 from allaboard.configuration import read_sources, sources
 from allaboard.configuration.spec import count_hosts, merge_parts
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import (
+    ClusterSpec,
     ConfigFacts,
     FilePlace,
     ManifestFacts,
@@ -21,13 +26,18 @@ from allaboard.facts import (
     Pasted,
     Problem,
     ScriptFacts,
-    Value,
 )
 from allaboard.plugins import Broken, Plugin, plugins
 
 if TYPE_CHECKING:
     from allaboard.check.source_material import Parsed
     from allaboard.formats.shell.script import Process, Script
+
+
+_STARTS_SEVERAL = re.compile(
+    r"#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|torchrun|pdsh|clush|mpirun|mpiexec|parallel-ssh|pssh|deepspeed|horovodrun|prterun)\b"
+)
+"""What a script has in it that starts other files on several hosts or as several tasks."""
 
 
 class Gathered(msgspec.Struct):
@@ -101,15 +111,17 @@ def from_files(
         OSError: a file that was named does not exist or may not be read.
     """
     from allaboard.check.concurrent_members import group_members
+    from allaboard.check.given_modules import GivenModules
     from allaboard.check.read_file import read_source
     from allaboard.check.source_material import may_be_for_training, parse_source, unjudged_reason
     from allaboard.formats.manifests.kubernetes import merge_manifests
 
     known_sources = configuration_sources()
+    modules = GivenModules(paths) if len(paths) > 1 else None
     gathered = Gathered()
     manifests: dict[str, list[ManifestFacts]] = {}
     concurrent: list[list[ConfigFacts]] = []
-    commands: dict[str, Sequence[Sequence[Value]]] = {}
+    materials: dict[str, Material] = {}
     for path in paths:
         try:
             source = read_source(path)
@@ -120,13 +132,14 @@ def from_files(
             continue
         if path in walked and not may_be_for_training(source):
             continue
-        parsed = parse_source(source)
+        parsed = parse_source(source, modules)
         if path in walked and (reason := unjudged_reason(source, parsed)):
             gathered.skipped[path] = reason
             continue
         nodes = _start_problems(path, parsed, known_sources)
+        parsed.problems += _launch_problems(path, parsed, paths)
         gathered.job_views += nodes
-        commands |= {subject: m.commands for subject, m in parsed.materials}
+        materials |= parsed.materials
         configs = map(_with_rendezvous_file, _configs(path, parsed, known_sources))
         gathered.configs += [msgspec.structs.replace(c, one_host=bool(nodes)) for c in configs]
         gathered.python_scripts += parsed.python_scripts
@@ -135,6 +148,12 @@ def from_files(
         if parsed.manifests is not None:
             folder = path.rpartition("/")[0] if path in walked else ""
             manifests.setdefault(folder, []).append(parsed.manifests)
+    gathered.configs = _count_own_scripts(gathered.configs)
+    if gathered.python_scripts and len(paths) > 1:
+        gathered.configs = read_as_contrib_learn(
+            gathered.configs, gathered.python_scripts, materials, walked
+        )
+        gathered.python_scripts = with_siblings(gathered.python_scripts, walked)
     gathered.manifests = [merge_manifests(documents) for documents in manifests.values()]
     if for_every_task:
         gathered.configs = [_for_every_task(c) if c.spec.cluster else c for c in gathered.configs]
@@ -144,7 +163,10 @@ def from_files(
 
         # Files that lie in one folder may be of several jobs; those that the user named are of one.
         named = [c for c in gathered.configs if c.subject not in walked]
-        views = [(c, started_scripts(commands.get(c.subject, ()))) for c in named]
+        views = [
+            (c, started_scripts(materials[c.subject].commands if c.subject in materials else ()))
+            for c in named
+        ]
         gathered.job_views += of_one_job(views)
     for members in concurrent:
         gathered.configs += members
@@ -185,6 +207,21 @@ def _start_problems(
         return []
     parsed.problems += repeated_numbers(parsed.shell_script, path, view)
     return list(local_jobs(parsed.shell_script, path, view))
+
+
+def _launch_problems(path: str, parsed: Parsed, paths: Sequence[str]) -> Iterator[Problem]:
+    """Yield what contradicts each other in a batch script and the files that its commands name."""
+    if parsed.shell_script is None or not _STARTS_SEVERAL.search(parsed.text):
+        return
+    from allaboard.check.launched.command_and_hostfile import hostfile_problems
+    from allaboard.check.launched.named_files import LaunchedFiles
+    from allaboard.check.launched.script_and_step import launch_problems
+
+    for _, material in parsed.materials:
+        if material.kind == "shell":
+            files = LaunchedFiles(path, paths)
+            yield from launch_problems(material, files)
+            yield from hostfile_problems(material, files)
 
 
 def _step_problems(
@@ -229,6 +266,32 @@ def resolve_material(
         opaque=material.opaque,
         workload=next((w.kind for w in workloads), ""),
     )
+
+
+def _count_own_scripts(configs: Sequence[ConfigFacts]) -> list[ConfigFacts]:
+    """Return the subjects, each Python script that sets one member's task with the number of those of its
+    cluster."""
+    clusters = {
+        c.subject: _members_addresses(c.spec)
+        for c in configs
+        if c.kind == "python" and (c.spec.index is not None or c.spec.number("rank") is not None)
+    }
+    clusters = {subject: addresses for subject, addresses in clusters.items() if addresses}
+    counts = Counter(clusters.values())
+    return [
+        msgspec.structs.replace(c, own_scripts=counts[clusters[c.subject]])
+        if c.subject in clusters
+        else c
+        for c in configs
+    ]
+
+
+def _members_addresses(spec: ClusterSpec) -> frozenset[str]:
+    """Return the addresses of all members, or the one where they meet."""
+    fields = ("master_addr", "master_port", "coordinator", "world_size")
+    if spec.cluster:
+        return frozenset(v.text for _, _, v in spec.tasks())
+    return frozenset(f"{f}={spec.values[f].text}" for f in fields if f in spec.values)
 
 
 def _for_every_task(config: ConfigFacts) -> ConfigFacts:

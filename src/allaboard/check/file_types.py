@@ -9,12 +9,15 @@ _BY_SUFFIX = {
     ".yaml": "manifest",
     ".yml": "manifest",
     ".py": "python",
+    ".ipynb": "notebook",
     ".sh": "shell",
     ".bash": "shell",
     ".sbatch": "shell",
     ".slurm": "shell",
     ".sl": "shell",
     ".job": "shell",
+    ".pbs": "shell",
+    ".lsf": "shell",
     ".env": "shell",
     ".hostfile": "hostfile",
     ".hosts": "hostfile",
@@ -27,7 +30,7 @@ _COMMANDS = re.compile(
 
 
 def kind_of(name: str, text: str) -> str:
-    """Return json, manifest, hostfile, shell, python or url; "" if nothing fits."""
+    """Return json, manifest, hostfile, shell, python, notebook or url; "" if nothing fits."""
     start = text.lstrip()[:4096]
     if kind := kind_of_suffix(name):
         return kind
@@ -36,7 +39,7 @@ def kind_of(name: str, text: str) -> str:
     if start.startswith("#!"):
         return "python" if "python" in start.split("\n")[0] else "shell"
     if start.startswith(("{", "[")):
-        return "json"
+        return "notebook" if '"cells"' in text and '"nbformat"' in text else "json"
     if re.match(r"(?:tcp|file|env)://\S*\s*\Z", text.strip()[:4096]):
         return "url"
     if re.search(r"^#SBATCH\b", start, re.M):

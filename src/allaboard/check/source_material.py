@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import shlex
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,43 +11,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from allaboard.check.file_types import kind_of
+from allaboard.check.python_material import read_notebook, read_python_script
 from allaboard.check.read_file import Source
-from allaboard.facts import (
-    FormatError,
-    ManifestFacts,
-    Material,
-    Origin,
-    Problem,
-    ScriptFacts,
-)
+from allaboard.check.size_limits import size_problem
+from allaboard.facts import FormatError, ManifestFacts, Material, Origin, Problem, ScriptFacts
 
 if TYPE_CHECKING:
+    from allaboard.check.given_modules import GivenModules
     from allaboard.formats.shell.broken_continuations import TornLine
     from allaboard.formats.shell.script import Script
 
 _ACCELERATE = frozenset(["distributed_type", "num_machines", "main_process_ip"])
 """Keys that identify accelerate's config file."""
-MAX_CHARS_BY_KIND = {
-    "json": 8 * 2**20,
-    "manifest": 4 * 2**20,
-    "hostfile": 4 * 2**20,
-    "shell": 2 * 2**20,
-    "python": 2**19,
-    "url": 2**16,
-}
-"""Characters that are read of a file of each kind, which takes some seconds at most. The TF_CONFIG of a
-hundred thousand tasks has four million."""
-
 _MAX_INNER_SCRIPTS = 256
 """Shell scripts inside one file that are examined."""
-_NAMES = {
-    "json": "JSON",
-    "manifest": "YAML",
-    "hostfile": "a hostfile",
-    "shell": "a shell script",
-    "python": "a Python script",
-    "url": "a URL",
-}
 
 
 @dataclass
@@ -67,17 +43,19 @@ class Parsed:
     inner_scripts: list[Script] = field(default_factory=list)
     """Shell scripts inside the file, as in a ConfigMap or after ``bash -c``."""
     text: str = ""
+    modules: GivenModules | None = None
+    """The Python files given together, whose constants this one may import; None if there are no others."""
 
 
-def parse_source(source: Source) -> Parsed:
+def parse_source(source: Source, modules: GivenModules | None = None) -> Parsed:
     """Return everything that can be read of one file, with what could not be."""
-    parsed = Parsed()
+    parsed = Parsed(modules=modules)
     if source.problem is not None:
         parsed.problems.append(source.problem)
         return parsed
     kind = kind_of(source.name, source.text)
-    if len(source.text) > MAX_CHARS_BY_KIND.get(kind, len(source.text)):
-        parsed.problems.append(_too_large(source, kind))
+    if too_large := size_problem(source, kind):
+        parsed.problems.append(too_large)
         return parsed
     reader = _READERS.get(kind)
     if reader is None:
@@ -100,7 +78,18 @@ def may_be_for_training(source: Source) -> bool:
     """Return False for JSON that holds neither a TF_CONFIG nor a manifest, as most JSON in a folder does."""
     if kind_of(source.name, source.text) != "json":
         return True
-    return any(key in source.text for key in ('"cluster"', '"apiVersion"', "'cluster'"))
+    if not any(key in source.text for key in ('"cluster"', '"apiVersion"', "'cluster'")):
+        return False
+    from allaboard.formats.json_nodes import read_json
+
+    if size_problem(source, "json"):
+        return True
+    try:
+        keys = read_json(source.text).items.keys()
+    except FormatError:
+        return True  # reading it will say why
+    # A dashboard or a log may have the word somewhere inside.
+    return bool(keys & {"cluster", "task", "apiVersion"})
 
 
 def unjudged_reason(source: Source, parsed: Parsed) -> str:
@@ -113,14 +102,6 @@ def unjudged_reason(source: Source, parsed: Parsed) -> str:
     is_tf_config = kind == "json" and '"cluster"' in source.text
     is_manifest = kind == "manifest" and "apiVersion:" in source.text and "{{" not in source.text
     return "" if is_tf_config or is_manifest else parsed.problems[0].message
-
-
-def _too_large(source: Source, kind: str) -> Problem:
-    limit, size = MAX_CHARS_BY_KIND[kind], len(source.text)
-    problem_text = (
-        f"is too large to be judged: {size:,} characters, and as {_NAMES[kind]} {limit:,} are read"
-    )
-    return _problem(source.name, 0, 0, problem_text, f"{size:,} characters")
 
 
 def _problem(file: str, line: int, column: int, problem_text: str, observed: str = "") -> Problem:
@@ -144,8 +125,8 @@ def _parse_json(source: Source, parsed: Parsed) -> None:
         parsed.problems.append(not_json(error, source.text[:64_000], origin))
         return
     if "apiVersion" in tree.items and "kind" in tree.items:
-        if len(source.text) > MAX_CHARS_BY_KIND["manifest"]:
-            parsed.problems.append(_too_large(source, "manifest"))
+        if too_large := size_problem(source, "manifest"):
+            parsed.problems.append(too_large)
             return
         _parse_manifest(source, parsed)
         return
@@ -193,7 +174,7 @@ def _parse_manifest(source: Source, parsed: Parsed) -> None:
                 parsed.materials.append((source.name, material))
             elif is_compose(tree):
                 parsed.members += training_services(tree, source.name)
-        parsed.manifests = read_manifests(documents, source.name)
+        parsed.manifests = read_manifests(documents, source.name, "$" in source.text)
         _add_inner_scripts(
             embedded_scripts(documents, parsed.manifests, source.name), source, parsed
         )
@@ -270,34 +251,10 @@ def _parse_shell(source: Source, parsed: Parsed) -> None:
 
 
 def _parse_python(source: Source, parsed: Parsed) -> None:
-    from allaboard.formats.python.literals import read_python
-    from allaboard.formats.python_parser import parse_without_warnings
-
-    try:
-        tree = parse_without_warnings(source.text)
-    except SyntaxError as error:
-        version = ".".join(map(str, sys.version_info[:2]))
-        problem_text = f"cannot be read as Python {version}: {error.msg}"
-        near = (error.text or "").strip()[:60]
-        raise FormatError(
-            problem_text, error.lineno or 1, max(error.offset or 1, 1), near
-        ) from None
-    except (ValueError, RecursionError, MemoryError):
-        raise FormatError("is nested too deep to be read", 1, 1) from None
-    try:
-        literals = read_python(tree, source.text, source.name)
-    except RecursionError:
-        raise FormatError("is nested too deep to be read", 1, 1) from None
-    material = Material(
-        kind="python",
-        file=source.name,
-        variables=literals.variables,
-        opaque=frozenset(literals.opaque),
-        calls=tuple(literals.calls),
-        text=source.text,
-    )
-    parsed.materials.append((source.name, material))
-    parsed.python_scripts.append(ScriptFacts(source=source.text, file=source.name))
+    read = read_notebook if kind_of(source.name, source.text) == "notebook" else read_python_script
+    for material, script in read(source, parsed.modules):
+        parsed.materials.append((source.name, material))
+        parsed.python_scripts.append(script)
 
 
 def _parse_plain(source: Source, parsed: Parsed) -> None:
@@ -310,6 +267,7 @@ _READERS = {
     "manifest": _parse_manifest,
     "shell": _parse_shell,
     "python": _parse_python,
+    "notebook": _parse_python,
     "hostfile": _parse_plain,
     "url": _parse_plain,
 }

@@ -133,7 +133,7 @@ def _codes(text: str) -> tuple[str, ...]:
 
 
 def _rendered(options: Any, findings: list[Finding], gathered: Gathered) -> str:
-    subjects = [c.subject for c in gathered.configs]
+    subjects = list(dict.fromkeys(c.subject for c in gathered.configs))
     if options.format == "github":
         from allaboard.report.github import workflow_commands
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 COMMANDS = {
     "run": "Start a training job, watch it, report problems as they happen.",
+    "watch": "Look at a run: does it move, who holds it up, since when.",
+    "report": "Write one file that shows a colleague what happened in a run.",
     "preflight": "Test the hosts and the network before the job; no script is run.",
     "check": "Check configuration and scripts for what would make training hang.",
     "spec": "Print the cluster that the configuration describes, or convert it.",

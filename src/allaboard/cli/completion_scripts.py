@@ -85,7 +85,7 @@ def describe_option(parser: CommandParser, action: argparse.Action) -> Completed
     return CompletedOption(
         names=tuple(action.option_strings),
         help=first_clause(action.help or ""),
-        takes_value=action.nargs != 0,
+        takes_value=action.nargs not in (0, "?"),  # whose value is optional, the script may follow
         values=values,
         completes_files=completion == "file" or action.type is Path,
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,15 +41,15 @@ def copied_standard_input() -> Iterator[Path]:
         yield copy
 
 
-def named_as_standard_input(diagnosis: Diagnosis, copy: Path) -> Diagnosis:
-    """Return the diagnosis with the copy's path replaced by "<stdin>" in all its texts."""
+def with_shown_names(diagnosis: Diagnosis, shown_names: Mapping[str, str]) -> Diagnosis:
+    """Return the diagnosis with these paths replaced in all its texts by the names that the user knows."""
     import msgspec
-
-    path = str(copy)
 
     def renamed(value: object) -> object:
         if isinstance(value, str):
-            return value.replace(path, SHOWN_NAME)
+            for path, name in shown_names.items():
+                value = value.replace(path, name)
+            return value
         if isinstance(value, dict):
             return {key: renamed(item) for key, item in value.items()}
         return [renamed(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TextIO
 
+from allaboard.cli.commands import USAGE_EXIT_CODE
+from allaboard.errors import describe_os_error
+
 FAILED_OUTPUT_EXIT_CODE = 1
 """Exit code when the answer could not be written."""
 
@@ -32,8 +35,9 @@ def print_error(line: str) -> None:
 def exit_when_output_fails() -> Iterator[None]:
     """Exit with `FAILED_OUTPUT_EXIT_CODE` when standard output is full or closed.
 
-    A line on standard error says why, except where the reader of a pipe has read enough (``| head``).
-    Errors of other files pass.
+    A line on standard error says why, except where the reader of a pipe has read enough (``| head``). So it
+    does for a call of the system that fails elsewhere and that no command expects; the exit code is then
+    `USAGE_EXIT_CODE`.
     """
     if sys.stdout is None:  # started with it closed: what is written goes nowhere
         with open(os.devnull, "w") as sys.stdout:  # noqa: PTH123 - a device
@@ -47,7 +51,8 @@ def exit_when_output_fails() -> Iterator[None]:
             sys.stdout.flush()
     except OSError as error:
         if error not in output_errors:
-            raise
+            print_error(f"allaboard: this cannot be done here: {describe_os_error(error)}")
+            sys.exit(USAGE_EXIT_CODE)
         if error.errno != errno.EPIPE:
             reason = (error.strerror or str(error)).lower()
             sys.stderr.write(f"allaboard: standard output cannot be written: {reason}\n")

@@ -6,14 +6,18 @@ import asyncio
 import errno
 import time
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
-from allaboard.cluster.silence_detector import SilenceDetector
+from allaboard.cluster.connections.forgery_report import forgery_knock, forgery_note
+from allaboard.cluster.connections.host_reports import HostReports
+from allaboard.cluster.connections.silence_detector import SilenceDetector
+from allaboard.cluster.link_limits import LinkLimits
+from allaboard.cluster.rendezvous_call import next_call
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.client_handshake import (
     HandshakeRefusedError,
     Identity,
     shake_hands,
-    try_links,
 )
 from allaboard.cluster.transport.connect_probe import (
     ConnectResult,
@@ -21,34 +25,26 @@ from allaboard.cluster.transport.connect_probe import (
     count_store_clients,
 )
 from allaboard.cluster.transport.leader_lease import LeaseStoreError
+from allaboard.cluster.transport.link_trial import try_links
+from allaboard.cluster.transport.outgoing_socket import reset_stream
+from allaboard.cluster.transport.sealed_records import ForgedMessageError
+from allaboard.cluster.transport.sealed_stream import ByteWriter
 from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S, silence_seconds
 from allaboard.cluster.transport.tcp_keepalive import set_keepalive as set_lively
 from allaboard.cluster.transport.wire import (
-    HostEvents,
+    AgentContact,
     LeaderCommands,
+    LeaderLeaves,
+    LeaderRoster,
     LinkTestRequest,
     Message,
     PortReleased,
     PortReleaseRequest,
     RollCallEnded,
 )
-from allaboard.facts import Answer, Call, LockWait, Phase
-from allaboard.protocol.commands import Command, OpenGate, ShowNote
-from allaboard.protocol.events import (
-    AgentInterrupted,
-    CallsTraced,
-    Event,
-    LockWaitsSampled,
-    MemberFactsReported,
-    ProcessExited,
-    ProcessSampled,
-    RendezvousProbed,
-    ResourcesMeasured,
-    SnapshotTaken,
-    StackSampled,
-    StrangerConnected,
-    TrafficSampled,
-)
+from allaboard.facts import Address, Answer, Call
+from allaboard.protocol.commands import Command, OpenGate, OpenHeldGates, ShowNote
+from allaboard.protocol.events import Event, RendezvousProbed, StrangerConnected
 
 RETRY_INTERVAL_S, IDLE_INTERVALS = 0.05, 4
 """Seconds between two attempts to connect while a member waits at the gate here; `IDLE_INTERVALS` times as
@@ -57,8 +53,26 @@ MAX_EAGER_TRIES = 100
 """Attempts with the same answer after which the longer interval is used in any case."""
 HOST_LOST_ERRNOS = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 """Errors with which a stream ends whose other host was lost silently."""
-REPEAT_INTERVAL_S = 1.0
-"""Seconds after which an unchanged state of a member is sent again."""
+
+
+class StreamEnd(NamedTuple):
+    """The end, or the silence, of the connection to a leader that had not said goodbye."""
+
+    roster: LeaderRoster
+    """The agents of the job, as the leader has named them; the leader is the first one."""
+    met_host: str
+    """Numeric address over which this host was connected to it."""
+    ended_at: float
+    """When the connection ended, or the silence was noticed (s, CLOCK_MONOTONIC)."""
+    how: str
+    """How it ended, in words for people."""
+    is_silent: bool = False
+    """True if it did not end, but nothing has come over it for long."""
+
+    @property
+    def leader(self) -> AgentContact:
+        """The agent that led."""
+        return self.roster.agents[0]
 
 
 class Follower:
@@ -66,7 +80,10 @@ class Follower:
 
     ``find_address`` returns the leader's address, "" while it is not known. ``release_port`` is called when
     the framework's port is to be closed. ``is_patient``: the leader may be out of reach for a while once the
-    job trains. ``is_user_given``: the user named the address.
+    job trains. ``is_user_given``: the user named the address. ``on_leader_lost`` is called if the
+    connection ends after the roll call and the leader has not said goodbye; ``on_roster`` once the roll call
+    is over, and whenever another agent leads. ``link_limits`` bound which
+    links are tested for a leader that has proved nothing.
     """
 
     def __init__(
@@ -78,24 +95,22 @@ class Follower:
         *,
         is_patient: bool = True,
         is_user_given: bool = False,
+        on_leader_lost: Callable[[StreamEnd], None] = lambda end: None,
+        on_roster: Callable[[LeaderRoster], None] = lambda roster: None,
+        link_limits: LinkLimits | None = None,
     ) -> None:
+        self._link_limits = link_limits
         self._find_address = find_address
         self._identity = identity
         self._release_port = release_port
         self._wake = wake
-        self._writer: asyncio.StreamWriter | None = None
+        self._writer: ByteWriter | None = None
+        self._met_host = ""
+        """Numeric address of the leader that was met last."""
         self._last_call: Call | None = None
-        self._last_markers: dict[int, tuple[object, float]] = {}
-        self._fact_reports: dict[int, MemberFactsReported] = {}
-        self._samples: dict[int, ProcessSampled] = {}
-        self._exits: dict[int, ProcessExited] = {}
-        self._strays: dict[str, StrangerConnected] = {}
-        self._interruptions: list[AgentInterrupted] = []
-        self._unsent: list[Event] = []
-        self._sent_with_hello: dict[int, Event] = {}
-        """Events that were sent with Hello, by id(); the reference keeps an id from being used again."""
-        self._lock_waits: tuple[LockWait, ...] = ()
-        """Waits for file locks, as last sent."""
+        self._unchanged_tries = 0
+        self._reports = HostReports()
+        self._forged_addresses: set[str] = set()
         self._link_probe: asyncio.Task[None] | None = None
         self._silence = SilenceDetector()
         self.events: list[Event] = []
@@ -106,9 +121,15 @@ class Follower:
         self._is_patient = is_patient
         self._is_gate_open = False
         self._is_user_given = is_user_given
+        self._on_leader_lost, self._on_roster = on_leader_lost, on_roster
+        self.leader: AgentContact | None = None
+        """Where the leader can be reached during the training; None before the roll call is over, and once it
+        has said goodbye or we have."""
+        self._roster: LeaderRoster | None = None
+        """The newest roster of any leader; None before the roll call is over."""
 
     @property
-    def _leader_address(self) -> str:
+    def leader_address(self) -> str:
         """Address of the leader; "" before the first attempt."""
         return self._last_call.address if self._last_call is not None else ""
 
@@ -116,7 +137,7 @@ class Follower:
     def may_be_unheard(self) -> bool:
         """True if the leader may still open its port, or has not got all events yet."""
         if self._writer is not None:
-            return bool(self._unsent)
+            return self._reports.has_unsent
         call = self._last_call
         return call is None or call.answer in (Answer.REFUSED, Answer.UNPOSTED)
 
@@ -136,6 +157,7 @@ class Follower:
                     self._record_call("", Answer.UNPOSTED, "rank 0 has not posted its address")
             except LeaseStoreError as error:
                 self._record_call(error.place, Answer.FAILED, str(error), kind=error.kind)
+            # The rendezvous file or store has failed, which it may do for a moment: it is tried again.
             except (OSError, TimeoutError) as error:
                 self._record_call("", Answer.FAILED, getattr(error, "strerror", None) or str(error))
             await self._pause()
@@ -145,10 +167,8 @@ class Follower:
             await asyncio.sleep(RETRY_INTERVAL_S)
             # A member that waits at the gate loses time with every pause, but not for ever: a leader that is
             # down for long must not be flooded.
-            eager = self._last_call is None or self._last_call.tries < MAX_EAGER_TRIES
-            if eager and any(
-                e.box and e.box.phase == Phase.ARRIVED for e in self._samples.values()
-            ):
+            eager = self._unchanged_tries < MAX_EAGER_TRIES
+            if eager and self._reports.has_waiting_member:
                 return
 
     async def _try_to_join(self, address: str, result: ConnectResult) -> None:
@@ -161,10 +181,17 @@ class Follower:
             )
             return
         try:
-            await shake_hands(result, self._identity(), first_frames=self._encode_past_events)
+            admission = await shake_hands(
+                result, self._identity(), first_frames=self._reports.encode_past_events
+            )
         except HandshakeRefusedError as error:
             self._record_call(
-                address, Answer.OTHER, str(error), result.numeric_address, kind=error.kind
+                address,
+                Answer.OTHER,
+                str(error),
+                result.numeric_address,
+                kind=error.kind,
+                is_proven=error.is_proven,
             )
             result.writer.close()
             return
@@ -172,23 +199,24 @@ class Follower:
             self._record_call(address, Answer.CLOSED, str(error), result.numeric_address)
             result.writer.close()
             return
-        self._writer = result.writer
+        self._writer = admission.writer
+        self._met_host = Address.from_endpoint(result.numeric_address).host
+        self._silence = SilenceDetector()  # of the stream before this one
         self._set_keepalive(on=True)
-        # The new leader, or the same one after a broken stream, knows nothing of what was sent before:
-        # everything counts as new again.
-        self._last_markers.clear()
-        self._lock_waits = ()
-        # What happened between Hello and Welcome is sent with the next tick.
-        self._unsent = [e for e in self._past_events() if id(e) not in self._sent_with_hello]
-        self._sent_with_hello = {}
+        self._reports.begin_stream()
         self._record_call(address, Answer.ABOARD, "", result.numeric_address, has_shaken_hands=True)
         try:
             while True:
                 self._handle_message(
-                    await wire.read_message(result.reader, wire.MAX_MEMBER_FRAME_BYTES)
+                    await wire.read_message(admission.reader, wire.MAX_MEMBER_FRAME_BYTES)
                 )
                 self._wake()
-        except (OSError, asyncio.IncompleteReadError, wire.GarbledMessageError) as error:
+        except (
+            OSError,
+            asyncio.IncompleteReadError,
+            wire.GarbledMessageError,
+            ForgedMessageError,
+        ) as error:
             self._writer = None
             result.writer.close()
             if (
@@ -198,24 +226,34 @@ class Follower:
             ):
                 text = f"the leader does not answer any more: {error.strerror}"
                 self.commands.append(ShowNote(text=text))
+            if isinstance(error, ForgedMessageError):
+                self._note_forgery(address)
             self._record_call(
                 address, Answer.CLOSED, str(error) or "the stream ended", has_shaken_hands=True
             )
+            self._report_loss(error)
 
-    def _past_events(self) -> list[Event]:
-        """Return what happened before there was a connection: the newest event of each kind and process."""
-        happened: list[Event] = [*self._samples.values(), *self._fact_reports.values()]
-        return [*happened, *self._interruptions, *self._exits.values(), *self._strays.values()]
+    def _report_loss(self, error: Exception) -> None:
+        """Report that the connection has ended, unless either side has ended it on purpose."""
+        # A goodbye has set `leader` to None. Forgotten before the report, so that one loss is reported once.
+        leader, self.leader = self.leader, None
+        if leader is None or self._roster is None or self.is_done:
+            return
+        reason = getattr(error, "strerror", None)
+        how = f"it ended without a goodbye ({reason.lower() if reason else 'closed by the other end'})"
+        if isinstance(error, ForgedMessageError):
+            how = f"a message was not obeyed, since {error}"
+        self._on_leader_lost(StreamEnd(self._roster, self._met_host, time.monotonic(), how))
 
-    def _encode_past_events(self) -> bytes:
-        """Return all that is known now as frames to send with Hello: saves a round trip while many hosts
-        wait."""
-        self._sent_with_hello = {id(e): e for e in self._past_events()}
-        if not self._sent_with_hello:
-            return b""
-        return wire.encode_frame(
-            HostEvents(events=tuple(self._sent_with_hello.values()), mono=time.monotonic())
-        )
+    def _note_forgery(self, address: str) -> None:
+        """Report that something writes on the connection to the leader; to the leader, once it is reached
+        again."""
+        if address not in self._forged_addresses:
+            self._forged_addresses.add(address)
+            self.commands.append(ShowNote(text=forgery_note("the leader", address)))
+        identity = self._identity()
+        knock = forgery_knock(address, identity.host, identity.rank, time.monotonic())
+        self._reports.add_forgery(address, StrangerConnected(knock=knock))
 
     def _record_call(
         self,
@@ -226,43 +264,37 @@ class Follower:
         store_clients: int = -1,
         has_shaken_hands: bool = False,
         kind: str = "",
+        is_proven: bool = True,
     ) -> None:
         previous = self._last_call
-        is_repeat = previous is not None and previous.answer is answer
-        self._last_call = Call(
+        attempt = Call(
             address=address,
             answer=answer,
-            since=previous.since if is_repeat and previous is not None else time.monotonic(),
-            tries=previous.tries + 1 if is_repeat and previous is not None else 1,
+            since=time.monotonic(),
             met=numeric_address,
             said=detail,
             kind=kind,
+            is_proven=is_proven,
             joined=store_clients,
-            shook=has_shaken_hands or (previous is not None and previous.shook),
+            shook=has_shaken_hands,
             is_given_by_user=self._is_user_given,
         )
+        self._last_call = next_call(previous, attempt)
+        is_repeat = previous is not None and previous.answer is self._last_call.answer
+        self._unchanged_tries = self._unchanged_tries + 1 if is_repeat else 1
         self.events.append(RendezvousProbed(call=self._last_call))
         if not is_repeat:
             self._wake()
 
     def send_events(self, now: float, events: list[Event]) -> None:
         """Send what is new on this host to the leader, and remember the newest state for a reconnect."""
-        self._fact_reports |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}
-        self._samples |= {e.pid: e for e in events if isinstance(e, ProcessSampled)}
-        self._exits |= {e.pid: e for e in events if isinstance(e, ProcessExited)}
-        self._interruptions += [e for e in events if isinstance(e, AgentInterrupted)]
-        self._strays |= {
-            e.knock.peer: e for e in events if isinstance(e, StrangerConnected) and _is_stray(e)
-        }
+        self._reports.add_events(events)
         writer = self._writer
         # They are remembered above and go with the next Hello.
         if writer is None or writer.is_closing():
             return
-        news = tuple(e for e in events if self._is_news(now, e))
-        news = tuple(self._unsent) + news
-        self._unsent = []
-        if news:
-            writer.write(wire.encode_frame(HostEvents(events=news, mono=time.monotonic())))
+        if frame := self._reports.encode_news(now, events):
+            writer.write(frame)
 
     def check_silence(self, now: float) -> None:
         """Report a leader that has not answered for a while although the stream to it is open."""
@@ -271,60 +303,34 @@ class Follower:
             now, {0: lambda: silence_seconds(sock)} if sock is not None else {}
         )
         if lost:
-            address = f" ({self._leader_address})" if self._leader_address else ""
+            address = f" ({self.leader_address})" if self.leader_address else ""
             text = f"nothing has come from the leader for {HOST_AWAY_AFTER_S:.0f} s{address}"
             self.commands.append(ShowNote(text=text))
             self._record_call(
-                self._leader_address,
+                self.leader_address,
                 Answer.SILENT,
                 f"nothing has come from it for {HOST_AWAY_AFTER_S:.0f} s",
             )
+            if self.leader is not None and self._roster is not None:
+                how = f"nothing has come over it for {HOST_AWAY_AFTER_S:.0f} s"
+                end = StreamEnd(self._roster, self._met_host, now, how, is_silent=True)
+                self._on_leader_lost(end)
         elif recovered:
             self.commands.append(ShowNote(text="the leader answers again"))
-            self._record_call(self._leader_address, Answer.ABOARD, "", has_shaken_hands=True)
-
-    def _is_news(self, now: float, event: Event) -> bool:
-        match event:
-            case ProcessSampled():
-                box = event.box
-                marker = event.state, box and (
-                    box.phase, box.round, box.step, box.ops, box.op is None, box.raised is None
-                )  # fmt: skip
-                previous, sent_at = self._last_markers.get(event.pid, (None, 0.0))
-                if (
-                    previous == marker or _is_minor_change(previous, marker)
-                ) and now - sent_at < REPEAT_INTERVAL_S:
-                    return False
-                self._last_markers[event.pid] = marker, now
-                return True
-            case (
-                ProcessExited()
-                | StackSampled()
-                | TrafficSampled()
-                | MemberFactsReported()
-                | CallsTraced()
-                | ResourcesMeasured()
-                | SnapshotTaken()
-            ):
-                return True
-            case AgentInterrupted():
-                return True
-            case LockWaitsSampled():
-                # An empty list is news once: it says that nobody waits any more.
-                previous, self._lock_waits = self._lock_waits, event.waits
-                return event.waits != previous
-            case StrangerConnected():
-                return _is_stray(event)
-        return False
+            self._record_call(self.leader_address, Answer.ABOARD, "", has_shaken_hands=True)
 
     def _handle_message(self, message: Message) -> None:
         match message:
             case LeaderCommands():
                 self.commands += message.commands
-                if any(isinstance(c, OpenGate) for c in message.commands):
+                if any(isinstance(c, OpenGate | OpenHeldGates) for c in message.commands):
                     self._on_gate_open()
             case RollCallEnded():
                 self._on_gate_open()
+            case LeaderRoster():
+                self._take_roster(message)
+            case LeaderLeaves():
+                self.leader = None
             case LinkTestRequest():
                 # Kept in an attribute, since the loop holds tasks only weakly.
                 self._link_probe = asyncio.ensure_future(self._probe_links(message.targets))
@@ -332,6 +338,17 @@ class Follower:
                 self._release_port()
                 if self._writer is not None:
                     self._writer.write(wire.encode_frame(PortReleased()))
+
+    def _take_roster(self, roster: LeaderRoster) -> None:
+        """Remember the agents of the job. Raises GarbledMessageError for an agent that leads no longer."""
+        # An agent that was cut off may still take itself for the leader while another one leads already.
+        if self._roster is not None and roster.term < self._roster.term:
+            why = (
+                f"its orders are those of leader {roster.term}; leader {self._roster.term} is known"
+            )
+            raise wire.GarbledMessageError(why)
+        self._roster, self.leader = roster, roster.agents[0]
+        self._on_roster(roster)
 
     def _on_gate_open(self) -> None:
         """Note that the roll call is over: from now on a patient follower outlasts a pause of the network."""
@@ -345,36 +362,27 @@ class Follower:
             set_lively(sock, on)
 
     async def _probe_links(self, targets: tuple[tuple[str, str], ...]) -> None:
+        if self._link_limits is not None:
+            targets = () if self._is_gate_open else self._link_limits.admit(targets)
         results = await try_links(self._identity(), targets)
         if self._writer is not None:
             self._writer.write(wire.encode_frame(results))
 
     def hang_up(self) -> None:
         """Disconnect from this leader; `run_calls` connects to the next one."""
-        if self._writer is not None:
-            self._writer.close()
+        self.leader = None
+        self._close_stream()
 
     def close(self) -> None:
         """Disconnect for good. A stream that is closed in order loses nothing that was written."""
         self.is_done = True
-        if self._writer is not None:
+        self._close_stream()
+
+    def _close_stream(self) -> None:
+        if self._writer is None:
+            return
+        if not self._silence.silent_since:
             self._writer.close()
-
-
-def _is_stray(event: Event) -> bool:
-    """Return True if this is a member that connected to this host instead of to the leader."""
-    return isinstance(event, StrangerConnected) and event.knock.kind == "elsewhere"
-
-
-def _is_minor_change(previous: object, current: object) -> bool:
-    """Return True if only steps and operations advanced: those are sent every `REPEAT_INTERVAL_S`."""
-    if not isinstance(previous, tuple) or not isinstance(current, tuple):
-        return False
-    previous_box, current_box = previous[1], current[1]
-    if previous_box is None or current_box is None:
-        return False
-    return bool(
-        previous[0] == current[0]
-        and previous_box[:2] == current_box[:2]
-        and previous_box[5] == current_box[5]
-    )
+            return
+        # An orderly end would wait until a host that does not answer has acknowledged what is unsent.
+        reset_stream(self._writer)

@@ -8,15 +8,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from allaboard.blackbox.clock import shift_times
-from allaboard.cluster.silence_detector import SilenceDetector
+from allaboard.cluster.connections.foreign_events import WORKER_NUMBER_BITS, translate_event
+from allaboard.cluster.connections.forgery_report import forgery_knock, forgery_note
+from allaboard.cluster.connections.gate_release import GateRelease
+from allaboard.cluster.follower_presence import FollowerPresence, connected_event
+from allaboard.cluster.framework_clients import FrameworkClients
 from allaboard.cluster.transport import wire
-from allaboard.cluster.transport.listener import Listener, MemberConnection
-from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S, HOST_LOST_AFTER_S
+from allaboard.cluster.transport.listener import Listener
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.cluster.transport.wire import (
+    AgentContact,
     HostEvents,
     LeaderCommands,
+    LeaderLeaves,
+    LeaderRoster,
     LinkTestRequest,
     LinkTestResults,
     Message,
@@ -28,9 +34,11 @@ from allaboard.facts import Knock
 from allaboard.protocol.commands import (
     AnnounceFinding,
     Command,
+    DropAgent,
     EndJob,
     KillForReplacement,
     OpenGate,
+    OpenHeldGates,
     ProbeLinks,
     ReportInterruption,
     RestartWorker,
@@ -38,43 +46,17 @@ from allaboard.protocol.commands import (
     ShowNote,
     TraceCalls,
 )
-from allaboard.protocol.events import (
-    AgentConnected,
-    AgentDisconnected,
-    AgentInterrupted,
-    CallsTraced,
-    Event,
-    LinksProbed,
-    LockWaitsSampled,
-    MemberFactsReported,
-    ProcessExited,
-    ProcessSampled,
-    ResourcesMeasured,
-    SnapshotTaken,
-    StackSampled,
-    StrangerConnected,
-    TrafficSampled,
-)
-from allaboard.protocol.process_keys import process_key, split_process_key
+from allaboard.protocol.events import AgentDisconnected, Event, LinksProbed, StrangerConnected
+from allaboard.protocol.process_keys import split_process_key
 
-PORT_RELEASE_TIMEOUT_S = 1.0
-"""Seconds that followers get to close their ports before the first gate opens."""
 BATCHING_FROM_AGENTS, BATCHING_DELAY_PER_AGENT_S, MAX_BATCHING_DELAY_S = 128, 2e-6, 0.02
 """With at least this many agents connected their events are batched before the job state looks at them: per
 agent so many seconds, but no more than `MAX_BATCHING_DELAY_S`. Judging each event alone would take too
 long."""
-WORKER_NUMBER_BITS = 12
-"""Bits for the worker of an agent in the number by which the leader knows it; the agent's number is above
-them."""
-FRAMEWORK_CLIENT_KINDS = {"torch": "store", "tensorflow": "grpc", "jax": "grpc"}
-"""Kind of stranger (see `protocol_sniffer`) that a framework's own client is."""
-
-
-def stranger_event(framework: str, knock: Knock) -> StrangerConnected:
-    """Return the event for a stranger; a client of this framework belongs to a member without allaboard."""
-    return StrangerConnected(
-        knock=knock, is_plain_client=knock.kind == FRAMEWORK_CLIENT_KINDS.get(framework)
-    )
+MAX_NOTES_AT_ONCE = 4
+"""Dropped members that are reported at once: a hostile one may come again and again."""
+MAX_REASON_CHARS = 200
+"""Characters of the reason why a member is dropped; it may quote what the member sent."""
 
 
 class Leader:
@@ -82,7 +64,11 @@ class Leader:
 
     ``framework``: clients of this framework belong to the job. ``is_patient``: a follower may be out of reach
     for a while once its gate is open. ``ports_elsewhere``: followers listen on the framework's ports, too,
-    and must close them first.
+    and must close them first. ``contact`` returns where this agent can be reached once the roll call is
+    over; None if the agents part then. ``term``: the number of this leader in the job; one that is not the
+    first leads a job whose roll call is over. ``ticket``: the secret of the agents that took part in the roll
+    call, if the user gave none. ``is_mixed``: some members run without allaboard although there
+    is a secret, or TLS. ``job_addresses``: see `FrameworkClients`.
     """
 
     def __init__(
@@ -96,29 +82,46 @@ class Leader:
         *,
         is_patient: bool = True,
         ports_elsewhere: bool = False,
+        contact: Callable[[], AgentContact] | None = None,
+        term: int = 1,
+        ticket: str = "",
+        is_mixed: bool = False,
+        job_addresses: Callable[[], frozenset[str] | None] = frozenset,
     ) -> None:
         self.listener = Listener(
-            job, secret, self._on_member, self._on_message, self._on_stranger, tls, round_
+            job,
+            secret,
+            self._on_member,
+            self._on_message,
+            self._on_stranger,
+            tls,
+            round_,
+            on_misuse=lambda member, reason: self.expel(member.number, reason),
+            on_forgery=self._on_forgery,
         )
         self.framework = framework
+        self._framework_clients = FrameworkClients(is_mixed or not (secret or tls), job_addresses)
         self.events: list[Event] = []
         """Events of other hosts, until they are taken."""
         self._wake = wake
         self._wake_timer: asyncio.TimerHandle | None = None
-        self._members: dict[int, MemberConnection] = {}
-        self._pending_gates: list[OpenGate] = []
-        self._awaiting_release: dict[int, MemberConnection] | None = None
-        self._release_deadline = 0.0
-        self._names: dict[int, tuple[int, str]] = {}
-        self._silence = SilenceDetector()
-        self._is_gate_open = False
+        self.followers = FollowerPresence(lambda: contact().rank if contact is not None else 0)
+        self._members = self.followers.members
+        self._gates = GateRelease(is_roll_call_over=term > 1)
+        self.is_gate_open = term > 1
+        """True once the roll call is over."""
         self._is_patient = is_patient
-        self.met_count = 0
-        """Number of other agents that have ever connected."""
         self._verdict_commands: list[Command] = []
         self._outgoing = b""
         self._has_ended = False
+        self.notes: list[str] = []
+        """Sentences about members that were dropped, until they are taken."""
         self._ports_elsewhere = ports_elsewhere
+        self._contact = contact
+        self._term, self._ticket = term, ticket
+        self._is_roster_due = False
+        """True if agents have come or gone since the roster was sent."""
+        self._forged_numbers: set[int] = set()
 
     def set_framework(self, framework: str) -> None:
         """Set the framework once the first member has named it."""
@@ -130,14 +133,24 @@ class Leader:
         return len(self._members)
 
     @property
+    def met_count(self) -> int:
+        """Number of other agents that have ever connected."""
+        return self.followers.met_count
+
+    @property
     def lost_hosts(self) -> tuple[str, ...]:
-        """Hosts whose agents were connected and are not any more, unless another agent came in their
-        place."""
-        # A silent host counts as lost, too, although its stream is still open.
-        responsive = self._members.keys() - self._silence.silent_since.keys()
-        present = {self._names[n] for n in responsive}
-        lost = (name for n, name in self._names.items() if n not in responsive)
-        return tuple(dict.fromkeys(host for rank, host in lost if (rank, host) not in present))
+        """Hosts whose agents were connected and are not any more: see `FollowerPresence`."""
+        return self.followers.lost_hosts
+
+    @property
+    def isolation(self) -> str:
+        """How few agents can be reached from here, for people; "" if it is most of them."""
+        return self.followers.isolation
+
+    @property
+    def silent_contacts(self) -> list[AgentContact]:
+        """Where the agents may be reached that do not answer."""
+        return self.followers.silent_contacts
 
     def check_silences(self, now: float) -> list[Command]:
         """Detect followers that are silent although their stream is open, and those that answer again.
@@ -145,29 +158,14 @@ class Leader:
         Before the gate opens a silent stream is cut, so that the follower can reconnect; afterwards it stays,
         since the port is the framework's by then and nobody could reconnect.
         """
-        if not self._silence.is_due(now):
+        if not self.followers.silence.is_due(now):
             return []
-        silences = {n: m.stream.seconds_silent for n, m in self._members.items()}
-        is_roll_call = self._awaiting_release is None
-        lost, recovered = self._silence.find_changes(
-            now, silences, HOST_LOST_AFTER_S if is_roll_call else HOST_AWAY_AFTER_S
-        )
-        if is_roll_call:
-            # The kernel would end such a stream, too, but it begins to count anew whenever something was sent
-            # to that host meanwhile.
-            for number in lost:
-                self._members[number].stream.abort()
+        if not self._gates.has_begun:
+            self.followers.cut_silent_streams(now)
             return []
-        for number in lost:
-            self.events.append(
-                AgentDisconnected(agent=number, disconnected_at=self._silence.silent_since[number])
-            )
-        self.events += [_connected_event(self._members[n]) for n in recovered]
-        notes = [
-            f"nothing has come from {self._names[n][1]} for {HOST_AWAY_AFTER_S:.0f} s" for n in lost
-        ]
-        notes += [f"{self._names[n][1]} answers again" for n in recovered]
-        return [ShowNote(text=text) for text in notes]
+        events, notes = self.followers.find_silences(now)
+        self.events += events
+        return notes
 
     def send_to_all(self, command: Command) -> None:
         """Send a command to all other hosts at once."""
@@ -199,6 +197,9 @@ class Leader:
                 return [ShowNote(text=f"{command.reason}; ending it so that it can be replaced")]
             case RestartWorker() if command.worker >> WORKER_NUMBER_BITS:
                 return self._restart_elsewhere(command)
+            case DropAgent():
+                self.expel(command.agent, command.reason)
+                return []
             case AnnounceFinding() | ShowNote() | EndJob() | ReportInterruption():
                 self._has_ended = self._has_ended or isinstance(command, EndJob)
                 # Replayed to agents that connect after the end; notes would only confuse there.
@@ -210,6 +211,38 @@ class Leader:
                 return [command]
         return [command]
 
+    def expel(self, number: int, reason: str) -> None:
+        """Disconnect a member for good, since what it sends cannot be used, and note why."""
+        member = self._members.get(number)
+        host = self.followers.host_of(number)
+        address = f" ({member.peer_address})" if member is not None else ""
+        self.notes.append(
+            f"{host}{address} is dropped from the roll call: {reason[:MAX_REASON_CHARS]}"
+        )
+        if member is not None:
+            self.listener.ban_session(member.hello.session)
+            member.stream.abort()
+
+    def _on_forgery(self, member: MemberConnection) -> None:
+        """Report a connection on which something else has written. Its agent may connect again: it has done
+        nothing wrong."""
+        host, address = member.hello.host, member.peer_address
+        if member.number not in self._forged_numbers:
+            self._forged_numbers.add(member.number)
+            self.notes.append(forgery_note(host, address))
+        knock = forgery_knock(address, host, member.hello.rank, time.monotonic())
+        self.events.append(StrangerConnected(knock=knock))
+
+    def take_notes(self) -> list[Command]:
+        """Return what is to be shown here about members that were dropped, since the last call."""
+        notes, self.notes = self.notes[:MAX_NOTES_AT_ONCE], []
+        return [ShowNote(text=text) for text in notes]
+
+    def open_all_gates(self, reason: str) -> None:
+        """Let the members of all hosts go on: the state of the job cannot decide any more."""
+        self.listener.close_port()
+        self.send_to_all(OpenHeldGates(reason=reason))
+
     def send_due(self, now: float) -> list[Command]:
         """Send what is for all hosts, and open the gates once every port that a framework will bind is free.
 
@@ -218,25 +251,27 @@ class Leader:
         shared_frames, self._outgoing = self._outgoing, b""
         local_commands: list[Command] = []
         gate_frames: dict[int, bytes] = {}
-        # The gates stay shut while followers still close their ports, but not beyond the deadline: a follower
-        # that does not answer must not hold the job up.
-        if self._awaiting_release is not None and not (
-            self._awaiting_release and now < self._release_deadline
-        ):
-            # Empty from now on, not None: gates of later inits open without asking for ports again.
-            self._awaiting_release = {}
-            local_commands, gate_frames = _split_gates(self._pending_gates)
-            self._pending_gates = []
-            if not self._is_gate_open:
-                self._is_gate_open = True
+        if self._gates.may_open(now):
+            local_commands, gate_frames = self._gates.take_gates()
+            if not self.is_gate_open:
+                self.is_gate_open = self._is_roster_due = True
                 self._end_keepalive(gate_frames)
+                # Whoever comes from now on has been here before, or is a stranger.
+                self.listener.secret = self.listener.secret or self._ticket.encode()
+        if self._is_roster_due and self._contact is not None:
+            self._is_roster_due = False
+            roster = LeaderRoster(
+                term=self._term,
+                agents=self.followers.roster_agents(self._contact()),
+                ticket=self._ticket,
+            )
+            shared_frames += wire.encode_frame(roster)
         for number, member in list(self._members.items()) if shared_frames or gate_frames else ():
             frames = shared_frames + gate_frames.get(number, b"") if gate_frames else shared_frames
             if frames:
                 member.send_frame(frames)
-        for (
-            number
-        ) in gate_frames:  # only now: setting options must not delay the frames that all wait for
+        # Only now: setting options must not delay the frames that all wait for.
+        for number in gate_frames:
             if number in self._members and self._is_patient:
                 self._members[number].stream.tolerate_silence()
         return local_commands
@@ -250,19 +285,26 @@ class Leader:
                 self._members[number].stream.tolerate_silence()
 
     def close(self) -> None:
+        """Say goodbye to all hosts, and close the port and every stream."""
+        for member in list(self._members.values()):
+            member.send_message(LeaderLeaves())
+        self.step_down()
+
+    def step_down(self) -> None:
+        """Close the port and every stream without a goodbye: those that follow look for the next leader."""
         self.listener.close()
         if self._wake_timer is not None:
             self._wake_timer.cancel()
 
     def _open_gate(self, command: OpenGate) -> list[Command]:
-        self._pending_gates.append(command)
-        if self._awaiting_release is None:
+        self._gates.add_gate(command)
+        if not self._gates.has_begun:
             # First close the port, then send the frames: a framework's client that connects early is refused
             # and retries, while one that lands in our backlog would be reset.
             self.listener.close_port()
-            self._awaiting_release = dict(self._members) if self._ports_elsewhere else {}
-            self._release_deadline = time.monotonic() + PORT_RELEASE_TIMEOUT_S
-            for number in self._awaiting_release:
+            asked = tuple(self._members) if self._ports_elsewhere else ()
+            self._gates.begin(time.monotonic(), asked)
+            for number in asked:
                 self._send(number, PortReleaseRequest())
         return []
 
@@ -273,7 +315,7 @@ class Leader:
         self._send(
             number, LeaderCommands(commands=(msgspec.structs.replace(command, worker=worker),))
         )
-        host = self._names[number][1]
+        host = self.followers.host_of(number)
         return [ShowNote(text=f"{command.reason}: {host} restarts it")]
 
     def _sample_stacks(self, command: SampleStacks) -> list[Command]:
@@ -299,31 +341,32 @@ class Leader:
             member.send_message(message)
 
     def _on_member(self, member: MemberConnection) -> None:
-        self._members[member.number] = member
-        # Kept when the agent goes: notes and `lost_hosts` still need its name.
-        self._names[member.number] = member.hello.rank, member.hello.host
-        self.met_count = len(self._names)
+        self.followers.add_member(member)
+        if self.is_gate_open:
+            self._is_roster_due = True
+            member.send_message(RollCallEnded())
+            if self._is_patient:
+                member.stream.tolerate_silence()
         if self._has_ended:  # it connected late; the verdict is for all
             member.send_message(LeaderCommands(commands=tuple(self._verdict_commands)))
-        self.events.append(_connected_event(member))
+        self.events.append(connected_event(member))
         self._schedule_wake()
 
     def _on_message(self, member: MemberConnection, message: Message | None) -> None:
         match message:
             case None:
-                if self._members.get(member.number) is not member:
+                if not self.followers.remove_member(member):
                     return  # it has reconnected over another stream already
-                self._members.pop(member.number, None)
-                if self._awaiting_release is not None:
-                    self._awaiting_release.pop(member.number, None)
+                self._gates.note_released(member.number)
                 self.events.append(
                     AgentDisconnected(agent=member.number, disconnected_at=time.monotonic())
                 )
             case HostEvents():
                 # Before the events are translated, so that they get the best known offset.
                 member.update_offset(message.mono)
+                now = time.monotonic()
                 self.events += [
-                    e for t in message.events if (e := _translate_event(t, member)) is not None
+                    e for t in message.events if (e := translate_event(t, member, now)) is not None
                 ]
             case LinkTestResults():
                 results = LinksProbed(
@@ -331,8 +374,7 @@ class Leader:
                 )
                 self.events.append(results)
             case PortReleased():
-                if self._awaiting_release is not None:
-                    self._awaiting_release.pop(member.number, None)
+                self._gates.note_released(member.number)
         self._schedule_wake()
 
     def _schedule_wake(self) -> None:
@@ -348,43 +390,13 @@ class Leader:
         self._wake()
 
     def _on_stranger(self, knock: Knock) -> None:
-        event = stranger_event(self.framework, knock)
+        if self.is_gate_open:
+            return  # it came to a port of our own: no framework's client is meant to
+        event = self._framework_clients.stranger_event(self.framework, knock)
         self.events.append(event)
         if event.is_plain_client:
             self.listener.close_port()  # at once: a framework's client would wait for us in vain
         self._wake()
-
-
-def _connected_event(member: MemberConnection) -> AgentConnected:
-    hello = member.hello
-    return AgentConnected(
-        agent=member.number,
-        host=hello.host,
-        probe_address=hello.data,
-        rank=hello.rank,
-        clock_ahead_s=member.wall_offset,
-    )
-
-
-def _split_gates(commands: list[OpenGate]) -> tuple[list[Command], dict[int, bytes]]:
-    """Return the gates to open on this host, and the frames for each other agent."""
-    local_commands: list[Command] = []
-    gate_frames: dict[int, bytes] = {}
-    frames: dict[tuple[int, int], bytes] = {}
-    """Encoded once per pid and round: many hosts have the same pids, above all in containers."""
-    for command in commands:
-        agent, pid = split_process_key(command.pid)
-        if agent == 0:
-            local_commands.append(command)
-            continue
-        frame = frames.get((pid, command.round))
-        if frame is None:
-            order = OpenGate(pid=pid, round=command.round, is_rpc_only=command.is_rpc_only)
-            frame = frames[pid, command.round] = wire.encode_frame(
-                LeaderCommands(commands=(order,))
-            )
-        gate_frames[agent] = gate_frames[agent] + frame if agent in gate_frames else frame
-    return local_commands, gate_frames
 
 
 def _by_agent(pid_keys: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
@@ -393,63 +405,3 @@ def _by_agent(pid_keys: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
     for agent, pid in map(split_process_key, pid_keys):
         pids_by_agent[agent] = (*pids_by_agent.get(agent, ()), pid)
     return pids_by_agent
-
-
-def _translate_event(event: Event, member: MemberConnection) -> Event | None:
-    """Return an event of another host with our clock and our name for the process.
-
-    None for kinds of events that no other host may report: the set is closed.
-    """
-    clock_offset, number = member.clock_offset, member.number
-    match event:
-        case ProcessSampled():
-            return msgspec.structs.replace(
-                event,
-                pid=process_key(number, event.pid),
-                # Workers of all hosts share one number space: the agent's number is in the high bits.
-                worker=(number << WORKER_NUMBER_BITS) + event.worker,
-                sampled_at=event.sampled_at + clock_offset,
-                box=shift_times(event.box, clock_offset) if event.box is not None else None,
-                host=member.hello.host,
-            )
-        case ProcessExited():
-            return msgspec.structs.replace(
-                event,
-                pid=process_key(number, event.pid),
-                exited_at=event.exited_at + clock_offset,
-            )
-        case StackSampled() | TrafficSampled():
-            return msgspec.structs.replace(
-                event,
-                pid=process_key(number, event.pid),
-                sampled_at=event.sampled_at + clock_offset,
-            )
-        case ResourcesMeasured():
-            return msgspec.structs.replace(
-                event, measured_at=event.measured_at + clock_offset, host=member.hello.host
-            )
-        case AgentInterrupted():
-            return AgentInterrupted(
-                signal=event.signal,
-                interrupted_at=event.interrupted_at + clock_offset,
-                agent=number,
-                host=member.hello.host,
-            )
-        case SnapshotTaken():
-            return msgspec.structs.replace(event, taken_at=event.taken_at + clock_offset)
-        case LockWaitsSampled():
-            waits = [
-                msgspec.structs.replace(w, waiter=process_key(number, w.waiter))
-                for w in event.waits
-            ]
-            return LockWaitsSampled(waits=tuple(waits), agent=number)
-        case MemberFactsReported():
-            return MemberFactsReported(pid=process_key(number, event.pid), facts=event.facts)
-        case CallsTraced():
-            return msgspec.structs.replace(event, pid=process_key(number, event.pid))
-        case StrangerConnected() if event.knock.kind == "elsewhere":
-            knock = msgspec.structs.replace(
-                event.knock, knocked_at=event.knock.knocked_at + clock_offset
-            )
-            return StrangerConnected(knock=knock)
-    return None

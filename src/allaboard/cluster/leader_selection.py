@@ -6,18 +6,24 @@ import asyncio
 import socket
 import time
 
+from allaboard.cluster.deputy import DeputySearch
+from allaboard.cluster.deputy_addresses import deputy_places
 from allaboard.cluster.file_rendezvous_check import SURVEY_TIMEOUT_S, survey_file
+from allaboard.cluster.forwarded_address import MAX_ATTEMPTS, leads_here
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.membership_role import MembershipRole
 from allaboard.cluster.rendezvous_endpoint import (
+    endpoint_port,
     is_local_address,
     launcher_store,
+    listening_port,
     meeting_address,
     posted_endpoint,
 )
 from allaboard.cluster.rendezvous_ports import RendezvousPorts, has_own_port, is_first_task_of_host
 from allaboard.cluster.transport.client_handshake import is_same_roll_call
 from allaboard.cluster.transport.rendezvous_store import AddressStore, TcpAddressStore
+from allaboard.configuration.resolve import resolve
 from allaboard.facts import Address, Answer, Call, Declared
 from allaboard.facts.address import join_host_port
 from allaboard.hosts.interface_address import (
@@ -27,8 +33,10 @@ from allaboard.hosts.interface_address import (
     DataAddress,
     data_address,
 )
-from allaboard.protocol.events import RendezvousProbed
+from allaboard.protocol.events import MeetingImpossible, RendezvousProbed
 
+NO_ADDRESS = "neither the environment nor the arguments say where"
+"""Why agents cannot meet whose framework was given a store object, for example."""
 POST_RETRY_S = 0.5
 """Seconds between two attempts to post the leader's address."""
 
@@ -58,6 +66,10 @@ class LeaderSelection:
         self.is_surveyed = False
         """True once the rendezvous of the framework's init was examined."""
         self.ready = asyncio.Event()
+        self._deputies: DeputySearch | None = None
+        """The search for the other tasks while the first one has not started; None if there is none."""
+        self._own_port = 0
+        """Port on which rank 0 listens here; 0 if it is that of the meeting address."""
         self._store: AddressStore | None = None
         self.address = coordinator or launcher_info.address
         self.is_unreachable = not self.address
@@ -73,7 +85,9 @@ class LeaderSelection:
     async def find_leader_address(self) -> str:
         """Return the leader's address, "" while none is posted. Raises OSError if the rendezvous file or
         store fails."""
-        return await self._store.find_address() if self._store is not None else self.address
+        if self._store is not None:
+            return await self._store.find_address()
+        return (self._deputies.address if self._deputies is not None else "") or self.address
 
     async def prepare_host(self) -> None:
         """Measure this host, and connect early if it is known that another host leads.
@@ -92,10 +106,25 @@ class LeaderSelection:
         own_address = await loop.run_in_executor(None, data_address, self._environment)
         interfaces = ", ".join(name for _, name in socket.if_nameindex())
         self.facts = own_address.as_facts | {"interfaces": interfaces}
+        await self._ports.reserve_ports(self._launcher_ports())
         probe_port = await self._ports.open_probe_port()
         role.set_probe_address(join_host_port(own_address.address or "0.0.0.0", probe_port))
         if not self._uses_election:
             await self._take_early_role()
+
+    def _launcher_ports(self) -> set[int]:
+        """Return the ports of the job as far as they are known before a member has reached its init."""
+        tasks = resolve(self._environment).tasks()
+        ports = {endpoint_port(address.text) for _, _, address in tasks}
+        return (ports | {endpoint_port(self.address)}) - {0}
+
+    async def _leave_ports_to(self, declared: Declared) -> None:
+        """Move our own probe port away if it is one of those that this member or its peers will bind."""
+        addresses = [*declared.cluster.values(), meeting_address(declared), declared.bind]
+        ports = {endpoint_port(a) for a in addresses} - {0}
+        if port := await self._ports.reserve_ports(ports):
+            host = Address.from_endpoint(self._role.probe_address).host
+            self._role.set_probe_address(join_host_port(host, port))
 
     def facts_for(self, declared: Declared | None) -> dict[str, str]:
         """Return the facts about this host for a member that passed these arguments to its init."""
@@ -130,10 +159,15 @@ class LeaderSelection:
                 )
             )
 
-    async def take_role(self, declared: Declared) -> None:
-        """Choose the role by what the first member of this host passed to its init."""
+    async def take_role(self, declared: Declared, is_held: bool = True) -> None:
+        """Choose the role by what the first member of this host passed to its init.
+
+        Unless the member ``is_held`` at the gate, the ports belong to its framework: it went on without this
+        agent, which was not heard of for too long.
+        """
         role = self._role
         await self.ready.wait()
+        await self._leave_ports_to(declared)
         script_address = self._script_address(declared)
         # For whom it is not told yet
         if script_address is not None and script_address.address and role.probe_address:
@@ -153,8 +187,16 @@ class LeaderSelection:
             )
         if self._launcher_store is not None and self._keeps_role(declared):
             return
+        if not is_held and self._store is None and not role.coordinator:
+            self._ports.release_ports()
+            if declared.rank > 0 and role.follower is None:
+                role.start_following()
+            return
+        if not self.address and self._store is None:
+            self._role.add_events(MeetingImpossible(reason=NO_ADDRESS))
+            return
         leads = declared.rank == 0 and (
-            self._store is not None or await is_local_address(self.address)
+            self._store is not None or await self._is_meeting_here(declared)
         )
         if (
             declared.cluster
@@ -168,6 +210,7 @@ class LeaderSelection:
             return
         if role.follower is None:
             role.start_following()
+        self._look_for_deputies(declared)
         is_first_task = (
             is_first_task_of_host(declared.rank, self._environment) and not declared.cluster
         )
@@ -178,6 +221,48 @@ class LeaderSelection:
             and not await is_local_address(self.address)
         ):
             await self._ports.redirect_callers(self.address)
+
+    def _look_for_deputies(self, declared: Declared) -> None:
+        """Let this host meet the others also while the first one, which was to lead, has not started."""
+        places = deputy_places(declared, self.address, self._environment, self._role.host)
+        if places is None or not declared.hold or self._role.coordinator or self._store is not None:
+            return
+
+        async def lead() -> None:
+            self._ports.close_waiting_port()
+            self._role.stop_following()
+            leader = self._become_leader(declared)
+            await self._ports.bind_port(
+                leader.listener, endpoint_port(places.addresses[places.own])
+            )
+
+        async def wait_again() -> None:
+            if declared.cluster:
+                await self._ports.listen_as_task(declared, self.address)
+            else:
+                await self._ports.redirect_callers(self.address)
+
+        self._deputies = DeputySearch(self._role, self._ports, places, lead, wait_again)
+        self._role.run_beside(self._deputies.run())
+
+    async def _is_meeting_here(self, declared: Declared) -> bool:
+        """Return True if what connects to the meeting address arrives at rank 0's own port on this host.
+
+        So it does where the address is this host's. Where packets to it are translated on their way (NAT, a
+        port that a container publishes, a load balancer) only an attempt can tell.
+        """
+        own_port = listening_port(declared, self.address)
+        same_port = own_port == endpoint_port(self.address)
+        if same_port and await is_local_address(self.address):
+            self._own_port = own_port
+            return True
+        # A TensorFlow task never connects to itself: it starts also where it could not.
+        attempts = 1 if declared.cluster else MAX_ATTEMPTS
+        is_here = await leads_here(self.address, own_port, attempts) if own_port else False
+        if is_here or (is_here is None and declared.cluster):
+            self._own_port = own_port
+            return True
+        return await is_local_address(self.address)
 
     async def lead_without_worker(self) -> None:
         """Lead although the worker, which was to lead, ended before it reached its init."""
@@ -224,7 +309,7 @@ class LeaderSelection:
         """Open the port where the other agents connect, and post its address if there is a store for it."""
         # With a store any free port will do, since its address is posted; otherwise all hosts know the port
         # beforehand.
-        port = 0 if self._store is not None else Address.from_endpoint(self.address).endpoint[1]
+        port = 0 if self._store is not None else self._own_port or endpoint_port(self.address)
         store = self._store
         await self._ports.bind_port(
             leader.listener, port, self._defer_to_other_leader if port else None

@@ -91,9 +91,11 @@ class Linger:
         others_joined = membership.leader is not None and any(
             m.is_on_other_host for m in job.status.view(now).members
         )
-        if now - self._finished_at >= CAUSE_TIMEOUT_S or not (
-            others_joined or membership.is_linked
-        ):
+        if now - self._finished_at >= CAUSE_TIMEOUT_S:
+            return False
+        if membership.is_loss_open:
+            return True
+        if not (others_joined or membership.is_linked):
             return False
         exit_findings = [f for f in job.status.findings if f.stage is Stage.EXIT]
         if self._cause_named_at is None and any(

@@ -6,14 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from allaboard.cluster.election import Election
-from allaboard.cluster.follower import Follower
+from allaboard.cluster.follower import Follower, StreamEnd
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.leader_selection import LeaderSelection
 from allaboard.cluster.membership_role import MeetingSettings, MembershipRole
 from allaboard.cluster.rendezvous_ports import RendezvousPorts
-from allaboard.cluster.transport.client_handshake import try_links
+from allaboard.cluster.succession import Succession
 from allaboard.cluster.transport.etcd import EtcdLeaseStore
 from allaboard.cluster.transport.etcd_url import is_etcd_url, parse_etcd_url
+from allaboard.cluster.transport.link_trial import try_links
+from allaboard.cluster.transport.wire import LeaderRoster
+from allaboard.cluster.unproved_advice import mark_unproved
 from allaboard.facts import Declared, Phase
 from allaboard.protocol.commands import Command, EndJob, OpenGate, ProbeLinks, ShowNote
 from allaboard.protocol.events import Event, LinksProbed, ProcessSampled, StrangerConnected
@@ -32,7 +35,13 @@ class Membership:
         role = MembershipRole(settings, wake, self._find_leader_address, self._release_ports)
         self._role = role
         uses_election = is_etcd_url(role.coordinator)
-        self._ports = RendezvousPorts(role.identity, role.add_events, self._release_ports)
+        self._ports = RendezvousPorts(
+            role.identity, role.add_events, self._release_ports, role.framework_clients()
+        )
+        self._succession = Succession(role, self._ports, settings.may_succeed)
+        role.watch_leader(self._on_leader_lost, self._on_roster)
+        self._late_leader: Leader | None = None
+        """The leader of this host that admits agents at a port of our own; None while there is none."""
         self._selection = LeaderSelection(role, self._ports, environment, uses_election)
         self.arrived_at: float | None = None
         """When the first member of this host reached its init (s, CLOCK_MONOTONIC); None before."""
@@ -55,7 +64,7 @@ class Membership:
             role.note_worker(event.pid)
             declared = event.box.declared if event.box is not None else None
             if (
-                role.declared is None
+                (role.declared is None or self._is_late_first_rank(declared))
                 and event.box is not None
                 and declared is not None
                 and declared.world_size > 1
@@ -63,7 +72,8 @@ class Membership:
             ):
                 role.note_declaration(declared)
                 self.arrived_at = now
-                role.run_beside(self._selection.take_role(declared))
+                is_held = not declared.hold or event.box.phase == Phase.ARRIVED
+                role.run_beside(self._selection.take_role(declared, is_held))
         # Strangers that were seen at this host's ports are sent to the leader, too: it judges for all hosts.
         remote_events = role.take_events()
         role.forward_events(
@@ -71,6 +81,20 @@ class Membership:
         )
         # Sending may have produced events of its own, such as a broken stream.
         return remote_events + role.take_events()
+
+    def _is_late_first_rank(self, declared: Declared | None) -> bool:
+        """Return True if this is rank 0, and another rank of this host has reached its init before it.
+
+        This host then leads after all: the first one has only said that it is not rank 0.
+        """
+        previous = self._role.declared
+        return (
+            declared is not None
+            and previous is not None
+            and declared.rank == 0 < previous.rank
+            and (declared.place, declared.world_size) == (previous.place, previous.world_size)
+            and self._role.leader is None
+        )
 
     @property
     def leader(self) -> Leader | None:
@@ -121,6 +145,11 @@ class Membership:
         return self._selection.address
 
     @property
+    def is_loss_open(self) -> bool:
+        """True while it is being found out whether a leader whose connection ended is gone."""
+        return self._succession.is_open
+
+    @property
     def may_be_unheard(self) -> bool:
         """True if other hosts of the job may not know yet what happened here."""
         declared, launcher_info = self.declared, self._role.launcher_info
@@ -151,14 +180,22 @@ class Membership:
             # Before the first gate on another host opens, since its framework connects at once.
             self._release_ports()
         if leader is not None:
-            commands = commands + leader.check_silences(now)
+            commands = commands + leader.check_silences(now) + leader.take_notes()
         for command in commands:
             local_commands += leader.route_command(command) if leader is not None else [command]
         if leader is not None:
-            local_commands += leader.send_due(now)
+            local_commands += leader.send_due(now) + leader.take_notes()
+            self._admit_late_agents(leader)
+            self._succession.watch_quorum(leader)
         if follower is not None:
-            local_commands += follower.commands
+            local_commands += (
+                follower.commands
+                if self._role.is_sealed
+                else [mark_unproved(c, follower.leader_address) for c in follower.commands]
+            )
             follower.commands.clear()
+        local_commands += [ShowNote(text=text) for text in self._succession.notes]
+        self._succession.notes.clear()
         if election is not None:
             local_commands += [ShowNote(text=text) for text in election.notes]
             election.notes.clear()
@@ -174,13 +211,37 @@ class Membership:
             self._release_ports()
         return local_commands
 
+    def open_all_gates(self, reason: str) -> None:
+        """Let the members of all hosts that this one leads go on, and free the framework's ports."""
+        self._release_ports()
+        if self.leader is not None:
+            self.leader.open_all_gates(reason)
+
     def close(self) -> None:
         self._role.close()
         self._ports.close()
         if self._election is not None:
             self._election.give_up_lease()
 
+    def _on_leader_lost(self, end: StreamEnd) -> None:
+        if self._election is not None:
+            self._election.give_up_lease()  # it elects the leader of a roll call, which is over
+        self._succession.begin(end)
+
+    def _on_roster(self, roster: LeaderRoster) -> None:
+        self._role.adopt_ticket(roster.ticket)
+        self._ports.seal_probe_port(self._role.identity().secret)
+
+    def _admit_late_agents(self, leader: Leader) -> None:
+        """Once the roll call is over, admit agents whose connection broke at a port of our own."""
+        if leader.is_gate_open and self._late_leader is not leader:
+            self._late_leader = leader
+            self._role.use_own_ticket()
+            self._ports.hand_over_probe_port(leader.listener)
+
     async def _find_leader_address(self) -> str:
+        if self._succession.address:
+            return self._succession.address
         if self._election is not None:
             return await self._election.find_leader_address()
         return await self._selection.find_leader_address()
@@ -195,7 +256,8 @@ class Membership:
         self._ports.release_ports()
         if self._election is not None:
             self._election.close_candidacy()
-        if self.leader is not None:
+        # After the roll call the leader listens at a port of its own only.
+        if self.leader is not None and not self.leader.is_gate_open:
             self.leader.listener.close_port()
 
     async def _probe_links(self, command: ProbeLinks) -> None:

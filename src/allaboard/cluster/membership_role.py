@@ -10,10 +10,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from allaboard.cluster.follower import Follower
+from allaboard.cluster.follower import Follower, StreamEnd
+from allaboard.cluster.framework_clients import FrameworkClients
+from allaboard.cluster.job_addresses import JobAddresses
 from allaboard.cluster.leader import Leader
+from allaboard.cluster.link_limits import LinkLimits
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.tls import TlsFiles
+from allaboard.cluster.transport.wire import AgentContact, LeaderRoster
 from allaboard.configuration.launcher_context import LauncherContext
 from allaboard.facts import Declared
 from allaboard.launch.open_file_limit import raise_limit
@@ -42,8 +46,12 @@ class MeetingSettings:
     """Certificates of this host; None for plain TCP."""
     round: int = 0
     """Round of the job; agents of another round are refused."""
+    is_mixed: bool = False
+    """Some members run without allaboard, although the job has a secret or TLS."""
     is_patient: bool = True
     """Whether a host may be out of reach for a while once the job trains."""
+    may_succeed: bool = True
+    """Whether this agent may lead if the leader is lost while the job trains."""
 
 
 class MembershipRole:
@@ -74,6 +82,8 @@ class MembershipRole:
         self.session = secrets.token_hex(8)
         """Tells this agent from every other one when it reconnects."""
         self._find_leader_address = find_leader_address
+        self._on_leader_lost: Callable[[StreamEnd], None] = lambda end: None
+        self._on_roster: Callable[[LeaderRoster], None] = lambda roster: None
         self._release_ports = release_ports
         self.wake = wake
         self.troubles: list[str] = []
@@ -82,9 +92,13 @@ class MembershipRole:
         self._past_events: dict[tuple[type, int], Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._secret = settings.secret
+        self._ticket = "" if settings.secret else secrets.token_hex(16)
+        self._has_ticket = False
         self.tls = settings.tls
         self._round = settings.round
         self._is_patient = settings.is_patient
+        self._is_mixed = settings.is_mixed
+        self._job_addresses = JobAddresses(self._job_hosts, self.run_beside)
 
     def note_worker(self, pid: int) -> None:
         """Remember the first member of this host; later ones change nothing."""
@@ -103,11 +117,36 @@ class MembershipRole:
         """True if another host decides: this one follows it and hears from it."""
         return self.follower is not None and self.follower.is_linked
 
+    def use_own_ticket(self) -> None:
+        """Introduce this host, which leads, by the ticket that it gave to the others."""
+        self.adopt_ticket(self._ticket)
+
+    def adopt_ticket(self, ticket: str) -> None:
+        """Use the ticket of the agents that took part in the roll call, unless the user gave a secret."""
+        if not self._secret and ticket:
+            self._ticket, self._has_ticket = ticket, True
+
+    @property
+    def is_sealed(self) -> bool:
+        """True if a secret or certificates prove who leads."""
+        return bool(self._secret or self.tls)
+
+    def framework_clients(self) -> FrameworkClients:
+        """Return what tells a member without allaboard from any other caller."""
+        return FrameworkClients(
+            self._is_mixed or not self.is_sealed, self._job_addresses.known_addresses
+        )
+
+    def _job_hosts(self) -> set[str]:
+        """Return the hosts of the job, where the framework's cluster names all of them; else none."""
+        cluster = self.declared.cluster if self.declared is not None else {}
+        return {address.rpartition(":")[0] for address in cluster.values()}
+
     def identity(self) -> Identity:
         """Return the name and credentials with which this host introduces itself to other agents."""
         return Identity(
             self.launcher_info.job_id,
-            self._secret,
+            self._ticket.encode() if self._has_ticket else self._secret,
             self.host,
             self.declared.rank if self.declared is not None else self.launcher_info.rank,
             self.probe_address,
@@ -115,6 +154,24 @@ class MembershipRole:
             self.tls,
             self._round,
         )
+
+    def contact(self) -> AgentContact:
+        """Return where other agents can reach this one while the job trains."""
+        identity = self.identity()
+        return AgentContact(
+            host=identity.host,
+            rank=identity.rank,
+            session=identity.session,
+            address=identity.probe_address,
+        )
+
+    def watch_leader(
+        self,
+        on_leader_lost: Callable[[StreamEnd], None],
+        on_roster: Callable[[LeaderRoster], None],
+    ) -> None:
+        """Have the loss of the leader's connection during the training reported, and who may lead next."""
+        self._on_leader_lost, self._on_roster = on_leader_lost, on_roster
 
     def add_events(self, *events: Event) -> None:
         """Add events that were observed here at the rendezvous."""
@@ -181,11 +238,24 @@ class MembershipRole:
         those."""
         return self._make_leader("", ports_elsewhere=True)
 
+    def make_successor(self, term: int) -> Leader:
+        """Return a leader for a job whose leader was lost during the training; its port is to be opened."""
+        framework = self.declared.framework if self.declared is not None else ""
+        return self._make_leader(framework, ports_elsewhere=False, term=term)
+
     def take_lead(self, leader: Leader, events: list[Event]) -> None:
         """Make an elected leader the leader of the job; ``events`` are about its predecessors."""
         self.stop_following()
         self._set_leader(leader, self.identity().rank)
         self.add_events(*events)
+
+    def step_down(self) -> None:
+        """Follow an agent that has taken the lead meanwhile; so do those that follow this one."""
+        if self.leader is not None:
+            self.leader.step_down()
+            self.leader = None
+            self._events.append(RoleTaken(leads=False))
+        self.follow_new_leader()
 
     def resign_lead(self) -> None:
         """Give up the lead, if this host has it, and follow the leader."""
@@ -215,6 +285,9 @@ class MembershipRole:
             self.wake,
             is_patient=self._is_patient,
             is_user_given=bool(self.coordinator),
+            on_leader_lost=self._on_leader_lost,
+            on_roster=self._on_roster,
+            link_limits=None if self.is_sealed else LinkLimits(self._job_hosts),
         )
         self.follower.send_events(time.monotonic(), list(self._past_events.values()))
         self.run_beside(self.follower.run_calls())
@@ -239,18 +312,28 @@ class MembershipRole:
         connected = AgentConnected(
             agent=0, host=self.host, probe_address=self.probe_address, rank=rank
         )
-        self.add_events(RoleTaken(leads=True, meeting_place=self.coordinator), connected)
+        role = RoleTaken(
+            leads=True,
+            meeting_place=self.coordinator,
+            is_roll_call_over=leader.is_gate_open,
+        )
+        self.add_events(role, connected)
 
-    def _make_leader(self, framework: str, ports_elsewhere: bool) -> Leader:
+    def _make_leader(self, framework: str, ports_elsewhere: bool, term: int = 1) -> Leader:
         raise_limit()  # a leader of thousands of hosts needs as many open files
         job = self.launcher_info.job_id
         return Leader(
             job,
-            self._secret,
+            self.identity().secret,
             framework,
             self.wake,
             self.tls,
             self._round,
             is_patient=self._is_patient,
             ports_elsewhere=ports_elsewhere,
+            contact=self.contact,
+            term=term,
+            ticket=self._ticket,
+            is_mixed=self._is_mixed,
+            job_addresses=self._job_addresses.known_addresses,
         )

@@ -15,7 +15,7 @@ from allaboard.analysis.parameter_servers import (
     nobody_trains,
     only_serves,
 )
-from allaboard.coordinator.job_state import RECONNECT_GRACE_S
+from allaboard.coordinator.event_recorder import RECONNECT_GRACE_S
 from allaboard.facts import Declared, Outcome, RoundReport, TaskReturn
 from allaboard.policy.restart.multi_host import RoundHosts, lost_leader_reason, restart_hindrance
 from allaboard.policy.restart.restart_policy import RESTART_NOT_ALLOWED

@@ -68,6 +68,16 @@ def meeting_address(declared: Declared) -> str:
     return remainder.partition("/")[0] if scheme == "tcp" else ""
 
 
+def endpoint_port(address: str) -> int:
+    """Return the port of ``host:port``; 0 if there is none."""
+    return Address.from_endpoint(address).number
+
+
+def listening_port(declared: Declared, address: str) -> int:
+    """Return the port on which rank 0 will listen: JAX may be given another one than that of the address."""
+    return endpoint_port(declared.bind) or endpoint_port(address)
+
+
 def _same_address(address: str, other_address: str) -> bool:
     """Return True if two addresses are equal but for the brackets of an IPv6 address."""
     bare = str.maketrans("", "", "[]")

@@ -6,15 +6,15 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 
 import msgspec
 
-from allaboard.cluster.leader import FRAMEWORK_CLIENT_KINDS, stranger_event
+from allaboard.cluster.framework_clients import FRAMEWORK_CLIENT_KINDS, FrameworkClients
 from allaboard.cluster.transport.client_handshake import Identity
 from allaboard.cluster.transport.connect_probe import connect_and_greet
-from allaboard.cluster.transport.listener import Listener, MemberConnection
-from allaboard.cluster.transport.wire import Message
+from allaboard.cluster.transport.listener import Listener, ignore_message, ignore_stranger
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.configuration.launcher_context import comparable_job_id
 from allaboard.configuration.local_rank import is_local_rank_zero
 from allaboard.facts import Address, Answer, Declared, Holder, Knock
@@ -22,6 +22,15 @@ from allaboard.hosts.interface_address import port_holder
 from allaboard.hosts.proc import initial_environment
 from allaboard.protocol.events import Event, PortChecked, StrangerConnected
 
+MAX_PORT_ATTEMPTS = 64
+"""Ports that are tried for the probe port, which must be none of the job's."""
+FOLLOWS_FIRST = ", where it has been admitted"
+"""End of the reason why a task turns others away that has found the first one."""
+NO_MEETING = "this port only tests links, or belongs to a task that does not lead"
+"""Why a member is turned away at another port of ours than the meeting place."""
+NO_MEETING_KIND, LEADERLESS = "no-meeting", "leaderless"
+"""Kinds of the refusal at a port that only tests links: of an agent as usual, and of one that has lost its
+leader and may lead next."""
 BIND_RETRY_S = 0.5
 """Seconds between two attempts to bind a port that is taken."""
 CLOSING_BIND_ATTEMPTS = 2
@@ -32,7 +41,8 @@ class RendezvousPorts:
     """Holds the listeners of this host. All are closed at once when the framework needs one of their ports.
 
     ``identity`` returns who this host is; ``add_event`` takes what was observed; ``on_member_client`` is
-    called when a framework's client that belongs to the job has connected.
+    called when a framework's client that belongs to the job has connected; ``framework_clients`` tells
+    those from others.
     """
 
     def __init__(
@@ -40,12 +50,16 @@ class RendezvousPorts:
         identity: Callable[[], Identity],
         add_event: Callable[[Event], None],
         on_member_client: Callable[[], None],
+        framework_clients: FrameworkClients | None = None,
     ) -> None:
+        self._framework_clients = framework_clients or FrameworkClients()
         self._identity = identity
         self._add_event = add_event
         self._on_member_client = on_member_client
         self.is_released = False
         """True once the ports belong to the framework, for good."""
+        self._reserved: set[int] = set()
+        """Ports that a framework of this host may bind: nothing of ours may listen there in vain."""
         self._probe_listener: Listener | None = None
         self._task_listener: Listener | None = None
         self._redirect_listener: Listener | None = None
@@ -53,9 +67,50 @@ class RendezvousPorts:
 
     async def open_probe_port(self) -> int:
         """Open a port of our own, on which other hosts test the link to this one; return it."""
-        self._probe_listener = self._make_listener(_ignore_stranger)
-        await self._probe_listener.open_port(0)
-        return self._probe_listener.port
+        # Kept open until the end of the search: else the kernel may hand out the same port again.
+        unsuitable: list[Listener] = []
+        try:
+            while True:
+                listener = self._make_listener(ignore_stranger)
+                await listener.open_port(0)
+                if listener.port not in self._reserved or len(unsuitable) >= MAX_PORT_ATTEMPTS:
+                    break
+                unsuitable.append(listener)
+        finally:
+            for each in unsuitable:
+                each.close()
+        self._probe_listener = listener
+        return listener.port
+
+    async def reserve_ports(self, ports: Set[int]) -> int:
+        """Leave these ports to the framework; return the new probe port, 0 if the old one stays."""
+        self._reserved |= ports
+        probe_listener = self._probe_listener
+        if probe_listener is None or probe_listener.port not in self._reserved:
+            return 0
+        probe_listener.close_port()
+        return await self.open_probe_port()
+
+    def seal_probe_port(self, secret: bytes) -> None:
+        """Ask those who come to the probe port from now on for a proof that they know this secret."""
+        if self._probe_listener is not None:
+            self._probe_listener.secret = secret
+
+    def mark_leaderless(self, may_succeed: bool) -> None:
+        """Tell those who ask at the probe port that this agent has lost its leader, and if it may lead."""
+        if self._probe_listener is not None:
+            self._probe_listener.redirect_kind = LEADERLESS if may_succeed else "other"
+
+    def mark_following(self) -> None:
+        """Tell those who ask at the probe port that this agent follows a leader."""
+        if self._probe_listener is not None:
+            self._probe_listener.redirect_kind = NO_MEETING_KIND
+
+    def hand_over_probe_port(self, listener: Listener) -> None:
+        """Let this listener admit other agents at the probe port from now on."""
+        probe_listener, self._probe_listener = self._probe_listener, None
+        if probe_listener is not None:
+            listener.take_over_port(probe_listener)
 
     async def listen_as_task(self, declared: Declared, meeting: str) -> None:
         """Listen at the TensorFlow task's own address, so that the link to every task can be tested."""
@@ -67,6 +122,20 @@ class RendezvousPorts:
         reason = self._redirect_text(meeting, is_first=declared.rank <= 0)
         self._task_listener = self._make_listener(self._on_stranger, reason)
         await self.bind_port(self._task_listener, port)
+
+    def mark_follows_first(self, follows_first: bool) -> None:
+        """Tell those who connect to this task's or host's port whether it has found the first one."""
+        for listener in (self._task_listener, self._redirect_listener):
+            if listener is not None and listener.redirect_kind == "elsewhere":
+                reason = listener.redirect_reason.removesuffix(FOLLOWS_FIRST)
+                listener.redirect_reason = reason + (FOLLOWS_FIRST if follows_first else "")
+
+    def close_waiting_port(self) -> None:
+        """Stop listening as a task or for strays: this host leads at that port from now on."""
+        for listener in (self._task_listener, self._redirect_listener):
+            if listener is not None:
+                listener.close()
+        self._task_listener = self._redirect_listener = None
 
     async def redirect_callers(self, meeting: str) -> None:
         """Tell hosts that were given this host's address instead of rank 0's, instead of refusing them for
@@ -179,11 +248,12 @@ class RendezvousPorts:
             identity.job,
             identity.secret,
             _close_member,
-            _ignore_message,
+            ignore_message,
             on_stranger,
             identity.tls,
             identity.round,
-            redirect_reason,
+            redirect_reason or NO_MEETING,
+            "elsewhere" if redirect_reason else NO_MEETING_KIND,
         )
 
     def _on_redirect_caller(self, knock: Knock) -> None:
@@ -196,7 +266,11 @@ class RendezvousPorts:
         if knock.kind == "elsewhere":
             self._report_stray(knock)
             return
-        event = stranger_event("tensorflow", knock)  # only its tasks listen by themselves
+        if knock.kind == NO_MEETING_KIND:
+            return  # it tries again
+        event = self._framework_clients.stranger_event(
+            "tensorflow", knock
+        )  # only its tasks listen by themselves
         self._add_event(event)
         if event.is_plain_client:
             self._on_member_client()
@@ -221,11 +295,3 @@ def is_first_task_of_host(rank: int, environment: dict[str, str]) -> bool:
 
 def _close_member(member: MemberConnection) -> None:
     member.close()
-
-
-def _ignore_message(member: MemberConnection, word: Message | None) -> None:
-    pass
-
-
-def _ignore_stranger(knock: Knock) -> None:
-    pass

@@ -48,48 +48,59 @@ class Gate:
         """Time at the gate after which the next note is due; 0 before the first one."""
         self._failed_at: float | None = None
 
+    def adopt_policy(self, policy: EndPolicy) -> None:
+        """Judge by this policy from now on."""
+        self._policy = policy
+
     def mark_opened(self, now: float) -> None:
         """Note that the gate was opened for a member, here or by the leader."""
         if self.opened_at is None:
             self.opened_at = now
 
     def open_when_complete(
-        self, now: float, rolls: tuple[RollCall, ...], startup_claims: list[Claim]
+        self,
+        now: float,
+        rolls: tuple[RollCall, ...],
+        startup_claims: list[Claim],
+        is_overdue: bool = False,
     ) -> Iterator[Command]:
         """Open the gate for a complete roll call. Members stay held if a claim proves that they cannot
-        start."""
+        start, or if they have waited for too long, unless that is only reported."""
         other_hosts = self._other_hosts
         other_hosts.declared_world_size = max((r.size for r in rolls), default=0)
         early_reason = other_hosts.early_open_reason
+        if not early_reason and any(r.held_members for r in rolls):
+            early_reason = other_hosts.unseen_members_reason
         has_failed = any(map(is_proven_error, startup_claims)) or any(
             r.is_interrupted for r in rolls
         )
+        has_failed = has_failed or is_overdue
         if has_failed and not early_reason:
-            if not self._policy.only_reports or other_hosts.has_stale_store:
+            if not self._policy.only_reports or (other_hosts.has_stale_store and not is_overdue):
                 return
             self._failed_at = now if self._failed_at is None else self._failed_at
             has_unheard = other_hosts.leads and any(r.unheard_ranks for r in rolls)
             if has_unheard and now - self._failed_at < CALLERS_GRACE_S:
                 return
             # The framework's timeout is to decide, and it runs only once the members are let in.
-            early_reason = ONLY_REPORTED
+            early_reason = _only_reported(rolls)
         for roll in rolls:
             must_probe = roll.is_complete and other_hosts.leads and not roll.is_rpc_only
             if must_probe and not early_reason:
                 if self._must_wait(roll, now):
                     continue
-                yield from other_hosts.next_probes(now, roll)
+                yield from other_hosts.link_rounds.next_probes(now, roll)
                 if not other_hosts.are_links_probed(now):
                     continue
             if not roll.is_complete and not early_reason:
                 continue
             if early_reason:
-                other_hosts.note_opened_early(roll)
+                other_hosts.link_rounds.note_opened_early(roll)
             for member in roll.held_members:
                 yield OpenGate(pid=member.event_key, round=roll.round, is_rpc_only=roll.is_rpc_only)
             if self.opened_at is None and not roll.is_rpc_only:
                 self.opened_at = now
-                text = _describe_complete_roll(roll, now - self._launched_at)
+                text = describe_complete_roll(roll, now - self._launched_at)
                 yield ShowNote(text=text if roll.is_complete else early_reason)
 
     def _must_wait(self, roll: RollCall, now: float) -> bool:
@@ -121,9 +132,21 @@ class Gate:
             yield ShowNote(text=text, is_waiting_line=True)
 
 
-def _describe_complete_roll(roll: RollCall, seconds: float) -> str:
+def _only_reported(rolls: tuple[RollCall, ...]) -> str:
+    """Return what follows where a failed roll call does not end the job."""
+    declared = next((m.declared for r in rolls for m in r.held_members), None)
+    if declared is not None and declared.framework == "tensorflow":
+        return (
+            "reported only; TensorFlow has no timeout of its own and waits for ever. "
+            "--timeout S would end it after S seconds"
+        )
+    return ONLY_REPORTED
+
+
+def describe_complete_roll(roll: RollCall, seconds: float) -> str:
+    """Return the note that all members are there."""
     declared = roll.present[0].declared if roll.present else None
     if declared is None:
-        return f"all {roll.size} aboard after {seconds:.1f} s"
+        return f"all {roll.size} ready after {seconds:.1f} s"
     suffix = f", {declared.place}" if declared.place else ""
-    return f"all {roll.size} aboard after {seconds:.1f} s ({declared.call}{suffix})"
+    return f"all {roll.size} ready after {seconds:.1f} s ({declared.call}{suffix})"

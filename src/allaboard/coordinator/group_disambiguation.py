@@ -25,7 +25,7 @@ class GroupOwner(Enum):
     """The way in which the world of a member's group is known."""
 
     PLACE = auto()
-    """By the rendezvous address."""
+    """Its members have rendezvous addresses that differ."""
     LIVING = auto()
     """Only one of its members lives."""
     UNKNOWN = auto()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
+
+import msgspec
 
 from allaboard.coordinator.finding_store import FindingStore
 from allaboard.coordinator.gate import Gate
@@ -16,8 +18,9 @@ from allaboard.coordinator.stall_detector import StallDetector, stall_after
 from allaboard.coordinator.task_restarts import TaskRestarts
 from allaboard.coordinator.trackers.evaluation_throttle import EvaluationThrottle
 from allaboard.coordinator.trackers.resource_trends import ResourceTrends
+from allaboard.coordinator.trackers.step_distribution import StepDistribution
 from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
-from allaboard.facts import JobView, LockWait
+from allaboard.facts import Gpu, JobView, LockWait
 from allaboard.protocol.commands import EndJob
 from allaboard.rules.engine.catalogue import RuleEntry
 
@@ -38,6 +41,8 @@ class JobMemory:
         self.findings = FindingStore(utc)
         self.stall_detector = StallDetector()
         self.resource_trends = ResourceTrends()
+        self.gpus: dict[str, tuple[Gpu, ...]] = {}
+        """The GPUs by host, as of the last sample."""
         self.members = MemberTable(settings.wrapped)
         self.records, self.local_workers = self.members.records, self.members.workers
         self.replacements = ProcessReplacements(self.records, self.local_workers)
@@ -47,9 +52,13 @@ class JobMemory:
         """Agent to the waits for file locks on its host."""
         self.interrupted_by = 0
         """Signal by which our own agent was asked to end the job; 0 if it was not."""
+        self.interrupted_at: float | None = None
+        """When (s); None if it was not."""
         self.interruptions = Interruptions()
         self.ending: EndJob | None = None
         self.ending_since: float | None = None
+        self.policy = settings.policy
+        """When the user allowed the job to be ended."""
         self.other_hosts = MultiHostState(settings.host, settings.joined)
         self.leader_decides = False
         """True if the coordinator of another host decides for this one."""
@@ -57,12 +66,24 @@ class JobMemory:
             settings.restarts, settings.policy.stopped_after, settings.restarts_used
         )
         self.rollbacks = TrainingRollbacks()
+        self.step_distribution = StepDistribution()
         self.disconnected_agents: dict[int, float] = {}
         """Agent whose stream is broken just now, to the time at which it broke."""
         self.gate = Gate(launched_at, settings.policy, self.other_hosts, self.disconnected_agents)
         self.throttle = EvaluationThrottle()
         self.last_view: JobView | None = None
         """The picture of the last evaluation."""
+
+    def expect_other_agents(self) -> None:
+        """Note that other agents may have started the ranks that are missing here."""
+        assert self.settings.policy_among_agents is not None
+        self.other_hosts.joined = True
+        self.policy = self.settings.policy_among_agents
+        self.gate.adopt_policy(self.policy)
+
+    def set_gpus(self, host: str, gpus: Iterable[Gpu]) -> None:
+        """Note the GPUs of a host as they were read now."""
+        self.gpus[host] = tuple(msgspec.structs.replace(gpu, host=host) for gpu in gpus)
 
     def view(self, now: float) -> JobView:
         """Return the frozen picture of the job that rules and faces read."""
@@ -73,14 +94,21 @@ class JobMemory:
             launched=0 if self.settings.wrapped else self.settings.launched,
             members=members,
             launched_at=self.launched_at,
+            outside_step=self.settings.outside_step,
+            step_command=self.settings.step_command,
             timeout=self.settings.timeout,
             timeout_hard=self.settings.timeout_hard,
+            time_limit_at=self.settings.time_limit_at,
+            interrupted_at=self.interrupted_at,
             rolled_at=self.gate.opened_at,
             progress_at=self.progress_at,
             median_step=median_step,
             stall_after=stall_after(self.records.values(), median_step),
+            hang_limit=self.settings.policy.hang_limit,
             lock_waits=tuple(chain.from_iterable(self.lock_waits.values())),
+            step_spread=self.step_distribution.spread,
             uses=self.resource_trends.uses,
+            gpus=tuple(chain.from_iterable(self.gpus.values())),
             setbacks=tuple(self.rollbacks.rollbacks),
             comes_back=self.task_restarts.restore_source,
             ending=self.ending is not None,

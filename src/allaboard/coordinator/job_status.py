@@ -61,6 +61,11 @@ class JobStatus:
         return self._memory.other_hosts.early_open_reason
 
     @property
+    def spans_agents(self) -> bool:
+        """True if other agents may have started ranks of this job."""
+        return self._memory.other_hosts.joined
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings of this round, oldest first, those that the leader reported among them."""
         return self._memory.findings.findings
@@ -114,7 +119,7 @@ class JobStatus:
         counts = self._exit_counts
         if counts.bad:
             return Outcome.FAILED, f"{counts.bad} of {counts.all} workers failed"
-        findings = self.findings if memory.settings.joined else ()
+        findings = self.findings if memory.other_hosts.joined else ()
         left_early = early_leaver(
             findings,
             declared_relations(memory.entries),

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import takewhile
 from statistics import median
 
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import SAME_CAUSE_WINDOW_S
 from allaboard.analysis.failures.root_exception import unwrap_root_exception
-from allaboard.analysis.parameter_servers import (
-    AWAIT_CHIEF_OP,
-    SERVER_JOBS,
-    SERVER_JOIN_OP,
-)
-from allaboard.analysis.stacks.stack_classifier import is_same_place, trim_state_queries
+from allaboard.analysis.parameter_servers import AWAIT_CHIEF_OP, SERVER_JOBS, SERVER_JOIN_OP
 from allaboard.blackbox.snapshot import BoxReading
+from allaboard.coordinator.process_identity import identify_process
 from allaboard.coordinator.trackers.idle_groups import IdleGroups
+from allaboard.coordinator.trackers.stack_samples import StackSamples
 from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.coordinator.trackers.time_shares import TimeShares
 from allaboard.coordinator.trackers.traffic_rates import TrafficRates
@@ -25,19 +20,17 @@ from allaboard.facts import (
     BOX,
     Declared,
     Exit,
-    Frame,
     Member,
+    Op,
     Pace,
     Phase,
     Recorded,
     Silence,
-    Stack,
     Traced,
     Who,
 )
 from allaboard.facts.member import STOPPED
 from allaboard.protocol.events import ProcessSampled, StackSampled, TrafficSampled
-from allaboard.protocol.process_keys import split_process_key
 
 _NO_PACE = Pace()
 _NO_BOX = BoxReading(phase=Phase.LAUNCHED, phase_since=0.0, round=0)
@@ -45,24 +38,37 @@ _PHASES = tuple(Phase)
 """The phases by their number in the black box."""
 CPU_WINDOW_S = 2.0
 """Time over which CPU use is measured."""
-MAX_STACK_SAMPLES = 24
-"""Samples at one place that are kept."""
+MAX_WAITING_CORES = 0.2
+"""Cores up to which a process that is inside an operation waits there, and does not compute."""
 
 
-HELD_LOCK_SAMPLES = 3
-"""Samples for which a lock that was seen to be held counts as held: on a host that is full not every sample
-shows how the other threads wake up for it."""
+class _SeenOp:
+    """An operation in which samples found a process."""
+
+    __slots__ = ("first_cpu", "first_seen_at", "last_cpu", "last_seen_at", "op", "step")
+
+    def __init__(self, op: Op, step: int, seen_at: float, cpu: float) -> None:
+        self.op, self.step = op, step
+        self.first_seen_at = self.last_seen_at = seen_at
+        self.first_cpu = self.last_cpu = cpu
+
+    @property
+    def cores(self) -> float:
+        """Cores that the process used in it; 0 if there was one sample."""
+        span = self.last_seen_at - self.first_seen_at
+        return (self.last_cpu - self.first_cpu) / span if span > 0 else 0.0
 
 
 class ProcessRecord:
     """One process of a job. `to_member` makes its frozen picture; only the methods change the record."""
 
     __slots__ = (
-        "_interval_made", "_picture_made", "_shown_stack", "_who_made", "alike", "box", "candidate",
-        "cpu_marks", "exit", "extra_task", "facts", "host", "idle_groups", "interrupted", "lost",
-        "moved_at", "pid", "predecessor_ended_at", "rank", "recorded", "sleeps", "stack_samples", "started",
-        "started_at", "state", "state_since", "step_times", "task", "time_shares", "traces",
-        "traffic_rates", "unanswered", "unreadable", "worker", "wraps",
+        "_interval_made", "_last_op", "_picture_made", "_who_made", "alike", "box",
+        "candidate", "cpu_marks", "exit", "extra_task", "facts", "host", "idle_groups", "interrupted",
+        "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at", "rank", "recorded",
+        "rss_nbytes", "sleeps", "stack_samples", "started", "started_at", "state", "state_since",
+        "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable",
+        "worker", "wraps", "wraps_python",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +81,6 @@ class ProcessRecord:
         task: tuple[str, int] | None = None,
     ) -> None:
         self._picture_made: tuple[bool, Member] | None = None
-        self._shown_stack: tuple[StackSampled, Stack] | None = None
         self._who_made: tuple[Declared | None, int, Who] | None = None
         self.pid = pid
         self.worker = worker
@@ -83,17 +88,19 @@ class ProcessRecord:
         self.rank = rank
         self.task = task
         self.extra_task: tuple[str, int] | None = None
-        self.started = self.wraps = False
+        self.started = self.wraps = self.wraps_python = False
         self.started_at = started_at
         self.predecessor_ended_at: float | None = None
         self.box: BoxReading | None = None
         self.candidate = False
         self.state = "S"
+        self.rss_nbytes = self.peak_rss_nbytes = 0
         self.state_since = started_at
+        self._last_op: _SeenOp | None = None
+        """The last operation that it was seen in."""
         self.sleeps = 0
         self.moved_at = started_at
         self.cpu_marks: list[tuple[float, float]] = []
-        self.stack_samples: list[StackSampled] = []
         self.recorded: tuple[float, tuple[Recorded, ...]] = 0.0, ()
         self.traces: dict[tuple[str, int], Traced] = {}
         self.time_shares = TimeShares()
@@ -101,6 +108,7 @@ class ProcessRecord:
         self.traffic_rates: TrafficRates | None = None
         self.step_times: StepTimes | None = None
         self.idle_groups: IdleGroups | None = None
+        self.stack_samples: StackSamples | None = None
         self._interval_made: tuple[tuple[float, ...], float | None] = (), None
         self.exit: Exit | None = None
         self.lost = False
@@ -119,9 +127,11 @@ class ProcessRecord:
             self.lost, self.exit = False, None
         if event.state != self.state or event.sleeps != self.sleeps:
             if self.state in STOPPED and event.state not in STOPPED:
-                self.stack_samples.clear()  # it stood there because it was stopped
+                self.stack_samples = None  # it stood there because it was stopped
             # A process that waits in the kernel (D) for one thing after another, as on a slow disk, gets on.
             self.state, self.state_since, self.sleeps = event.state, event.sampled_at, event.sleeps
+        self.rss_nbytes = event.rss_nbytes
+        self.peak_rss_nbytes = max(self.peak_rss_nbytes, event.rss_nbytes)
         self.cpu_marks.append((event.sampled_at, event.cpu))
         while len(self.cpu_marks) > 2 and self.cpu_marks[1][0] < event.sampled_at - CPU_WINDOW_S:
             self.cpu_marks.pop(0)
@@ -137,6 +147,10 @@ class ProcessRecord:
                 for_chief=self.box.op is not None and self.box.op.name == AWAIT_CHIEF_OP,
                 stopped=self.state in STOPPED,
             )
+        if box is not None and box.op is not None:
+            if self._last_op is None or self._last_op.op.since != box.op.since:
+                self._last_op = _SeenOp(box.op, box.step, event.sampled_at, event.cpu)
+            self._last_op.last_seen_at, self._last_op.last_cpu = event.sampled_at, event.cpu
         if box is not None and box.pace is not None:
             self.step_times = self.step_times or StepTimes()
             self.step_times.add_step_times(event.sampled_at, box.pace, box.step)
@@ -145,9 +159,10 @@ class ProcessRecord:
             self.idle_groups.add_group_states(box.step, box.groups)
         if has_moved:
             self.moved_at = event.sampled_at
-            self.stack_samples.clear()
+            self.stack_samples = None
         self.candidate = event.candidate
         self.started, self.wraps = event.started_by_agent, event.wraps_launcher
+        self.wraps_python = event.wraps_python
         self.unanswered = event.unanswered
         self.unreadable = event.box_error
         if event.rank >= 0:
@@ -183,12 +198,8 @@ class ProcessRecord:
             self.recorded = sample.sampled_at, sample.recorded
             sample = msgspec.structs.replace(sample, recorded=())
         if sample.frames:
-            frames = trim_state_queries(sample.frames)
-            input_frames = trim_state_queries(sample.input_frames)
-            self.stack_samples.append(
-                msgspec.structs.replace(sample, frames=frames, input_frames=input_frames)
-            )
-            del self.stack_samples[:-MAX_STACK_SAMPLES]
+            self.stack_samples = self.stack_samples or StackSamples()
+            self.stack_samples.add_sample(sample)
 
     def add_traffic(self, event: TrafficSampled) -> None:
         """Take in the state of its connections."""
@@ -211,7 +222,7 @@ class ProcessRecord:
             self.traffic_rates.restart_window()
         if self.step_times is not None:
             self.step_times.restart_window()
-        self.stack_samples.clear()
+        self.stack_samples = None
         self.state_since = max(self.state_since, slept_until)
         self.moved_at = slept_until
 
@@ -247,7 +258,7 @@ class ProcessRecord:
     def _picture(self, launcher: bool) -> Member:
         box = self.box or _NO_BOX
         declared, task = box.declared, self.task
-        has_samples = bool(self.stack_samples)
+        samples = self.stack_samples
         return Member(
             who=self._cached_who(declared),
             worker=self.worker,
@@ -263,12 +274,14 @@ class ProcessRecord:
             framework=declared.framework if declared is not None else "",
             probed=box is not _NO_BOX,
             candidate=self.candidate,
+            wraps_python=self.wraps_python,
             launcher=launcher,
             round=box.round,
             declared=declared,
             step=box.step,
             step_at=box.step_at,
             op=box.op,
+            ended_op=self._ended_op(),
             ops=box.ops,
             groups=box.groups,
             unused=self.idle_groups.unused_groups if self.idle_groups is not None else (),
@@ -278,6 +291,8 @@ class ProcessRecord:
             os_state=self.state,
             os_state_since=self.state_since,
             cpu=self._cpu(),
+            rss_nbytes=self.rss_nbytes,
+            peak_rss_nbytes=self.peak_rss_nbytes,
             load=self.time_shares.load,
             recent_load=self.time_shares.recent_load,
             run=self.time_shares.run_load,
@@ -287,12 +302,13 @@ class ProcessRecord:
             spent=box.spent,
             loops=box.loops,
             loss=box.loss,
+            last_loss=box.last_loss,
             numbered=box.numbered,
             saves=box.kept,
             checks=box.checks,
-            io=self._rate(lambda sample: float(sample.io)) if has_samples else 0.0,
-            traffic=self._rate(lambda sample: float(sample.traffic)) if has_samples else 0.0,
-            stack=self._stack() if has_samples else None,
+            io=samples.rate(lambda s: float(s.io)) if samples is not None else 0.0,
+            traffic=samples.rate(lambda s: float(s.traffic)) if samples is not None else 0.0,
+            stack=samples.to_stack() if samples is not None else None,
             raised=unwrap_root_exception(box.raised) if box.raised else None,
             exit=self.exit,
             interrupted=self.interrupted,
@@ -302,106 +318,35 @@ class ProcessRecord:
             unanswered=self.unanswered,
         )
 
+    def _ended_op(self) -> tuple[Op, float] | None:
+        """Return the operation in which it was last seen idle, and when, if it ended without another step.
+
+        An interrupt leaves the operation by an exception before the process ends.
+        """
+        seen = self._last_op
+        if self.exit is None or seen is None or self.box is None or seen.step != self.box.step:
+            return None
+        return (seen.op, seen.last_seen_at) if seen.cores < MAX_WAITING_CORES else None
+
     def _cached_who(self, declared: Declared | None) -> Who:
         if (
             self._who_made is None
             or self._who_made[0] is not declared
             or self._who_made[1] != self.rank
         ):
-            self._who_made = declared, self.rank, self._who(declared)
+            task = self.task or self.extra_task
+            identity = identify_process(self.pid, self.host, self.worker, self.rank, task, declared)
+            self._who_made = declared, self.rank, identity
         return self._who_made[2]
 
-    def _who(self, declared: Declared | None) -> Who:
-        rank = self.rank
-        if declared is not None and (declared.world_size != 1 or rank < 0):
-            # A process that takes itself to be alone keeps the rank of its environment.
-            rank = declared.rank
-        job, index = "worker", -1
-        if self.task is not None:
-            job, index = self.task
-        elif self.extra_task is not None:
-            job, index = self.extra_task
-        elif declared is not None and declared.world_size > 1:
-            index = declared.index
-        if index < 0:
-            # On another host, the worker's number would be taken for a rank.
-            fallback = -1 if split_process_key(self.pid)[0] else self.worker
-            index = rank if rank >= 0 else fallback
-        return Who(
-            job=declared.job if declared is not None else job,
-            index=index,
-            rank=rank,
-            host=self.host,
-            # Without the number of the agent, which a process on another host has above its pid:
-            # see `process_keys`.
-            pid=self.pid & 0xFFFFFFFF,
-        )
-
     def _cpu(self) -> float:
-        if len(self.stack_samples) > 1:
-            return self._rate(lambda sample: sample.cpu)
+        cores = self.stack_samples.cores if self.stack_samples is not None else None
+        if cores is not None:
+            return cores
         if len(self.cpu_marks) < 2:
             return 0.0
         (start, cpu_at_start), (end, cpu_at_end) = self.cpu_marks[0], self.cpu_marks[-1]
         return (cpu_at_end - cpu_at_start) / (end - start) if end > start else 0.0
-
-    def _rate(self, total: Callable[[StackSampled], float]) -> float:
-        if len(self.stack_samples) < 2:
-            return 0.0
-        oldest, newest = self.stack_samples[0], self.stack_samples[-1]
-        span = newest.sampled_at - oldest.sampled_at
-        return max(0.0, total(newest) - total(oldest)) / span if span > 0 else 0.0
-
-    def _stack(self) -> Stack:
-        """Return what the samples show; worked out once until there is another one."""
-        newest = self.stack_samples[-1]
-        if self._shown_stack is None or self._shown_stack[0] is not newest:
-            self._shown_stack = newest, self._stack_of_samples(newest)
-        return self._shown_stack[1]
-
-    def _stack_of_samples(self, newest: StackSampled) -> Stack:
-        samples = self.stack_samples
-        lines = len({_innermost_line(s.frames) for s in samples})
-        # A loop that waits has a line or two. Among few samples three lines may be three of many: of eight
-        # lines, twelve samples show no more than three in one of 2,000 cases, nine in one of 120.
-        is_wandering = lines > 3 or (lines > 2 and lines * 4 > len(samples))
-        input_frames = next((s.input_frames for s in reversed(samples) if s.input_frames), ())
-        at_same_place = list(
-            takewhile(lambda s: is_same_place(newest.frames, s.frames), reversed(samples))
-        )
-        held_locks = (s.grip for s in reversed(samples[-HELD_LOCK_SAMPLES:]) if s.grip)
-        return Stack(
-            frames=newest.frames,
-            taken_at=newest.sampled_at,
-            samples=len(samples),
-            span=newest.sampled_at - samples[0].sampled_at,
-            moving=is_wandering or len(at_same_place) < len(samples),
-            stays=newest.sampled_at - at_same_place[-1].sampled_at,
-            by=newest.by,
-            children=newest.children,
-            stopped=tuple(
-                (pid, newest.sampled_at - _stopped_since(pid, samples)) for pid in newest.stopped
-            ),
-            threads=newest.threads,
-            other_thread_frames=tuple(
-                f for f in newest.other_threads if all(f in s.other_threads for s in samples)
-            ),
-            blocked=newest.blocked_call,
-            grip=next(held_locks, None),
-            fed_by=input_frames,
-            flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
-            asks=newest.asks_other_process,
-        )
-
-
-def _innermost_line(frames: tuple[Frame, ...]) -> tuple[str, int]:
-    return frames[0].file, frames[0].line
-
-
-def _stopped_since(pid: int, samples: list[StackSampled]) -> float:
-    """Return the time of the first sample from which on the process was stopped: the kernel does not say
-    since when it is."""
-    return [s.sampled_at for s in takewhile(lambda s: pid in s.stopped, reversed(samples))][-1]
 
 
 def _progress_marker(box: BoxReading | None) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ def progress_line(view: JobView) -> str:
     if view.rolled_at is None and starting:
         seconds = view.now - view.launched_at
         positions = "; ".join(describe_progress(m) for m in starting[:2])
-        return f"0 of {len(members)} aboard, {seconds:.0f} s: {positions}"
+        return f"0 of {len(members)} ready, {seconds:.0f} s: {positions}"
     if view.stalled:
         stalled_for = f"{view.now - view.progress_at:.0f} s"
         if line := pause_line(view):

@@ -23,6 +23,15 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     """True if the one worker is somebody else's launcher."""
     joined: bool = False
     """True if the environment says that this worker is one of a cluster."""
+    policy_among_agents: EndPolicy | None = None
+    """What holds instead of ``policy`` once it is seen that other agents, or nobody, started the other
+    ranks; None if this agent starts all of them, or if ``joined`` says that it does not."""
+    outside_step: str = ""
+    """Evidence that this agent runs in a Slurm job of several tasks, but in none of its steps, or ""."""
+    step_command: str = ""
+    """The command of this agent with srun before it; "" unless ``outside_step`` is set."""
+    time_limit_at: float | None = None
+    """When the batch system ends the job because its time is up (s, CLOCK_MONOTONIC); None if unknown."""
     rank: int = -1
     """Rank of the worker in that cluster; -1 if it is not known."""
     tasks: tuple[tuple[str, int], ...] = ()

@@ -22,6 +22,7 @@ from allaboard.facts.configuration.config_facts import (
 )
 from allaboard.facts.configuration.manifest import (
     ManifestFacts,
+    Namespace,
     Role,
     Service,
     ServicePort,
@@ -45,13 +46,15 @@ from allaboard.facts.finding import (
 from allaboard.facts.flight_records import Recorded, Recording
 from allaboard.facts.interruption import ASKING, Interruption
 from allaboard.facts.job import JobView, LockWait
+from allaboard.facts.leader_loss import ABSENT_ANSWERS, LeaderLoss
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence, Usual
-from allaboard.facts.live_look import Departed, HostLook, Present, Socket
+from allaboard.facts.live_look import Departed, HostLook, Present, QueueTime, Socket
 from allaboard.facts.log_evidence import (
     Dumps,
     Exhibit,
     Glimpse,
     Heard,
+    JobStart,
     Overdue,
     Speaker,
     Testimony,
@@ -68,25 +71,42 @@ from allaboard.facts.member import (
     Phase,
     Raised,
 )
-from allaboard.facts.outcome import Outcome
+from allaboard.facts.outcome import Outcome, Retry, RetryAdvice
 from allaboard.facts.preflight import PREFLIGHT_VERSION, Preflight, PreflightMember
 from allaboard.facts.report import SCHEMA_VERSION, Report, Times, WorkerReport
 from allaboard.facts.rollback import Setback
+from allaboard.facts.snapshot.host_state import (
+    GpuState,
+    HostState,
+    LinkState,
+    LinkSummary,
+    LoadState,
+    ResourceState,
+    ServerState,
+    StoreState,
+)
+from allaboard.facts.snapshot.job_snapshot import FEED_VERSION, Snapshot
+from allaboard.facts.snapshot.rank_state import Activity, RankState
+from allaboard.facts.snapshot.run_state import Point, RestartState, RunPhase, RunState
+from allaboard.facts.snapshot.tracker_run import TrackerRun
 from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
 from allaboard.facts.time_shares import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.traffic import Flow, Flows, Pair
-from allaboard.facts.usage import Reading, Trend, Use
+from allaboard.facts.usage import Gpu, GpuProcess, Reading, Trend, Use
 
 __all__ = [
+    "ABSENT_ANSWERS",
     "ASKING",
     "ATTACHED",
     "BOX",
     "EACH_OWN",
+    "FEED_VERSION",
     "FIELDS",
     "KNOCKS",
     "OPAQUE",
     "PREFLIGHT_VERSION",
     "SCHEMA_VERSION",
+    "Activity",
     "Address",
     "Answer",
     "Batch",
@@ -114,17 +134,26 @@ __all__ = [
     "FormatError",
     "Frame",
     "Glimpse",
+    "Gpu",
+    "GpuProcess",
+    "GpuState",
     "Grip",
     "GroupState",
     "Heard",
     "Holder",
     "Holds",
     "HostLook",
+    "HostState",
     "Interruption",
+    "JobStart",
     "JobView",
     "Knock",
+    "LeaderLoss",
     "Link",
+    "LinkState",
+    "LinkSummary",
     "Load",
+    "LoadState",
     "LocalHost",
     "LockWait",
     "Loop",
@@ -133,6 +162,7 @@ __all__ = [
     "ManifestFacts",
     "Material",
     "Member",
+    "Namespace",
     "Node",
     "Numbered",
     "Op",
@@ -146,36 +176,49 @@ __all__ = [
     "Pasted",
     "Phase",
     "Place",
+    "Point",
     "Preflight",
     "PreflightMember",
     "Present",
     "Problem",
+    "QueueTime",
     "Raised",
+    "RankState",
     "Reading",
     "Recorded",
     "Recording",
     "Report",
+    "ResourceState",
+    "RestartState",
+    "Retry",
+    "RetryAdvice",
     "Role",
     "RoundEnd",
     "RoundReport",
+    "RunPhase",
+    "RunState",
     "Saves",
     "ScriptFacts",
+    "ServerState",
     "Service",
     "ServicePort",
     "Setback",
     "Severity",
     "Signature",
     "Silence",
+    "Snapshot",
     "Socket",
     "Speaker",
     "Spent",
     "Stack",
     "Stage",
+    "StoreState",
     "Task",
     "TaskReturn",
     "Testimony",
     "Times",
     "Traced",
+    "TrackerRun",
     "Trend",
     "Unused",
     "Use",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.bounds import Measure, Whole
 from allaboard.facts.outcome import Outcome
 
 
@@ -18,7 +19,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Type and message of the exception; "" if there was none."""
     place: str = ""
     """``file:line`` of the exception; "" if there was none."""
-    steps: int = 0
+    steps: Whole = 0
     """Steps that this member had done in this round."""
 
     def __str__(self) -> str:
@@ -28,23 +29,23 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
     """One round of a job and how it ended."""
 
-    number: int
+    number: Whole
     """Number of the round."""
     outcome: Outcome
     """How it ended."""
     reason: str
     """Why, as a sentence."""
-    seconds: float
+    seconds: Measure
     """Duration of the round."""
-    steps: int = 0
+    steps: Whole = 0
     """Steps that its fastest member did in it."""
-    first: int | None = None
+    first: Whole | None = None
     """Number that the framework itself gave to the first of these steps, which counts on if an optimizer
     was loaded from a checkpoint; None if it does not tell."""
-    saved: int | None = None
+    saved: Whole | None = None
     """Steps of this round that were done when it last wrote a checkpoint; -1 if it wrote none, None if
     that is not seen."""
-    restored: int | None = None
+    restored: Whole | None = None
     """Steps of this round that were done when it read a checkpoint; -1 if it read none, None if that is
     not seen."""
     cause: Cause | None = None
@@ -62,7 +63,10 @@ class RoundEnd(msgspec.Struct, frozen=True, kw_only=True):
         return self.first + self.steps - 1 if self.steps else None
 
 
-class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
+_RETURN_UNITS = {"out": "out_s", "snapshot": "snapshot_age_s", "lost": "lost_steps"}
+
+
+class TaskReturn(msgspec.Struct, frozen=True, kw_only=True, rename=_RETURN_UNITS):
     """A task of a job with parameter servers that was started again alone."""
 
     task: str
@@ -73,15 +77,15 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was started again."""
     fell_with: str = ""
     """The task whose end made it end too ("ps-0"); "" if it ended by itself, was killed or stopped."""
-    seconds: float | None = None
+    seconds: Measure | None = None
     """Seconds from its end until it had joined the cluster again; None if it did not."""
-    out: float | None = None
+    out: Measure | None = None
     """Of a server: seconds from its end until somebody who trains did a step again; None if that is not
     known."""
-    snapshot: float | None = None
+    snapshot: Measure | None = None
     """Of a server: age (s) at its end of the snapshot from which its values came back; None if they came
     from none."""
-    lost: int | None = None
+    lost: Whole | None = None
     """Steps by which the training went back for it, by the framework's own count, else those that all
     workers did since the snapshot; None if neither is known."""
 
@@ -100,15 +104,15 @@ class TaskReturn(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(parts)
 
 
-class RoundReport(RoundEnd, frozen=True, kw_only=True):
+class RoundReport(RoundEnd, frozen=True, kw_only=True, rename={"delay": "delay_s"}):
     """A round, and what was decided after it."""
 
     decision: str
     """What was decided, with its reason."""
     again: bool
     """True if another round was started."""
-    delay: float = 0.0
+    delay: Measure = 0.0
     """Seconds until that round."""
-    repeated: int | None = None
+    repeated: Whole | None = None
     """Steps that this round had to do again, since its checkpoint was older than the end of the round
     before; at most so many if the framework does not number its steps; None if that is not known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.bounds import Instant, Whole
 from allaboard.facts.stack import Frame
 
 NEW_GROUP = "new_group"
@@ -20,11 +21,11 @@ class Signature(msgspec.Struct, frozen=True):
 
     op: str
     """The operation."""
-    required: int
+    required: Whole
     """Hash of what all ranks of the group must share."""
-    elements: int = 1
+    elements: Whole = 1
     """How many elements went in."""
-    root: int = -1
+    root: Whole = -1
     """Rank that it is from or to; -1 if the operation has none or it may differ."""
     reduce: str = ""
     """How values are reduced; "" if the operation does not reduce or it may differ."""
@@ -49,21 +50,21 @@ class GroupState(msgspec.Struct, frozen=True):
 
     name: str
     """The group's name."""
-    round: int
+    round: Whole
     """The round of init in which the group was made."""
-    number: int
+    number: Whole
     """Number of its last call there."""
-    since: float
+    since: Instant
     """When that call began (s)."""
-    size: int
+    size: Whole
     """How many ranks the group has."""
-    ranks: tuple[int, ...] = ()
+    ranks: tuple[Whole, ...] = ()
     """The ranks; () if they are too many to be listed."""
-    marks: tuple[tuple[int, int], ...] = ()
+    marks: tuple[tuple[Whole, Whole], ...] = ()
     """(number, digest) of some of its last calls, the newest first."""
-    paths: tuple[tuple[int, int], ...] = ()
+    paths: tuple[tuple[Whole, Whole], ...] = ()
     """The same of the places of the calls."""
-    unordered: int = 0
+    unordered: Whole = 0
     """Number of the first call whose order proves nothing; 0 for none."""
     last_call: Signature | None = None
     """The last call; None if it is not known."""
@@ -97,12 +98,17 @@ class Traced(msgspec.Struct, frozen=True):
 
     group: str
     """The group's name."""
-    round: int
+    round: Whole
     """The round of init in which the group was made."""
-    first_number: int
+    first_number: Whole
     """Number of the first call in ``calls``."""
-    calls: tuple[tuple[int, Signature | None], ...] = ()
+    calls: tuple[tuple[Whole, Signature | None], ...] = ()
     """(digest up to the call, signature) of each call; a signature is None if it is not known any more."""
+    tensors: tuple[Whole, ...] = ()
+    """For each call the number of the parameter or buffer that it was called with, or whose gradient; 0 for
+    none. () if no call has one."""
+    tensor_names: dict[Whole, str] = {}
+    """Path in the model ("Net.body.2.weight") by that number, as far as known."""
 
     @property
     def last_number(self) -> int:

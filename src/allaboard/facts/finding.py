@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+from allaboard.facts.bounds import Measure, Pid, RankNumber, Whole
+from allaboard.facts.outcome import Retry
+
 
 class Severity(StrEnum):
     """Weight of a finding for the job."""
@@ -46,13 +49,13 @@ class Who(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     job: str = "worker"
     """Job of the task, in TensorFlow's words: worker, ps, chief, evaluator."""
-    index: int = 0
+    index: RankNumber = 0
     """Index of the task within its job; -1 if not known."""
-    rank: int = -1
+    rank: RankNumber = -1
     """Global rank, in PyTorch's words; -1 if not known."""
     host: str = ""
     """Its host; "" if not known."""
-    pid: int = 0
+    pid: Pid = 0
     """Its pid; 0 if no process was ever seen."""
     file: str = ""
     """What shows a process of which neither rank nor pid is known; else ""."""
@@ -91,9 +94,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     """The file."""
-    line: int = 0
+    line: Whole = 0
     """The line, from 1; 0 if not known."""
-    column: int = 0
+    column: Whole = 0
     """The column, from 1; 0 if not known."""
 
     def __str__(self) -> str:
@@ -123,6 +126,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """True if what the job computes from here on is wrong, also if it does not stand still."""
     awaits: bool = False
     """True if the absent member may still come."""
+    retry: Retry | None = None
+    """What to do with a job that it ended; None for what its rule says."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -150,9 +155,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it was found."""
     since: str | None = None
     """When the fault began; absent if that is not known."""
-    seconds_to_find: float | None = None
+    seconds_to_find: Measure | None = None
     """Seconds between the two; absent if the beginning is not known."""
     over: str | None = None
     """When it was no longer so; absent while it is, and if that cannot be told."""
     where: Place | None = None
     """The place in a file; absent if there is none."""
+    retry: Retry | None = None
+    """What to do with a job that it ended; absent if it is no error."""

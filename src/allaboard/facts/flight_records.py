@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.bounds import RankNumber, Whole
 from allaboard.facts.stack import Frame
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """One collective in a recorder's ring."""
 
-    rank: int
+    rank: RankNumber
     """The rank."""
     group: str
     """The process group."""
-    number: int
+    number: Whole
     """Number of the call in its group on this rank."""
     op: str
     """The operation."""
-    order: int = 0
+    order: Whole = 0
     """Place in the order in which this rank entered its calls."""
-    sizes: tuple[tuple[int, ...], ...] = ()
+    sizes: tuple[tuple[Whole, ...], ...] = ()
     """Sizes of the inputs."""
     dtypes: tuple[str, ...] = ()
     """Types of the inputs."""
     frames: tuple[Frame, ...] = ()
     """The calls that led to it, innermost first."""
+    completed: bool = False
+    """True if the recorder says that it was over when the dump was written."""
 
 
 class Recording(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import signal
 
 import msgspec
 
+from allaboard.facts.bounds import Instant, SignalNumber
 from allaboard.facts.signal_name import signal_name
 
 ASKING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -17,9 +18,9 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     """The host."""
-    signal: int
+    signal: SignalNumber
     """Number of the signal."""
-    interrupted_at: float
+    interrupted_at: Instant
     """When it came (s)."""
     who: str = ""
     """Its members by name; "" if none was known."""

@@ -6,20 +6,23 @@ from operator import attrgetter
 
 import msgspec
 
+from allaboard.facts.bounds import Pid
 from allaboard.facts.interruption import Interruption
+from allaboard.facts.leader_loss import LeaderLoss
 from allaboard.facts.link import Call, Holder, Knock, Link, Usual
 from allaboard.facts.member import Member
 from allaboard.facts.memo import cached_per_view
 from allaboard.facts.rollback import Setback
-from allaboard.facts.usage import Use
+from allaboard.facts.step_spread import StepSpread
+from allaboard.facts.usage import Gpu, Use
 
 
 class LockWait(msgspec.Struct, frozen=True):
     """One process that waits for a file lock, as /proc/locks shows it."""
 
-    waiter: int
+    waiter: Pid
     """Its pid; in a JobView the key by which events call the member."""
-    holders: tuple[int, ...]
+    holders: tuple[Pid, ...]
     """Pids on its host that hold the lock."""
     path: str
     """The file."""
@@ -40,14 +43,22 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Bound of the wait for a member that was never heard of (s)."""
     timeout_hard: float | None = None
     """Bound of the wait for a member that is alive and does not come (s); None for no bound."""
+    time_limit_at: float | None = None
+    """When the batch system ends this job because its time is up; None if that is not known."""
+    interrupted_at: float | None = None
+    """When this host was asked by a signal to end the job; None if it was not."""
     rolled_at: float | None = None
     """When the roll call was complete; None if it is not."""
     progress_at: float = 0.0
     """When any member last did anything new."""
     median_step: float | None = None
     """Median duration of a step (s); None if not known."""
+    step_spread: StepSpread | None = None
+    """How long the steps of the whole run took so far; None before there are some."""
     stall_after: float = 5.0
     """Silence (s) after which the job counts as standing still, from its own median step."""
+    hang_limit: float | None = None
+    """Silence (s) after which the job is ended, whatever the cause; None if it is not ended for that."""
     lock_waits: tuple[LockWait, ...] = ()
     """Processes that wait for file locks."""
     ending: bool = False
@@ -62,8 +73,15 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """True if all meet here, so that this view shows every host's members."""
     place: str = ""
     """The meeting place as the user named it; "" if the user did not."""
+    outside_step: str = ""
+    """Evidence that this host's command runs in a Slurm job of several tasks, but in none of its steps, so
+    that nothing starts the others; "" otherwise."""
+    step_command: str = ""
+    """This host's command as srun would start it in every task; "" unless ``outside_step`` is set."""
     call: Call | None = None
     """How our attempts to reach the meeting place stand; None if this host leads."""
+    leader_loss: LeaderLoss | None = None
+    """The loss of the agent that led the job; None if it leads still, or has left in order."""
     links: tuple[Link, ...] = ()
     """Which host reached which; () if they are thousands and all work well, which ``usual`` tells."""
     usual: Usual | None = None
@@ -76,6 +94,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """How far each host's wall clock is ahead of ours (s)."""
     uses: tuple[Use, ...] = ()
     """What processes and hosts use of what is limited, and how that went in the last minute."""
+    gpus: tuple[Gpu, ...] = ()
+    """The GPUs of all hosts; () where there are none, or they are not measured."""
     setbacks: tuple[Setback, ...] = ()
     """The times that the training went back to an earlier step."""
     comes_back: str = ""

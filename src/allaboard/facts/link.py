@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from allaboard.facts.bounds import Instant, Measure, Pid, RankNumber, Whole
+
 
 class Answer(StrEnum):
     """The end of an attempt to connect, as far as the kernel and the first bytes tell."""
@@ -52,9 +54,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """``host:port`` as it was given."""
     answer: Answer
     """How the last attempt ended."""
-    since: float
+    since: Instant
     """When this answer came first (s, CLOCK_MONOTONIC)."""
-    tries: int = 1
+    tries: Whole = 1
     """How often it came."""
     met: str = ""
     """The numeric address that was tried."""
@@ -62,10 +64,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The system's own words, or those of the leader that turns this host away."""
     kind: str = ""
     """Why this host is turned away: one of KNOCKS, "tls", or what etcd lacks ("auth", "full")."""
-    joined: int = -1
+    joined: Whole = -1
     """How many clients a TCPStore says have joined; -1 if unknown."""
     shook: bool = False
     """True once the roll call there had taken this host in."""
+    is_proven: bool = True
+    """False if this host is turned away by a listener that has not proved that it belongs to the job."""
+    closed_since: Instant = 0.0
+    """When the port began to close after this host was turned away (s, CLOCK_MONOTONIC); 0 if it is open."""
     is_given_by_user: bool = False
     """True if the user named the place, and it was not read where the first host posts it (a launcher's
     store, a folder)."""
@@ -82,13 +88,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The address of ``target`` that was tried."""
     answer: Answer
     """How the trial ended."""
-    seconds: float = 0.0
+    seconds: Measure = 0.0
     """Round trip of a few bytes (s); 0 if it did not get so far."""
-    rate: float = 0.0
+    rate: Measure = 0.0
     """Bytes per second of a larger block; 0 if it did not get so far."""
     said: str = ""
     """The system's own words."""
-    tries: int = 1
+    tries: Whole = 1
     """Trials, one after the other, that ended alike."""
 
     @property
@@ -144,11 +150,11 @@ class Knock(msgspec.Struct, frozen=True, kw_only=True):
     """What it is, in words for people."""
     host: str = ""
     """The host that it says to be on; "" if it does not say."""
-    rank: int = -1
+    rank: RankNumber = -1
     """The rank that it says to be; -1 if it does not say."""
-    times: int = 1
+    times: Whole = 1
     """How often it came from there."""
-    knocked_at: float = 0.0
+    knocked_at: Instant = 0.0
     """When it came last (s)."""
 
     @property
@@ -171,10 +177,12 @@ KNOCKS = (
     "other",
     "other-job",
     "other-round",
+    "no-meeting",
     "elsewhere",
     "no-secret",
     "no-tls",
     "version",
+    "forged",
 )
 
 
@@ -184,7 +192,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
     address: str
     """``host:port``."""
-    pid: int = 0
+    pid: Pid = 0
     """Its pid; 0 if it is not known."""
     command: str = ""
     """Its command line."""
@@ -196,5 +204,5 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """What answers at the port."""
     said: str = ""
     """The system's words, if nobody holds the port and it refuses us for another reason."""
-    looked_at: float = 0.0
+    looked_at: Instant = 0.0
     """When it was looked at (s)."""

@@ -23,6 +23,15 @@ class Socket(msgspec.Struct, frozen=True):
     """Bytes in its receive queue; of a listener the connections that nobody has accepted yet."""
 
 
+class QueueTime(msgspec.Struct, frozen=True):
+    """How long one thread has run, and how long it has waited for a core, since it was made."""
+
+    ran_s: float
+    """Seconds on a core."""
+    waited_s: float
+    """Seconds in a run queue."""
+
+
 class Present(msgspec.Struct, frozen=True, kw_only=True):
     """One process that lives."""
 
@@ -31,11 +40,24 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     """Its command line."""
     variables: dict[str, str] = {}
-    """Variables that it was started with, by an allow-list: no secrets."""
+    """Variables of its environment now, by an allow-list: no secrets."""
+    set_by_program: tuple[str, ...] = ()
+    """Names of those variables that its program has set itself."""
+    arguments: dict[str, str] = {}
+    """What the arguments of its functions or its command line state, by the variable that would state it in
+    an environment; only what counts before ``variables``, or is not in them."""
     sockets: tuple[Socket, ...] = ()
     """Its sockets."""
     why: str = ""
     """Why it has no stack; "" if it has one."""
+    starved: bool = False
+    """True if it wanted a core while it was sampled and hardly got one, so that standing still proves
+    nothing."""
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """Everything that states its place in the job, by variable."""
+        return {**self.variables, **self.arguments}
 
 
 class Departed(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,3 +90,9 @@ class HostLook(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing was sampled; "" if something was."""
     departed: tuple[Departed, ...] = ()
     """Those that were named and have ended."""
+    siblings: tuple[int, ...] = ()
+    """Pids that were not named: they belong to the job of those that were."""
+    listeners: tuple[str, ...] = ()
+    """Where any process listens in the networks of those that live, ``host:port``."""
+    addresses: tuple[str, ...] = ()
+    """Names and addresses by which this host knows itself."""

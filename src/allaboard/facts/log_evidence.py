@@ -6,6 +6,9 @@ import msgspec
 
 from allaboard.facts.finding import Certainty, Place, Severity, Who
 from allaboard.facts.flight_records import Recorded
+from allaboard.facts.instruments.collective_times import RankTimes
+from allaboard.facts.instruments.hardware import Hardware
+from allaboard.facts.instruments.nccl_state import NcclReport
 from allaboard.facts.member import Exit, Raised
 from allaboard.facts.stack import Frame, Stack
 
@@ -81,6 +84,39 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """How much it matters."""
     certainty: Certainty = Certainty.LIKELY
     """How well it carries the claim."""
+    explains: tuple[str, ...] = ()
+    """Rules whose messages follow from it; they are dropped."""
+    only_explains: bool = False
+    """True if it is harmless alone: it counts only beside a message of a rule that it ``explains``."""
+    ended_wait: bool = False
+    """True if it reports a limit that ends any job: what the job waited for then is the cause."""
+
+
+class JobStart(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launcher or a member writes of the job that it starts or joins."""
+
+    place: Place
+    """Where it stands."""
+    line: str
+    """The line."""
+    launcher: str
+    """Who writes it."""
+    number: int = -1
+    """Which member or host it is, from 0; -1 if not told."""
+    size: int = 0
+    """How many there are to be; 0 if not told."""
+    job: str = ""
+    """What else is the same for all members of one job: a command, an address."""
+    counts_nodes: bool = False
+    """True if it counts hosts, and not processes."""
+    is_complete: bool = False
+    """True if the log shows that all came, or that the program went on."""
+    tells_completion: bool = False
+    """True if it would say that all have come."""
+    ends_log: bool = False
+    """True if nothing but other starts and words of waiting follow it in its log."""
+    members: tuple[str, ...] = ()
+    """Addresses of all members by number, if it tells them."""
 
 
 class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +144,8 @@ class Glimpse(msgspec.Struct, frozen=True, kw_only=True):
     """Its command line."""
     parent: int = 0
     """Pid of its parent; 0 if not told."""
+    task: str = ""
+    """Its job and index if the job itself names it so, as "ps 1"; else ""."""
     role: str = ""
     """What it is if its code shows that it is no rank, as a DataLoader's worker; else ""."""
 
@@ -170,5 +208,13 @@ class Testimony(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks of each group."""
     overdue: tuple[Overdue, ...] = ()
     """Words of NCCL's watchdogs."""
+    starts: tuple[JobStart, ...] = ()
+    """Starts of the job that launchers and members report."""
+    hardware: Hardware = Hardware()
+    """Readings of GPUs and adapters."""
+    nccl: tuple[NcclReport, ...] = ()
+    """Answers of NCCL's own service."""
+    timed: tuple[RankTimes, ...] = ()
+    """Times of collectives."""
     notes: tuple[str, ...] = ()
     """What of it could not be read."""

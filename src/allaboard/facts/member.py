@@ -9,6 +9,7 @@ from enum import IntEnum
 
 import msgspec
 
+from allaboard.facts.bounds import Instant, RankNumber, Whole, WorldSize
 from allaboard.facts.collective_calls import GroupState, Traced, Unused
 from allaboard.facts.finding import Who
 from allaboard.facts.flight_records import Recorded
@@ -62,13 +63,13 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """torch, tensorflow or jax."""
     call: str
     """The call, by its name."""
-    rank: int
+    rank: RankNumber
     """Rank of the member."""
-    world_size: int
+    world_size: WorldSize
     """How many ranks there are."""
     job: str = "worker"
     """Job of the task, in TensorFlow's words."""
-    index: int = -1
+    index: RankNumber = -1
     """Index of the task within its job; -1 if the framework has no tasks."""
     place: str = ""
     """Where it means to meet the others (``tcp://127.0.0.1:20001``); "" with a cluster."""
@@ -95,13 +96,13 @@ class Op(msgspec.Struct, frozen=True):
 
     name: str
     """Its name."""
-    number: int
+    number: Whole
     """Number of the call among all that its thread entered."""
-    since: float
+    since: Instant
     """When it was entered (s)."""
     group: str = ""
     """The group; "" if not known."""
-    position: int = 0
+    position: Whole = 0
     """Number of the call in its group; 0 if not known."""
     beside: bool = False
     """True if it is in another thread than the main one, whose stack is another matter."""
@@ -116,13 +117,13 @@ class Raised(msgspec.Struct, frozen=True, kw_only=True):
     """Its type."""
     message: str
     """Its message."""
-    raised_at: float
+    raised_at: Instant
     """When (s)."""
     where: Frame | None = None
     """The place in the user's code; None if there is none."""
     frames: tuple[Frame, ...] = ()
     """All frames, innermost first."""
-    limit: int = 0
+    limit: Whole = 0
     """The process's own limit, of open files or of threads, if the message says that one is reached; else
     0."""
 
@@ -179,6 +180,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The places that take batches."""
     loss: Loss | None = None
     """Its last losses, if they are not finite."""
+    last_loss: float | None = None
+    """Its last finite loss; None if none was seen."""
     numbered: Numbered | None = None
     """The framework's own numbers of its steps; None if there are none."""
     saves: Saves | None = None
@@ -203,6 +206,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The framework that it has imported; "" for none yet."""
     probed: bool = True
     """True if it has a probe."""
+    wraps_python: bool = False
+    """True if it is no Python itself and runs one that may load the probe, as `timeout` and a shell do."""
     candidate: bool = False
     """True for a child process that has not declared itself and may be the one that others wait for."""
     launcher: bool = False
@@ -217,6 +222,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it did the last one."""
     op: Op | None = None
     """The collective that it is in; None for none."""
+    ended_op: tuple[Op, float] | None = None
+    """The operation in which it was last seen waiting, and when that was (s), if it ended without another
+    step."""
     ops: int = 0
     """Collectives that it entered."""
     groups: tuple[GroupState, ...] = ()
@@ -233,6 +241,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Since when it is in that state."""
     cpu: float = 0.0
     """Cores over the last window."""
+    rss_nbytes: int = 0
+    """Resident memory at the last sample; 0 if not known, or if it has ended."""
+    peak_rss_nbytes: int = 0
+    """Resident memory at its highest sample; 0 if not known."""
     io: float = 0.0
     """Bytes per second that it reads and writes."""
     traffic: float = 0.0

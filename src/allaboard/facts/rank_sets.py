@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 MAX_SHOWN_RANGES = 12
 """Ranges that a line for people names before it counts the rest."""
@@ -28,6 +28,11 @@ def rank_ranges(ranks: Iterable[int]) -> list[tuple[int, int]]:
 def format_ranks(ranks: Iterable[int], shown: int = MAX_SHOWN_RANGES) -> str:
     """Return the set as ``0-2,5``; after ``shown`` ranges, only the number of the remaining ranks."""
     return format_ranges(rank_ranges(ranks), shown)
+
+
+def name_ranks(ranks: Collection[int]) -> str:
+    """Return ``rank 2`` or ``ranks 0-2,5``."""
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {format_ranks(ranks)}"
 
 
 def format_ranges(runs: Sequence[tuple[int, int]], shown: int = MAX_SHOWN_RANGES) -> str:

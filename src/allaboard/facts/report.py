@@ -6,14 +6,22 @@ import msgspec
 
 from allaboard.facts.attempts import RoundReport, TaskReturn
 from allaboard.facts.finding import Finding
-from allaboard.facts.outcome import Outcome
+from allaboard.facts.outcome import Outcome, RetryAdvice
+from allaboard.facts.step_spread import StepSpread
 from allaboard.facts.time_shares import Spent
 from allaboard.facts.traffic import Pair
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Version 2 names units (``trained_s``, ``sync_s``), and has the world size, versions, options and rates.
+Reports of version 1 can still be read."""
+PAGE_NAME, REDACTED_PAGE_NAME = "report.html", "report-redacted.html"
+"""Names of the pages in a run folder."""
 
 
-class Times(msgspec.Struct, frozen=True, kw_only=True):
+_SHARES = {name: f"{name}_share" for name in ("own", "computing", "servers", "workers", "chief")}
+
+
+class Times(msgspec.Struct, frozen=True, kw_only=True, rename=_SHARES):
     """Time of a member that trains with parameter servers, in shares that make 1."""
 
     seconds: float
@@ -53,22 +61,27 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     """The last phase that it reached by itself."""
     step: int
     """Steps that it did."""
-    trained: float = 0.0
+    trained_s: float = 0.0
     """Seconds of its training."""
     spent: Spent | None = None
-    """Where its main thread's time went during ``trained``; the rest is computing and its own code. None
+    """Where its main thread's time went during ``trained_s``; the rest is computing and its own code. None
     in a job with parameter servers."""
+    unfinished_wait_s: float = 0.0
+    """Seconds for which it was waiting for others, when it ended, in an operation that they never completed.
+    They are part of ``trained_s``, and not of ``spent``."""
+    peak_memory_nbytes: int = 0
+    """Resident memory at its highest sample; 0 if not known."""
     times: Times | None = None
     """The same in a job with parameter servers."""
-    cpu: float = 0.0
+    cpu_cores: float = 0.0
     """With parameter servers: cores since its work began."""
-    allowed: float = 0.0
+    allowed_cores: float = 0.0
     """With parameter servers: cores that it may use."""
     pairs: tuple[Pair, ...] = ()
     """With parameter servers: what it exchanged with the other tasks."""
     variables: int = 0
     """With parameter servers: variables that are placed on it."""
-    bytes: int = 0
+    variables_nbytes: int = 0
     """With parameter servers: bytes of these variables."""
 
 
@@ -89,6 +102,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Why, as a sentence."""
     exit_code: int
     """Exit code of allaboard."""
+    retry: RetryAdvice | None = None
+    """What to do with a run that failed: try again, where, or not; None if it did not fail."""
     started: str
     """When the run began."""
     seconds: float
@@ -97,6 +112,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of its logs, journal and report."""
     workers: tuple[WorkerReport, ...]
     """The members of the last round."""
+    step_spread: StepSpread | None = None
+    """How long the steps took over the whole last round; None if there were none."""
     findings: tuple[Finding, ...]
     """The findings of all rounds."""
     notes: tuple[str, ...] = ()
@@ -109,3 +126,21 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """How each of their launches went."""
     returns: tuple[TaskReturn, ...] = ()
     """Tasks that came back alone."""
+    world_size: int = 0
+    """Members that the job has, as far as is known."""
+    hosts: tuple[str, ...] = ()
+    """Hosts of the members."""
+    framework: str = ""
+    """torch, tensorflow or jax; "" if none was imported."""
+    versions: dict[str, str] = {}
+    """Version of Python and of each framework and library, as most members have it."""
+    options: tuple[str, ...] = ()
+    """The options of allaboard, as they were typed, without passwords."""
+    commit: str = ""
+    """The git commit of the script's folder; "" if there is none, or if it was not read."""
+    steps_per_s: float = 0.0
+    """Steps per second over the whole last round, while it trained; 0 if there were none."""
+    waiting_share: float = 0.0
+    """Median share of the members' training in which they waited for others."""
+    peak_memory_nbytes: int = 0
+    """Resident memory of the member that had the most, at its highest; 0 if not known."""

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 import msgspec
 
+from allaboard.facts.bounds import Measure, Whole
+
 _PROBE = "/allaboard/probe/"
 AUTOGRAPH = "/__autograph_generated_file"
 """In the path of what TensorFlow writes for a tf.function: the user never saw it, and it is gone soon."""
@@ -18,7 +20,7 @@ _INSTALLED = re.compile(
     r"/(?:site|dist)-packages/|/bin/(?:torchrun|accelerate|deepspeed|horovodrun|ray)$"
     r"|\.(?:egg|zip|whl|pex|par)/|/(?:_vendor|vendored|third_party|third-party)/"
     # Source trees of the frameworks, which are used without an installation.
-    r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/",
+    r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/|/megatron/core/",
     re.IGNORECASE,
 )
 """In the path of a library: installed, in an archive, or copied into a project."""
@@ -36,7 +38,7 @@ class Frame(msgspec.Struct, frozen=True):
 
     file: str
     """Path of the source file."""
-    line: int
+    line: Whole
     """Line number, from 1."""
     function: str
     """Name of the function."""
@@ -50,6 +52,11 @@ class Frame(msgspec.Struct, frozen=True):
         # six, which TensorFlow used, keeps the function in a string in which it raises again.
         is_six = self.file == "<string>" and self.function in ("raise_from", "reraise")
         return not is_six and _own(self.file)
+
+    @property
+    def is_probe(self) -> bool:
+        """True if it is a hook of ours around a framework's function."""
+        return _PROBE in self.file.replace("\\", "/")
 
     @property
     def is_standard_library(self) -> bool:
@@ -113,13 +120,13 @@ class Grip(msgspec.Struct, frozen=True, kw_only=True):
     """Its name."""
     frames: tuple[Frame, ...]
     """Its frames, innermost first."""
-    span: float
+    span: Measure
     """Seconds between the two samples."""
-    cpu: float
+    cpu: Measure
     """Cores that it used."""
     waiting: tuple[str, ...]
     """Threads that want to run."""
-    wakes: float = 0.0
+    wakes: Measure = 0.0
     """How often per second the fastest of these woke to ask for the GIL."""
     busy: bool = False
     """True if it ran or wanted a core at both samples."""

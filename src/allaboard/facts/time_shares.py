@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.bounds import Measure, Whole
 from allaboard.facts.stack import Frame
 
 
@@ -27,21 +28,21 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 class Pace(msgspec.Struct, frozen=True):
     """Medians of the last steps of a process, all times in seconds."""
 
-    steps: int = 0
+    steps: Whole = 0
     """How many steps these are."""
-    step: float = 0.0
+    step: Measure = 0.0
     """Duration of a whole step."""
-    input: float = 0.0
+    input: Measure = 0.0
     """Time of a step in which the main thread waited for data."""
-    sync: float = 0.0
+    sync: Measure = 0.0
     """Time of a step in which the main thread waited for other members."""
-    span: float = 0.0
+    span: Measure = 0.0
     """Seconds over which samples were taken, of whose medians these are the medians; 0 for a single
     sample."""
-    low: float = 0.0
+    low: Measure = 0.0
     """What a step took without the waiting for others in the third of its samples of the last 20 s, from
     below."""
-    high: float = 0.0
+    high: Measure = 0.0
     """The same from above."""
 
     @property
@@ -55,20 +56,23 @@ class Pace(msgspec.Struct, frozen=True):
         return max(0.0, self.step - self.sync)
 
 
-class Spent(msgspec.Struct, frozen=True):
+_SECONDS = {name: f"{name}_s" for name in ("input", "sync", "checkpoints", "evaluations")}
+
+
+class Spent(msgspec.Struct, frozen=True, rename=_SECONDS):
     """Time of a process's main thread so far, all in seconds."""
 
-    input: float = 0.0
+    input: Measure = 0.0
     """Waiting for data, in its steps."""
-    sync: float = 0.0
+    sync: Measure = 0.0
     """Waiting for other members, in its steps."""
-    checkpoints: float = 0.0
+    checkpoints: Measure = 0.0
     """In checkpoints."""
-    evaluations: float = 0.0
+    evaluations: Measure = 0.0
     """In evaluations."""
-    saved: int = 0
+    saved: Whole = 0
     """Checkpoints that it began to write."""
-    evaluated: int = 0
+    evaluated: Whole = 0
     """Evaluations that it began."""
     now: str = ""
     """What it is in now: "checkpoint", "evaluation"; "" for neither."""
@@ -77,15 +81,15 @@ class Spent(msgspec.Struct, frozen=True):
 class Batch(msgspec.Struct, frozen=True):
     """One batch of data of which a sample was taken."""
 
-    pass_: int
+    pass_: Whole
     """Number of the pass through the loader."""
-    number: int
+    number: Whole
     """Number of the batch in this pass."""
-    rows: int = -1
+    rows: Whole = -1
     """Its first dimension; -1 if not known."""
     digest: int = 0
     """Hash of some of its elements; 0 for none."""
-    steps: int = 0
+    steps: Whole = 0
     """Steps that were done before it."""
 
 
@@ -94,13 +98,13 @@ class Loop(msgspec.Struct, frozen=True):
 
     place: Frame
     """The place."""
-    pass_: int
+    pass_: Whole
     """Number of the pass that it is in."""
-    batches: int
+    batches: Whole
     """Batches that it has taken in this pass so far."""
-    ended: int = 0
+    ended: Whole = 0
     """Number of the last pass that is over."""
-    whole: int = 0
+    whole: Whole = 0
     """Batches of that pass; 0 if it was broken off."""
     samples: tuple[Batch, ...] = ()
     """The last batches of which samples were taken."""
@@ -109,9 +113,9 @@ class Loop(msgspec.Struct, frozen=True):
 class Loss(msgspec.Struct, frozen=True):
     """The values that backward began from, if the last of them are not finite."""
 
-    bad: int
+    bad: Whole
     """How many of the last ones are not finite."""
-    step: int
+    step: Whole
     """Step of the first of these."""
     value: str
     """That value in words ("nan", "inf", "-inf")."""
@@ -121,33 +125,33 @@ class Numbered(msgspec.Struct, frozen=True):
     """The numbers that the framework itself gave to steps: TensorFlow 1's global step, as its hooks
     receive it."""
 
-    first_number: int
+    first_number: Whole
     """The first one of this process."""
-    last_number: int
+    last_number: Whole
     """The last one."""
-    falls: int = 0
+    falls: Whole = 0
     """How often they went back."""
-    high: int = -1
+    high: Whole = -1
     """The number before they last went back; -1 if they never did."""
-    low: int = -1
+    low: Whole = -1
     """The number after that; -1 if they never went back."""
 
 
 class Saves(msgspec.Struct, frozen=True):
     """The checkpoints of a process."""
 
-    saved: int = -1
+    saved: Whole = -1
     """Steps that were done when it last wrote one; -1 if it never did."""
-    restored: int = -1
+    restored: Whole = -1
     """Steps that were done when it last read one; -1 if it never did."""
 
 
 class Check(msgspec.Struct, frozen=True):
     """A sample of some elements of one parameter, taken after a step."""
 
-    step: int
+    step: Whole
     """The step."""
-    parameter: int
+    parameter: Whole
     """Place of the parameter in the optimizer."""
     digest: int
     """Hash of the elements."""

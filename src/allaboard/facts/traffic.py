@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.bounds import Measure, Whole
+
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """One connection of a process."""
@@ -12,21 +14,21 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """Its own end, ``host:port``."""
     remote: str
     """The other end, ``host:port``."""
-    received: int = 0
+    received: Whole = 0
     """Bytes received since it was opened."""
-    sent: int = 0
+    sent: Whole = 0
     """Bytes sent since it was opened, counted once they are acknowledged."""
-    unread: int = 0
+    unread: Whole = 0
     """Bytes in its receive queue now."""
-    unsent: int = 0
+    unsent: Whole = 0
     """Bytes in its send queue now."""
-    rtt: float = 0.0
+    rtt: Measure = 0.0
     """Smoothed round trip (s)."""
-    least: float = 0.0
+    least: Measure = 0.0
     """Shortest round trip seen (s)."""
-    busy: float = 0.0
+    busy: Measure = 0.0
     """Time (s) in which something sent was not acknowledged yet."""
-    delivers: float = 0.0
+    delivers: Measure = 0.0
     """Bytes per second that the way last took, as the kernel saw it by the acknowledgements; 0.0 if it
     does not say."""
 

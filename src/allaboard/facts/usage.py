@@ -1,8 +1,10 @@
-"""Use of something that is limited, by a process or on a host."""
+"""Use of something that is limited, by a process or on a host, and the GPUs of a host."""
 
 from __future__ import annotations
 
 import msgspec
+
+from allaboard.facts.bounds import Measure, Pid, ShortText, Whole
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -10,11 +12,11 @@ class Reading(msgspec.Struct, frozen=True):
 
     name: str
     """What is measured: "open files", "memory", "throttled", …."""
-    value: float
+    value: Measure
     """How much is used, in its own unit."""
-    limit: float = 0.0
+    limit: Measure = 0.0
     """The limit in the same unit; 0 if there is none."""
-    pid: int = 0
+    pid: Pid = 0
     """The process; 0 if the measurement is the host's."""
     origin: str = ""
     """Where it was read."""
@@ -65,3 +67,63 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
     def seconds_left(self) -> float:
         """Seconds until the limit at this rate; infinite if the use does not rise."""
         return (self.limit - self.value) / self.rate if self.rate > 0 else float("inf")
+
+
+class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that holds memory on a GPU."""
+
+    pid: Pid
+    """Its pid on the host."""
+    memory_nbytes: Whole = 0
+    """Memory that it holds; 0 if the driver does not say."""
+    ancestors: tuple[Pid, ...] = ()
+    """Its parent, the parent of that, and so on, without pid 1."""
+    command: ShortText = ""
+    """Name of its program."""
+    age_s: Measure = 0.0
+    """Seconds since it was started."""
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """One GPU at one time. A number that the driver does not know is 0, or -1 where 0 has a meaning."""
+
+    index: Whole
+    """Its number on the host, as nvidia-smi counts."""
+    name: ShortText = ""
+    """Its model."""
+    uuid: ShortText = ""
+    """Its UUID."""
+    bus_id: ShortText = ""
+    """Its place on the PCI bus."""
+    host: str = ""
+    """Its host."""
+    memory_nbytes: Whole = 0
+    """Memory in use."""
+    memory_limit_nbytes: Whole = 0
+    """Memory that it has."""
+    busy: Measure = 0.0
+    """Share of the last moment in which a kernel ran."""
+    temperature_c: Whole = 0
+    """Temperature of the chip (degrees Celsius)."""
+    power_w: Measure = 0.0
+    """Power that it draws (W)."""
+    power_limit_w: Measure = 0.0
+    """Power that it may draw (W)."""
+    clock_mhz: Whole = 0
+    """Clock of its multiprocessors (MHz)."""
+    clock_limit_mhz: Whole = 0
+    """The highest clock that it has (MHz)."""
+    slowed_by: tuple[ShortText, ...] = ()
+    """What holds its clocks down apart from its load and its settings: "too hot", "power brake", …."""
+    ecc_errors: Whole = -1
+    """Uncorrected memory errors since the driver was loaded; -1 if not known."""
+    pcie_replays: Whole = -1
+    """Packets that were sent again on the PCI bus; -1 if not known."""
+    nvlink_errors: Whole = -1
+    """Replays, recoveries and CRC errors of its NVLinks; -1 if it has none."""
+    pcie_width: Whole = 0
+    """Lanes of its PCI link."""
+    pcie_width_limit: Whole = 0
+    """Lanes that the link could have."""
+    processes: tuple[GpuProcess, ...] = ()
+    """Processes that hold memory on it, as far as this host's pids are known to the agent."""

@@ -16,6 +16,7 @@ _PROGRAM_WORD = (
     r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed|bash|sh|zsh|env|numactl|singularity"
     r"|apptainer|nsys|conda|uv|hostname|mpirun|mpiexec)\Z|.*\.(?:py|sh)\Z|\./.*|/.*"
 )
+_CERTAIN_PROGRAM = r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed|bash)"
 _ATTACHED_VALUE = rf"-[A-Za-z](?:[0-9]+|.*{OPAQUE}.*)\Z"
 
 
@@ -27,6 +28,8 @@ class Flags(msgspec.Struct):
     value counts, else the last."""
     program_words: list[Value] = []
     """The program and everything after it."""
+    raw_texts: dict[str, str] = {}
+    """Texts of the values, with OPAQUE where only a run could tell."""
     is_opaque: bool = False
     """Set if a word that only a run could expand may hold further options."""
 
@@ -92,10 +95,13 @@ def find_flags(words: Sequence[Value], valued: frozenset[str], valueless: frozen
     """
     flags = Flags()
     remaining = list(words)
+    follows_unknown = False
     while remaining:
         word = remaining.pop(0)
         if not word.text.startswith("-"):
-            if re.match(_PROGRAM_WORD, word.text):
+            is_value = follows_unknown and _may_be_value(word, remaining)
+            follows_unknown = False
+            if re.match(_PROGRAM_WORD, word.text) and not is_value:
                 flags.program_words = [word, *remaining]
                 break
             flags.is_opaque = flags.is_opaque or OPAQUE in word.text
@@ -110,7 +116,21 @@ def find_flags(words: Sequence[Value], valued: frozenset[str], valueless: frozen
             _set_flag(flags, name, flag, value)
         elif name in ("mca", "genv", "env") and value is None:
             del remaining[:2]
+        else:
+            follows_unknown = value is None
+            continue
+        follows_unknown = False
     return flags
+
+
+def _may_be_value(word: Value, following: Sequence[Value]) -> bool:
+    """Return True if a path after an unknown option is rather its value: a list of mounts, or followed by the
+    program itself."""
+    if not word.text.startswith(("/", "./")):
+        return False
+    is_list = ":" in word.text or "," in word.text
+    next_word = following[0].text if following else ""
+    return is_list or re.fullmatch(_CERTAIN_PROGRAM, next_word) is not None
 
 
 def _split(word: Value) -> tuple[str, str, Value | None]:
@@ -123,6 +143,7 @@ def _set_flag(flags: Flags, name: str, flag: str, value: Value) -> None:
     origin = value.origin
     if flags.is_opaque and name in flags.values:
         return
+    flags.raw_texts[name] = value.text
     # Given, but to what only a run can tell: known to be there, and empty.
     text = "" if OPAQUE in value.text else value.text
     flags.values[name] = Value(

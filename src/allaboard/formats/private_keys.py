@@ -6,7 +6,8 @@ import re
 
 MAX_KEY_LENGTH = 20_000
 """Characters of a key in PEM; one of 16,384 bits has 13,000."""
-_BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
+BEGIN = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
+"""Matches the first line of a private key."""
 _END = re.compile(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 _SAME_LINE = re.compile(
     r"(?:\\+[nr]|[A-Za-z0-9+/=_-]|[ \t]+(?=[A-Za-z0-9+/=]{40}))*(?:[ \t\r]*(?=\n|\Z))?"
@@ -25,7 +26,7 @@ def remove_private_keys(text: str, replacement: str) -> str:
     A key goes up to its end if that is near, else as far as what follows can be one.
     """
     pieces, position = [], 0
-    while begin := _BEGIN.search(text, position):
+    while begin := BEGIN.search(text, position):
         pieces += [text[position : begin.start()], replacement]
         position = _key_end(text, begin.end())
     return "".join([*pieces, text[position:]])
@@ -33,7 +34,7 @@ def remove_private_keys(text: str, replacement: str) -> str:
 
 def _key_end(text: str, position: int) -> int:
     end = _END.search(text, position, position + MAX_KEY_LENGTH)
-    next_begin = _BEGIN.search(text, position, end.start() if end is not None else position)
+    next_begin = BEGIN.search(text, position, end.start() if end is not None else position)
     # Another beginning before the end means that this key was cut off: the end is the other's.
     if end is not None and next_begin is None:
         return end.end()

@@ -1,230 +1,177 @@
-"""Removal of secrets from texts that leave the host: values that are named like secrets, or look like them.
+"""Removal of secrets from texts that others may read: values that are named like secrets, or look like them.
 
-It removes too much rather than too little: whoever reads a bug report can ask for a variable that is missing.
+All that allaboard writes about a job goes through `redact_text` and `redact_command`: the terminal, journal,
+report, feed, pages and bundles. It removes too much rather than too little, but it leaves what a person
+needs: paths, numbers, and names of what only looks similar. The time is linear in the length of the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from allaboard.formats import private_keys
+from allaboard.formats.client_passwords import (
+    CLIENT_OF,
+    client_of_command,
+    password_after_flag,
+    redact_client_passwords,
+)
+from allaboard.formats.named_secrets import redact_named_secrets, redact_variables_of_pods
+from allaboard.formats.secret_flags import SECRET_FLAGS
+from allaboard.formats.secret_names import KEYWORD_HINTS, REDACTED, is_secret_name, is_secret_value
+from allaboard.formats.token_forms import redact_forms
 
-REDACTED = "(redacted)"
-"""Replaces a secret."""
-LOGIN_PROGRAMS = frozenset(("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras"))
-"""Programs whose ``login`` takes a password with -p."""
 MIN_SECRET_LENGTH = 6
 """Characters below which a value is not searched for elsewhere: it would remove half of every word."""
-# (?>…) and *+ (Python 3.11): a word that does not match is not tried again in shorter pieces.
-_NAME = (
-    r"(?>[\w.-]*(?:token(?!s|iz)|secret|passw(?:or)?d|passwd|passphrase|(?<=[_.;-])pwd|credential|private[_-]?key"
-    r"|(?<![a-z])(?:db|pg|my|mysql|redis|smtp|ftp|ssh|user|root|admin)?pass(?![a-z])|webhook"
-    r"|connection[_-]?string|(?:account|shared|storage|master|encryption|signing|client|subscription)[_-]?key"
-    r"|api[_-]?key|access[_-]?key|auth(?!or(?!i[sz]ation(?![a-z]))|entic)|cookie|(?<![a-z])jwt(?![a-z])"
-    r"|(?<![a-z])key(?![a-z])))[\w.-]*+"
-)
-"""Matches names of secrets.
-
-Counts of tokens, tokenizers, dictionaries' keys and authors are not secrets. A word is scanned once, however
-often it matches: nothing that follows a name is part of a word.
-"""
-_SECRET_NAME = re.compile(_NAME, re.I)
-_PLAIN = re.compile(r"(?:-?[0-9.]{1,20}|true|false|null|none)\Z", re.I)
-"""Matches values whose form says that they are no secret; removing them would break the JSON around them."""
-_NUMBERS = re.compile(r"\[[\d\s,.-]*\]\Z")
-_ASSIGNED = re.compile(
-    rf"""(?P<name>(?<![\w.-]){_NAME})(?P<mark>\\?["\']?\s*(?:[=:]|%3[ad])\s*)"""
-    r"""(?P<value>b?"(?:[^"\\\n]|\\.)*"|b?\'(?:[^\'\\\n]|\\.)*\'|\\"(?:[^"\\\n])*\\"|\[[^\]\n]{0,4096}\]|\{(?:[^{}]|\{[^{}]{0,512}\}){0,2048}+\}"""
-    r"""|["\'][^"\'\\\n}}\]]+$|(?:Bearer|Basic|Token|Negotiate|Digest|ApiKey)\s+[^\s"\'\\]+"""
-    r"""|[|>][-+]?\n[ \t]+\S[^\n]*|[^\s,;&"\'}}\])]+)""",
-    re.I | re.M,
-)
-"""Matches an assignment. The value may be bytes, a list, a mapping, cut off after its first quote, or a block
-of YAML."""
-_YAML_LIST = re.compile(
-    rf"""(?P<head>(?<![\w.-]){_NAME}["\']?\s*:[ \t]*(?:#[^\n]*)?)(?P<value>(?:\n[ \t]*-[ \t]+[^\n]+)+)""",
-    re.I,
-)
-"""Matches a list in YAML, one element a line."""
-_NAME_AND_VALUE = re.compile(
-    rf"""(?P<head>(?<![\w.-])(?P<q>\\?["\']?)name(?P=q)\s*:\s*\\?["\']?{_NAME}\\?["\']?\s*,?\s*(?P=q)value(?P=q)\s*:\s*)"""
-    r"""(?P<value>\\"(?:[^"\\\n])*\\"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'"""
-    r"""|[|>][-+]?\n[ \t]+\S[^\n]*|[^\s,}\]]+)""",
-    re.I,
-)
-"""Matches a variable of a pod, in YAML or JSON: its name, then its value."""
-_FLAG = re.compile(
-    rf"""(?P<flag>(?<![\w-])--?{_NAME})(?P<mark>\s+)(?P<value>"[^"\n]*"|\'[^\'\n]*\'|[^\s-]\S*)""",
-    re.I,
-)
-_FLAG_PAIR = re.compile(
-    rf"""(?P<head>["\']--?{_NAME}["\']\s*,\s*)(?P<value>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')""",
-    re.I,
-)
-_URL = re.compile(
-    r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)(?:[^\s/@:\"\'<>]*:(?!\d+/)[^\s@\"\'<>]{1,256}@|[^\s/\"\'<>]{1,256}@)+",
-    re.I,
+_URL_USER = re.compile(
+    r"://(?:[^\s/@:\"'<>]{0,256}+:(?!\d+/)[^\s@\"'<>]{1,256}+@|[^\s/@\"'<>]{1,256}+@)+", re.I
 )
 """Matches up to the last @ of the address: a password may contain one, and several servers may be listed."""
 _BARE_USER = re.compile(
     r"""(?<![^\s="'])[\w.-]{1,64}+:[^\s:/@"'<>()]++@(?=[\w.-]+(?::\d{2,5})?(?![\w.:@-]))""", re.M
 )
 """Matches NAME:PASSWORD@HOST without a scheme, with or without a port, as a rendezvous endpoint is given."""
-_COOKIE = re.compile(r"""(?P<head>\bcookie\\?["']?\s*:\s*\\?["']?)[^\s"'\\][^\n"'\\]*""", re.I)
+_COOKIE = re.compile(
+    r"""(?P<head>\bcookie\\?["']?\s{0,8}:\s{0,8}\\?["']?)(?!\(redacted)[^\s"'\\][^\n"'\\]*+""", re.I
+)
 """Matches a header with all of its cookies."""
-_NETRC = re.compile(r"(?P<head>\blogin\s+\S+\s+password\s+)\S+")
-_KNOWN_TOKEN = re.compile(
-    r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}"
-    r"|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{12,}|ASIA[A-Z0-9]{12,}|AIza[\w-]{20,}|glpat-[\w-]{16,}"
-    r"|ya29\.[\w-]{16,}|dop_v1_\w{16,}"
-    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
-    r"|(?:hooks\.slack\.com|[\w-]+\.webhook\.office\.com|discord(?:app)?\.com/api/webhooks)/[^\s\"'<>\\]+)"
+_NETRC = re.compile(r"(?P<head>\blogin\s{1,8}\S{1,256}+\s{1,8}password\s{1,8})(?!\(redacted)\S+")
+_BEARER = re.compile(
+    r"(?P<head>\b(?:Bearer|Basic)\s{1,8})(?=\S{0,256}[\d_=]|\S{0,256}[a-z][A-Z])[A-Za-z0-9._~+/=-]{8,}"
 )
-"""Matches tokens of known forms; the last are addresses to which anybody who knows them may write."""
-_PASSWORD = re.compile(
-    r"""(?P<head>(?<![\w.-])[\w.-]*(?:passw(?:or)?d|passwd|passphrase|secret|token)=)"""
-    r"""(?P<value>[^\s/"'<>,;&][^\s"'<>,;&]*)""",
-    re.I,
-)
-"""Matches a password in a message, but not the path of a file."""
-_CLIENT_PASSWORD = re.compile(
-    r"""(?P<head>\b(?:mysql(?:dump|admin|import|check|show|sh)?|mariadb(?:-[a-z]+)?)(?=[\s"'])[^\n|;&]*?[\s"']-p"""
-    r"""|\bsshpass["',\s]+-p["',\s]*"""
-    r"""|\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras)\b(?=[^\n|;&]{0,200}\blogin\b)[^\n|;&]*?"""
-    r"""[\s"']-p["',\s=]*)(?P<value>[^\s"',;&|\\]+)"""
-)
-"""Matches clients that take a password in one word with its flag, or after a short flag."""
-_BEARER = re.compile(r"\b(?P<kind>Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _SIGNED_URL = re.compile(
     r"(?P<head>(?:[?&;]|\\u0026)(?:X-(?:Amz|Goog)-Signature|signature|sig)="
-    r"|\bX-(?:Amz|Goog)-Signature[=:]\s*|\bSignature=(?=[0-9a-f]{32}))(?P<value>[^\s&\"'<>\\,;]+)",
+    r"|\bX-(?:Amz|Goog)-Signature[=:]\s{0,8}|\bSignature=(?=[0-9a-f]{32}))(?!\(redacted)[^\s&\"'<>\\,;]+",
     re.I,
 )
 """Matches signed addresses of object stores: whoever has the signature can read there."""
 _USER_PASSWORD = re.compile(
-    r"""(?P<head>(?:(?<![\w.-])[\w.-]*(?<![a-z])user(?:pwd)?\\?["\']?\s*[=:]\s*|--user(?:pwd)?["',\s=]+"""
-    r"""|\bcurl\b[^\n|;&]*?["'\s]-u["',\s]*)\\?["\']?[^\s:;,="\'@/\\]{1,64}:)(?P<value>[^\s:/"\',;&\\]+)""",
+    r"""(?P<head>(?:(?<![a-z])user(?:name|pwd)?\\?["\']?\s{0,8}[=:]\s{0,8}|--(?:proxy-)?user(?:pwd)?["',\s=]{1,8})"""
+    r"""\\?["\']?[^\s:;,="\'@/\\]{1,64}:)(?!\d{1,20}(?![\w.-])|password\b|\(redacted)[^\s:/"\',;&\\]+""",
     re.I,
 )
 """Matches NAME:PASSWORD where a user is expected."""
-
-
-def is_secret_name(name: str) -> bool:
-    """Return True if a variable, a flag or a key of this name may hold a secret."""
-    return bool(_SECRET_NAME.fullmatch(name.lstrip("-")))
+_BLANK_FLAG = re.compile(r"-(?P<letter>[A-Za-z])(?P<value>.+)", re.S)
+Count = Callable[[str], None]
+NAMED, CLIENTS, ADDRESSES, HEADERS, FORMS, KEYS, KNOWN = (
+    "values of names such as password, token or key",
+    "passwords after a flag or a user",
+    "passwords and signatures in addresses",
+    "headers of requests",
+    "tokens known by their form",
+    "private keys",
+    "values of this environment's secret variables",
+)
+"""Kinds of secrets, as a person reads them."""
 
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
     """Return the values of variables that may hold a secret, longest first, so that they can be removed
     everywhere."""
     values = {
-        v for n, v in environment.items() if is_secret_name(n) and len(v) >= MIN_SECRET_LENGTH
+        v
+        for n, v in environment.items()
+        if is_secret_name(n) and len(v) >= MIN_SECRET_LENGTH and is_secret_value(n, v)
     }
     return sorted(values, key=len, reverse=True)
 
 
-def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without secrets; the values of ``secrets`` are removed wherever they stand."""
-    for value in secrets:
-        text = text.replace(value, REDACTED)
-    text = private_keys.remove_private_keys(text, REDACTED)
-    text = _COOKIE.sub(lambda m: m["head"] + REDACTED, text)
-    text = _FLAG_PAIR.sub(lambda m: m["head"] + _redact_quoted(m["value"]), text)
-    text = _NAME_AND_VALUE.sub(lambda m: m["head"] + _redact_quoted(m["value"]), text)
-    text = _YAML_LIST.sub(
-        lambda m: m["head"] + re.sub(r"(- +)[^\n]+", rf"\1{REDACTED}", m["value"]), text
-    )
-    text = _ASSIGNED.sub(_redact_assignment, text)
-    text = _FLAG.sub(lambda m: m["flag"] + m["mark"] + REDACTED, text)
-    text = _CLIENT_PASSWORD.sub(lambda m: m["head"] + REDACTED, text)
-    text = _URL.sub(lambda m: f"{m['scheme']}{REDACTED}@", text)
-    text = _BARE_USER.sub(REDACTED + "@", text)
-    text = _NETRC.sub(lambda m: m["head"] + REDACTED, text)
-    text = _SIGNED_URL.sub(lambda m: m["head"] + REDACTED, text)
-    text = _USER_PASSWORD.sub(
-        lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + REDACTED, text
-    )
-    text = _BEARER.sub(lambda m: f"{m['kind']} {REDACTED}", text)
-    return _KNOWN_TOKEN.sub(REDACTED, text)
+def redact_text(text: str, secrets: Iterable[str] = (), counts: Counter[str] | None = None) -> str:
+    """Return the text without secrets; the values of ``secrets`` are removed wherever they stand.
 
-
-def redact_passwords(text: str) -> str:
-    """Return the text without passwords that are stated outright or in addresses, and without known tokens.
-
-    This is for a person who needs the rest of the text.
+    ``counts`` gets how many of each kind were removed.
     """
-    text = _PASSWORD.sub(lambda m: m[0] if _PLAIN.match(m["value"]) else m["head"] + REDACTED, text)
-    text = _URL.sub(lambda m: f"{m['scheme']}{REDACTED}@", text)
-    text = _BARE_USER.sub(REDACTED + "@", text)
-    text = _SIGNED_URL.sub(lambda m: m["head"] + REDACTED, text)
-    return _KNOWN_TOKEN.sub(REDACTED, text)
+    found: Counter[str] = Counter() if counts is None else counts
+    for value in secrets:
+        found[KNOWN] += text.count(value)
+        text = text.replace(value, REDACTED)
+    lowered = text.lower()
+
+    def substitute(kind: str, pattern: re.Pattern[str], *hints: str) -> None:
+        nonlocal text
+        if all(hint in lowered for hint in hints):
+            text, count = pattern.subn(lambda m: m.groupdict().get("head", "") + REDACTED, text)
+            found[kind] += count
+
+    def count_as(kind: str) -> Callable[[], None]:
+        return lambda: found.update((kind,))
+
+    if "private key" in lowered:
+        found[KEYS] += len(private_keys.BEGIN.findall(text))
+        text = private_keys.remove_private_keys(text, REDACTED)
+    substitute(HEADERS, _COOKIE, "cookie")
+    substitute(NAMED, _NETRC, "login", "password")
+    if any(hint in lowered for hint in KEYWORD_HINTS):
+        if "name" in lowered and "value" in lowered:
+            text = redact_variables_of_pods(text, count_as(NAMED))
+        text = redact_named_secrets(text, count_as(NAMED))
+    if any(program in lowered for program in CLIENT_OF):
+        text = redact_client_passwords(text, count_as(CLIENTS))
+    if "@" in lowered and "://" in lowered:
+        text, count = _URL_USER.subn(f"://{REDACTED}@", text)
+        found[ADDRESSES] += count
+    substitute(ADDRESSES, _BARE_USER, "@", ":")
+    substitute(ADDRESSES, _SIGNED_URL, "sig")
+    substitute(CLIENTS, _USER_PASSWORD, "user", ":")
+    substitute(HEADERS, _BEARER, "bearer")
+    substitute(HEADERS, _BEARER, "basic")
+    text, count = redact_forms(text, REDACTED)
+    found[FORMS] += count
+    return text
 
 
-def redact_command(words: Sequence[str], secrets: Iterable[str] = ()) -> list[str]:
+def redact_command(
+    words: Sequence[str], secrets: Iterable[str] = (), counts: Counter[str] | None = None
+) -> list[str]:
     """Return the arguments of a program without secrets; ``--token X`` is two words there."""
-    redacted_words: list[str] = []
-    hides_next = False
+    found: Counter[str] = Counter() if counts is None else counts
     known_secrets = list(secrets)
-    names = [w.rpartition("/")[2] for w in words]
-    short_flags = (
-        ("-p",) if "sshpass" in names or ("login" in names and LOGIN_PROGRAMS & {*names}) else ()
-    )
-    user_flags = ("-u", "--user", "--proxy-user", "-U") if "curl" in names else ()
-    after_user_flag = False
-    is_database_client = (
-        bool(words) and _CLIENT_PASSWORD.match(f"{words[0].rpartition('/')[2]} -px") is not None
-    )
+    client = client_of_command(words)
+    redacted_words: list[str] = []
+    secret_flag = client_flag = ""
     for word in words:
-        if is_database_client and re.match(r"-p.", word):
-            redacted_words.append(f"-p{REDACTED}")
-            continue
         flag, equals, _ = word.partition("=")
-        user, colon, password = word.partition(":")
-        if after_user_flag and colon and password and not _PLAIN.match(password):
-            redacted_words.append(f"{user}:{REDACTED}")
-            after_user_flag = False
+        if secret_flag in SECRET_FLAGS or (equals and flag in SECRET_FLAGS):
+            # A command after such an option may begin with a dash.
+            found[NAMED] += 1
+            redacted_words.append(f"{flag}={REDACTED}" if not secret_flag else REDACTED)
+            secret_flag = client_flag = ""
             continue
-        after_user_flag = word in user_flags
-        if user_flags and re.match(r"-[uU][^:]+:.", word):
-            redacted_words.append(f"{user}:{REDACTED}")
-            continue
-        if short_flags and re.match(r"-p.", word):
-            redacted_words.append(f"-p{REDACTED}")
-            continue
-        redacted_words.append(
-            REDACTED
-            if hides_next and not word.startswith("-")
-            else redact_text(word, known_secrets)
-        )
-        hides_next = (
-            not equals and word.startswith("-") and (is_secret_name(flag) or word in short_flags)
+        joined = _BLANK_FLAG.match(word) if client is not None else None
+        password = ""
+        if client is not None and client_flag:
+            password = password_after_flag(client, word, is_joined=False)
+        elif client is not None and joined is not None and joined["letter"] in client.flags:
+            password = password_after_flag(
+                client, joined["value"].removeprefix("="), is_joined=True
+            )
+        if password:
+            found[CLIENTS] += 1
+            redacted_words.append(word[: len(word) - len(password)] + REDACTED)
+        elif secret_flag and not word.startswith("-") and is_secret_value(secret_flag, word):
+            found[NAMED] += 1
+            redacted_words.append(REDACTED)
+        elif (user := _user_and_password(redacted_words, word)) is not None:
+            found[CLIENTS] += 1
+            redacted_words.append(user)
+        else:
+            redacted_words.append(redact_text(word, known_secrets, found))
+        is_long_flag = word.startswith("-") and "=" not in word
+        secret_flag = word.lstrip("-") if is_long_flag and is_secret_name(word) else ""
+        secret_flag = word if word in SECRET_FLAGS else secret_flag
+        is_client_flag = client is not None and len(word) == 2 and word[0] == "-"
+        client_flag = (
+            word if is_client_flag and client is not None and word[1] in client.flags else ""
         )
     return redacted_words
 
 
-_MAPPING_VALUE = re.compile(
-    r"""(?P<head>[:=]\s*)(?!\s*[-0-9.]+\s*[,}]|\s*(?:true|false|null|None)\b)"""
-    r"""(?P<value>\\"(?:[^"\\])*\\"|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[^\s{}"\',\\][^\s{}"\',\\]*)"""
-)
-"""Matches the values in a mapping; numbers are no secret by their form."""
-
-
-def _redact_assignment(match: re.Match[str]) -> str:
-    value = match["value"]
-    if value == "-" or value.startswith(REDACTED) or _PLAIN.match(value) or _NUMBERS.match(value):
-        return match[0]
-    return match["name"] + match["mark"] + _redact_quoted(match["value"])
-
-
-def _redact_quoted(value: str) -> str:
-    if value.startswith("{"):
-        return _MAPPING_VALUE.sub(lambda m: m["head"] + _redact_quoted(m["value"]), value)
-    if value.startswith("["):
-        return "[" + ('\\"' if '\\"' in value else '"').join(("", REDACTED, "")) + "]"
-    if value[:2] in ("b'", 'b"'):
-        value = value[1:]
-    for quote in ('\\"', '"', "'"):
-        if value.startswith(quote):
-            return f"{quote}{REDACTED}{quote}"
-    return REDACTED
+def _user_and_password(before: Sequence[str], word: str) -> str | None:
+    """Return ``NAME:(redacted)`` if the word is NAME:PASSWORD after a flag such as --user; else None."""
+    if not before or before[-1] not in ("--user", "--proxy-user", "--userpwd"):
+        return None
+    text = f"{before[-1]} {word}"
+    redacted = _USER_PASSWORD.sub(lambda m: m["head"] + REDACTED, text)
+    return redacted[len(before[-1]) + 1 :] if redacted != text else None

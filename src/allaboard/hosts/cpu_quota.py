@@ -6,6 +6,7 @@ cpu.max of cgroup v2, cpu.cfs_quota_us of v1; both documented with the kernel
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def _files(groups: str, root: Path) -> tuple[Path, ...]:
         top, name = (root, "cpu.max") if not controllers else (root / "cpu", "cpu.cfs_quota_us")
         group = top / path.lstrip("/")
         for folder in (group, *group.parents):
-            if (folder / name).exists():
+            if os.access(folder / name, os.F_OK):
                 files.append(folder / name)
             if folder == top:
                 break

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -23,6 +24,11 @@ _SECRET = re.compile(
     r"|(?<![A-Z])(?:PASS|PWD|JWT)(?![A-Z])"
 )
 """In a variable's name; what counts NCCL's or XLA's passes is none."""
+
+MAX_PACKED_NBYTES = 1 << 20
+"""Bytes of packed-refs that are read."""
+SHOWN_DIGITS = 12
+"""Digits of a commit that are kept."""
 
 
 def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> dict[str, str]:
@@ -40,7 +46,7 @@ def runtime_fingerprint(pid: int, argv: list[str], notes: Mapping[str, str]) -> 
             facts["script path"] = str(script)
         except OSError:
             pass
-        commit = _commit(script)
+        commit = read_commit(script)
         if commit:
             facts["commit"] = commit
     return facts
@@ -66,7 +72,20 @@ def _limits() -> dict[str, str]:
         "size /dev/shm": f"{shm.f_frsize * shm.f_blocks >> 20} MiB" if shm is not None else "none",
         "count CPUs": str(os.cpu_count()),
         "count GPUs": str(len(list(Path("/dev").glob("nvidia[0-9]*")))),
-    }
+    } | gpu_types()
+
+
+def gpu_types(root: Path = Path("/proc/driver/nvidia/gpus")) -> dict[str, str]:
+    """Return how many GPUs of which models the driver lists ("8 x NVIDIA H100"); empty if there is none."""
+    models: Counter[str] = Counter()
+    try:
+        for file in root.glob("*/information"):
+            line = next(x for x in file.read_text().splitlines() if x.startswith("Model:"))
+            models[line.removeprefix("Model:").strip()[:80]] += 1
+    except (OSError, StopIteration, UnicodeDecodeError):
+        return {}
+    text = ", ".join(f"{n} x {model}" for model, n in sorted(models.items()))
+    return {"type GPUs": text} if text else {}
 
 
 def _script(pid: int, argv: list[str]) -> Path | None:
@@ -80,17 +99,47 @@ def _script(pid: int, argv: list[str]) -> Path | None:
     return script if script.is_file() else None
 
 
-def _commit(script: Path) -> str:
-    """Return the commit that the script's folder is at, read without git; "" if there is none."""
+def read_commit(script: Path) -> str:
+    """Return the commit that the script's folder is at; "" if there is none, or it cannot be read.
+
+    See gitrepository-layout(5): a worktree and a submodule have a file in place of the folder ``.git``.
+    """
     for folder in script.resolve().parents:
-        head = folder / ".git" / "HEAD"
+        marker = folder / ".git"
         try:
-            text = head.read_text().strip()
-            if text.startswith("ref: "):
-                text = (folder / ".git" / text[5:]).read_text().strip()
+            if not marker.exists():
+                continue
+            git = _git_folder(marker)
+            head = (git / "HEAD").read_text().strip()
+            if head.startswith("ref: "):
+                head = _resolve(git, head[5:])
+            return head[:SHOWN_DIGITS]
         except (OSError, UnicodeDecodeError):
-            if head.exists():
-                return ""
-            continue
-        return text[:12]
+            return ""
+    return ""
+
+
+def _git_folder(marker: Path) -> Path:
+    if marker.is_dir():
+        return marker
+    return marker.parent / marker.read_text().strip().removeprefix("gitdir: ")
+
+
+def _resolve(git: Path, name: str) -> str:
+    """Return the commit of a branch: its own file, or its line in packed-refs."""
+    folders = [git]
+    common = git / "commondir"
+    if common.is_file():
+        folders.append(git / common.read_text().strip())
+    for folder in folders:
+        if (folder / name).is_file():
+            return (folder / name).read_text().strip()
+    for folder in folders:
+        packed = folder / "packed-refs"
+        if packed.is_file():
+            with packed.open() as file:
+                for line in file.read(MAX_PACKED_NBYTES).splitlines():
+                    commit, _, ref = line.partition(" ")
+                    if ref == name:
+                        return commit
     return ""

@@ -19,6 +19,15 @@ def loaded_framework(pid: int) -> str:
         return ""
 
 
+def has_framework(pid: int) -> bool:
+    """Return True if the process has loaded at least one of the frameworks."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return any(library.search(maps) for library in _LIBRARIES.values())
+
+
 def framework_in_maps(maps: str) -> str:
     """Return the only framework in this text of /proc/PID/maps, proc_pid_maps(5); "" if there is
     none, or several."""

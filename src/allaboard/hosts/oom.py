@@ -27,9 +27,11 @@ def _counter_of(groups: str, root: Path) -> Path | None:
     """Return the counter file for these groups. Cached: the same groups have the same file, and
     finding it costs more than reading their names."""
     for line in groups.splitlines():
+        # hierarchy-ID:controllers:path; v2 has one line, with no controllers (cgroups(7)).
         _, controllers, path = line.split(":", 2)
         group = path.lstrip("/")
         if controllers == "":
+            # The local file first: the other one counts the groups below, too, where other jobs may run.
             candidates = [root / group / "memory.events.local", root / group / "memory.events"]
         elif "memory" in controllers.split(","):
             candidates = [root / "memory" / group / "memory.oom_control"]

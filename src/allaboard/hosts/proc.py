@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+PAGE_NBYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcStat(msgspec.Struct, frozen=True):
@@ -23,6 +24,8 @@ class ProcStat(msgspec.Struct, frozen=True):
     """Start of the process in clock ticks since boot."""
     cpu_s: float
     """CPU time so far, in seconds."""
+    rss_nbytes: int = 0
+    """Resident memory."""
 
 
 def read_stat(pid: int) -> ProcStat | None:
@@ -31,7 +34,13 @@ def read_stat(pid: int) -> ProcStat | None:
     if not fields:
         return None
     ticks = int(fields[11]) + int(fields[12])
-    return ProcStat(fields[0].decode(), int(fields[1]), int(fields[19]), ticks / TICKS_PER_SECOND)
+    return ProcStat(
+        fields[0].decode(),
+        int(fields[1]),
+        int(fields[19]),
+        ticks / TICKS_PER_SECOND,
+        int(fields[21]) * PAGE_NBYTES,
+    )
 
 
 def wait_status(pid: int) -> int | None:
@@ -127,10 +136,15 @@ def points_to(pid: int, fd: int, path: Path) -> bool:
 
 
 def descendants_of(root: int) -> dict[int, ProcStat]:
-    """Return all living processes below ``root`` by pid, parents before children."""
+    """Return all living processes below ``root`` by pid, parents before children; none if /proc cannot be
+    read."""
     children: dict[int, list[int]] = defaultdict(list)
     stats: dict[int, ProcStat] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - names are enough
+    except OSError:  # no more files may be open here
+        return {}
+    for name in names:
         if name.isdecimal() and (process_stat := read_stat(int(name))) is not None:
             stats[int(name)] = process_stat
             children[process_stat.ppid].append(int(name))

@@ -1,8 +1,11 @@
-"""The TCP sockets of one process, from /proc/PID/net/tcp (proc(5)) and its file descriptors."""
+"""The TCP sockets of one process, from /proc/PID/net/tcp (proc(5)) and its file descriptors;
+and who listens in its network namespace, a container's too."""
 
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
 import struct
 from pathlib import Path
 
@@ -14,6 +17,8 @@ STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAI
 """include/net/tcp_states.h, by the names of ss(8)."""
 MAX_SOCKETS = 4096
 """Sockets of one process that are read."""
+_LOCAL_ADDRESS = re.compile(r"\|-- (\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
+"""A line of /proc/PID/net/fib_trie, and the next one."""
 
 
 def process_sockets(pid: int) -> tuple[Socket, ...]:
@@ -22,20 +27,26 @@ def process_sockets(pid: int) -> tuple[Socket, ...]:
     inodes = set(map(str, proc.socket_inodes(pid)))
     if not inodes:
         return ()
-    sockets_found = []
+    sockets_found = parse_socket_table(pid, inodes)
+    sockets_found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
+    return tuple(sockets_found[:MAX_SOCKETS])
+
+
+def parse_socket_table(pid: int, inodes: set[str] | None = None) -> list[Socket]:
+    """Return the TCP sockets with these inodes in the network of this process; None for all of them."""
+    sockets_found: list[Socket] = []
     for name in ("tcp", "tcp6"):
         try:
             lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
         except OSError:
             continue
         sockets_found += [s for line in lines if (s := _socket(line, inodes)) is not None]
-    sockets_found.sort(key=lambda s: (s.state != "LISTEN", s.state, s.remote, s.local))
-    return tuple(sockets_found[:MAX_SOCKETS])
+    return sockets_found
 
 
-def _socket(line: str, inodes: set[str]) -> Socket | None:
+def _socket(line: str, inodes: set[str] | None) -> Socket | None:
     fields = line.split()
-    if len(fields) < 10 or fields[9] not in inodes:
+    if len(fields) < 10 or (inodes is not None and fields[9] not in inodes):
         return None
     try:
         unsent, _, unread = fields[4].partition(":")
@@ -60,3 +71,41 @@ def _address(text: str) -> str:
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     shown = str(mapped or address)
     return f"[{shown}]:{int(port, 16)}" if ":" in shown else f"{shown}:{int(port, 16)}"
+
+
+def network_of(pid: int) -> str:
+    """Return the network namespace of the process; "" if it may not be known."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115 - no path
+    except OSError:
+        return ""
+
+
+def listening_addresses(pid: int) -> tuple[str, ...]:
+    """Return where any process listens for TCP in the network of this process, as ``host:port``."""
+    return tuple(sorted({s.local for s in parse_socket_table(pid) if s.state == "LISTEN"}))
+
+
+def own_addresses(pid: int) -> tuple[str, ...]:
+    """Return the names and addresses by which the host (or container) of this process means itself.
+
+    The names are those of its /etc/hosts that lead to an own address, and its host name. No name is looked
+    up.
+    """
+    addresses = {"127.0.0.1", "::1", "localhost", os.uname().nodename}
+    try:
+        addresses |= set(_LOCAL_ADDRESS.findall(Path(f"/proc/{pid}/net/fib_trie").read_text()))
+        for line in Path(f"/proc/{pid}/net/if_inet6").read_text().splitlines():
+            digits = line.split()[0]
+            addresses.add(":".join(digits[i : i + 4] for i in range(0, 32, 4)))
+    except (OSError, IndexError):
+        pass
+    try:
+        hosts = Path(f"/proc/{pid}/root/etc/hosts").read_text("utf-8", "replace")
+    except OSError:
+        hosts = ""
+    for line in hosts.splitlines():
+        fields = line.partition("#")[0].split()
+        if fields and (fields[0] in addresses or fields[0].startswith("127.")):
+            addresses |= set(fields)
+    return tuple(sorted(addresses))

@@ -8,18 +8,21 @@ from pathlib import Path
 
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES, RANK_VARIABLES
 from allaboard.hosts import proc
+from allaboard.hosts.current_environment import current_environment
 from allaboard.hosts.fingerprint import relevant_variables as that_may_matter
 
 RENDEZVOUS_VARIABLES = (*CLUSTER_VARIABLES, "TORCHELASTIC_RESTART_COUNT", "CUDA_VISIBLE_DEVICES")
 """Variables that say who a process is and where it means to meet the others."""
+RAYLET = "raylet"
+"""Name of the program that is a node of Ray; seen in Ray 2.60."""
 MAX_VALUE_LENGTH = 100_000
 """Characters of a TF_CONFIG that are kept: a thousand tasks."""
 
 
 def relevant_environment(pid: int) -> dict[str, str]:
-    """Return the allowed variables of the environment that the process was started with. What the
-    program set later by itself cannot be seen."""
-    variables = proc.initial_environment(pid)
+    """Return the allowed variables of the environment that the process has now, which its program may have
+    set itself."""
+    variables = current_environment(pid)
     identity_variables = {
         name: variables[name][:MAX_VALUE_LENGTH]
         for name in RENDEZVOUS_VARIABLES
@@ -50,7 +53,7 @@ def find_ranks(words: Sequence[str]) -> list[int]:
         identity_of_process = rank_identity(int(name)) if name.isdecimal() else None
         if identity_of_process is not None:
             identities[int(name)] = identity_of_process
-    ancestors = _above(os.getpid())
+    ancestors = ancestors_of(os.getpid())
     chosen = []
     for pid, identity_of_process in identities.items():
         process_stat, line = proc.read_stat(pid), proc.command_line(pid)
@@ -72,6 +75,24 @@ def find_ranks(words: Sequence[str]) -> list[int]:
     return sorted(chosen)
 
 
+def find_raylets() -> list[int]:
+    """Return the pids of the raylets on this host that this user may examine.
+
+    A raylet is a node of Ray: the parent of all actors and tasks that run there, which are no children of the
+    program that uses them.
+    """
+    pids = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough
+        if name.isdecimal():
+            try:
+                program = Path(f"/proc/{name}/exe").readlink().name
+            except OSError:
+                continue
+            if program.removesuffix(" (deleted)") == RAYLET:
+                pids.append(int(name))
+    return sorted(pids)
+
+
 def is_python(pid: int, line: Sequence[str]) -> bool:
     """Return True if the process is an interpreter that runs a program, not the shell around it."""
     try:
@@ -81,7 +102,8 @@ def is_python(pid: int, line: Sequence[str]) -> bool:
     return program.startswith(("python", "pypy"))
 
 
-def _above(pid: int) -> set[int]:
+def ancestors_of(pid: int) -> set[int]:
+    """Return the pids of the process and of all above it."""
     ancestors: set[int] = set()
     while pid > 1 and pid not in ancestors:
         ancestors.add(pid)

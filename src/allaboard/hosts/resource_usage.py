@@ -12,14 +12,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from allaboard.facts import Reading
-from allaboard.hosts import shared_cores
+from allaboard.hosts import proc, shared_cores
 from allaboard.hosts.cpu_contention import CoreContention
+from allaboard.hosts.host_counters import HostCounters
 from allaboard.hosts.proc import TICKS_PER_SECOND
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES, SPACE, CGROUP, HOST = "open files", "address space", "memory of the cgroup", "host memory"
 LOOKS_PER_SHARED_CORES_READ = 5
 """Of so many looks one reads anew who shares cores."""
+LOOKS_PER_COUNTERS_READ = 5
+"""Of so many looks one reads the counters of the host, and the number of threads."""
+THREADS = "threads"
 SHM, DISK = "/dev/shm", "disk"
 THROTTLED, STEAL, SWAPPED, QUEUED = "throttled", "steal", "swapped", "queued"
 _UNLIMITED = 1 << 60
@@ -33,6 +37,8 @@ class ResourceUsage:
         self._folders = tuple(folders)
         self._cores = CoreContention()
         self._group_folders: dict[tuple[str, str], Path] = {}
+        self._host_counters = HostCounters()
+        self._looks = 0
         self._shared: tuple[list[int], int, list[Reading]] = ([], 0, [])
 
     def read_usage(self, pids: Iterable[int], serving: Iterable[int] = ()) -> list[Reading]:
@@ -46,6 +52,14 @@ class ResourceUsage:
         if alive:
             readings += self._host()
             readings += self._cgroups(alive)
+            if self._looks % LOOKS_PER_COUNTERS_READ == 0:
+                readings += self._host_counters.read_counters()
+                readings += (
+                    Reading(THREADS, count, 0, pid, f"/proc/{pid}/stat")
+                    for pid in alive
+                    if (count := proc.count_threads(pid))
+                )
+            self._looks += 1
         return readings
 
     def _shared_by(self, pids: list[int]) -> list[Reading]:
@@ -129,7 +143,7 @@ class ResourceUsage:
         """Return the folder of the cgroup for this controller, version 1 or 2, for processes whose
         /proc/PID/cgroup has these lines."""
         cached = self._group_folders.get((lines, controller))
-        if cached is not None and cached.exists():
+        if cached is not None and os.access(cached, os.F_OK):
             return cached
         for line in lines.splitlines():
             number, _, controllers_and_path = line.partition(":")
@@ -137,12 +151,12 @@ class ResourceUsage:
             base = Path("/sys/fs/cgroup")
             if controller in names.split(","):
                 folder = base / controller / path.lstrip("/")
-            elif number == "0" and not names and not (base / controller).exists():
+            elif number == "0" and not names and not os.access(base / controller, os.F_OK):
                 folder = base / path.lstrip("/")
             else:
                 continue
             # Within a container the path may be the host's, and the group our root.
-            group = folder if folder.exists() else (base / controller)
+            group = folder if os.access(folder, os.F_OK) else (base / controller)
             self._group_folders[lines, controller] = group
             return group
         return None

@@ -65,6 +65,7 @@ def established_connections() -> Iterator[DiagConnection]:
 
 
 def _of(family: socket.AddressFamily) -> Iterator[DiagConnection]:
+    # What is to be reported and which states are asked for are bit masks, each bit at its number.
     body = REQUEST.pack(
         family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << ESTABLISHED, bytes(48)
     )
@@ -77,14 +78,16 @@ def _of(family: socket.AddressFamily) -> Iterator[DiagConnection]:
             offset = 0
             while offset + HEADER.size <= len(data):
                 length, kind, flags = HEADER.unpack_from(data, offset)[:3]
+                # The kernel's table changed while it was read: connections may be missing in the answer.
                 if flags & NLM_F_DUMP_INTR:
                     raise OSError(errno.EINTR, os.strerror(errno.EINTR))
                 if kind == NLMSG_ERROR:
                     raise _refused(data, offset + HEADER.size)
+                # A length of zero would keep this loop at one place for ever.
                 if kind == NLMSG_DONE or length < HEADER.size:
                     return
                 yield _connection(family, data[offset + HEADER.size : offset + length])
-                offset += (length + 3) & ~3
+                offset += (length + 3) & ~3  # NLMSG_ALIGN of linux/netlink.h
 
 
 def _refused(data: bytes, offset: int) -> OSError:

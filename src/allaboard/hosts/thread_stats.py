@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from allaboard.facts import Task
+from allaboard.facts import QueueTime, Task
 from allaboard.hosts.proc import TICKS_PER_SECOND
 
 MAX_THREADS = 256
@@ -24,6 +24,25 @@ def thread_stats(pid: int) -> dict[int, Task]:
         if task is not None:
             stats[int(name)] = task
     return stats
+
+
+def queue_times(pid: int) -> dict[int, QueueTime]:
+    """Return how long each thread has run and has waited for a core; empty if it cannot be read.
+
+    Format: /proc/PID/task/TID/schedstat of the kernel's scheduler/sched-stats, in nanoseconds.
+    """
+    times = {}
+    try:
+        names = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - names are enough
+    except OSError:
+        return {}
+    for name in sorted(names, key=int)[:MAX_THREADS]:
+        try:
+            fields = Path(f"/proc/{pid}/task/{name}/schedstat").read_text().split()
+            times[int(name)] = QueueTime(int(fields[0]) / 1e9, int(fields[1]) / 1e9)
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended, or the kernel does not count
+    return times
 
 
 def system_call(pid: int, tid: int) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 
-@dataclass(kw_only=True)
-class LaunchPlan:
+class LaunchPlan(NamedTuple):
     """A launch on this host: which workers, with what."""
 
     command: list[str]
@@ -23,16 +23,20 @@ class LaunchPlan:
     run_dir: Path
     job: str
     """Id of the job."""
-    user_variables: Mapping[str, str] = field(default_factory=dict)
+    user_variables: Mapping[str, str] = MappingProxyType({})
     """Variables that the user gave for the workers."""
     tasks: tuple[tuple[str, int], ...] = ()
     """Job name and index of each worker, if the job has roles (parameter servers)."""
     served: frozenset[int] = frozenset()
     """Numbers of the workers for which allaboard runs the server loop."""
+    on_terminal: frozenset[int] = frozenset()
+    """Numbers of the workers whose output goes to pseudo-terminals, since ours goes to a terminal."""
     round: int = 0
     """Launches of this job before this one."""
     standby: bool = False
     """True if a process waits to take the place of a task that ends."""
+    standby_ranks: int = 0
+    """Number of workers for which processes stand by, to start in the next round with their imports done."""
     tasks_may_return: bool = False
     """True if a task may be restarted alone."""
     snapshot_interval_s: float = 0.0

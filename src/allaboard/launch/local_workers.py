@@ -9,23 +9,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import select
-import shutil
 import socket
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from allaboard.errors import AllaboardError
+from allaboard.errors import AllaboardError, describe_os_error
 from allaboard.hosts import open_file_limit, pidfd
 from allaboard.launch import serving
 from allaboard.launch.launch_plan import LaunchPlan
 from allaboard.launch.open_file_limit import raise_limit
 from allaboard.launch.port_reservation import NoFreePortError
 from allaboard.launch.worker_environments import worker_environments
+from allaboard.launch.worker_streams import open_streams
 from allaboard.probe import blackbox_folder
+from allaboard.probe.layout import IMPORTS_PREFIX
 
 REAPER_EXIT_TIMEOUT_S = 5.0
 """How long the reaper gets to end what is still below it; after two of these seconds it uses
@@ -42,17 +43,24 @@ class WorkerStartError(AllaboardError):
     """The job cannot be started; the message says why and what to type."""
 
 
-@dataclass(kw_only=True)
-class Worker:
+class Worker(NamedTuple):
     """A worker that was asked for, with the read ends of its output."""
 
-    index: int
+    number: int
+    """Its place among the workers of this host."""
     out: int
     err: int
+    is_terminal: bool = False
+    """True if its output goes to pseudo-terminals."""
+    pid: int = 0
+    """Its pid if it stood by before; 0 where the reaper is still to tell it."""
 
 
-@dataclass(kw_only=True)
-class Launch:
+TakeStandby = Callable[[int, dict[str, str]], Worker | None]
+"""Turns a process that stands by into the worker of this number and environment; None if there is none."""
+
+
+class Launch(NamedTuple):
     """Workers that were started, and what has to be released after them."""
 
     plan: LaunchPlan
@@ -65,10 +73,10 @@ class Launch:
     """Sockets that hold ports for the workers."""
     started_at: float
     """When the launch began (CLOCK_MONOTONIC s)."""
-    environments: list[dict[str, str]] = field(default_factory=list)
+    environments: Sequence[dict[str, str]] = ()
     """What each worker's environment got beyond ours."""
     reaper_pid: int = 0
-    """Pid of the reaper; 0 if there is none."""
+    """Pid of the reaper's guard, which ends when the reaper has; 0 if there is none."""
 
     def release_ports(self) -> None:
         while self.ports:
@@ -88,10 +96,16 @@ class Launch:
         self.workers[index] = worker
         return worker
 
-    def spawn_helper(self, number: int, command: list[str], environment: dict[str, str]) -> Worker:
+    def spawn_helper(
+        self,
+        number: int,
+        command: list[str],
+        environment: dict[str, str],
+        on_terminal: bool = False,
+    ) -> Worker:
         """Ask for a process that is no worker; ``number`` is negative and identifies it in the
         reaper's answer."""
-        return _ask_reaper(self.reaper, number, command, environment)
+        return _ask_reaper(self.reaper, number, command, environment, on_terminal)
 
     def interpreter_arguments(self, index: int) -> list[str]:
         """Return the arguments of this worker's interpreter: a script and its arguments, or -m and
@@ -100,6 +114,8 @@ class Launch:
 
     def remove_boxes(self) -> None:
         """Remove the black boxes."""
+        import shutil  # not before the workers start
+
         shutil.rmtree(self.boxes, ignore_errors=True)
 
     def close_and_wait(self) -> None:
@@ -121,7 +137,7 @@ class Launch:
 
 def new_job_id() -> str:
     """Return a short id, sortable by time, different for two jobs of one second."""
-    return time.strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(3)
+    return time.strftime("%Y%m%d-%H%M%S-") + os.urandom(3).hex()
 
 
 def launch_workers(plan: LaunchPlan) -> Launch:
@@ -132,17 +148,22 @@ def launch_workers(plan: LaunchPlan) -> Launch:
     from allaboard.launch import reaper
 
     started_at = time.monotonic()
-    reaper.open_standard_streams()
+    try:
+        reaper.open_standard_streams()
+    except OSError as error:
+        raise WorkerStartError(_start_failure(error, plan)) from None
     boxes = _make_box_folder(plan.job, plan.size)
     try:
-        environments, reserved_ports = worker_environments(plan, boxes)
-    except NoFreePortError as error:
-        shutil.rmtree(boxes, ignore_errors=True)
-        raise WorkerStartError(str(error)) from None
-    try:
-        end, reaper_pid = reaper.fork_reaper(str(boxes), reserved_ports)
+        # Before the ports are reserved: it comes up meanwhile, and holds none of them.
+        end, reaper_pid = reaper.fork_reaper(str(boxes))
     except OSError as error:
-        shutil.rmtree(boxes, ignore_errors=True)
+        boxes.rmdir()
+        raise WorkerStartError(_start_failure(error, plan)) from None
+    try:
+        environments, reserved_ports = worker_environments(plan, boxes)
+    except OSError as error:
+        boxes.rmdir()
+        end.close()
         raise WorkerStartError(_start_failure(error, plan)) from None
     raise_limit()  # after the fork: ours alone, a pair of pipes and more for each worker
     try:
@@ -150,8 +171,7 @@ def launch_workers(plan: LaunchPlan) -> Launch:
     except OSError as error:
         end.close()  # what has been started ends with it
         raise WorkerStartError(_start_failure(error, plan)) from None
-    running.reaper_pid = reaper_pid
-    return running
+    return running._replace(reaper_pid=reaper_pid)
 
 
 def _start_failure(error: OSError, plan: LaunchPlan) -> str:
@@ -160,33 +180,31 @@ def _start_failure(error: OSError, plan: LaunchPlan) -> str:
         return _TOO_FEW.format(most=open_file_limit.current_soft_limit(), size=plan.size)
     if error.errno == errno.EAGAIN:
         return "no more processes may be made here (ulimit -u, or pids.max of the container)"
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError) and not error.filename:
         return "the working folder is gone (removed, or made anew); cd into one that is there"
-    return str(error)
+    return str(error) if isinstance(error, NoFreePortError) else describe_os_error(error)
 
 
-def relaunch_workers(previous: Launch, round_: int) -> Launch:
+def relaunch_workers(
+    previous: Launch, round_: int, take_standby: TakeStandby | None = None
+) -> Launch:
     """Start every worker once more, with new ports, after all of the attempt before have ended.
 
     Raises WorkerStartError if there are no ports, or a worker cannot be asked for.
     """
     started_at = time.monotonic()
     previous.release_ports()
-    plan = replace(previous.plan, round=round_)
+    plan, end, boxes = previous.plan._replace(round=round_), previous.reaper, previous.boxes
     try:
-        for box in previous.boxes.iterdir() if previous.boxes.is_dir() else ():
-            box.unlink(missing_ok=True)
-        previous.boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
-        environments, reserved_ports = worker_environments(plan, previous.boxes)
-        running = _spawn_all(
-            plan, previous.reaper, previous.boxes, environments, reserved_ports, started_at
-        )
-    except NoFreePortError as error:
-        raise WorkerStartError(str(error)) from None
+        for box in boxes.iterdir() if boxes.is_dir() else ():
+            if not box.name.startswith(IMPORTS_PREFIX):  # a worker that stood by writes none
+                box.unlink(missing_ok=True)
+        boxes.mkdir(mode=0o700, exist_ok=True)  # somebody may have cleaned /dev/shm
+        environments, ports = worker_environments(plan, boxes)
+        running = _spawn_all(plan, end, boxes, environments, ports, started_at, take_standby)
     except OSError as error:
         raise WorkerStartError(_start_failure(error, plan)) from None
-    running.reaper_pid = previous.reaper_pid
-    return running
+    return running._replace(reaper_pid=previous.reaper_pid)
 
 
 def _spawn_all(
@@ -196,8 +214,12 @@ def _spawn_all(
     environments: list[dict[str, str]],
     reserved_ports: list[socket.socket],
     started_at: float,
+    take_standby: TakeStandby | None = None,
 ) -> Launch:
-    workers = [_spawn(plan, end, index, e) for index, e in enumerate(environments)]
+    workers = [
+        (take_standby(index, e) if take_standby else None) or _spawn(plan, end, index, e)
+        for index, e in enumerate(environments)
+    ]
     running = Launch(
         plan=plan,
         reaper=end,
@@ -215,19 +237,22 @@ def _spawn_all(
 def _spawn(plan: LaunchPlan, end: socket.socket, index: int, environment: dict[str, str]) -> Worker:
     """Asks the reaper for one worker."""
     command = _server_command(plan) if index in plan.served else plan.command
-    return _ask_reaper(end, index, command, environment)
+    return _ask_reaper(end, index, command, environment, index in plan.on_terminal)
 
 
 def _ask_reaper(
-    end: socket.socket, index: int, command: list[str], environment: dict[str, str]
+    end: socket.socket,
+    index: int,
+    command: list[str],
+    environment: dict[str, str],
+    on_terminal: bool = False,
 ) -> Worker:
     from allaboard.launch import reaper
 
     working = working_folder()
-    out, out_end = os.pipe()
-    err, err_end = os.pipe()
+    streams = open_streams(on_terminal)
     # By it the probe knows whether its standard output is still this pipe.
-    environment["ALLABOARD_STDOUT"] = str(os.fstat(out_end).st_ino)
+    environment["ALLABOARD_STDOUT"] = str(os.fstat(streams.worker_out).st_ino)
     message = {
         "do": "spawn",
         "worker": index,
@@ -238,17 +263,15 @@ def _ask_reaper(
     timeout_before = end.gettimeout()
     end.settimeout(SPAWN_SEND_TIMEOUT_S)  # the reaper forks more slowly than many can be asked for
     try:
-        reaper.send_spawn(end, message, [out_end, err_end])
+        reaper.send_spawn(end, message, [streams.worker_out, streams.worker_err])
     except OSError:
-        os.close(out)
-        os.close(err)
+        streams.close_our_ends()
         raise
     finally:
         end.settimeout(timeout_before)
-        # The reaper has copies of its own; with ours open, the output would never come to an end.
-        os.close(out_end)
-        os.close(err_end)
-    return Worker(index=index, out=out, err=err)
+        # The reaper has copies of its own.
+        streams.close_worker_ends()
+    return Worker(number=index, out=streams.out, err=streams.err, is_terminal=streams.is_terminal)
 
 
 @cache

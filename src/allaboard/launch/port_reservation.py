@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import random
+import os
 import socket
+from itertools import chain
 from pathlib import Path
 
 from allaboard.errors import AllaboardError
@@ -39,10 +40,10 @@ def reserve_ports(
         end_port = ephemeral_start()
         if end_port - first_port < count:
             first_port = 1024
-    order = list(range(first_port, end_port))
-    begin = random.randrange(len(order)) if order else 0
+    count_all = max(1, end_port - first_port)
+    begin = first_port + int.from_bytes(os.urandom(4)) % count_all
     reserved: list[socket.socket] = []
-    for port in order[begin:] + order[:begin]:
+    for port in chain(range(begin, end_port), range(first_port, begin)):
         if len(reserved) == count:
             return reserved
         if (taken := _bind(port)) is not None:

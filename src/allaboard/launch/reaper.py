@@ -4,8 +4,9 @@ It is forked from the agent before anything heavy is imported, lives in a sessio
 signal to the agent's process group does not reach it) and is a child subreaper (prctl(2)): orphaned
 grandchildren come to it. It holds a socket to the agent. When that closes, however the agent ended,
 it ends everything below itself. Only where all ended well, and the agent says so (``spare``), is left alone
-what has a session of its own by then, and none of their streams. Workers are killed with it
-(PR_SET_PDEATHSIG), should it die first.
+what has a session of its own by then, and none of their streams. Between two rounds, processes that stand by
+for the next one are left alone (``keep``). Workers are killed with it
+(PR_SET_PDEATHSIG), should it die first; what was below them comes to its parent, the guard (`orphan_guard`).
 
 Messages are JSON datagrams on a SOCK_SEQPACKET pair, closed set: ``spawn`` (with two descriptors),
 ``signal``, ``end``; a long ``spawn`` lies in a file, the third descriptor. Back come ``spawned``, ``failed``,
@@ -14,7 +15,7 @@ Messages are JSON datagrams on a SOCK_SEQPACKET pair, closed set: ``spawn`` (wit
 
 from __future__ import annotations
 
-import ctypes
+import errno
 import json
 import os
 import select
@@ -22,45 +23,47 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable
 from typing import Any, NoReturn
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+from allaboard.launch import orphan_guard
+from allaboard.launch.descendants import (
+    file_identity,
+    first_of_each_session,
+    has_children,
+    has_ended,
+    pids_below,
+)
+from allaboard.launch.worker_exec import exec_worker, fork_with_pipe
+
 MESSAGE_BYTES = 1 << 20
 MAX_DATAGRAM_BYTES = 1 << 16
 """Longer messages go through a file: a socket takes only so many bytes at once (net.core.wmem_max)."""
-_RESET = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGCHLD,
-    signal.SIGPIPE,  # Python ignores these two, and what is ignored stays so across exec
-    signal.SIGXFSZ,
-)
 UNKILLABLE_WAIT_S = 10.0
 """How long a process that SIGKILL does not end is waited for."""
+NO_MEMORY_WAIT_S = 5.0
+"""How long the kernel may have no memory for a message to the agent."""
 LAST_GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL when the agent is gone and cannot say."""
 
 
-def fork_reaper(
-    remove: str, reserved_ports: Iterable[socket.socket] = ()
-) -> tuple[socket.socket, int]:
-    """Fork the reaper; return the agent's end of the socket and the reaper's pid.
+def fork_reaper(remove: str) -> tuple[socket.socket, int]:
+    """Fork the guard, and from it the reaper; return the agent's end of the socket and the guard's pid.
 
-    ``remove`` is the folder that the reaper removes if the agent ends without saying so;
-    ``reserved_ports`` are the agent's own, and closed in the reaper. Raises OSError if no process
-    can be made.
+    The guard (`orphan_guard`) ends when the reaper has, so who waits for it has waited for both.
 
-    Call it while the process has one thread. The agent becomes a subreaper too: if the reaper is
-    killed, its children come to the agent.
+    ``remove`` is the folder that the reaper removes if the agent ends without saying so. Raises OSError if no
+    process can be made.
+
+    Call it while the process has one thread, and before it holds ports: they would stay bound in the reaper.
+    The agent becomes a subreaper too: if the reaper is killed, its children come to the guard, and if that is
+    killed too, to the agent.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_BYTES)
     sys.stdout.flush()
     sys.stderr.flush()
+    agent = os.getpid()
     try:
         pid = os.fork()
     except OSError:
@@ -69,12 +72,9 @@ def fork_reaper(
         raise
     if pid == 0:
         ours.close()
-        # Else they would stay bound here when the agent releases them.
-        for reserved in reserved_ports:
-            reserved.close()
-        _run_reaper(theirs, remove)
+        _fork_below_guard(theirs, remove, agent)
     theirs.close()
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    orphan_guard.become_subreaper()
     return ours, pid
 
 
@@ -103,12 +103,31 @@ def open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
 
 
-def _run_reaper(agent: socket.socket, remove: str) -> NoReturn:
+def _fork_below_guard(theirs: socket.socket, remove: str, agent: int) -> NoReturn:
+    """Fork the reaper, and live as its guard. If there is no process to be had for it, the guard is the
+    reaper itself: the job has one process less to lose."""
+    try:
+        os.setsid()
+        orphan_guard.become_subreaper()
+        pid = os.fork()
+    except OSError:
+        pid = 0
+    except BaseException:
+        os._exit(1)
+    if pid:
+        theirs.close()  # else the agent would not see that the reaper is gone
+        orphan_guard.live_as_guard(pid, agent, remove)
+    _run_reaper(theirs, remove, agent)
+
+
+def _run_reaper(agent: socket.socket, remove: str, agent_pid: int) -> NoReturn:
     """Live as the reaper until the agent's end of the socket closes."""
     code = 1
     try:
-        os.setsid()
-        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+        if os.getsid(0) != os.getpid():
+            os.setsid()
+        orphan_guard.show_title(orphan_guard.REAPER_TITLE.format(agent=agent_pid), "job-reaper")
+        orphan_guard.become_subreaper()
         # Not by a signal that a batch system sends to all processes of the job: the workers would be
         # killed with it (PR_SET_PDEATHSIG), without their grace. It ends when the socket closes.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -128,6 +147,7 @@ class _Reaper:
         self.sessions: set[int] = set()
         self.streams: set[tuple[int, int]] = set()
         self.spare = False
+        self.keep: frozenset[int] = frozenset()
         self.awake, wake = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self.awake, False)
@@ -150,8 +170,9 @@ class _Reaper:
                     # ECONNRESET: the agent died before it had read all of our messages.
                     data, fds = b"", []
                 if not data:
+                    self.keep = frozenset()
                     self._end_all(LAST_GRACE)
-                    _remove(self.remove)
+                    orphan_guard.remove_flat_folder(self.remove)
                     return
                 if len(fds) > 2:
                     with os.fdopen(fds.pop(), "rb") as file:
@@ -173,21 +194,32 @@ class _Reaper:
             self._signal(message["pid"], message["signal"], message["group"])
         elif message["do"] == "end":
             self.spare = bool(message.get("spare"))
+            self.keep = frozenset(message.get("keep", ()))
             self._end_all(float(message["grace"]))
-            survivors = _first_of_each_session(_pids_below(os.getpid()))
-            self._tell({"ended": True, "left": survivors} if survivors else {"ended": True})
+            survivors = first_of_each_session(pids_below(os.getpid(), self.keep))
+            answer = {"ended": True, "left": survivors} if survivors else {"ended": True}
+            self._tell({**answer, "of": message["of"]} if "of" in message else answer)
 
     def _tell(self, message: dict[str, Any]) -> None:
-        try:
-            self.agent.send(json.dumps(message).encode())
-        except OSError:
-            pass  # the agent is gone; the loop will see it
+        """Send a message to the agent. Raises OSError if the kernel has no memory for it for too long: the
+        agent, which would wait for it for ever, then sees that the reaper ends."""
+        data, deadline = json.dumps(message).encode(), time.monotonic() + NO_MEMORY_WAIT_S
+        while True:
+            try:
+                self.agent.send(data)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOBUFS, errno.ENOMEM):
+                    return  # the agent is gone; the loop will see it
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.05)
 
     def _spawn(self, message: dict[str, Any], fds: list[int]) -> None:
         """Fork and exec by hand: the child needs its own pid in its environment."""
         asked_at = time.monotonic()
         try:
-            failed, report, pid = _fork_with_pipe()
+            failed, report, pid = fork_with_pipe()
         except OSError as full:  # too many processes, or files: those that run go on
             for fd in fds:
                 os.close(fd)
@@ -195,11 +227,11 @@ class _Reaper:
             self._tell({"failed": message["worker"], "why": why, "at": asked_at})
             return
         if pid == 0:
-            _exec_worker(message, fds, report)
+            exec_worker(message, fds, report)
         # Our copy first: as long as it is open, the read below does not end.
         os.close(report)
         for fd in fds:
-            self.streams.add(_file_identity(fd))
+            self.streams.add(file_identity(fd))
             os.close(fd)
         with os.fdopen(failed, "rb") as file:
             # Ends at the child's exec, which closes its copy: "spawned" is told of the program, not
@@ -254,7 +286,7 @@ class _Reaper:
             _kill(pid, signal.SIGCONT)
         deadline = time.monotonic() + grace
         # Orphans come to this process (subreaper): once it has no child, nothing is left below.
-        while self._to_end() if self.spare else _has_children():
+        while self._to_end() if self.spare or self.keep else has_children():
             self._drain()
             self._reap()
             if time.monotonic() >= deadline + UNKILLABLE_WAIT_S:
@@ -268,129 +300,24 @@ class _Reaper:
         self._reap()
 
     def _to_end(self) -> list[int]:
-        """Return everything below. After a good end, leave out what has a session of its own
+        """Return everything below but what is kept. After a good end, leave out what has a session of its own
         (setsid(2)) and none of the workers' streams: it was meant to live on, as it does under
         any other launcher."""
-        below = _pids_below(os.getpid())
+        below = pids_below(os.getpid(), self.keep)
         return [pid for pid in below if self._ours(pid)] if self.spare else below
 
     def _ours(self, pid: int) -> bool:
         try:
-            if _process_state(pid) in b"ZX":
+            if has_ended(pid):
                 return False  # one whose parent lives on and does not ask for it would be waited for for ever
             # A pid of the list is a session for as long as any process is in it, also when its
             # leader has ended.
             if os.getsid(pid) in self.sessions:
                 return True
             files = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
-            return any(_file_identity(f"/proc/{pid}/fd/{name}") in self.streams for name in files)
+            return any(file_identity(f"/proc/{pid}/fd/{name}") in self.streams for name in files)
         except OSError:  # gone meanwhile
             return False
-
-
-def _fork_with_pipe() -> tuple[int, int, int]:
-    """Fork; return both ends of a pipe that the child's exec closes, and the child's pid, 0 in the
-    child. Raises OSError."""
-    failed, report = os.pipe2(os.O_CLOEXEC)
-    try:
-        return failed, report, os.fork()
-    except OSError:
-        os.close(failed)
-        os.close(report)
-        raise
-
-
-def _process_state(pid: int) -> bytes:
-    with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
-        return file.read().rpartition(b")")[2].split()[0]
-
-
-def _file_identity(path_or_fd: int | str) -> tuple[int, int]:
-    try:
-        file_stat = os.stat(path_or_fd)  # noqa: PTH116
-    except OSError:
-        return 0, 0
-    return file_stat.st_dev, file_stat.st_ino
-
-
-def _exec_worker(message: dict[str, Any], fds: list[int], report: int) -> NoReturn:
-    """Become the worker: set its session, output and environment, then exec its program."""
-    current_target = ""
-    try:
-        os.setsid()
-        # Here, in the child: a fork does not inherit it, an exec keeps it (prctl(2)).
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        # The pipe is shared with the reaper: a signal that comes before the exec would wake that.
-        signal.set_wakeup_fd(-1)
-        for number in _RESET:
-            signal.signal(number, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        # dup2 makes copies that an exec leaves open. The originals are above 2, see
-        # `open_standard_streams`.
-        for fd, standard in zip(fds, (1, 2), strict=True):
-            os.dup2(fd, standard)
-            os.close(fd)
-        environment = dict(os.environ, **message["environment"], ALLABOARD_PID=str(os.getpid()))
-        if message["worker"] < 0:  # no worker: it has no part in the job, as a worker's child
-            del environment["ALLABOARD_PID"]
-        current_target = message["folder"]
-        os.chdir(current_target)
-        current_target = message["command"][0]
-        os.execvpe(current_target, message["command"], environment)
-    # Nothing may leave this frame: the callers are the reaper's, and this is a copy of it.
-    except BaseException as error:
-        # What was asked for: the error names the last folder of PATH that was tried.
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        os.write(report, f"{current_target}: {reason}".encode(errors="replace")[:4000])
-        os._exit(127)
-
-
-def _pids_below(root: int) -> list[int]:
-    """Return every process below ``root``, by the parents that /proc shows."""
-    parents: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost the import
-        if name.isdecimal():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                    parent = int(file.read().rpartition(b")")[2].split()[1])
-            except OSError:
-                continue
-            parents.setdefault(parent, []).append(int(name))
-    pids, queue = [], list(parents.get(root, ()))
-    while queue:
-        pid = queue.pop()
-        pids.append(pid)
-        queue += parents.pop(pid, ())  # popped: a pid reused between two reads closes no circle
-    return pids
-
-
-def _first_of_each_session(pids: list[int]) -> list[int]:
-    first_pids: dict[int, int] = {}
-    for pid in pids:
-        try:
-            if _process_state(pid) not in b"ZX":
-                first_pids.setdefault(os.getsid(pid), pid)
-        except OSError:
-            continue  # gone meanwhile
-    return list(first_pids.values())
-
-
-def _remove(folder: str) -> None:
-    """Remove the black boxes: a flat folder, gone already if the agent ended well."""
-    try:
-        for name in os.listdir(folder):  # noqa: PTH208
-            os.unlink(f"{folder}/{name}")  # noqa: PTH108
-        os.rmdir(folder)  # noqa: PTH106
-    except OSError:
-        pass
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _kill(pid: int, number: int) -> None:
@@ -398,7 +325,3 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
     except OSError:
         pass
-
-
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

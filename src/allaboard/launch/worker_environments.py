@@ -8,14 +8,14 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from allaboard.hosts.gpu_devices import gpu_share_of_worker
+from allaboard.hosts.gpu.gpu_devices import gpu_share_of_worker
 from allaboard.launch.launch_plan import LaunchPlan
 from allaboard.launch.port_reservation import reserve_ports
-from allaboard.probe import adapters
+from allaboard.probe import frameworks
 
 RECOVERY_WAIT_S = "1"
 """Seconds (as text) between two checks of a TensorFlow 1 worker whether the variables are back."""
-PROBE = Path(adapters.__file__).parents[1]
+PROBE = Path(frameworks.__file__).parents[1]
 
 
 def worker_environments(
@@ -28,7 +28,7 @@ def worker_environments(
         own_ports, environments = _with_roles(plan)
         reserved += own_ports
     elif plan.is_size_given:
-        for framework in framework_adapters():
+        for framework in known_frameworks():
             own_ports = reserve_ports(framework.ports(plan.size))
             reserved += own_ports
             numbers = [s.getsockname()[1] for s in own_ports]
@@ -47,6 +47,9 @@ def worker_environments(
     if plan.is_size_given or plan.round:
         for environment in environments:
             environment["TORCHELASTIC_RESTART_COUNT"] = str(plan.round)
+    if plan.standby_ranks:
+        for environment in environments:
+            environment["ALLABOARD_STANDBY"] = "1"
     if plan.tasks_may_return:
         for environment in environments:
             environment["ALLABOARD_RECOVERY_WAIT"] = RECOVERY_WAIT_S
@@ -74,7 +77,7 @@ def _with_roles(plan: LaunchPlan) -> tuple[list[socket.socket], list[dict[str, s
     roles is given them."""
     reserved: list[socket.socket] = []
     environments: list[dict[str, str]] = [{} for _ in plan.tasks]
-    for framework in framework_adapters():
+    for framework in known_frameworks():
         environment_of_task = getattr(framework, "environment_of_task", None)
         if environment_of_task is not None:
             own_ports = reserve_ports(plan.size)
@@ -85,8 +88,9 @@ def _with_roles(plan: LaunchPlan) -> tuple[list[socket.socket], list[dict[str, s
     return reserved, environments
 
 
-def framework_adapters() -> list[Any]:
-    """Return the probe's adapters, each of which knows what its framework's members read from their
-    environment."""
-    names = sorted(p.stem for p in (PROBE / "adapters").glob("*.py") if not p.stem.startswith("_"))
-    return [importlib.import_module(f"{adapters.__name__}.{name}") for name in names]
+def known_frameworks() -> list[Any]:
+    """Return what the probe knows of each framework: what its members read from their environment."""
+    # Not by glob, which finds nothing in a folder that cannot be read: the workers would have no ranks.
+    files = (p for p in (PROBE / "frameworks").iterdir() if p.suffix == ".py")
+    names = sorted(p.stem for p in files if not p.stem.startswith("_"))
+    return [importlib.import_module(f"{frameworks.__name__}.{name}") for name in names]

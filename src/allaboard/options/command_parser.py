@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
+from allaboard.options.secret_options import without_secret_values
 from allaboard.options.usage_error import UsageError
 
 MAX_HELP_WIDTH = 100
@@ -139,7 +140,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_checked_arguments(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse arguments that `check_options` has let through. Raises UsageError."""
         try:
-            namespace, unparsed = self.parse_known_args(list(arguments))
+            namespace, unparsed = self.parse_known_args(self._attach_optional_values(arguments))
         except argparse.ArgumentError as error:
             option = _typed_name(error.argument_name or "", arguments)
             reason = error.message.replace("not allowed with argument", "is not allowed with")
@@ -171,6 +172,9 @@ class CommandParser(argparse.ArgumentParser):
             action, name, attached = self._find_option(arguments, index)
             index += 1
             value = attached
+            if action.nargs == "?":
+                index += value is None and takes_next_word(action, arguments[index : index + 1])
+                continue
             if action.nargs != 0 and value is None:
                 if index == len(arguments) or self._is_option(arguments[index]):
                     raise UsageError(self._value_message(action, name, None, arguments))
@@ -181,6 +185,22 @@ class CommandParser(argparse.ArgumentParser):
             if stop_at is not None and stop_at(name):
                 return index
         return index
+
+    def _attach_optional_values(self, arguments: Sequence[str]) -> list[str]:
+        """Return the arguments with each optional value as part of its option (``--web=8701``): argparse
+        would take whatever follows for it."""
+        attached: list[str] = []
+        for index, argument in enumerate(arguments):
+            if argument == "--":
+                return [*attached, *arguments[index:]]
+            action = self.option_of(arguments[index - 1]) if index else None
+            if action is not None and takes_next_word(action, [argument]):
+                attached[-1] += argument
+                continue
+            option = self.option_of(argument)
+            is_optional = option is not None and option.nargs == "?"
+            attached.append(f"{argument}=" if is_optional else argument)
+        return attached
 
     def _is_option(self, argument: str) -> bool:
         """Return True for an option of this command, or ``--``: then a value is missing before it."""
@@ -239,6 +259,13 @@ class CommandParser(argparse.ArgumentParser):
         return message
 
 
+def takes_next_word(action: argparse.Action, following: Sequence[str]) -> bool:
+    """Return True if the first word after an option whose value is optional is that value: a number. A script
+    or a folder is not."""
+    is_optional = action.nargs == "?" and bool(action.option_strings)
+    return is_optional and len(following) > 0 and following[0].isdecimal()
+
+
 def expectation_of(action: argparse.Action) -> str:
     """Return what values the argument takes, as the end of "expects …"."""
     if action.choices is not None:
@@ -263,5 +290,5 @@ def _typed_name(argument_name: str, arguments: Sequence[str]) -> str:
 
 def _echo(arguments: Sequence[str]) -> str:
     """Return the words as a shell takes them; a long command line is cut."""
-    text = shlex.join(arguments[:MAX_ECHOED_WORDS])
+    text = shlex.join(without_secret_values(arguments[:MAX_ECHOED_WORDS]))
     return f"{text} …" if len(arguments) > MAX_ECHOED_WORDS else text

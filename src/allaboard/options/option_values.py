@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from allaboard.options.usage_error import raise_usage_error
 if TYPE_CHECKING:
     from allaboard.cluster.transport.tls import TlsFiles
 
+DEFAULT_PAGE_PORT = 8701
+"""Port of the page of `--web` if none is named and it is free."""
 TLS_PARTS = ("cert", "key", "ca")
 PURPOSE_EXPLANATIONS = {
     "unsuitable certificate purpose": " (it must allow both serverAuth and clientAuth)"
@@ -90,6 +93,18 @@ def add_tls_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
         )
 
 
+def add_web_option(add: Callable[..., argparse.Action], explanation: str) -> None:
+    """Declare ``--web [PORT]``. ``add`` is the `add_argument` of a parser or of a group."""
+    add(
+        "--web",
+        nargs="?",
+        const="",
+        metavar="PORT",
+        help=f"{explanation} at 127.0.0.1:PORT (default: {DEFAULT_PAGE_PORT}, or a free port if that is "
+        "taken); --web=HOST:PORT serves other hosts too. Needs aiohttp: pip install 'allaboard[web]'",
+    )
+
+
 def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
     """Return the files of --tls-cert, --tls-key and --tls-ca, or of ALLABOARD_TLS_CERT, _KEY and _CA; None
     if there are none.
@@ -153,10 +168,35 @@ def check_coordinator(
         option, address = "ALLABOARD_COORDINATOR=", os.environ.get("ALLABOARD_COORDINATOR", "")
     if "://" in address:
         return _check_etcd_url(address, tls, option)
+    if not address:
+        return ""  # before the import: the workers wait for it
     from allaboard.facts import Address
 
-    if address and not Address.from_endpoint(address).is_complete:
+    if not Address.from_endpoint(address).is_complete:
         raise_usage_error(f"{option}{address}: expected HOST:PORT, e.g. {option}node0:29400")
+    return address
+
+
+def check_feed_address(address: str, is_sealed: bool) -> str:
+    """Return the HOST:PORT of --feed; "" if none is given. ``is_sealed``: the job has a secret or
+    certificates.
+
+    Raises:
+        UsageError: the address is malformed, or would show the job to everyone who reaches the port.
+    """
+    if not address:
+        return ""  # before the import: the workers wait for it
+    from allaboard.facts import Address
+
+    endpoint = Address.from_endpoint(address)
+    if not endpoint.host or not endpoint.port.isdecimal() or int(endpoint.port) > 65535:
+        raise_usage_error(f"--feed {address}: expected HOST:PORT, e.g. --feed 127.0.0.1:8700")
+    is_loopback = endpoint.host in ("localhost", "::1") or endpoint.host.startswith("127.")
+    if not is_loopback and not is_sealed:
+        raise_usage_error(
+            f"--feed {address} would show the job to everyone who reaches that port; give the job a secret: "
+            "openssl rand -hex 32 > job.secret, and --secret-file job.secret"
+        )
     return address
 
 
@@ -191,7 +231,7 @@ def _check_etcd_certificates(tls: TlsFiles | None, typed: str) -> None:
     call to etcd has waited for nothing."""
     import ssl
 
-    from allaboard.cluster.transport.etcd import choose_tls_files
+    from allaboard.cluster.transport.etcd_clients import choose_tls_files
 
     files = choose_tls_files(tls, os.environ)
     context = ssl.create_default_context()

@@ -25,8 +25,6 @@ def choose_ps_tasks(
                 raise_usage_error(
                     f"{option} needs --ps P; try: allaboard run --ps 1 -n 2 {option} train.py"
                 )
-        if options.n is not None and not is_command and options.module is None:
-            _note_missing_servers(str(options.n), command_line)
         return (), frozenset()
     from allaboard.launch.parameter_servers.ps_cluster import (
         InvalidRolesError,
@@ -81,9 +79,15 @@ def choose_served_task(
     )
 
 
-def _note_missing_servers(worker_count: str, command_line: list[str]) -> None:
+def note_missing_servers(
+    options: argparse.Namespace, command_line: list[str], is_command: bool
+) -> None:
     """Print a note if the script builds on parameter servers and none is started. It is no error: a script
-    may choose by an option of its own what it builds on."""
+    may choose by an option of its own what it builds on. To be called when the workers start: they need not
+    wait until the script is read."""
+    if options.ps is not None or options.n is None or is_command or options.module is not None:
+        return
+    worker_count = str(options.n)
     from allaboard.launch.parameter_servers.ps_cluster import missing_servers_note
     from allaboard.launch.parameter_servers.script_scan import read_script_roles
 

@@ -31,6 +31,7 @@ def choose_restart_policy(
             ("--max-restarts", options.max_restarts),
             ("--backoff", options.backoff),
             ("--stopped-after", options.stopped_after),
+            ("--standby", options.standby),
         ):
             if value is not None:
                 raise_usage_error(f"{option} needs --on-failure restart")
@@ -46,6 +47,35 @@ def choose_restart_policy(
         RestartPolicy().max_restarts if options.max_restarts is None else options.max_restarts
     )
     return RestartPolicy(allowed=True, max_restarts=max_restarts, backoff=backoff)
+
+
+def choose_standby_ranks(
+    options: argparse.Namespace, workers: int, has_tasks: bool, is_command: bool
+) -> int:
+    """Return for how many workers of this host a process stands by.
+
+    Raises:
+        UsageError: the option does not fit the job.
+    """
+    count: int | None = options.standby
+    if count is None:
+        return 0
+    if has_tasks:
+        raise_usage_error(
+            f"--standby {count} is for jobs whose workers all start again together; with --ps, "
+            "--ps-standby on keeps a process ready"
+        )
+    if is_command:
+        raise_usage_error(
+            f"--standby {count} needs a Python script or -m MODULE; what a command after -- starts is not "
+            "known. Leave --standby out, or leave out -- and the interpreter"
+        )
+    if count > workers:
+        raise_usage_error(
+            f"--standby {count}: only {workers} {'worker starts' if workers == 1 else 'workers start'} here, "
+            f"and each can be replaced once a round; try --standby {workers}"
+        )
+    return count
 
 
 def _check_several_hosts(joined: LauncherContext, trusted: bool) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allaboard.options.option_values import add_tls_options
+from allaboard.options.option_values import add_tls_options, add_web_option
+from allaboard.options.reporting import add_reporting_options
+from allaboard.options.scheduler_options import add_scheduler_options
 from allaboard.options.value_types import Seconds, WholeNumber
 
 if TYPE_CHECKING:
@@ -19,7 +21,21 @@ MAX_RESTARTS = 1000
 """A job that fails more often needs a person."""
 MAX_SCRIPT_NBYTES = 1 << 20
 """How much of a script is searched for the options that it declares."""
-COMMON_OPTIONS = frozenset(["-h", "--help", "-v", "--verbose", "-m", "--env", "--report"])
+COMMON_OPTIONS = frozenset(
+    [
+        "-h",
+        "--help",
+        "-v",
+        "--verbose",
+        "-q",
+        "--quiet",
+        "-m",
+        "--env",
+        "--report",
+        "--show",
+        "--progress",
+    ]
+)
 """Options that scripts often have themselves: behind a script they are the script's."""
 
 
@@ -143,6 +159,13 @@ def add_arguments(parser: CommandParser) -> None:
         help="with restart: replace a worker that has been stopped (SIGSTOP) for this long (default: 30)",
     )
     add(
+        "--standby",
+        metavar="K",
+        type=WholeNumber(1, MAX_WORKERS),
+        help="with restart: once the job trains, keep K processes ready that have imported what the workers "
+        "have, to start with in the next round; the memory of an import each (default: none)",
+    )
+    add(
         "--ps-snapshot",
         metavar="SECONDS",
         help="with parameter servers and restart: keep their variables in memory, read again every SECONDS; "
@@ -168,6 +191,38 @@ def add_arguments(parser: CommandParser) -> None:
         help="write logs, journal and report here (default: .allaboard/JOB)",
     )
     add("--report", metavar="FILE.json", type=Path, help="write the report to this file too")
+    add(
+        "--feed",
+        metavar="HOST:PORT",
+        default="",
+        help="publish the feed for `allaboard watch` on this port too, for those who know the job's secret "
+        "(default: only on a socket in the run folder)",
+    )
+    add(
+        "--events",
+        metavar="FILE",
+        default="",
+        help="write the feed as JSON lines into a file; - for stdout, and the workers' output to stderr",
+    )
+    add_web_option(add, "serve a page that shows the run,")
+    add_scheduler_options(parser)
+    add_reporting_options(parser.add_argument_group("whom to tell").add_argument)
+    add = parser.add_argument_group("what to show").add_argument
+    add(
+        "--show",
+        metavar="RANKS",
+        help="whose output the terminal shows: all, none, or ranks and tasks, as in 0,3 or ps-0 (default: "
+        "the lines of all, and the progress bars of the first worker; the log files have all output)",
+    )
+    add("--no-prefix", action="store_true", help="write no rank in front of the workers' lines")
+    add(
+        "--progress",
+        default="auto",
+        choices=("auto", "line", "off"),
+        help="auto (default): a status line at the bottom of a terminal, and elsewhere a line of text when "
+        "something changes and once a minute; line: always the latter; off: neither",
+    )
+    add("-q", "--quiet", action="store_true", help="print findings and failures only, no notes")
     add("-v", "--verbose", action="store_true", help="print all evidence of a finding")
     hosts = parser.add_argument_group("how the hosts of a job meet")
     hosts.add_argument(
@@ -179,6 +234,11 @@ def add_arguments(parser: CommandParser) -> None:
     )
     hosts.add_argument(
         "--secret-file", metavar="FILE", type=Path, help="the job's secret, the same on every host"
+    )
+    hosts.add_argument(
+        "--mixed",
+        action="store_true",
+        help="some hosts run without allaboard although the job has a secret or TLS: let their framework in",
     )
     add_tls_options(hosts)
 
@@ -208,6 +268,9 @@ def note_late_options(
     option."""
     import shlex
 
+    from allaboard.options.command_parser import takes_next_word
+    from allaboard.options.secret_options import without_secret_values
+
     late_arguments = arguments[options_end:] if module is not None else arguments[options_end + 1 :]
     given_names = {argument.partition("=")[0] for argument in arguments[:options_end]}
     for index, argument in enumerate(late_arguments):
@@ -217,8 +280,11 @@ def note_late_options(
             continue
         if module is None and _mentions(Path(arguments[options_end]), name):
             continue
+        following = late_arguments[index + 1 : index + 2]
         takes_value = action.nargs != 0 and "=" not in argument
-        option = list(late_arguments[index : index + 1 + takes_value])
+        if action.nargs == "?":
+            takes_value = takes_value and takes_next_word(action, following)
+        option = list(without_secret_values(late_arguments[index : index + 1 + takes_value]))
         script = ["-m", module] if module is not None else [arguments[options_end]]
         sys.stderr.write(
             f"allaboard: {shlex.join(option)} follows the script, so the script gets it; options of "

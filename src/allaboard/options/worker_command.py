@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from pathlib import Path
 
 from allaboard.options.usage_error import raise_usage_error
 
 
-def worker_command(command_line: list[str], module: str | None, is_command: bool) -> list[str]:
+def worker_command(
+    command_line: list[str], module: str | None, is_command: bool, workers: int | None = None
+) -> list[str]:
     """Return the words of a worker's command line.
 
     ``command_line`` is a script and its arguments, or the arguments of ``module``, or with ``is_command`` a
-    whole command.
+    whole command. ``workers`` is the number that the user gave with -n, which suggestions repeat.
 
     Raises:
         UsageError: there is no such script or command, or it is not Python.
@@ -23,6 +24,8 @@ def worker_command(command_line: list[str], module: str | None, is_command: bool
     if is_command:
         if not command_line:
             raise_usage_error("nothing to run after --; try: allaboard run -- torchrun train.py")
+        import shutil  # not where a script is started: its workers wait for it
+
         if shutil.which(command_line[0]) is None:
             raise_usage_error(
                 f"no such command: {command_line[0]}; give its path, or see: command -v {command_line[0]}"
@@ -36,7 +39,7 @@ def worker_command(command_line: list[str], module: str | None, is_command: bool
     if not script.exists():
         raise_usage_error(
             f"no such script: {script} (in {Path.cwd()})"
-            + (_program_hint(command_line) or _similar_script_hint(script))
+            + (_program_hint(command_line, workers) or _similar_script_hint(script))
         )
     if script.is_dir() and not (script / "__main__.py").exists():
         raise_usage_error(f"{script} is a folder without a __main__.py; give the script in it")
@@ -48,9 +51,11 @@ def worker_command(command_line: list[str], module: str | None, is_command: bool
     return [script_interpreter(), *command_line]
 
 
-def _program_hint(command_line: list[str]) -> str:
+def _program_hint(command_line: list[str], workers: int | None) -> str:
     """Return the hint that the word is a command of PATH, as launchers are; "" if it is not, or if there is
     a script of that name."""
+    import shutil
+
     if (
         "/" in command_line[0]
         or shutil.which(command_line[0]) is None
@@ -58,7 +63,11 @@ def _program_hint(command_line: list[str]) -> str:
     ):
         return ""
     ellipsis = " …" if len(command_line) > 3 else ""
-    return f"; {command_line[0]} is a command: allaboard run -- {shlex.join(command_line[:3])}{ellipsis}"
+    count = f"-n {workers} " if workers is not None else ""
+    return (
+        f"; {command_line[0]} is a command: allaboard run {count}-- {shlex.join(command_line[:3])}"
+        f"{ellipsis}"
+    )
 
 
 def _similar_script_hint(script: Path) -> str:
@@ -94,5 +103,13 @@ def script_of_command(command_line: list[str], module: str | None, is_command: b
         script_names = (
             [w for w in command_line if w.endswith(".py")] if is_command else command_line[:1]
         )
-        files = [Path(w) / "__main__.py" if Path(w).is_dir() else Path(w) for w in script_names]
-    return next((str(f) for f in files if f.is_file()), "")
+        files = [path for w in script_names for path in (Path(w), Path(w) / "__main__.py")]
+    return next((str(f) for f in files if _is_file(f)), "")
+
+
+def _is_file(path: Path) -> bool:
+    """Return True if it is a file; False also if the system does not say."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

@@ -6,11 +6,15 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from allaboard.options.option_values import check_coordinator, read_secret, read_tls_files
 from allaboard.options.run_folder import create_run_folder
 from allaboard.options.usage_error import UsageError
 from allaboard.preflight.task import Task
+
+if TYPE_CHECKING:
+    from allaboard.facts import Preflight
 
 
 def run_preflight(options: argparse.Namespace) -> int:
@@ -98,18 +102,28 @@ def output_file_of(file: Path, rank: int) -> Path:
     return file if rank <= 0 else file.with_name(f"{file.stem}.rank{rank}{file.suffix}")
 
 
+def _page(preflight: Preflight) -> str:
+    # Only who asks for a page waits for what it takes to make one.
+    from allaboard.faces.report.preflight_page import render_preflight_page
+    from allaboard.rules.engine.catalogue import rule_pages
+
+    return render_preflight_page(
+        preflight, rule_pages({f.rule: f.name for f in preflight.findings})
+    )
+
+
 def _print_summary(options: argparse.Namespace, run_folder: Path, task: Task, mode: str) -> None:
     from allaboard.diagnosis.logs.run_folder import read_run
     from allaboard.preflight.summary import summarize_run
     from allaboard.report.preflight import as_json, as_text
-    from allaboard.report.preflight_page import render_page
 
-    renderers = {"text": as_text, "json": as_json, "html": render_page}
-    text = renderers[options.format](
-        summarize_run(read_run(run_folder), task, mode, os.uname().nodename)
-    )
+    summary = summarize_run(read_run(run_folder), task, mode, os.uname().nodename)
+    renderers = {"text": as_text, "json": as_json, "html": _page}
+    text = renderers[options.format](summary)
     if options.output is not None:
-        output_file_of(options.output, task.rank).write_text(text)
+        output_file_of(options.output, task.rank).write_text(
+            text, encoding="utf-8", errors="replace"
+        )
         return
     if task.rank > 0 and options.format != "text":
         return  # under srun all ranks share task standard output: their documents would mix

@@ -3,6 +3,7 @@ failed."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 import threading
@@ -13,6 +14,10 @@ from allaboard.preflight.remote_lifetime import HOST_IDENTITY_PREFIX
 
 SSH_FAILED_EXIT_CODE = 255
 """ssh's exit code if ssh itself failed; ssh(1)."""
+
+
+_CLOCK_TIME = re.compile(r"^\d\d:\d\d:\d\d ")
+_NOTE = re.compile(r"allaboard(?: \d\d:\d\d:\d\d)?: ")
 
 
 class HostOutput:
@@ -41,10 +46,12 @@ class HostOutput:
                     self.identities[host] = text.removeprefix(HOST_IDENTITY_PREFIX)
                     continue
                 self.last_lines[host] = text
-                is_progress_line = text.startswith("allaboard: ") and host != self._first_host
-                if is_progress_line or text in self._printed_lines:
+                is_progress_line = _NOTE.match(text) is not None and host != self._first_host
+                # Hosts report one finding in the same words, but not in the same second.
+                timeless_text = _CLOCK_TIME.sub("", text)
+                if is_progress_line or timeless_text in self._printed_lines:
                     continue
-                self._printed_lines.add(text)
+                self._printed_lines.add(timeless_text)
                 sys.stderr.write(f"[{host}] {text}\n")
                 sys.stderr.flush()
 

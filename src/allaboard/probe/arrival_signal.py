@@ -8,14 +8,18 @@ FIFO_NAME = "bell"
 
 
 def ring_agent(folder: str) -> None:
-    """Never waits: without an agent at the other end nobody is told, and its next look finds us anyway."""
+    """Tell the agent; never wait. Without an agent at the other end nobody is told, and its next look finds
+    the member anyway.
+
+    Raises what a signal handler of the program raises meanwhile: a TimeoutError of its own is an OSError too,
+    but has no number.
+    """
     try:
         fd = os.open(os.path.join(folder, FIFO_NAME), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return
-    try:
-        os.write(fd, b"!")
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
+        try:
+            os.write(fd, b"!")
+        finally:
+            os.close(fd)
+    except OSError as error:
+        if error.errno is None:
+            raise

@@ -99,11 +99,12 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
 def _folder() -> str:
     """Make a folder, in memory if that is possible."""
     prefix = "allaboard-%d-" % os.getuid()
-    best, fallback = blackbox_folder.folders_with_room(1)
-    try:
-        return tempfile.mkdtemp(prefix=prefix, dir=best)
-    except OSError:
-        return tempfile.mkdtemp(prefix=prefix, dir=fallback)
+    for base in blackbox_folder.folders_with_room(1):
+        try:
+            return tempfile.mkdtemp(prefix=prefix, dir=base)
+        except OSError:
+            continue
+    raise OSError("no room for the black boxes in /dev/shm or the temporary folder")
 
 
 def _place(declared: dict[str, Any]) -> str:

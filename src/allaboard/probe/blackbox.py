@@ -47,12 +47,15 @@ from .layout import (
     write_text,
 )
 
+NO_LOSS = float("nan")
+
 
 class Box:
     """Writes one black box. Never called by more than one process; threads have slots.
 
     ``map`` is the mapped file, ``ident`` the main thread. ``input`` and ``sync`` are seconds of the step that
-    lasts now: in which the main thread waited for data, and in collectives.
+    lasts now: in which the main thread waited for data, and in collectives. ``loss`` is the last finite loss
+    that was seen, NaN for none; it is written with the next step.
     """
 
     def __init__(self, path: str, signum: int = 0, stack_fd: int = -1) -> None:
@@ -78,6 +81,7 @@ class Box:
         self.steps = 0
         self.input = 0.0
         self.sync = 0.0
+        self.loss = NO_LOSS
         self.all_input = 0.0
         self.all_sync = 0.0
         self.phase_code = 0
@@ -122,7 +126,7 @@ class Box:
         PACE.pack_into(self.map, RING_AT + n % RING * 24, now, input_, sync)
         self.all_input = all_input = self.all_input + input_
         self.all_sync = all_sync = self.all_sync + sync
-        STEP.pack_into(self.map, STEP_AT, n, n, now, all_input, all_sync, n)
+        STEP.pack_into(self.map, STEP_AT, n, n, now, all_input, all_sync, self.loss, n)
         self.input = self.sync = 0.0
 
     def number(self, value: int) -> None:

@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 
-from . import child_processes, member
+from . import child_processes, import_record, member
 from .import_hooks import Watch
 
 TYPE_CHECKING = False
@@ -23,32 +23,44 @@ def start(attach: Callable[[dict[str, Any]], object] | None = None) -> None:
     if not os.environ.get("ALLABOARD_BOX") and attach is None:
         return
     member.here.attach = attach
-    adapters = _adapters()
-    before_import = {n: getattr(a, "before_import", None) for n, a in adapters.items()}
-    hooks = {module: hook for a in adapters.values() for module, hook in a.MODULES.items()}
-    hooks.update(child_processes.MODULES)
+    record = import_record.here
+    adapters: dict[str, ModuleType] = {}
+
+    def load(name: str) -> dict[str, Callable[[Any], None]]:
+        """Loads an adapter once the program asks for one of its packages: most interpreters never do."""
+        adapters[name] = importlib.import_module("%s.adapters.%s" % (__package__, name))
+        hooks: dict[str, Callable[[Any], None]] = adapters[name].MODULES
+        return hooks
 
     def importing(name: str) -> None:
-        call_before = before_import[name]
+        record.before_framework()
+        call_before = getattr(adapters.get(name), "before_import", None)
         if call_before is not None:
             call_before()
         member.importing(name)
 
-    sys.meta_path.insert(0, Watch(adapters, hooks, importing, member.imported))
+    def imported(name: str, trouble: str) -> None:
+        record.after_framework()
+        member.imported(name, trouble)
+
+    watch = Watch(_packages(), dict(child_processes.MODULES), importing, imported, load)
+    sys.meta_path.insert(0, watch)
     # A forked child has the parent's box mapped, and would write over what the parent tells.
     os.register_at_fork(after_in_child=member.here.sleep)
     # Children inherit the variables, not the pid: only a worker itself is a member at once.
     if os.environ.get("ALLABOARD_PID") == str(os.getpid()):
         member.here.wake()
+        record.begin()
     _line_buffered()
-    _watch_end([a.at_end for a in adapters.values() if hasattr(a, "at_end")])
+    _watch_end(adapters)
 
 
-def _adapters() -> dict[str, ModuleType]:
-    """Every file of the folder ``adapters``, by the name of its framework."""
-    files = os.listdir(os.path.join(os.path.dirname(__file__), "adapters"))
+def _packages() -> dict[str, str]:
+    """Every package that an adapter hooks, and the name of that adapter: a file of ``frameworks`` each."""
+    files = os.listdir(os.path.join(os.path.dirname(__file__), "frameworks"))
     names = sorted(f[:-3] for f in files if f.endswith(".py") and not f.startswith("_"))
-    return {n: importlib.import_module("%s.adapters.%s" % (__package__, n)) for n in names}
+    modules = {n: importlib.import_module("%s.frameworks.%s" % (__package__, n)) for n in names}
+    return {package: n for n, module in modules.items() for package in module.PACKAGES}
 
 
 def _line_buffered() -> None:
@@ -64,9 +76,10 @@ def _line_buffered() -> None:
             reconfigure(line_buffering=True)
 
 
-def _watch_end(at_end: list[Callable[[], None]]) -> None:
-    """Records an exception at the top, and the beginning of the interpreter's end; ``at_end`` is called then,
-    when nothing of the program is left to run but its destructors."""
+def _watch_end(adapters: dict[str, ModuleType]) -> None:
+    """Records an exception at the top, and the beginning of the interpreter's end; ``at_end`` of those
+    adapters that are loaded by then is called, when nothing of the program is left to run but its
+    destructors."""
     previous_hook = sys.excepthook
 
     def excepthook(
@@ -83,7 +96,7 @@ def _watch_end(at_end: list[Callable[[], None]]) -> None:
     _watch_threads()
     # atexit goes backwards: registered at the interpreter's start, this comes after all that the
     # program registers.
-    atexit.register(_end, at_end)
+    atexit.register(_end, adapters)
 
 
 def _unwound(frame: FrameType | None) -> bool:
@@ -112,7 +125,7 @@ def _watch_threads() -> None:
     threading.excepthook = excepthook
 
 
-def _end(at_end: list[Callable[[], None]]) -> None:
+def _end(adapters: dict[str, ModuleType]) -> None:
     # A program that replaced sys.excepthook still leaves the exception here.
     value = getattr(sys, "last_value", None)
     if value is not None and member.here.box is not None:
@@ -122,5 +135,6 @@ def _end(at_end: list[Callable[[], None]]) -> None:
             pass
     member.leaving()
     if member.here.box is not None:
-        for call in at_end:
-            call()
+        for adapter in adapters.values():
+            if hasattr(adapter, "at_end"):
+                adapter.at_end()

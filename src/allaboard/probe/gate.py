@@ -35,7 +35,7 @@ def wait(
     """Returns when this round may go on; raises SystemExit(3) when the roll call failed, which it says
     if ``aloud``."""
     arrived = now()
-    deaf = 0
+    silent_looks = 0
     while True:
         heard, let_through, verdict = box.agent()
         if let_through >= round_:
@@ -45,8 +45,8 @@ def wait(
                 _say(box.verdict())
             raise SystemExit(EXIT_ROLL_CALL)
         # From the arrival at the earliest: until the agent has looked here once, ``heard`` is 0.
-        deaf = deaf + 1 if now() - max(heard, arrived) > SILENT_AGENT_S else 0
-        if deaf >= SILENT_LOOKS:
+        silent_looks = silent_looks + 1 if now() - max(heard, arrived) > SILENT_AGENT_S else 0
+        if silent_looks >= SILENT_LOOKS:
             return
         try:
             sleep(POLL_INTERVAL_S)

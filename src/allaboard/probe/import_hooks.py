@@ -20,21 +20,25 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """``announce`` maps a top-level name to a call before and after its import; ``hooks`` maps a
-    module to a call with that module, right after it has executed."""
+    """``packages`` maps a top-level name to that of its framework, whose own import is told before and after;
+    ``hooks`` maps a module to a call with that module, right after it has executed. ``load`` returns the
+    hooks of a framework, which come to the others when one of its packages is first asked for."""
 
     def __init__(
         self,
-        announce: Mapping[str, object],
-        hooks: Mapping[str, Hook],
+        packages: Mapping[str, str],
+        hooks: dict[str, Hook],
         importing: Callable[[str], None],
         imported: Callable[[str, str], None],
+        load: Callable[[str], Mapping[str, Hook]] = lambda framework: {},
     ) -> None:
-        self._announce = announce
+        self._announce = frozenset(packages.values())
+        self._unloaded = dict(packages)
+        self._load = load
         self._hooks = hooks
         self._importing = importing
         self._imported = imported
-        self._wanted = set(announce) | set(hooks)
+        self._wanted = set(packages) | set(hooks)
         self._asking: set[tuple[int, str]] = set()
 
     def find_spec(
@@ -50,6 +54,12 @@ class Watch:
         key = (get_ident(), name)
         if key in self._asking:  # another finder searches the whole path again
             return None
+        framework = self._unloaded.get(name)
+        if framework is not None:
+            self._safely(name, self._add_hooks, framework)
+            if name not in self._announce and name not in self._hooks:
+                self._wanted.discard(name)
+                return None
         self._asking.add(key)
         try:
             for finder in sys.meta_path:
@@ -63,6 +73,15 @@ class Watch:
             return None
         finally:
             self._asking.discard(key)
+
+    def _add_hooks(self, framework: str) -> None:
+        """Adds what is hooked of this framework, the first time: its packages are all asked for before any
+        of their modules."""
+        for package in [p for p, f in self._unloaded.items() if f == framework]:
+            del self._unloaded[package]
+        hooks = self._load(framework)
+        self._hooks.update(hooks)
+        self._wanted.update(hooks)
 
     def _wrap(self, name: str, loader: Any) -> None:
         execute = getattr(loader, "exec_module", None)

@@ -1,6 +1,6 @@
 """How a black box is laid out: where its records are, and how a text is written and read.
 
-Little endian, version 4:
+Little endian, version 5:
 
 ====== ======= ==============================================================================
 offset size    content
@@ -9,7 +9,8 @@ offset size    content
 128    64      written by the agent: its heartbeat (s), rounds let through, verdict (0 none, 1 end)
 192    64      phase, since (s), round of init
 256    64      steps done, time of the last (s); seconds of all steps in which the main thread waited
-               for data, and for other members
+               for data, and for other members; the last finite loss at the end of that step (NaN:
+               none was seen)
 320    64      the values that backward began from: how many, how many not finite in a row, the step
                of the first of these, its value
 1024   2048    16 thread slots of 128: operations entered, since (s), seconds inside before, inside,
@@ -29,6 +30,7 @@ offset size    content
 311824 64      checkpoints and evaluations of the main thread: see `ASIDE`
 312320 64      the framework's own numbers of steps: see `NUMBER`
 312384 32      checkpoints: steps that were done when the last was written, and when one was read (-1: none)
+312416 15232   119 names of tensors of 128, indexed by their number: number, path in the model, number
 ====== ======= ==============================================================================
 
 Small records carry their generation at both ends; a reader that sees two different ones reads again.
@@ -41,9 +43,11 @@ import mmap
 import struct
 
 MAGIC = b"ALBOARD\0"
-VERSION = 4
+VERSION = 5
 SIZE = 327680
 SUFFIX = ".box"
+IMPORTS_PREFIX = "imports-"
+"""With the number of a worker: the record of what it has imported."""
 ENDED = ".ended"
 """Of the file in which a member's parent leaves how it ended."""
 RING = 64
@@ -54,7 +58,7 @@ NAME_BYTES = 64
 HEADER = struct.Struct("<8sIIQdQIi")
 AGENT = struct.Struct("<dII")
 STATE = struct.Struct("<IIdII")
-STEP = struct.Struct("<QQdddQ")
+STEP = struct.Struct("<QQddddQ")
 OP = struct.Struct("<QddIIQ%dsQ" % NAME_BYTES)
 LEFT = struct.Struct("<dI")
 """Of a slot, when the thread leaves the operation: seconds inside in all, inside (0)."""
@@ -125,6 +129,11 @@ the number before they last did, and the one after; generation."""
 NUMBER_AT = 312320
 KEPT = struct.Struct("<QqqQ")
 KEPT_AT = 312384
+TENSOR_NAME_BYTES = 120
+TENSOR = struct.Struct("<I%dsI" % TENSOR_NAME_BYTES)
+"""A parameter or buffer that a collective was called with: its number, its path, its number again."""
+TENSORS = 119
+TENSORS_AT = 312416
 
 
 def write_text(map_: mmap.mmap, name: str, value: str) -> None:
@@ -140,7 +149,7 @@ def write_text(map_: mmap.mmap, name: str, value: str) -> None:
     TEXT.pack_into(map_, offset, lock + 2, len(data))
 
 
-def read_text(map_: mmap.mmap, name: str) -> str | None:
+def read_text(map_: mmap.mmap | bytearray, name: str) -> str | None:
     """One text of a box; None while it is being written."""
     offset, room = TEXTS[name]
     for _ in range(4):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import errno
 import select
-import socket
 import struct
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from typing import Any
 
@@ -55,6 +55,8 @@ def wait(declared: dict[str, Any], now: Callable[[], float] = time.monotonic) ->
 def _resolved(address: tuple[str, int]) -> list[Any]:
     """Asked once: the name server has all members of a job to answer. Of a name that is not found, and of an
     address that is none, the framework tells."""
+    import socket  # not at the start of every program
+
     try:
         return socket.getaddrinfo(address[0], address[1], type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError):
@@ -63,10 +65,14 @@ def _resolved(address: tuple[str, int]) -> list[Any]:
 
 def _is_refused(places: list[Any], seconds: float) -> bool:
     """Return True if somebody is there who refuses, and nobody who answers."""
+    import socket
+
     refused = False
     for family, kind, protocol, _, where in places:
         try:
             with socket.socket(family, kind, protocol) as tried:
+                # Its own port may be the one that this worker binds next, socket(7).
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 tried.settimeout(max(CONNECT_INTERVAL_S, seconds))
                 met = tried.connect_ex(where)
                 if met == 0 and not connected_to_itself(tried):
@@ -82,6 +88,8 @@ def _is_refused(places: list[Any], seconds: float) -> bool:
 def connected_to_itself(tried: socket.socket) -> bool:
     """A client whose own port, by chance, is the one that it goes to, on the first member's host: nobody
     listens there. Nor could anybody for a minute, if it were closed as others are (TIME_WAIT)."""
+    import socket
+
     if tried.getsockname() != tried.getpeername():
         return False
     tried.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)

@@ -12,7 +12,15 @@ import sys
 import threading
 import time
 
-from . import arrival_signal, gate, leader_port, stackdump, text_records
+from . import (
+    arrival_signal,
+    gate,
+    import_record,
+    leader_port,
+    stackdump,
+    text_records,
+    tracker_runs,
+)
 from .blackbox import Box, mapped
 from .layout import SUFFIX
 
@@ -210,8 +218,18 @@ def step() -> None:
             box.phase(TRAINING, here.round)
             # The thread itself may hold the program's models; its number is hardly given twice.
             here.stepping = threading.get_native_id()
+            _note_tracker_runs()
+            import_record.here.write(here.folder, here.worker)
             box.input = box.sync = 0.0  # of before: the time of training begins here
         box.step()
+
+
+def _note_tracker_runs() -> None:
+    """Notes the runs of experiment trackers that the program has opened before its first step."""
+    runs = tracker_runs.open_runs()
+    if runs:
+        here.notes.update(runs)
+        here.identify()
 
 
 def leaving() -> None:

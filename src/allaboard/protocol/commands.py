@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.facts import Finding, Outcome, RoundReport, TaskReturn
+from allaboard.facts.bounds import AgentNumber, Measure, Pid, SignalNumber, Whole, WorkerNumber
 
 
 class OpenGate(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Open the gate for this member."""
 
-    pid: int
-    round: int
+    pid: Pid
+    round: Whole
     is_rpc_only: bool = False
     """True if this is not the start of the job, as for the RPC members of a second roll call."""
 
@@ -19,15 +20,15 @@ class OpenGate(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
 class SampleStacks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Sample the stacks of these processes, and who waits for file locks."""
 
-    pids: tuple[int, ...]
+    pids: tuple[Pid, ...]
 
 
 class TraceCalls(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Read the last calls of these processes in one group."""
 
-    pids: tuple[int, ...]
+    pids: tuple[Pid, ...]
     group: str
-    round: int
+    round: Whole
 
 
 class AnnounceFinding(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -60,7 +61,7 @@ class ReportInterruption(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     because of it."""
 
     host: str
-    signal: int
+    signal: SignalNumber
     members: str = ""
     """The members of that host, by name; "" if none is known."""
 
@@ -68,7 +69,7 @@ class ReportInterruption(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class KillForReplacement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Kill this process at once, in order to replace it."""
 
-    pid: int
+    pid: Pid
     reason: str
     """Why, for people."""
 
@@ -76,9 +77,9 @@ class KillForReplacement(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class RestartWorker(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Start this worker, which has exited, once more as what it was."""
 
-    worker: int
+    worker: WorkerNumber
     reason: str
-    delay: float = 0.0
+    delay: Measure = 0.0
     """Time to wait before the start (s)."""
 
 
@@ -94,13 +95,30 @@ class ConcludeRound(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class ProbeLinks(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Let this agent probe the links to these hosts at once."""
 
-    agent: int
+    agent: AgentNumber
     targets: tuple[tuple[str, str], ...]
     """Name and address of each host."""
 
 
+class DropAgent(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Disconnect this agent for good: what it reported cannot be used."""
+
+    agent: AgentNumber
+    reason: str
+    """What it reported, for people."""
+
+
+class OpenHeldGates(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Open the gate for every member that is held on a host: the roll call cannot go on."""
+
+    reason: str
+    """Why, for people."""
+
+
 Command = (
     OpenGate
+    | DropAgent
+    | OpenHeldGates
     | SampleStacks
     | TraceCalls
     | AnnounceFinding

@@ -11,11 +11,13 @@ from allaboard.facts import (
     Finding,
     Flows,
     Frame,
+    Gpu,
     Grip,
     Holder,
     Holds,
     Interruption,
     Knock,
+    LeaderLoss,
     Link,
     LockWait,
     Outcome,
@@ -24,43 +26,55 @@ from allaboard.facts import (
     Silence,
     Traced,
 )
+from allaboard.facts.bounds import (
+    AgentNumber,
+    Instant,
+    Measure,
+    Pid,
+    RankNumber,
+    SignalNumber,
+    Whole,
+    WorkerNumber,
+)
 
 
 class WorkerLaunched(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A worker process was started."""
 
-    worker: int
+    worker: WorkerNumber
     """Number of the worker on its host."""
-    pid: int
-    launched_at: float
+    pid: Pid
+    launched_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
 
 
 class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """The state of a process and its black box were read."""
 
-    pid: int
-    worker: int
-    sampled_at: float
+    pid: Pid
+    worker: WorkerNumber
+    sampled_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
     state: str
     """State of the kernel, as in proc(5): "S", "R", "D", "T", "X", ..."""
-    cpu: float
+    cpu: Measure
     """CPU time of the process so far (s)."""
-    sleeps: int = 0
+    sleeps: Whole = 0
     """How often it went to sleep so far, if its state is D or it is in its own code before init; else 0."""
     box: BoxReading | None = None
     """Its black box; None if it has none."""
     candidate: bool = False
     """True for a child without a black box that may be a member that is waited for."""
-    rank: int = -1
+    rank: RankNumber = -1
     """Rank in its environment; -1 if it has none there."""
     host: str = ""
     started_by_agent: bool = False
     """True if the agent itself started it, as one of its workers."""
     wraps_launcher: bool = False
     """True if it is somebody else's launcher."""
-    allowed_cores: float = 0.0
+    wraps_python: bool = False
+    """True if it is no Python itself and runs one that may load the probe, as `timeout` and a shell do."""
+    allowed_cores: Measure = 0.0
     """Cores that it may use; 0 if they are not known."""
     unanswered: tuple[Silence, ...] = ()
     """Its connections on which nobody answers."""
@@ -68,17 +82,19 @@ class ProcessSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=Fal
     """Why its black box cannot be read; "" if it can."""
     extra_task: str = ""
     """Its task if that is none of the cluster ("evaluator:0")."""
+    rss_nbytes: Whole = 0
+    """Its resident memory; 0 if that is not known."""
 
 
 class ProcessExited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A process exited. The status of a worker is known; of another member only what could be seen."""
 
-    pid: int
-    exited_at: float
+    pid: Pid
+    exited_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
-    code: int | None = None
+    code: Whole | None = None
     """Exit code; None if it is not known, or a signal killed the process."""
-    signal: int | None = None
+    signal: SignalNumber | None = None
     """Signal that killed it; None if it is not known, or none did."""
     oom: bool = False
     """True if the kernel killed it for lack of memory."""
@@ -89,22 +105,22 @@ class ProcessExited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The stack of a process was sampled."""
 
-    pid: int
-    sampled_at: float
+    pid: Pid
+    sampled_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
     frames: tuple[Frame, ...]
     """Frames of the main thread, innermost first."""
     by: str
     """What sampled them ("py-spy", "faulthandler")."""
-    cpu: float = 0.0
+    cpu: Measure = 0.0
     """CPU time of the process and all below it so far (s)."""
-    io: int = 0
+    io: Whole = 0
     """Bytes read and written by them so far."""
-    traffic: int = 0
+    traffic: Whole = 0
     """Bytes through their TCP sockets so far."""
-    children: tuple[tuple[int, str], ...] = ()
+    children: tuple[tuple[Whole, str], ...] = ()
     """Its child processes (pid, command) if it waits for one."""
-    stopped: tuple[int, ...] = ()
+    stopped: tuple[Pid, ...] = ()
     """Processes below it that are stopped (SIGSTOP)."""
     threads: tuple[Holds, ...] = ()
     other_threads: tuple[Frame, ...] = ()
@@ -124,8 +140,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class TrafficSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The connections of a process with other tasks of its job were read."""
 
-    pid: int
-    sampled_at: float
+    pid: Pid
+    sampled_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
     flows: tuple[Flows, ...]
 
@@ -134,32 +150,34 @@ class LockWaitsSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The waits for file locks on an agent's host were read."""
 
     waits: tuple[LockWait, ...]
-    agent: int = 0
+    agent: AgentNumber = 0
 
 
 class CallsTraced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The last calls of one member in one group were read, as asked for."""
 
-    pid: int
+    pid: Pid
     traced: Traced
 
 
 class ResourcesMeasured(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The use of limited resources by a host and its processes was measured."""
 
-    measured_at: float
+    measured_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
     readings: tuple[Reading, ...]
     host: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    """The host's GPUs if they were read now."""
 
 
 class AgentInterrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The user, or a batch system, asked an agent to end the job."""
 
-    signal: int
-    interrupted_at: float
+    signal: SignalNumber
+    interrupted_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
-    agent: int = 0
+    agent: AgentNumber = 0
     """The agent; 0 is our own."""
     host: str = ""
 
@@ -167,13 +185,13 @@ class AgentInterrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class AgentOverslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The agent itself was not scheduled for a while: all measuring windows begin anew."""
 
-    seconds: float
+    seconds: Measure
 
 
 class MemberFactsReported(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """A member's agent reported what it runs with."""
 
-    pid: int
+    pid: Pid
     facts: dict[str, str]
     """Versions, script, variables and limits of its host, by name."""
 
@@ -181,21 +199,21 @@ class MemberFactsReported(msgspec.Struct, frozen=True, kw_only=True, tag=True, g
 class AgentConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """An agent came to the rendezvous address."""
 
-    agent: int
+    agent: AgentNumber
     host: str
     probe_address: str
     """Address where the links to its host can be probed."""
-    rank: int
+    rank: RankNumber
     """Rank of its first member; -1 if it is not known yet."""
-    clock_ahead_s: float = 0.0
+    clock_ahead_s: Instant = 0.0
     """How far its wall clock is ahead of ours (s)."""
 
 
 class AgentDisconnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The stream of an agent has ended."""
 
-    agent: int
-    disconnected_at: float
+    agent: AgentNumber
+    disconnected_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
 
 
@@ -206,10 +224,26 @@ class RendezvousProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """How its attempts stand."""
 
 
+class LeaderLost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The agent that led the job is lost, or answers again."""
+
+    loss: LeaderLoss | None
+    """What is known of the loss by now; None if it answers again."""
+
+
+class QuorumChanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """This agent, or the leader that it is, reaches most agents of the job, or does not any more."""
+
+    changed_at: Instant
+    """Time of the event (CLOCK_MONOTONIC, s)."""
+    isolation: str = ""
+    """How few agents can be reached, for people; "" if it is most of them."""
+
+
 class LinksProbed(msgspec.Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """An agent probed the links to the hosts that it was asked for."""
 
-    agent: int
+    agent: AgentNumber
     links: tuple[Link, ...] = ()
     """The links that failed."""
     worked: bytes = b""
@@ -229,15 +263,15 @@ class StrangerConnected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class SnapshotTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A snapshot of the parameter servers' variables was taken."""
 
-    taken_at: float
+    taken_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
-    number: int
-    step: int
+    number: Whole
+    step: Whole
     """The global step in it; 0 if the job has none."""
-    bytes: int
-    variables: int
+    bytes: Whole
+    variables: Whole
     """Number of variables in it."""
-    seconds: float
+    seconds: Measure
     """How long it took (s)."""
 
 
@@ -255,6 +289,15 @@ class RoleTaken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """True if the agents meet here."""
     meeting_place: str = ""
     """Address that the user gave for the meeting; "" if the job's own address is used."""
+    is_roll_call_over: bool = False
+    """True if it leads in place of an agent that was lost during the training."""
+
+
+class MeetingImpossible(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """This agent cannot meet the others, which the framework may."""
+
+    reason: str
+    """Why, for people."""
 
 
 class CoordinatorChanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -267,7 +310,7 @@ class CoordinatorChanged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class GateOpened(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The gate was opened for a member of this host as another host's coordinator had decided."""
 
-    opened_at: float
+    opened_at: Instant
     """Time of the event (CLOCK_MONOTONIC, s)."""
 
 
@@ -307,11 +350,14 @@ Event = (
     | AgentConnected
     | AgentDisconnected
     | RendezvousProbed
+    | LeaderLost
+    | QuorumChanged
     | LinksProbed
     | StrangerConnected
     | PortChecked
     | SnapshotTaken
     | RoleTaken
+    | MeetingImpossible
     | CoordinatorChanged
     | GateOpened
     | JobEndOrdered

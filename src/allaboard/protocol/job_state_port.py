@@ -46,6 +46,10 @@ class JobStatusPort(Protocol):
         """Why the gate opens although the roll call is not complete; "" if it does not."""
 
     @property
+    def spans_agents(self) -> bool:
+        """True if other agents may have started ranks of this job."""
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings of this round, oldest first, those that the leader reported among them."""
 

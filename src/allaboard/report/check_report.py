@@ -8,6 +8,7 @@ import msgspec
 
 from allaboard.facts import Finding
 from allaboard.report.finding_text import finding_lines
+from allaboard.report.json_text import indented_json
 from allaboard.report.plain_text import DEFAULT_WIDTH, clean
 
 SCHEMA_VERSION = 1
@@ -32,7 +33,7 @@ def as_json(findings: Sequence[Finding], subjects: Sequence[str]) -> str:
     from allaboard import __version__
 
     report = CheckReport(allaboard=__version__, subjects=tuple(subjects), findings=tuple(findings))
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+    return indented_json(report)
 
 
 def as_text(

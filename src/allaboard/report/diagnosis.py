@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from allaboard.facts import Diagnosis
 from allaboard.report.finding_text import finding_lines
 from allaboard.report.json_schema import json_schema_of
+from allaboard.report.json_text import indented_json
 from allaboard.report.plain_text import DEFAULT_WIDTH, clean, wrap_words
 from allaboard.report.stack_text import crowd_lines, tree_lines
 
@@ -64,7 +63,7 @@ def _list_section(heading: str, lines: tuple[str, ...], verbose: bool, width: in
 
 def as_json(diagnosis: Diagnosis) -> str:
     """Return the whole diagnosis as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"
+    return indented_json(diagnosis)
 
 
 def diagnosis_schema() -> dict[str, object]:

@@ -30,21 +30,23 @@ def finding_lines(
     width: int = DEFAULT_WIDTH,
     location: bool = False,
     paste: bool = False,
+    clock_time: str = "",
 ) -> list[str]:
     """Return a finding as lines of at most ``width`` columns; a single one if it is resolved.
 
     ``location`` puts the place in the file in front, as linters do. ``paste`` adds the rest of a fix that has
-    several lines; ``verbose`` adds that, all evidence and all members.
+    several lines; ``verbose`` adds that, all evidence and all members. ``clock_time`` goes in front of all.
     """
     if finding.over is not None:
-        return wrap_words(_resolved(finding), width, indent="    ")
-    label = f"{finding.severity} {finding.rule} {finding.name}"
+        return wrap_words(f"{clock_time} {_resolved(finding)}".lstrip(), width, indent="    ")
+    # Each part may come from another host's agent
+    label = f"{finding.severity} {clean(finding.rule)} {clean(finding.name)}"
     place = f"{clean(str(finding.where))}: " if location and finding.where is not None else ""
     certainty = "" if finding.certainty is Certainty.CERTAIN else f" ({finding.certainty})"
     members = finding.who if verbose or len(finding.who) == 1 else ()
     who = f" · {', '.join(map(str, members))}" if members else ""
-    head = f"{place}{label}: {clean(finding.summary)}{certainty}{clean(who)}"
-    lines = wrap_words(head, width, indent="    ")
+    head = f"{clock_time} {place}{label}: {clean(finding.summary)}{certainty}{clean(who)}"
+    lines = wrap_words(head.lstrip(), width, indent="    ")
     if colour:
         # After wrapping, so that the escapes do not count as columns. In a terminal so narrow that the label
         # itself is wrapped, nothing is coloured.
@@ -57,13 +59,14 @@ def finding_title(finding: Finding) -> str:
     """Return ``HANG001 stopped (worker 1)``: the finding in a list of findings."""
     resolved = ["resolved"] if finding.over is not None else []
     names = ", ".join([*(w.name for w in finding.who[:MAX_SHOWN_MEMBERS]), *resolved])
-    return f"{finding.rule} {finding.name}" + (f" ({names})" if names else "")
+    return clean(f"{finding.rule} {finding.name}" + (f" ({names})" if names else ""))
 
 
 def _resolved(finding: Finding) -> str:
     until = (finding.over or "")[11:19]
     return (
-        f"resolved {finding.rule} {finding.name}: no longer true since {until} UTC: "
+        f"resolved {clean(finding.rule)} {clean(finding.name)}: no longer true since "
+        f"{clean(until)} UTC: "
         f"{clean(finding.summary)}"
     )
 

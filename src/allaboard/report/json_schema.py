@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-def json_schema_of(kind: type) -> dict[str, Any]:
+def json_schema_of(kind: Any) -> dict[str, Any]:
     """Return the JSON Schema of a type, with its docstrings as descriptions.
 
     Descriptions are the same with every Python: Python 3.13 strips the indentation of docstrings, earlier

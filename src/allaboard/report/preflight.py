@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
-import msgspec
-
 from allaboard.facts import Answer, Link, Preflight, PreflightMember
 from allaboard.report.json_schema import json_schema_of
+from allaboard.report.json_text import indented_json
 from allaboard.report.plain_text import clean
 
 MAX_MATRIX_HOSTS = 16
@@ -25,7 +24,7 @@ VERSIONED_PACKAGES = ("python", "torch", "tensorflow", "jax")
 
 def as_json(preflight: Preflight) -> str:
     """Return the whole preflight as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(preflight), indent=2).decode() + "\n"
+    return indented_json(preflight)
 
 
 def preflight_schema() -> dict[str, object]:

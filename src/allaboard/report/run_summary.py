@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from allaboard.facts import Outcome, Report
+from allaboard.facts import Finding, Outcome, Report, Severity
 from allaboard.report.finding_text import finding_title
-from allaboard.report.phases import phase_lines
+from allaboard.report.phases import phase_lines, step_lines
 from allaboard.report.plain_text import clean
 from allaboard.report.servers import server_lines
 
@@ -15,7 +15,7 @@ MAX_SHOWN_ROUNDS = 8
 
 
 def summary_lines(report: Report, routine_decision: str = "") -> list[str]:
-    """Return the last lines of a run: how it ended, where the time went, and what was found.
+    """Return the last lines of a run: how it ended, its steps, where the time went, and what was found.
 
     ``routine_decision`` is the reason against a restart that needs no mention: the user asked for none.
     """
@@ -23,10 +23,11 @@ def summary_lines(report: Report, routine_decision: str = "") -> list[str]:
     if report.outcome is Outcome.FAILED or (
         report.outcome is Outcome.INTERRUPTED and report.reason != report.outcome
     ):
-        end += f": {report.reason}"
+        end += f": {clean(report.reason)}"
     lines = [
         end,
         *_round_lines(report, routine_decision),
+        *step_lines(report),
         *server_lines(report),
         *phase_lines(report),
     ]
@@ -41,9 +42,26 @@ def summary_lines(report: Report, routine_decision: str = "") -> list[str]:
     lines += [f"not seen: {clean(line)}" for line in report.unseen[:MAX_SHOWN_UNSEEN]]
     if len(report.unseen) > MAX_SHOWN_UNSEEN:
         lines.append(f"not seen: and {len(report.unseen) - MAX_SHOWN_UNSEEN} more, in the report")
-    if report.findings or report.unseen or report.outcome is not Outcome.COMPLETED:
-        lines.append(f"logs, journal and report: {report.run_dir}")
     return lines
+
+
+def closing_finding(report: Report) -> Finding | None:
+    """Return the finding that the last lines show again in full: the first error, else the first warning.
+
+    Hours of output may have passed since it was announced. One that is resolved, and notes, are not repeated.
+    """
+    present = [f for f in report.findings if f.over is None]
+    for severity in (Severity.ERROR, Severity.WARNING):
+        first = next((f for f in present if f.severity is severity), None)
+        if first is not None:
+            return first
+    return None
+
+
+def location_line(report: Report, has_page: bool = True) -> str:
+    """Return where the report lies; ``has_page`` is False if there is none for people to look at."""
+    page = "/report.html" if has_page else ""
+    return f"logs, journal and report: {report.run_dir}{page}"
 
 
 def _round_lines(report: Report, routine_decision: str) -> list[str]:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from allaboard.facts import Report
+from allaboard.facts import FEED_VERSION, Report
+from allaboard.feed.messages import Message, Request
 from allaboard.report.check_schema import check_schema
 from allaboard.report.diagnosis import diagnosis_schema
 from allaboard.report.json_schema import json_schema_of
@@ -19,8 +20,17 @@ SCHEMAS: dict[str, Callable[[], object]] = {
     "diagnosis.schema.json": diagnosis_schema,
     "preflight.schema.json": preflight_schema,
     "check.json": check_schema,
+    "feed.schema.json": lambda: feed_schema(),
 }
 """Name of each schema's file, and the function that makes its content."""
+
+
+def feed_schema() -> dict[str, object]:
+    """Return the JSON Schema of one line of the feed, in either direction."""
+    return json_schema_of(Message | Request) | {
+        "$id": f"allaboard/feed/{FEED_VERSION}",
+        "title": "One line of the feed of a run",
+    }
 
 
 def main(arguments: list[str]) -> int:

@@ -25,17 +25,19 @@ def _worker_lines(worker: WorkerReport) -> Iterator[str]:
     name = f"{worker.job} {worker.index}"
     if worker.times is not None:
         yield f"{name}: {_describe_times(worker.times)}{_describe_traffic(worker)}"
-    elif worker.job == "ps" and worker.allowed:
+    elif worker.job == "ps" and worker.allowed_cores:
         count = f"{worker.variables} variable" + ("s" if worker.variables != 1 else "")
-        variables = f"; {count}, {format_bytes(worker.bytes)}" if worker.variables else ""
+        variables = (
+            f"; {count}, {format_bytes(worker.variables_nbytes)}" if worker.variables else ""
+        )
         yield f"{name}: {_describe_cpu(worker)}{_describe_traffic(worker)}{variables}"
 
 
 def _describe_cpu(worker: WorkerReport) -> str:
     """Return the mean over the task's whole life. A limit that was set later may be lower than that."""
-    if worker.cpu > worker.allowed:
-        return f"{worker.cpu:.2f} cores, at the end {worker.allowed:g} at most"
-    return f"{worker.cpu:.2f} of {worker.allowed:g} cores"
+    if worker.cpu_cores > worker.allowed_cores:
+        return f"{worker.cpu_cores:.2f} cores, at the end {worker.allowed_cores:g} at most"
+    return f"{worker.cpu_cores:.2f} of {worker.allowed_cores:g} cores"
 
 
 def _describe_times(times: Times) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from allaboard.facts import ConfigFacts, Value
+from allaboard.report.json_text import indented_json
 from allaboard.report.plain_text import clean
 
 MAX_SHOWN_TASKS = 64
@@ -46,7 +45,7 @@ def as_table(config: ConfigFacts) -> str:
 def as_json(config: ConfigFacts) -> str:
     """Return the merged spec with every value's origin."""
     document = {"subject": config.subject, "spec": config.spec}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    return indented_json(document)
 
 
 def _value_with_origin(value: Value) -> str:

@@ -15,27 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    ConfigFacts,
-    Evidence,
-    Origin,
-    Problem,
-    Stage,
-    sample_config_facts,
-)
+from allaboard.facts import Claim, ConfigFacts, Origin, Problem, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "unreadable":
-            yield Claim(
-                summary=f"{problem.origin.file or facts.subject} {problem.message}",
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                where=problem.origin.editor_place,
-            )
+    yield from problem_claims(
+        facts.problems,
+        "unreadable",
+        summary=lambda problem: f"{problem.origin.file or facts.subject} {problem.message}",
+    )
 
 
 _BINARY = Problem(

@@ -17,8 +17,21 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from allaboard.configuration.spec import own_member
+from allaboard.configuration.spec.job_names import plain_job_name
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Origin, Stage, Value, sample_config_facts
+from allaboard.facts import (
+    Claim,
+    ClusterSpec,
+    ConfigFacts,
+    Origin,
+    Stage,
+    Value,
+    sample_config_facts,
+)
+from allaboard.facts.address import is_this_host_alone, join_host_port, parse_address, whole_number
+
+_TENSORFLOW_JOBS = ("chief", "master", "ps", "worker")
+"""Jobs of a cluster; an evaluator is none."""
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
@@ -30,12 +43,13 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     if listed is None:
         if job == "evaluator":
             return
-        names, first_name = ", ".join(written_names), written_names[0]
+        misnamed = next((j for j in spec.cluster if plain_job_name(j) == job), "")
+        names = ", ".join(written_names)
         yield Claim(
             summary=f"the task is a {job!r}, but the cluster has no such job: it has {names}",
             who=own_member(spec),
-            evidence=(spec.job.evidence,),
-            fix=f'"task": {{"type": "{_most_similar_name(job, written_names) or first_name}", "index": 0}}',
+            evidence=(spec.job.evidence, *(v.evidence for v in spec.cluster.get(misnamed, ())[:1])),
+            fix=_renamed_jobs(spec) if misnamed else _corrected_task(spec, job, written_names),
             where=spec.job.origin.editor_place,
         )
         return
@@ -52,6 +66,34 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
         fix=f'"task": {{"type": "{job}", "index": {min(max(index, 0), last_index)}}}',
         where=spec.index.origin.editor_place,
     )
+
+
+def _renamed_jobs(spec: ClusterSpec) -> str:
+    """Return the cluster with TensorFlow's names in place of the names of variables or flags."""
+    jobs = {plain_job_name(job) or job: tasks for job, tasks in spec.cluster.items()}
+    parts = [
+        f'"{job}": [{", ".join(_quoted(v) for v in tasks[:3])}]' for job, tasks in jobs.items()
+    ]
+    return f'"cluster": {{{", ".join(parts)}}}'
+
+
+def _corrected_task(spec: ClusterSpec, job: str, written_names: list[str]) -> str:
+    """Return the task under a name that the cluster has; if its own is one of TensorFlow's names, rather the
+    entry that the cluster lacks."""
+    similar = _most_similar_name(job, written_names)
+    if similar or job not in _TENSORFLOW_JOBS:
+        return f'"task": {{"type": "{similar or written_names[0]}", "index": 0}}'
+    hosts = {parse_address(v.text).host for _, _, v in spec.tasks()}
+    if all(is_this_host_alone(host) for host in hosts):
+        ports = [whole_number(parse_address(v.text).port) or 0 for _, _, v in spec.tasks()]
+        address = join_host_port(min(hosts), min(max(ports, default=0), 65534) + 1)
+    else:
+        address = f"HOST-OF-{job.upper()}:2222"
+    return f'"{job}": ["{address}"]   # one more entry of "cluster", in every task\'s TF_CONFIG'
+
+
+def _quoted(value: Value) -> str:
+    return f'"{value.text}"'
 
 
 def _name_in_source(job: str, listed: Sequence[Value]) -> str:
@@ -94,6 +136,16 @@ RULE = Rule(
         "one of Vertex AI's pools": (
             _vertex_pool(1),
             "workerpool1 1 is not in the cluster: workerpool1 has 1 task, so its index must be 0",
+        ),
+        "a chief beside the workers": (
+            sample_config_facts(cluster=_TWO_WORKERS, task=("chief", 0)),
+            "the task is a 'chief', but the cluster has no such job: it has worker",
+        ),
+        "keys with the names of flags": (
+            sample_config_facts(
+                cluster={"ps_hosts": ["a:2222"], "worker_hosts": ["b:2222"]}, task=("worker", 0)
+            ),
+            "the task is a 'worker', but the cluster has no such job: it has ps_hosts, worker_hosts",
         ),
         "unknown job": (
             sample_config_facts(cluster=_TWO_WORKERS, task=("workers", 0)),

@@ -15,29 +15,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
+from allaboard.configuration.spec.job_names import plain_job_name
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ConfigFacts, Severity, Stage, sample_config_facts
 
 _KERAS_JOBS = ("chief", "worker", "ps", "evaluator")
-_CORRECT_NAMES = {
-    "workers": "worker",
-    "master": "chief",
-    "parameter_server": "ps",
-    "parameter_servers": "ps",
-    "param_server": "ps",
-    "pserver": "ps",
-    "Worker": "worker",
-    "PS": "ps",
-    "Chief": "chief",
-    "eval": "evaluator",
-}
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     if facts.part_of_source("tf_config") is None:
         return
-    for job, listed in facts.spec.cluster.items():
-        meant = _CORRECT_NAMES.get(job)
+    cluster, task = facts.spec.cluster, facts.spec.job
+    if task is not None and task.text not in cluster and task.text in map(plain_job_name, cluster):
+        return  # task-not-in-cluster reports it, with all names
+    for job, listed in cluster.items():
+        meant = plain_job_name(job)
+        if job == "master" and facts.api:
+            continue  # the chief's name in tf.contrib.learn
         if job not in _KERAS_JOBS and meant:
             yield Claim(
                 summary=f"the cluster has a job {job!r}; TensorFlow's name for it is {meant!r}",

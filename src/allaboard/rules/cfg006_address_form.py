@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Stage, Who, address, sample_config_facts
+from allaboard.facts import (
+    Claim,
+    ConfigFacts,
+    Stage,
+    Who,
+    address,
+    sample_config_facts,
+    whole_number,
+)
 
 _MAX_REPORTED = 20
 """Addresses that are reported one by one; a mistake in a template is in all of them."""
@@ -34,9 +42,17 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             summary=f"the address of {job} {index} {wrong[0]}",
             who=(Who(job=job, index=index),),
             evidence=(value.evidence,),
-            fix=f'"{wrong[1]}"',
+            fix=f'"{_reachable(job, index, value.text, wrong[1])}"',
             where=value.origin.editor_place,
         )
+
+
+def _reachable(job: str, index: int, text: str, right: str) -> str:
+    """Return the corrected address; for port 0 of this host alone, with a host that others can reach."""
+    parsed = address.parse_address(text)
+    if whole_number(parsed.port) != 0 or not address.is_this_host_alone(parsed.host):
+        return right
+    return f"HOST-OF-{job.upper()}-{index}:{address.parse_address(right).port}"
 
 
 def _with_worker(text: str) -> ConfigFacts:

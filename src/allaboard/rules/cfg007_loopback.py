@@ -18,10 +18,12 @@ import msgspec
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
+    Certainty,
     Claim,
     ConfigFacts,
     Evidence,
     LocalHost,
+    Severity,
     Stage,
     Value,
     Who,
@@ -38,6 +40,9 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
     count = count_hosts(spec)
     # Some operators give rank 0 itself localhost, and the others its name.
     is_first_rank = facts.kind == "environment" and spec.number("rank") == 0
+    if facts.own_scripts > 1:
+        yield from _check_own_meeting_place(facts)
+        return
     if count < 2 or is_first_rank or facts.one_host:
         return
     for field in ("master_addr", "rdzv_endpoint", "coordinator"):
@@ -71,6 +76,7 @@ def _corrected_assignment(value: Value, host: LocalHost | None) -> str:
 def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
     spec = facts.spec
     if count_hosts(spec) < 2:
+        yield from _check_own_scripts(facts)
         return
     reachable_tasks = [
         (j, i) for j, i, v in spec.tasks() if not is_this_host_alone(parse_address(v.text).host)
@@ -98,6 +104,61 @@ def _check_cluster(facts: ConfigFacts) -> Iterator[Claim]:
         )
 
 
+def _check_own_scripts(facts: ConfigFacts) -> Iterator[Claim]:
+    """Report loopback addresses in a script that is one member by itself: the others have scripts of their
+    own, and may have hosts of their own."""
+    tasks = list(facts.spec.tasks())
+    own = own_member(facts.spec)
+    is_tf_config = facts.part_of_source("tf_config") is not None
+    if not facts.own_scripts or not is_tf_config or not own or len(tasks) < 2:
+        return
+    job, index, value = tasks[0]
+    port = parse_address(value.text).port
+    kept_port = DEFAULT_PORT["tensorflow"] if port in ("", "0") else port
+    host = parse_address(value.text).host
+    yield Claim(
+        summary=f"all members have the address {host}, and each has a script of its own: on several machines "
+        "each script means its own machine",
+        who=own,
+        evidence=(value.evidence,),
+        fix=f'"HOST-OF-{job.upper()}-{index}:{kept_port}"   # and so for the others, unless all scripts '
+        "run on one machine",
+        severity=Severity.WARNING if facts.own_scripts > 1 else Severity.INFO,
+        certainty=Certainty.LIKELY,
+        where=value.origin.editor_place,
+    )
+
+
+def _check_own_meeting_place(facts: ConfigFacts) -> Iterator[Claim]:
+    """Report a loopback meeting place in scripts of which each is one rank by itself."""
+    values = (facts.spec.values.get(f) for f in ("master_addr", "coordinator"))
+    value = next((v for v in values if v is not None), None)
+    if value is None or not is_this_host_alone(parse_address(value.text).host):
+        return
+    parsed = parse_address(value.text)
+    name = join_host_port("HOST-OF-RANK-0", parsed.port) if parsed.port else "HOST-OF-RANK-0"
+    yield Claim(
+        summary=f"all ranks meet at {parsed.host}, and each has a script of its own: on several machines "
+        "each script means its own machine",
+        who=own_member(facts.spec),
+        evidence=(value.evidence,),
+        fix=f"{name}   # in place of {value.text}, unless all scripts run on one machine",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=value.origin.editor_place,
+    )
+
+
+def _own_rank(count: int, address: str) -> ConfigFacts:
+    facts = sample_config_facts("python", rank="0", world_size="2", master_addr=address)
+    return msgspec.structs.replace(facts, own_scripts=count)
+
+
+def _own_script(count: int, *addresses: str) -> ConfigFacts:
+    facts = sample_config_facts("python", cluster={"worker": list(addresses)}, task=("worker", 0))
+    return msgspec.structs.replace(facts, own_scripts=count)
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
@@ -109,12 +170,25 @@ RULE = Rule(
             ),
             "worker 0 has the address localhost: worker 1 on other hosts cannot reach it",
         ),
+        "a script for each member": (
+            _own_script(2, "localhost:2222", "localhost:2223"),
+            "all members have the address localhost, and each has a script of its own: on several machines "
+            "each script means its own machine",
+        ),
+        "a script for each rank": (
+            _own_rank(2, "localhost"),
+            "all ranks meet at localhost, and each has a script of its own: on several machines each script "
+            "means its own machine",
+        ),
         "torchrun on two nodes": (
             sample_config_facts(master_addr="127.0.0.1", nnodes="2"),
             "MASTER_ADDR is 127.0.0.1, which is another machine on each of the 2 hosts",
         ),
     },
     silent_on={
+        "a script that asks who it is": _own_script(0, "localhost:2222", "localhost:2223"),
+        "scripts of ranks that meet elsewhere": _own_rank(2, "10.0.0.4"),
+        "a script of the only member": _own_script(1, "localhost:2222"),
         "all on one host": sample_config_facts(
             cluster={"worker": ["localhost:2222", "localhost:2223"]}, task=("worker", 0)
         ),

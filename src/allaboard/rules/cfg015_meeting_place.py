@@ -58,6 +58,10 @@ def _check_host(facts: ConfigFacts, host: Value, port: Value | None) -> Iterator
         number = f" (and MASTER_PORT is {port.text})" if port.text != bare.port else ""
         yield _claim(facts, host, f"has a port in it{number}", bare.host)
         return
+    if re.fullmatch(r"[\w.-]+@[\w.-]+", text):
+        problem_text = "has a user's name before the address, as only ssh takes it"
+        yield _claim(facts, host, problem_text, text.partition("@")[2])
+        return
     problem = address.address_fault(text, port=29500, needs_port=False)
     if problem is not None:
         yield _claim(facts, host, problem[0], address.parse_address(problem[1]).host)
@@ -91,6 +95,10 @@ RULE = Rule(
         "scheme": (
             sample_config_facts(master_addr="tcp://node0", master_port="29500"),
             "MASTER_ADDR begins with tcp://; a task's address has no scheme: 'tcp://node0'",
+        ),
+        "user inside": (
+            sample_config_facts(master_addr="ubuntu@10.0.0.1", master_port="29500"),
+            "MASTER_ADDR has a user's name before the address, as only ssh takes it: 'ubuntu@10.0.0.1'",
         ),
         "port inside": (
             sample_config_facts(master_addr="node0:29500", master_port="29500"),

@@ -12,29 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    ConfigFacts,
-    Evidence,
-    Origin,
-    Problem,
-    Stage,
-    sample_config_facts,
-)
+from allaboard.facts import Claim, ConfigFacts, Origin, Problem, Stage, sample_config_facts
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "init_url":
-            yield Claim(
-                summary=f"the init URL {problem.message}",
-                who=own_member(facts.spec),
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                where=problem.origin.editor_place,
-            )
+    yield from problem_claims(
+        facts.problems,
+        "init_url",
+        who=own_member(facts.spec),
+        summary=lambda problem: f"the init URL {problem.message}",
+    )
 
 
 _NO_PORT = Problem(

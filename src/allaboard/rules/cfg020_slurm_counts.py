@@ -23,6 +23,7 @@ from allaboard.facts import (
     Claim,
     ConfigFacts,
     Evidence,
+    Origin,
     PartialSpec,
     Severity,
     Stage,
@@ -130,8 +131,27 @@ def _check_counts(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if not slot_sum or slot_sum == total.integer or 0 in (m.slots for m in slurm.machines):
         return
     if each.origin.flag and total.integer < slot_sum:
-        return  # beside --ntasks, sbatch takes --ntasks-per-node for a maximum
+        # Beside --ntasks, sbatch takes --ntasks-per-node for a maximum: the last node may have fewer.
+        if count and each.integer and -(-total.integer // each.integer) < count:
+            yield _fewer_tasks(facts, total, each, count)
+        return
     yield _claim(facts, total, each, f"the tasks per node add up to {slot_sum}")
+
+
+def _fewer_tasks(facts: ConfigFacts, total: Value, each: Value, nodes: int) -> Claim:
+    """Report tasks of which the nodes could take many more: one of the two counts is not meant."""
+    per_node = each.integer or 0
+    return Claim(
+        summary=f"{total.origin.flag} is {total.text} for {nodes} nodes, but {each.origin.flag} is "
+        f"{each.text}: {total.text} tasks are started, not {nodes * per_node}",
+        who=own_member(facts.spec),
+        evidence=(total.evidence, each.evidence),
+        fix=f"#SBATCH --ntasks={nodes * per_node}   # or leave --ntasks out; for {total.text} tasks "
+        f"leave {each.origin.flag} out",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=total.origin.editor_place,
+    )
 
 
 def _check_rank(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
@@ -185,6 +205,15 @@ def _batch_script(size: str, **step: str) -> ConfigFacts:
     return msgspec.structs.replace(facts, parts=parts)
 
 
+def _batch_lines(tasks: str, nodes: str, each: str) -> ConfigFacts:
+    texts = {"world_size": ("--ntasks", tasks), "nnodes": ("--nodes", nodes)}
+    texts["tasks_per_node"] = ("--ntasks-per-node", each)
+    values = {n: Value(text, Origin(flag=flag)) for n, (flag, text) in texts.items()}
+    facts = sample_config_facts("shell", source="slurm")
+    part = PartialSpec(source="slurm", values=values)
+    return msgspec.structs.replace(facts, parts=(part,))
+
+
 def _task_environment(**more: str) -> ConfigFacts:
     """Return the environment of task 1 of 4."""
     here = {
@@ -218,12 +247,18 @@ RULE = Rule(
             _task_environment(RANK="1", WORLD_SIZE="3"),
             "WORLD_SIZE is 3, but the step has 4 tasks: 1 of them has no rank",
         ),
+        "fewer tasks than the nodes are to have": (
+            _batch_lines("2", "2", "4"),
+            "--ntasks is 2 for 2 nodes, but --ntasks-per-node is 4: 2 tasks are started, not 8",
+        ),
         "a world of another size": (
             _batch_script("4"),
             "WORLD_SIZE is 4, but the step has 8 tasks",
         ),
     },
     silent_on={
+        "a remainder on the last node": _batch_lines("10", "3", "4"),
+        "as many tasks as the nodes take": _batch_lines("8", "2", "4"),
         "a task of its world": _task_environment(RANK="1", WORLD_SIZE="4"),
         "the number of a node, which spawns its ranks": _task_environment(
             RANK="1", WORLD_SIZE="8", LOCAL_RANK=""

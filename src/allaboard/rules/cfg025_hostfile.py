@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
     Claim,
     ConfigFacts,
-    Evidence,
     Origin,
     Problem,
     Severity,
@@ -28,14 +28,11 @@ from allaboard.facts import (
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
-    for problem in facts.problems:
-        if problem.kind == "hostfile":
-            yield Claim(
-                summary=f"the hostfile's line {problem.origin.line} {problem.message}",
-                evidence=(Evidence(problem.observed, str(problem.origin)),),
-                fix=problem.correction,
-                where=problem.origin.editor_place,
-            )
+    yield from problem_claims(
+        facts.problems,
+        "hostfile",
+        summary=lambda problem: f"the hostfile's line {problem.origin.line} {problem.message}",
+    )
     part = facts.part_of_source("hostfile")
     if part is None:
         return

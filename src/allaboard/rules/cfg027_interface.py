@@ -7,27 +7,44 @@ image fails on some of them, and the others wait.
 
 ## What to do
 Choose one of the interfaces listed. NCCL takes prefixes (`eth`, `ens`), exclusions (`^docker,lo`) and exact
-names (`=eth0`); gloo takes exact names, separated by commas.
+names (`=eth0`); gloo takes exact names alone, separated by commas, and no `^` or `=`.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import count_hosts, own_member
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, ConfigFacts, Evidence, LocalHost, Stage, sample_config_facts
+from allaboard.facts import (
+    Certainty,
+    Claim,
+    ConfigFacts,
+    Evidence,
+    LocalHost,
+    Stage,
+    Value,
+    sample_config_facts,
+)
+from allaboard.facts.address import is_this_host_alone, parse_address
+
+_VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     host = facts.host
+    yield from _foreign_notation(facts)
     if host is None or not host.interfaces:
+        yield from _loopback_interfaces(facts)
         return
-    for name in ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+    for name in _VARIABLES:
         value = facts.variables.get(name)
         if value is None or not value.text.strip():
             continue
         text = value.text.strip()
+        if _is_foreign_notation(name, text):
+            continue
         missing = (
             _missing_for_nccl(text, host)
             if name.startswith("NCCL")
@@ -48,6 +65,62 @@ def check(facts: ConfigFacts) -> Iterator[Claim]:
             ),
             fix=f"export {name}={usable[0]}",
         )
+
+
+def _foreign_notation(facts: ConfigFacts) -> Iterator[Claim]:
+    """Yield a claim for each list in NCCL's notation that is given to gloo, on whatever host it runs."""
+    for name in ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"):
+        value = facts.variables.get(name)
+        if value is None or not _is_foreign_notation(name, value.text.strip()):
+            continue
+        yield Claim(
+            summary=f"{name} is {value.text.strip()!r}: gloo takes names of interfaces alone, while ^ and = "
+            "are NCCL's notation",
+            who=own_member(facts.spec),
+            evidence=(value.evidence,),
+            fix=f"export {name}=$(ip -4 route get MASTER_IP | grep -oP 'dev \\K\\S+')   # one name, on each "
+            "host its own; NCCL_SOCKET_IFNAME may keep its list",
+            where=value.origin.editor_place,
+        )
+
+
+def _loopback_interfaces(facts: ConfigFacts) -> Iterator[Claim]:
+    """Yield a claim for each variable that keeps a job of several hosts on the loopback interface."""
+    count = count_hosts(facts.spec)
+    meeting = facts.spec.values.get("master_addr") or facts.spec.values.get("rdzv_endpoint")
+    is_local = meeting is not None and is_this_host_alone(parse_address(meeting.text).host)
+    if count < 2 or facts.one_host or is_local:
+        return
+    for name in _VARIABLES:
+        value = facts.variables.get(name)
+        if value is None or value.text.strip() not in ("lo", "=lo", "lo0", "=lo0"):
+            continue
+        yield Claim(
+            summary=f"{name} is {value.text.strip()}, the loopback interface, which cannot join {count} "
+            "hosts",
+            who=own_member(facts.spec),
+            evidence=(value.evidence, *_host_count_evidence(facts)),
+            fix=_reachable_interface(name, meeting),
+            certainty=Certainty.LIKELY,
+            where=value.origin.editor_place,
+        )
+
+
+def _reachable_interface(name: str, meeting: Value | None) -> str:
+    """Return the setting that is right on every host, whatever its interfaces are called."""
+    if name.startswith("NCCL"):
+        return f"export {name}=^lo,docker"
+    address = parse_address(meeting.text).host if meeting is not None else ""
+    return f"export {name}=$(ip -4 route get {shlex.quote(address or 'MASTER_IP')} | grep -oP 'dev \\K\\S+')"
+
+
+def _host_count_evidence(facts: ConfigFacts) -> tuple[Evidence, ...]:
+    nodes = facts.spec.values.get("nnodes")
+    return (nodes.evidence,) if nodes is not None else ()
+
+
+def _is_foreign_notation(name: str, text: str) -> bool:
+    return not name.startswith("NCCL") and text.startswith(("^", "="))
 
 
 def _missing_for_gloo(text: str, host: LocalHost) -> str:
@@ -71,6 +144,11 @@ def _facts(**variables: str) -> ConfigFacts:
     return sample_config_facts(rank="0", variables=variables, host=host)
 
 
+def _script(nodes: str, address: str) -> ConfigFacts:
+    variables = {"NCCL_SOCKET_IFNAME": "lo"}
+    return sample_config_facts("shell", variables=variables, nnodes=nodes, master_addr=address)
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ConfigFacts,
@@ -80,12 +158,23 @@ RULE = Rule(
             _facts(GLOO_SOCKET_IFNAME="eth0"),
             "GLOO_SOCKET_IFNAME names 'eth0'; this host has no such interface",
         ),
+        "NCCL's exclusions, given to gloo": (
+            _facts(GLOO_SOCKET_IFNAME="^docker0,lo"),
+            "GLOO_SOCKET_IFNAME is '^docker0,lo': gloo takes names of interfaces alone, while ^ and = are "
+            "NCCL's notation",
+        ),
+        "loopback of several hosts": (
+            _script("2", "10.0.0.4"),
+            "NCCL_SOCKET_IFNAME is lo, the loopback interface, which cannot join 2 hosts",
+        ),
         "NCCL": (
             _facts(NCCL_SOCKET_IFNAME="ib0"),
             "NCCL_SOCKET_IFNAME names 'ib0'; this host has no such interface",
         ),
     },
     silent_on={
+        "loopback on one host": _script("1", "10.0.0.4"),
+        "loopback where all meet": _script("2", "127.0.0.1"),
         "a prefix, for NCCL": _facts(NCCL_SOCKET_IFNAME="ens"),
         "an exclusion": _facts(NCCL_SOCKET_IFNAME="^docker0,lo"),
         "it is there": _facts(GLOO_SOCKET_IFNAME="ens5"),

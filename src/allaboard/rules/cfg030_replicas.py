@@ -13,6 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.pod_meetings import (
+    SINGLE_TEMPLATE_KINDS,
+    PodMeetings,
+    flag_value,
+    meeting_places,
+    place_key,
+)
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -32,10 +39,18 @@ _SINGLE_POD_ROLES = {"PyTorchJob": "Master", "MPIJob": "Launcher", "TFJob": "Chi
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
+    reported_places: set[str] = set()
+    meetings = PodMeetings(facts)
     for workload in facts.workloads:
         total, per = _count_processes(workload)
         if total is None:
             continue
+        # Two Pods with --nnodes=2 that meet at one place are the two nodes.
+        meeting = meetings.count_pods(workload)
+        places = {place_key(v.text) for r in workload.roles for v in meeting_places(r)}
+        if meeting is not None and places & reported_places:
+            continue  # one fact of all of them
+        total = meeting or total
         negative = any((r.replicas.integer or 0) < 0 for r in workload.roles)
         for role in workload.roles:
             yield from _check_replicas(workload, role)
@@ -46,11 +61,13 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
             if size is not None and size.integer is not None and size.integer not in (
                 total, total * per,
             ):  # fmt: skip
-                yield _claim(workload, size, role.replicas, total, str(total * per))
+                yield _claim(workload, size, role, total, str(total * per))
+                reported_places |= places
             for command in role.commands or (role.command,):
-                nodes = _flag_value(command, "--nnodes")
+                nodes = flag_value(command, "--nnodes")
                 if nodes is not None and nodes.integer is not None and nodes.integer != total:
-                    yield _claim(workload, nodes, role.replicas, total, str(total))
+                    yield _claim(workload, nodes, role, total, str(total))
+                    reported_places |= places
         yield from _check_completions(workload)
         if not negative:
             yield from _check_slots(workload, total)
@@ -95,7 +112,7 @@ def _count_processes(workload: Workload) -> tuple[int | None, int]:
     ]
     if not counts or any(c is None for c in counts) or workload.elastic:
         return None, 1
-    if workload.kind == "JobSet" and len(counts) > 1:
+    if workload.kind in ("JobSet", "VolcanoJob") and len(counts) > 1:
         return None, 1
     per = workload.per_node.integer if workload.per_node is not None else 1
     total = workload.completions.integer if workload.completions is not None else None
@@ -145,23 +162,25 @@ def _is_one_job(workload: Workload) -> bool:
     """Return True if the pods wait for each other, rather than work through a list."""
     names = {name for role in workload.roles for name in (*role.env, *role.computed)}
     commands = [c for role in workload.roles for c in role.commands]
-    meets = any(_flag_value(c, "--nnodes") or _flag_value(c, "--rdzv-endpoint") for c in commands)
+    meets = any(flag_value(c, "--nnodes") or flag_value(c, "--rdzv-endpoint") for c in commands)
     return meets or bool(names & {"WORLD_SIZE", "MASTER_ADDR", "JAX_COORDINATOR_ADDRESS"})
 
 
-def _flag_value(command: tuple[Value, ...], flag: str) -> Value | None:
-    for position, argument in enumerate(command):
-        if argument.text == flag and position + 1 < len(command):
-            return command[position + 1]
-        if argument.text.startswith(flag + "="):
-            return Value(argument.text.partition("=")[2], argument.origin)
-    return None
-
-
-def _claim(
-    workload: Workload, declared: Value, replicas: Value, total: int, correction: str
-) -> Claim:
+def _claim(workload: Workload, declared: Value, role: Role, total: int, correction: str) -> Claim:
     name = declared.origin.variable or "--nnodes"
+    count = declared.integer
+    if workload.kind == "Pod" and count is not None and count > total:
+        return _incomplete(workload, declared, total)
+    if workload.kind in SINGLE_TEMPLATE_KINDS and total != role.replicas.integer:
+        return Claim(
+            summary=f"{name} is {declared.text}, but {total} pods meet at one place: {workload.kind} "
+            f"{workload.name} and others of these files",
+            evidence=(declared.evidence, *(v.evidence for v in [*meeting_places(role)][:1])),
+            fix=f'{name}: "{correction}"' if declared.origin.variable else f"--nnodes={correction}",
+            certainty=Certainty.LIKELY,
+            where=declared.origin.editor_place,
+        )
+    replicas = role.replicas
     return Claim(
         summary=f"{name} is {declared.text}, but {workload.kind} {workload.name} starts {total} "
         f"pod{'s' if total != 1 else ''}",
@@ -169,6 +188,37 @@ def _claim(
         fix=f'{name}: "{correction}"' if declared.origin.variable else f"--nnodes={correction}",
         where=declared.origin.editor_place,
     )
+
+
+def _incomplete(workload: Workload, declared: Value, total: int) -> Claim:
+    """Report Pods that are fewer than they expect; the others may stand in files that were not given."""
+    name = declared.origin.variable or "--nnodes"
+    pods = "it is the only one" if total == 1 else f"only {total} pods meet"
+    return Claim(
+        summary=f"{name} is {declared.text} in Pod {workload.name}, but {pods} in the given files",
+        evidence=(declared.evidence, Value(f"Pod {workload.name}", workload.origin).evidence),
+        fix="allaboard check FOLDER   # with the manifests of the other pods",
+        severity=Severity.INFO,
+        certainty=Certainty.LIKELY,
+        where=declared.origin.editor_place,
+    )
+
+
+def _pods(nodes: str, *places: str) -> ManifestFacts:
+    """Return one Pod for each place, all with this --nnodes."""
+    workloads = []
+    for number, place in enumerate(places):
+        texts = (
+            "torchrun",
+            f"--nnodes={nodes}",
+            f"--node_rank={number}",
+            f"--master_addr={place}",
+            "t.py",
+        )
+        command = tuple(Value(w) for w in texts)
+        role = Role(name="", replicas=Value("1"), command=command, commands=(command,))
+        workloads.append(Workload(kind="Pod", name=f"w{number}", roles=(role,)))
+    return ManifestFacts(workloads=tuple(workloads))
 
 
 def _pytorch_job(replicas: str, size: str, per: str = "") -> ManifestFacts:
@@ -204,6 +254,14 @@ RULE = Rule(
             _pytorch_job("3", "4"),
             "WORLD_SIZE is 4, but PyTorchJob mnist starts 3 pods",
         ),
+        "a Pod more than they expect": (
+            _pods("2", "w0", "w0", "w0"),
+            "--nnodes is 2, but 3 pods meet at one place: Pod w0 and others of these files",
+        ),
+        "a Pod without the others": (
+            _pods("2", "w0"),
+            "--nnodes is 2 in Pod w0, but it is the only one in the given files",
+        ),
         "too few slots": (
             _mpi_job("16"),
             "-np 16 asks for 16 processes, but MPIJob mnist has 8 slots: 2 workers of 4",
@@ -214,6 +272,8 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "Pods that are the nodes": _pods("2", "w0", "w0"),
+        "two jobs of Pods": _pods("2", "a", "a", "b", "b"),
         "equal": _pytorch_job("4", "4"),
         "processes in each": _pytorch_job("2", "16", per="8"),
         "as many slots": _mpi_job("8"),

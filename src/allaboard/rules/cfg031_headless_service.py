@@ -4,6 +4,9 @@
 A pod's name `POD.SERVICE` resolves only under a service with `clusterIP: None`. Without one, or with an
 ordinary service, the others cannot resolve rank 0's name: they retry until their timeout.
 
+torchrun's c10d serves its store where the endpoint is one of the pod's own addresses; that of an ordinary
+service is no pod's.
+
 ## What to do
 Add the service shown, or set `clusterIP: None` in the existing one. If it is created elsewhere, give its
 file to `check` as well.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from allaboard.analysis.configuration.pod_meetings import flag_value
 from allaboard.contracts import Rule
 from allaboard.facts import (
     Certainty,
@@ -26,6 +30,7 @@ from allaboard.facts import (
     Value,
     Workload,
 )
+from allaboard.facts.address import parse_address
 
 
 def check(facts: ManifestFacts) -> Iterator[Claim]:
@@ -38,6 +43,9 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                 yield _not_headless(workload, named, service)
             elif service.headless:
                 yield from _check_selector(workload, role, service)
+    for service in facts.services:
+        if not service.headless:
+            yield from _check_store_address(facts, service)
 
 
 _CONTROLLER_LABELS = {
@@ -72,6 +80,97 @@ def _check_selector(workload: Workload, role: Role, service: Service) -> Iterato
             where=service.origin.editor_place,
         )
         return
+
+
+def _check_store_address(facts: ManifestFacts, service: Service) -> Iterator[Claim]:
+    """Report a service at whose address the pods of torchrun's c10d meet: no pod has that address.
+
+    torchrun serves the store where the endpoint's host is one of the pod's own names or addresses
+    (_matches_machine_hostname of torch/distributed/elastic/rendezvous/utils.py), or where is_host says so.
+    """
+    meeting = [
+        (workload, role, endpoint)
+        for workload in facts.workloads
+        for role in workload.roles
+        if (endpoint := _c10d_endpoint(role)) is not None
+        and _is_named(service, workload, parse_address(endpoint.text).host)
+    ]
+    # Another workload, which is not selected, may serve the store.
+    served_by_pod = any(_sets_is_host(role) for _, role, _ in meeting)
+    if served_by_pod or not any(_selects(service, r, w) for w, r, _ in meeting):
+        return
+    workload, _, endpoint = meeting[0]
+    others = f" and {len(meeting) - 1} more" if len(meeting) > 1 else ""
+    yield Claim(
+        summary=f"no torchrun serves the store: {service.name!r} is a service that is not headless, and no "
+        f"pod of {workload.kind} {workload.name}{others} has its address",
+        evidence=(endpoint.evidence, Value("no clusterIP: None", service.origin).evidence),
+        fix=_single_store(service, meeting, endpoint),
+        certainty=Certainty.LIKELY,
+        where=service.origin.editor_place,
+    )
+
+
+def _single_store(
+    service: Service, meeting: list[tuple[Workload, Role, Value]], endpoint: Value
+) -> str:
+    """Return the change by which one pod alone finds its own address at the endpoint.
+
+    A headless service that selects several pods has the addresses of all of them.
+    """
+    counts = [r.replicas.integer or 0 for w, r, _ in meeting if _selects_all(service, r, w)]
+    if sum(counts) < 2:
+        return f"clusterIP: None   # in Service {service.name}; or --rdzv_conf is_host=1 in the pod behind it"
+    workload = meeting[0][0]
+    port = parse_address(endpoint.text).port or "29400"
+    return (
+        f"--rdzv_endpoint={workload.name}-0.{service.name}:{port}   # one pod's own name; and clusterIP: "
+        f"None in Service {service.name}"
+    )
+
+
+def _selects_all(service: Service, role: Role, workload: Workload) -> bool:
+    """Return True if the service's whole selector fits the pods of this role."""
+    labels = {
+        **role.labels,
+        **dict.fromkeys(_CONTROLLER_LABELS.get(workload.kind, ()), workload.name),
+    }
+    return all(labels.get(k) == text for k, text in service.selector.items())
+
+
+def _c10d_endpoint(role: Role) -> Value | None:
+    """Return the endpoint of a role whose torchrun uses c10d; None for other roles."""
+    for command in role.commands or (role.command,):
+        backend = flag_value(command, "--rdzv_backend", "--rdzv-backend")
+        backend = backend or role.env.get("PET_RDZV_BACKEND")
+        if backend is not None and backend.text == "c10d":
+            endpoint = flag_value(command, "--rdzv_endpoint", "--rdzv-endpoint")
+            return endpoint or role.env.get("PET_RDZV_ENDPOINT")
+    return None
+
+
+def _sets_is_host(role: Role) -> bool:
+    words = (w for command in (role.command, *role.commands) for w in command)
+    return any("is_host" in v.text for v in (*words, *role.env.values()))
+
+
+def _is_named(service: Service, workload: Workload, host: str) -> bool:
+    """Return True if the name stands for the service: ``NAME``, ``NAME.NAMESPACE.svc`` and its like."""
+    name, _, domain = host.partition(".")
+    namespace = domain.partition(".")[0] or workload.namespace
+    return service.name == name and service.namespace in ("", namespace)
+
+
+def _selects(service: Service, role: Role, workload: Workload) -> bool:
+    """Return True if the service may stand for a pod of this role, or of another pod of its job."""
+    if not service.selector:
+        return False
+    labels = {
+        **role.labels,
+        **dict.fromkeys(_CONTROLLER_LABELS.get(workload.kind, ()), workload.name),
+    }
+    # The others of a job have the same labels but for the one that numbers them.
+    return any(labels.get(k) == text for k, text in service.selector.items())
 
 
 def _suggested_selector(labels: dict[str, str], workload: Workload) -> str:
@@ -144,6 +243,25 @@ def _facts(services: tuple[Service, ...]) -> ManifestFacts:
     return ManifestFacts(workloads=(workload,), services=services)
 
 
+def _store_behind(headless: bool, *more: str) -> ManifestFacts:
+    """Return a pod whose torchrun meets at the name of a service."""
+    texts = (
+        "torchrun",
+        "--nnodes=2",
+        "--rdzv_backend=c10d",
+        "--rdzv_endpoint=meet:29400",
+        *more,
+        "t.py",
+    )
+    command = tuple(Value(w) for w in texts)
+    role = Role(
+        name="", replicas=Value("1"), command=command, commands=(command,), labels={"app": "lm"}
+    )
+    service = Service(name="meet", headless=headless, selector={"app": "lm"})
+    pod = Workload(kind="Pod", name="lm-0", roles=(role,))
+    return ManifestFacts(workloads=(pod,), services=(service,))
+
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ManifestFacts,
@@ -159,6 +277,11 @@ RULE = Rule(
             "the service 'train' is not headless, so the pod names of StatefulSet train do not "
             "resolve",
         ),
+        "a store behind a service": (
+            _store_behind(headless=False),
+            "no torchrun serves the store: 'meet' is a service that is not headless, and no pod of Pod "
+            "lm-0 has its address",
+        ),
         "others selected": (
             _facts((Service(name="train", headless=True, selector={"app": "serve"}),)),
             "the service 'train' selects pods with app=serve, but those of StatefulSet train have "
@@ -166,6 +289,8 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a store behind a headless service": _store_behind(headless=True),
+        "a pod that is to serve the store": _store_behind(False, "--rdzv_conf=is_host=1"),
         "headless": _facts((Service(name="train", headless=True),)),
         "selected": _facts((Service(name="train", headless=True, selector={"app": "train"}),)),
         "by the controller's own label": _facts(

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "TF_CONFIG" not in facts.source:
+    # Of a notebook, each cell may be for another member.
+    if "TF_CONFIG" not in facts.source or facts.is_notebook:
         return
     from allaboard.formats.python.script_ast import (
         read_script,  # slow to import, and not needed without a script

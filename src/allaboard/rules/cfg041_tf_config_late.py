@@ -25,7 +25,9 @@ _TF_CONFIG_READERS = (
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "TF_CONFIG" not in facts.source:
+    if (
+        "TF_CONFIG" not in facts.source or facts.is_notebook
+    ):  # there it may be for a `!python` below
         return
     from allaboard.formats.python.script_ast import (
         read_script,  # slow to import, and not needed without a script
@@ -72,7 +74,12 @@ RULE = Rule(
             "TF_CONFIG is set after MultiWorkerMirroredStrategy was created, which has already read it",
         )
     },
-    silent_on={"after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE)},
+    silent_on={
+        "after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE),
+        "in a notebook, for a script that it starts": ScriptFacts(
+            source=_IMPORT + _MAKE + _SET, is_notebook=True
+        ),
+    },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",
 )

@@ -5,7 +5,10 @@
 own way. A torchrun that waits for 4 nodes in a step of 2 waits until it gives up; `accelerate`'s
 num_processes counts all machines, not one; a launcher that is set up for one node but started on two trains
 twice, each alone. What the shell of each task works out by itself (`srun bash -c '… $(hostname) …'`,
-`$RANDOM`) is another address or port on each.
+`$RANDOM`) is another address or port on each; what the shell of the batch script fills in before the step
+(`$SLURM_PROCID` in double quotes) is the same for all. A script that asks for other nodes than the job has,
+or spawns processes in every task, counts beside Slurm. A hostfile that the command names (given too, or
+beside the script) has too few slots or hosts, or lacks a host that the command asks for.
 
 ## What to do
 Let one place hold the number of nodes, and take it from there: `srun --ntasks-per-node=1 torchrun
@@ -26,6 +29,7 @@ from allaboard.facts import (
     Origin,
     PartialSpec,
     Problem,
+    Severity,
     Stage,
     Value,
     sample_config_facts,
@@ -36,6 +40,7 @@ _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 def check(facts: ConfigFacts) -> Iterator[Claim]:
     yield from problem_claims(facts.problems, "launch", Certainty.LIKELY)
+    yield from problem_claims(facts.problems, "launch.warning", Certainty.LIKELY, Severity.WARNING)
     step, allocation = facts.part_of_source("srun"), facts.part_of_source("slurm")
     allocated = _node_count(allocation, most=True)
     if step is not None and allocated is not None:

@@ -14,16 +14,7 @@ import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    ManifestFacts,
-    Origin,
-    Role,
-    Stage,
-    Value,
-    Workload,
-)
+from allaboard.facts import Certainty, Claim, ManifestFacts, Origin, Role, Stage, Value, Workload
 from allaboard.facts.address import join_host_port, parse_address
 
 _RANK_VARIABLES = ("RANK", "NODE_RANK", "PET_NODE_RANK", "JAX_PROCESS_ID")

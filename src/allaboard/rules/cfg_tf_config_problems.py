@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 
+from allaboard.analysis.configuration.config_problems import problem_claims
 from allaboard.configuration.spec import own_member
 from allaboard.contracts import Rule
 from allaboard.facts import (
+    Certainty,
     Claim,
     ConfigFacts,
-    Evidence,
     Origin,
     Problem,
     Severity,
@@ -28,20 +29,20 @@ def _rule(
     fix: Callable[[ConfigFacts, Problem], str] = lambda facts, problem: problem.correction,
     severity: Severity = Severity.ERROR,
     drill: tuple[str, ...] = (),
+    certainty: Certainty = Certainty.CERTAIN,
 ) -> Rule[ConfigFacts]:
     """Return the rule that reports problems of the kind of this example."""
 
     def check(facts: ConfigFacts) -> Iterator[Claim]:
-        for problem in facts.problems:
-            if problem.kind == example.kind:
-                yield Claim(
-                    summary=summary(problem),
-                    who=own_member(facts.spec),
-                    evidence=(Evidence(problem.observed, str(problem.origin)),),
-                    fix=fix(facts, problem),
-                    severity=severity,
-                    where=problem.origin.editor_place,
-                )
+        yield from problem_claims(
+            facts.problems,
+            example.kind,
+            certainty,
+            severity,
+            own_member(facts.spec),
+            summary,
+            lambda problem: fix(facts, problem),
+        )
 
     return Rule(
         page=page,
@@ -147,5 +148,33 @@ Write the number without quotes.
             "a number": sample_config_facts(cluster={"worker": ["a:1"]}, task=("worker", 0))
         },
         severity=Severity.INFO,
+    ),
+    "cfg052_contrib_learn_alone": _rule(
+        page="""A script reads TF_CONFIG by tf.contrib.learn, and TF_CONFIG lacks "environment": "cloud".
+
+## Why it matters
+The RunConfig of tf.contrib.learn (TensorFlow 1) takes a missing `environment` for `local`: each member then
+trains its own model, without a message. tf.estimator and TF2 ignore that key. With tf.contrib.learn the chief
+is called `master`, so that name is right there.
+
+## What to do
+Add `"environment": "cloud"` beside `cluster` and `task`, on every member.
+""",
+        case="no environment",
+        example=Problem(
+            kind="contrib_learn",
+            message='TF_CONFIG has no "environment": tf.contrib.learn then trains alone',
+            observed="config = tf.contrib.learn.RunConfig()",
+            correction='"environment": "cloud"',
+            origin=Origin(file="tf_config.json", line=1, column=2),
+        ),
+        summary=lambda p: p.message,
+        silent_on={
+            "read by another interface": sample_config_facts(
+                cluster={"worker": ["a:1", "b:1"]}, task=("worker", 0)
+            )
+        },
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
     ),
 }

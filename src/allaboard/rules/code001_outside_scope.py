@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.script_ast import Function, Script, read_script
 
 _MODEL_CLASSES = frozenset(
     f"{keras}.{name}"
@@ -28,7 +28,9 @@ _MAX_DEPTH = 8
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.strategies:
+    if (
+        not script.strategies or "train_distribute" in facts.source
+    ):  # an Estimator has its own scope
         return
     for name, call in script.calls:
         ready_made = ".applications." in name and "keras" in name and "()" not in name
@@ -38,6 +40,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         outer = script.enclosing_function(call)
         if outer is not None and not script.name_uses(outer):
             continue  # not called in this file: it may be called inside a scope elsewhere
+        if outer is not None and _is_of_another_part(script, outer):
+            continue
         yield Claim(
             summary="a model is created outside of strategy.scope(): its variables are not mirrored",
             evidence=(script.evidence_for(call), script.evidence_for(script.strategies[0])),
@@ -45,6 +49,17 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
+
+
+def _is_of_another_part(script: Script, function: Function) -> bool:
+    """Return True if every strategy is made inside other functions, none of which calls this one."""
+    homes = {script.enclosing_function(s) for s in script.strategies}
+    apart = [function, *(h for h in homes if h is not None)]
+    if None in homes or function in homes:
+        return False
+    if any(script.parents.get(f) is not script.tree for f in apart):
+        return False
+    return not any(script.enclosing_function(use) in homes for use in script.name_uses(function))
 
 
 def _runs_in_scope(script: Script, node: ast.AST, depth: int) -> bool:
@@ -86,6 +101,14 @@ RULE = Rule(
         "in a function that the scope calls": ScriptFacts(
             source=_HEAD + "def build():\n    return tf.keras.Sequential([])\n"
             "with strategy.scope():\n    model = build()\n"
+        ),
+        "an Estimator's": ScriptFacts(
+            source=_HEAD + "c = tf.estimator.RunConfig(train_distribute=strategy)\n"
+            "model = tf.keras.Sequential([])\n"
+        ),
+        "a part without a strategy": ScriptFacts(
+            source="import tensorflow as tf\ndef train():\n    s = tf.distribute.MirroredStrategy()\n"
+            "def predict():\n    return tf.keras.Sequential([])\ntrain()\npredict()\n"
         ),
         "no strategy": ScriptFacts(
             source="import tensorflow as tf\nmodel = tf.keras.Sequential([])\n"

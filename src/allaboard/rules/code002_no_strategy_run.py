@@ -25,13 +25,25 @@ _RUN_METHODS = (
     "train_and_evaluate",
     "call_for_each_replica",
 )
+_OTHER_RUNS = frozenset(
+    (
+        "absl.app.run",
+        "app.run",
+        "subprocess.run",
+        "tensorflow.app.run",
+        "tensorflow.compat.v1.app.run",
+    )
+)
+"""Functions called `run` that have nothing to do with a strategy."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     tapes = script.calls_of("tensorflow.GradientTape")
     makers = [s for s in script.strategies if "OneDevice" not in script.call_name(s.func)]
-    if not makers or not tapes or script.method_calls(*_RUN_METHODS):
+    if not makers or not tapes or "train_distribute" in facts.source:  # an Estimator runs its steps
+        return
+    if any(script.call_name(c.func) not in _OTHER_RUNS for c in script.method_calls(*_RUN_METHODS)):
         return
     step = script.enclosing_function(tapes[0])
     name = step.name if step is not None else "step"
@@ -65,11 +77,22 @@ RULE = Rule(
             ScriptFacts(source=_LOOP + "for x, y in data:\n    train_step(x, y)\n"),
             "train_step computes gradients but never goes through strategy.run: "
             "each worker would train alone",
-        )
+        ),
+        "beside other functions of that name": (
+            ScriptFacts(
+                source=f"from absl import app\n{_LOOP}def main(_):\n"
+                "    for x, y in data:\n        train_step(x, y)\napp.run(main)\n"
+            ),
+            "train_step computes gradients but never goes through strategy.run: "
+            "each worker would train alone",
+        ),
     },
     silent_on={
         "through run": ScriptFacts(
             source=_LOOP + "for x, y in data:\n    strategy.run(train_step, args=(x, y))\n"
+        ),
+        "an Estimator's model_fn": ScriptFacts(
+            source=_LOOP + "c = tf.estimator.RunConfig(train_distribute=strategy)\n"
         ),
         "one process": ScriptFacts(source=_LOOP.replace("MultiWorkerMirrored", "OneDevice")),
     },

@@ -31,6 +31,8 @@ _RUNTIME_STARTERS = (
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if facts.is_notebook:  # its cells run in the order that a person chooses
+        return
     script = read_script(facts)
     makers = script.calls_of("tensorflow.distribute.MultiWorkerMirroredStrategy")
     if not makers:
@@ -70,6 +72,9 @@ RULE = Rule(
         )
     },
     silent_on={
+        "in a notebook": ScriptFacts(
+            source="import tensorflow as tf\n" + _DATA + _MAKE, is_notebook=True
+        ),
         "after it": ScriptFacts(source="import tensorflow as tf\n" + _MAKE + _DATA),
         "in a function": ScriptFacts(
             source="import tensorflow as tf\ndef data():\n    return tf.data.Dataset.range(8)\n"

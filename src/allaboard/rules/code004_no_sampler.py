@@ -39,12 +39,22 @@ _RANDOM_DATA = re.compile(r"\brand|\brandom\b|\brng\b|\bnormal\b")
 _DIVIDES_BY_RANK = re.compile(r"rank|world|replica|shard|islice|process_index|num_process", re.I)
 
 
+_MODEL_PARALLEL = re.compile(
+    r"tensor_model_parallel|model_parallel_size|parallelize_module|ColwiseParallel|PipelineStage"
+    r"|pipeline_parallel|init_device_mesh"
+)
+
+
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     loaders = script.calls_of(_LOADER)
     group = script.calls_of("torch.distributed.init_process_group") or script.calls_of(_DDP)
     if not loaders or not group or script.uses_launching_library:
         return
+    if ".eval()" in facts.source and "backward(" not in facts.source:
+        return  # it evaluates only: nothing is averaged
+    if _MODEL_PARALLEL.search(facts.source):
+        return  # ranks that hold parts of one model read the same data
     yield from _check_unused_samplers(script, loaders)
     dataset = call_argument(loaders[0], "dataset", 0)
     stream_class = _stream_class(script, dataset)
@@ -233,6 +243,12 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "an evaluation alone": ScriptFacts(
+            source=_HEAD + "model.eval()\nfor x in DataLoader(test_set):\n    count(model(x))\n"
+        ),
+        "parts of one model": ScriptFacts(
+            source=_HEAD + "loader = DataLoader(data)\ninitialize(tensor_model_parallel_size=2)\n"
+        ),
         "an IterableDataset divided by rank": ScriptFacts(
             source=_HEAD
             + _STREAM.replace("open(p)", "islice(open(p), dist.get_rank(), None, 2)")

@@ -4,24 +4,39 @@
 Gradients are summed over the replicas. With N replicas, a mean over one replica's batch makes the sum N
 times too large: the learning rate is N times what you meant, and the loss may diverge.
 
+A loss object of Keras takes that mean by itself unless its reduction is none: Keras 2 refuses to be called so
+under a strategy, Keras 3 does not notice.
+
 ## What to do
-Use `tf.nn.compute_average_loss(per_example, global_batch_size=GLOBAL_BATCH_SIZE)` instead of the mean.
+Use `tf.nn.compute_average_loss(per_example, global_batch_size=GLOBAL_BATCH_SIZE)` instead of the mean, on a
+loss object with `reduction="none"`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.script_ast import Script, read_script
 
+_LOSS_CLASS = re.compile(
+    r"(?:tensorflow\.)?keras\.losses\.(?:\w+Crossentropy|Mean\w+|Huber|KLDivergence|LogCosh|Poisson"
+    r"|Hinge|SquaredHinge|CosineSimilarity)"
+)
+_DIVIDED_BY_REPLICAS = re.compile(
+    r"/\s*(?:float\(|tf\.cast\()?[\w.]*num_replicas_in_sync|/\s*\w*replicas"
+)
+"""Matches a loss that the script divides by the number of replicas, which is right for a mean."""
+
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     if not script.strategies or not script.method_calls("run", "experimental_run_v2"):
         return
+    yield from _default_reductions(script, facts.source)
     if "compute_average_loss" in facts.source or "num_replicas_in_sync" in facts.source:
         return
     for call in script.calls_of("tensorflow.reduce_mean"):
@@ -44,6 +59,48 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
 
 
+def _default_reductions(script: Script, source: str) -> Iterator[Claim]:
+    """Report loss objects that take the mean themselves, and are called under a tape."""
+    if _DIVIDED_BY_REPLICAS.search(source):
+        return
+    for name, call in script.calls:
+        loss_class = _LOSS_CLASS.fullmatch(name)
+        parent = script.parents.get(call)
+        if loss_class is None or not isinstance(parent, ast.Assign) or call.args[3:]:
+            continue
+        if any(k.arg in ("reduction", None) for k in call.keywords):
+            continue
+        variable = ast.unparse(parent.targets[0])
+        uses = [c for _, c in script.calls if ast.unparse(c.func) == variable]
+        use = next((u for u in uses if _feeds_gradients(script, u)), None)
+        if use is None:
+            continue
+        passed = ast.unparse(call)[len(ast.unparse(call.func)) + 1 : -1][:60]
+        yield Claim(
+            summary=f"{variable} averages over one replica's batch by itself, and gradients are summed "
+            "over all replicas",
+            evidence=(script.evidence_for(call), script.evidence_for(use)),
+            fix=f'{variable} = {ast.unparse(call.func)}({passed}{", " if passed else ""}reduction="none")'
+            "   # then tf.nn.compute_average_loss",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+
+
+def _feeds_gradients(script: Script, use: ast.Call) -> bool:
+    """Return True if the loss is computed under a tape, in a function that applies gradients, and is not
+    divided there."""
+    if isinstance(script.parents.get(use), ast.BinOp):
+        return False
+    under = any(
+        isinstance(above, ast.With) and "GradientTape" in ast.unparse(above.items[0])
+        for above in script.ancestors(use)
+    )
+    function = script.enclosing_function(use)
+    return under and function is not None and "apply_gradients" in ast.unparse(function)
+
+
 def _is_loss(script: Script, mean: ast.Call, inner: ast.expr) -> bool:
     """Return True if the mean is that of a loss under a tape."""
     under = any(
@@ -60,6 +117,15 @@ def step(x, y):
         loss = LOSS
 strategy.run(step, args=batch)
 """
+_OBJECT = """import tensorflow as tf
+strategy = tf.distribute.MirroredStrategy()
+loss_object = tf.keras.losses.SparseCategoricalCrossentropy(ARGUMENTS)
+def step(x, y):
+    with tf.GradientTape() as tape:
+        loss = loss_object(y, x)
+    opt.apply_gradients(zip(tape.gradient(loss, weights), weights))
+strategy.run(step, args=batch)
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -70,9 +136,23 @@ RULE = Rule(
             ScriptFacts(source=_STEP.replace("LOSS", "tf.reduce_mean(loss_object(y, model(x)))")),
             "the loss is the mean over one replica's batch, and gradients are summed over all "
             "replicas",
-        )
+        ),
+        "a loss object that averages": (
+            ScriptFacts(source=_OBJECT.replace("ARGUMENTS", "from_logits=True")),
+            "loss_object averages over one replica's batch by itself, and gradients are summed over all "
+            "replicas",
+        ),
     },
     silent_on={
+        "a loss object that does not": ScriptFacts(
+            source=_OBJECT.replace("ARGUMENTS", "reduction=tf.keras.losses.Reduction.NONE")
+        ),
+        "a mean over the replicas, too": ScriptFacts(
+            source=_OBJECT.replace("y, x)", "y, x) / strategy.num_replicas_in_sync")
+        ),
+        "a loss for fit": ScriptFacts(
+            source=_OBJECT.replace("ARGUMENTS", "").replace("loss_object(", "model.loss(")
+        ),
         "scaled": ScriptFacts(
             source=_STEP.replace("LOSS", "tf.nn.compute_average_loss(loss_object(y, model(x)))")
         ),

@@ -1,9 +1,9 @@
-"""NCCL is used, but all processes of a host use the default GPU.
+"""NCCL is used, but all processes of a host use one GPU.
 
 ## Why it matters
 `.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a host then
 share GPU 0: NCCL refuses two ranks on one device, or hangs in the first collective, while the other GPUs
-stand idle.
+stand idle. `set_device(1)` is no better: it is GPU 1 for all of them.
 
 ## What to do
 Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.
@@ -12,19 +12,43 @@ Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.evaluation import evaluate, integer, resolve
+from allaboard.formats.python.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
+
+_INIT = "torch.distributed.init_process_group"
+_DEVICE_BY_PROCESS = re.compile(
+    r"CUDA_VISIBLE_DEVICES|local_?rank|LOCALID|device_?count|gpu_?(?:id|index)|set_device\([^)]*rank",
+    re.I,
+)
+"""Matches what gives each process a GPU of its own."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     if script.uses_launching_library:
         return
-    inits = [c for c in script.calls_of("torch.distributed.init_process_group") if _uses_nccl(c)]
+    inits = [c for c in script.calls_of(_INIT) if _uses_nccl(c)]
+    fixed = _fixed_device(script, facts.source) if script.calls_of(_INIT) else None
+    if fixed is not None:
+        call, number = fixed
+        yield Claim(
+            summary=f"every process of a host uses GPU {number}: its number is fixed in the script",
+            evidence=(script.evidence_for(call), script.evidence_for(script.calls_of(_INIT)[0])),
+            fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+        return
     if not inits or _chooses_device(script, facts.source):
+        return
+    if any(integer(script, call_argument(c, "world_size", 3)) == 1 for c in inits):
         return
     default_use = _default_device_use(script)
     if default_use is None:
@@ -38,6 +62,47 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         certainty=Certainty.LIKELY,
         where=script.place_of(inits[0]),
     )
+
+
+def _fixed_device(script: Script, source: str) -> tuple[ast.Call, int] | None:
+    """Return the call that selects the same GPU in every process, and its number; None if there is none."""
+    if _DEVICE_BY_PROCESS.search(source) or "gloo" in source:
+        return None
+    calls = script.calls_of("torch.cuda.set_device")
+    models = [
+        call
+        for name, call in script.calls
+        if name == "torch.nn.parallel.DistributedDataParallel"
+        and isinstance(call_argument(call, "device_ids", 1), ast.List)
+    ]
+    for call in calls or models:
+        device = call_argument(call, "device" if calls else "device_ids", 0 if calls else 1)
+        number = _device_number(script, device)
+        if number is None or not is_unconditional(script, call):
+            return None
+        sizes = {integer(script, call_argument(c, "world_size", 3)) for c in script.calls_of(_INIT)}
+        return None if 1 in sizes or _has_rank_of_its_own(script) else (call, number)
+    return None
+
+
+def _device_number(script: Script, device: ast.expr | None) -> int | None:
+    resolved = resolve(script, device) if device is not None else None
+    if isinstance(resolved, ast.Call) and script.call_name(resolved.func) == "torch.device":
+        device = call_argument(resolved, "index", 1) or (
+            resolved.args[0] if resolved.args else None
+        )
+    value = evaluate(script, device)
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, str) and value.startswith("cuda:"):
+        value = value.removeprefix("cuda:")
+    text = str(value)
+    return int(text) if text.isdecimal() else None
+
+
+def _has_rank_of_its_own(script: Script) -> bool:
+    """Return True if the script may be that of one member, whose rank it states."""
+    return any(integer(script, join.rank) is not None for join in joins(script))
 
 
 def _uses_nccl(call: ast.Call) -> bool:
@@ -65,7 +130,7 @@ def _default_device_use(script: Script) -> ast.AST | None:
     return None
 
 
-_INIT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+_INIT_TEXT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -73,14 +138,38 @@ RULE = Rule(
     check=check,
     fires_on={
         "plain cuda": (
-            ScriptFacts(source=_INIT + "model = Net().cuda()\n"),
+            ScriptFacts(source=_INIT_TEXT + "model = Net().cuda()\n"),
             "every process of a host uses GPU 0: none selects a GPU of its own",
-        )
+        ),
+        "a fixed one": (
+            ScriptFacts(source=_INIT_TEXT + "torch.cuda.set_device(1)\nmodel = Net().cuda()\n"),
+            "every process of a host uses GPU 1: its number is fixed in the script",
+        ),
+        "a fixed one for DDP": (
+            ScriptFacts(
+                source=_INIT_TEXT + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+                "model = DDP(Net().to('cuda:0'), device_ids=[0])\n"
+            ),
+            "every process of a host uses GPU 0: its number is fixed in the script",
+        ),
     },
     silent_on={
-        "set": ScriptFacts(source=_INIT + "torch.cuda.set_device(rank)\nmodel = Net().cuda()\n"),
-        "by rank": ScriptFacts(source=_INIT + "model = Net().to(rank)\n"),
-        "gloo": ScriptFacts(source=_INIT.replace("nccl", "gloo") + "model = Net().cuda()\n"),
+        "one GPU visible to each": ScriptFacts(
+            source=_INIT_TEXT
+            + "os.environ['CUDA_VISIBLE_DEVICES'] = gpu\ntorch.cuda.set_device(0)\n"
+        ),
+        "fixed in one branch": ScriptFacts(
+            source=_INIT_TEXT + "if args.single:\n    torch.cuda.set_device(0)\n"
+        ),
+        "set": ScriptFacts(
+            source=_INIT_TEXT + "torch.cuda.set_device(rank)\nmodel = Net().cuda()\n"
+        ),
+        "a world of one process": ScriptFacts(
+            source=_INIT_TEXT.replace('"nccl"', '"nccl", rank=0, world_size=1')
+            + "model = Net().cuda()\n"
+        ),
+        "by rank": ScriptFacts(source=_INIT_TEXT + "model = Net().to(rank)\n"),
+        "gloo": ScriptFacts(source=_INIT_TEXT.replace("nccl", "gloo") + "model = Net().cuda()\n"),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

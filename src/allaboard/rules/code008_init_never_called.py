@@ -11,6 +11,7 @@ Call the framework's own init first: `dist.init_process_group(...)`, or create a
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -36,6 +37,8 @@ def _check_torch(script: Script) -> Iterator[Claim]:
         return
     if script.calls_of("torch.distributed.init_process_group"):
         return
+    if all(_is_for_importers(script, wrap) for wrap in wraps):
+        return
     # A helper of the script or of another module of its author may join.
     if any(_OWN_INIT.search(name.rpartition(".")[2]) and "__init__" not in name
            for name, _ in script.calls):  # fmt: skip
@@ -50,6 +53,19 @@ def _check_torch(script: Script) -> Iterator[Claim]:
     )
 
 
+def _is_for_importers(script: Script, node: ast.AST) -> bool:
+    """Return True if the node stands in a function or class that this file defines for others to use."""
+    if any("__name__" in line and "__main__" in line for line in script.lines):
+        return False
+    outer = [
+        a
+        for a in script.ancestors(node)
+        if isinstance(a, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
+    used = {n.id for n in script.parents if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return bool(outer) and not any(a.name in used for a in outer)
+
+
 def _check_tensorflow(script: Script, source: str) -> Iterator[Claim]:
     if "TF_CONFIG" not in source or "tensorflow" not in script.names.values():
         return
@@ -58,7 +74,9 @@ def _check_tensorflow(script: Script, source: str) -> Iterator[Claim]:
          if re.match(r"\s*os\.environ\[['\"]TF_CONFIG['\"]\]\s*=", line)),
         0,
     )  # fmt: skip
-    if not setting or re.search(r"Strategy|estimator|Popen|subprocess|multiprocess", source):
+    if not setting or re.search(
+        r"Strategy|estimator|contrib\.learn|Popen|subprocess|multiprocess", source
+    ):
         return
     if any(name.startswith(_JOINING_CALLS) for name, _ in script.calls):
         return
@@ -99,6 +117,10 @@ RULE = Rule(
     },
     silent_on={
         "a helper of one's own": ScriptFacts(source="from mine import setup\nsetup()\n" + _WRAP),
+        "a function for others": ScriptFacts(
+            source="from torch.nn.parallel import DistributedDataParallel as DDP\n"
+            "def wrap(model):\n    return DDP(model)\n"
+        ),
         "a strategy": ScriptFacts(source=_SET + "s = tf.distribute.MirroredStrategy()\n"),
     },
     since="0.1",

@@ -27,7 +27,8 @@ from allaboard.formats.python.collective_calls import (
     is_limited_to_group,
     meets_other_ranks,
 )
-from allaboard.formats.python.script_ast import Script, leaves_block, read_script
+from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
+from allaboard.formats.python.script_ast import Script, read_script
 
 
 class _GuardedCall(NamedTuple):
@@ -49,13 +50,25 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     reach = CallGraph(script)
     guarded = list(_find_guarded_calls(script, reach))
-    under: dict[str, set[ast.If]] = {}
+    under: dict[object, set[ast.If]] = {}
     for guarded_call in guarded:
-        under.setdefault(guarded_call.name, set()).add(guarded_call.condition)
+        under.setdefault(_pair_key(script, guarded_call), set()).add(guarded_call.condition)
     for guarded_call in guarded:
         # The pair that lets one rank go first: both halves call it, in branches of their own.
-        if len(under[guarded_call.name]) == 1 and not _is_on_both_ways(script, reach, guarded_call):
+        if len(under[_pair_key(script, guarded_call)]) == 1 and not _is_on_both_ways(
+            script, reach, guarded_call
+        ):
             yield _claim(script, guarded_call)
+
+
+def _pair_key(script: Script, guarded_call: _GuardedCall) -> object:
+    """Return what two calls share that may be the two halves of one pair.
+
+    A function that has both halves meets all ranks by itself: it pairs only with another call of it.
+    """
+    if guarded_call.inner is guarded_call.call or not script.rank_condition(guarded_call.inner):
+        return guarded_call.name
+    return guarded_call.name, script.enclosing_function(guarded_call.inner)
 
 
 def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCall]:
@@ -65,7 +78,7 @@ def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCa
         if not direct and reach.called_function(call) is None:
             continue
         condition = script.rank_condition(call)
-        if condition is None or not _differs_between_ranks(script, reach, condition.test):
+        if condition is None or not differs_between_ranks(script, reach, condition.test):
             continue
         entered = [(name, call)] if direct else reach.certain_calls(call, COLLECTIVE_CALLS)
         if not direct or name not in JOINT_CONSTRUCTORS:
@@ -126,38 +139,16 @@ def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
     return f"move it above the if of line {condition.lineno}: the other ranks {leaving_verb}{line_note}"
 
 
-def _differs_between_ranks(script: Script, reach: CallGraph, test: ast.expr) -> bool:
-    """Return True if the condition can differ between ranks of one group; sizes and flags cannot."""
-    if script.ranks.asks_if_ranks_are_set(test):
-        return False
-    call = test.operand if isinstance(test, ast.UnaryOp) else test
-    if isinstance(call, ast.Call) and reach.may_call(call, COLLECTIVE_CALLS):
-        return False  # the ranks meet in it, and may agree there
-    text = ast.unparse(test)
-    if any(marker in text for marker in ("is_initialized", "world_size > 1", "is_available")) and (
-        "==" not in text and "!=" not in text
-    ):
-        return False
-    return not any(marker in text for marker in ("group", "_ranks", "ranks", "stage", "pp_", "tp_"))
-
-
 def _is_on_both_ways(script: Script, reach: CallGraph, guarded_call: _GuardedCall) -> bool:
-    """Return True if both ways call it: both branches, or a branch that leaves and the code after it."""
     # If the collective is in a function, any collective on the other way may match it.
     collectives = (
         frozenset([guarded_call.name])
         if guarded_call.inner is guarded_call.call
         else COLLECTIVE_CALLS
     )
-
-    def has(block: list[ast.stmt]) -> bool:
-        return any(reach.may_call(statement, collectives) for statement in block)
-
-    body, orelse = guarded_call.condition.body, guarded_call.condition.orelse
-    if has(body) and has(orelse):
-        return True
-    leaving_blocks = [block for block in (body, orelse) if leaves_block(block) and has(block)]
-    return bool(leaving_blocks) and has(script.statements_after(guarded_call.condition))
+    return is_on_both_ways(
+        script, guarded_call.condition, lambda statement: reach.may_call(statement, collectives)
+    )
 
 
 _HEAD = "import torch.distributed as dist\n"
@@ -198,6 +189,43 @@ RULE = Rule(
                 "if a.is_main_process:\n    save()\n    a.wait_for_everyone()\n"
             ),
             "wait_for_everyone is entered only where a.is_main_process: it waits for all ranks",
+        ),
+        "in a function with both halves of a pair": (
+            ScriptFacts(
+                source=_HEAD
+                + "def load(split):\n    if dist.get_rank() != 0:\n        dist.barrier()\n"
+                "    data = build(split)\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
+                "    return data\nfit(load('train'))\nif dist.get_rank() == 0:\n    score(load('test'))\n"
+            ),
+            "barrier in line 4 (by load()) is entered only where dist.get_rank() == 0: "
+            "it waits for all ranks",
+        ),
+        "in Horovod": (
+            ScriptFacts(
+                source="import horovod.torch as hvd\nif hvd.rank() == 0:\n    mean = hvd.allreduce(loss)\n"
+            ),
+            "allreduce is entered only where hvd.rank() == 0: it waits for all ranks",
+        ),
+        "Lightning validates on one rank": (
+            ScriptFacts(
+                source="import lightning.pytorch as pl\ntrainer = pl.Trainer(devices=4)\n"
+                "trainer.fit(m)\nif trainer.is_global_zero:\n    trainer.validate(m)\n"
+            ),
+            "validate is entered only where trainer.is_global_zero: it waits for all ranks",
+        ),
+        "DeepSpeed's checkpoint": (
+            ScriptFacts(
+                source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(model=net)\n"
+                "if engine.global_rank == 0:\n    engine.save_checkpoint('out')\n"
+            ),
+            "save_checkpoint is entered only where engine.global_rank == 0: it waits for all ranks",
+        ),
+        "transformers evaluates on one rank": (
+            ScriptFacts(
+                source="from transformers import Trainer\nt = Trainer(model)\nt.train()\n"
+                "if t.is_world_process_zero():\n    print(t.evaluate())\n"
+            ),
+            "evaluate is entered only where t.is_world_process_zero(): it waits for all ranks",
         ),
         "a group created by its two members": (
             ScriptFacts(
@@ -339,6 +367,32 @@ RULE = Rule(
         "accelerate waits on all ranks": ScriptFacts(
             source="from accelerate import Accelerator\na = Accelerator()\na.wait_for_everyone()\n"
             "if a.is_main_process:\n    a.save(model)\n"
+        ),
+        "Lightning tests on one device": ScriptFacts(
+            source="import lightning.pytorch as pl\ntrainer = pl.Trainer(devices=4)\ntrainer.fit(m)\n"
+            "if trainer.is_global_zero:\n    trainer = pl.Trainer(devices=1, num_nodes=1)\n"
+            "    trainer.test(m)\n"
+        ),
+        "transformers saves on one rank": ScriptFacts(
+            source="from transformers import Trainer\nt = Trainer(model)\nt.train()\n"
+            "if t.is_world_process_zero():\n    t.save_model('out')\n"
+        ),
+        "Horovod, in a process set": ScriptFacts(
+            source="import horovod.torch as hvd\nif hvd.rank() in (0, 1):\n"
+            "    hvd.allreduce(x, process_set=pair)\n"
+        ),
+        "a function with both halves, on all ranks": ScriptFacts(
+            source=_HEAD
+            + "def load(split):\n    if dist.get_rank() != 0:\n        dist.barrier()\n"
+            "    data = build(split)\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
+            "    return data\ndata = load('test')\nif dist.get_rank() == 0:\n    score(data)\n"
+        ),
+        "a function with both halves, on both ways": ScriptFacts(
+            source=_HEAD
+            + "def load(split):\n    if dist.get_rank() != 0:\n        dist.barrier()\n"
+            "    data = build(split)\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
+            "    return data\nif dist.get_rank() == 0:\n    score(load('test'))\nelse:\n"
+            "    load('test')\n"
         ),
         "after the branch": ScriptFacts(
             source=_HEAD + "if rank == 0:\n    save()\ndist.barrier()\n"

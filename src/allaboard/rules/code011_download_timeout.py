@@ -1,11 +1,15 @@
-"""One rank downloads while the others wait in a barrier with a short timeout.
+"""One rank downloads, prepares or sleeps while the others wait, and their timeout is short.
 
 ## Why it matters
 The barrier's timeout is that of the group. If the download takes longer, the waiting ranks fail and blame
 the network. On the second run it works, since the files are there; on new hosts it fails again.
 
+The init has the same timeout: what one rank does before it, the others wait for in it. The Trainer of
+transformers lets rank 0 run what is in `main_process_first` while the others wait, 30 minutes unless
+`ddp_timeout` says more.
+
 ## What to do
-Give the group a timeout that outlasts the download, or download before `init_process_group`.
+Give the group a timeout that outlasts the work, or do it before the job starts.
 """
 
 from __future__ import annotations
@@ -15,10 +19,17 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 SHORT_TIMEOUT_S = 300.0
 """A timeout below this many seconds counts as short for a download."""
+
+DEFAULT_TIMEOUT_S = 1800.0
+"""What the store and gloo wait if no timeout is given (torch/distributed/constants.py)."""
+JAX_INIT_TIMEOUT_S = 300.0
+"""What jax.distributed.initialize waits if no initialization_timeout is given."""
+_INITS = ("torch.distributed.init_process_group", "jax.distributed.initialize")
 
 _UNIT_SECONDS = {
     "seconds": 1.0,
@@ -30,26 +41,103 @@ _UNIT_SECONDS = {
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    script = read_script(facts)
-    inits = script.calls_of("torch.distributed.init_process_group")
-    if not inits or not script.calls_of("torch.distributed.barrier"):
+    if "init_process_group" in facts.source or "distributed.initialize" in facts.source:
+        yield from _work_of_one_rank(read_script(facts))
+    elif "main_process_first" in facts.source:
+        yield from _prepared_by_trainer(read_script(facts))
+
+
+def _work_of_one_rank(script: Script) -> Iterator[Claim]:
+    """Report what one rank does while the others wait in a barrier or in the init."""
+    inits = script.calls_of(*_INITS)
+    if not inits:
         return
-    seconds = _timedelta_seconds(script, call_argument(inits[0], "timeout"))
-    if seconds is None or seconds >= SHORT_TIMEOUT_S:
-        return
+    timeout, is_stated = _timeout_seconds(script, inits[0])
+    waits_in_barrier = bool(script.calls_of("torch.distributed.barrier"))
     for name, call in script.calls:
-        fetches = "download" in name.lower() or any(
-            k.arg == "download" and isinstance(k.value, ast.Constant) and k.value.value is True
-            for k in call.keywords
+        before_init = call.lineno < inits[0].lineno and script.enclosing_function(
+            call
+        ) is script.enclosing_function(inits[0])
+        if not before_init and not (waits_in_barrier and call.lineno > inits[0].lineno):
+            continue
+        slept = integer(script, call.args[0]) if name == "time.sleep" and call.args else None
+        fetches = is_stated and timeout < SHORT_TIMEOUT_S and _fetches(name, call)
+        if not fetches and not (slept is not None and slept > timeout):
+            continue
+        if script.rank_condition(call) is None:
+            continue
+        work = "downloads" if fetches else f"sleeps {slept} s"
+        where = script.call_name(inits[0].func).rpartition(".")[2] if before_init else "a barrier"
+        is_jax = script.call_name(inits[0].func).startswith("jax")
+        seconds = max(1800, 2 * (slept or 0))
+        yield Claim(
+            summary=f"one rank {work} while the others wait in {where} of {timeout:.0f} s",
+            evidence=(script.evidence_for(call), script.evidence_for(inits[0])),
+            fix=f"jax.distributed.initialize(…, initialization_timeout={seconds})"
+            if is_jax
+            else f"init_process_group(…, timeout=timedelta(minutes={-(-seconds // 60)}))",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
         )
-        if fetches and script.rank_condition(call) is not None and call.lineno > inits[0].lineno:
+        return
+
+
+def _fetches(name: str, call: ast.Call) -> bool:
+    return "download" in name.lower() or any(
+        k.arg == "download" and isinstance(k.value, ast.Constant) and k.value.value is True
+        for k in call.keywords
+    )
+
+
+def _timeout_seconds(script: Script, init: ast.Call) -> tuple[float, bool]:
+    """Return how long the other ranks wait in the init or a barrier, and whether the script states it."""
+    if script.call_name(init.func).startswith("jax"):
+        stated = integer(script, call_argument(init, "initialization_timeout", 5))
+        return (stated, True) if stated is not None else (JAX_INIT_TIMEOUT_S, False)
+    argument = call_argument(init, "timeout", 2)
+    if argument is None:
+        return DEFAULT_TIMEOUT_S, False
+    seconds = _timedelta_seconds(script, resolve(script, argument))
+    return (seconds, True) if seconds is not None else (float("inf"), False)
+
+
+def _prepared_by_trainer(script: Script) -> Iterator[Claim]:
+    """Report data that the Trainer's rank 0 prepares first, within the default timeout."""
+    arguments = [
+        call
+        for name, call in script.calls
+        if name.rpartition(".")[2] in ("TrainingArguments", "Seq2SeqTrainingArguments")
+        and name.startswith("transformers.")
+    ]
+    # Where they come from the command line, the timeout may, too.
+    if not arguments or any(k.arg in ("ddp_timeout", None) for c in arguments for k in c.keywords):
+        return
+    for node in ast.walk(script.tree):
+        if not isinstance(node, ast.With):
+            continue
+        if "main_process_first" not in ast.unparse(node.items[0]):
+            continue
+        work = next(
+            (
+                n
+                for statement in node.body
+                for n in ast.walk(statement)
+                if isinstance(n, ast.Call)
+                and isinstance(n.func, ast.Attribute)
+                and n.func.attr in ("map", "filter")
+            ),
+            None,
+        )
+        if work is not None:
             yield Claim(
-                summary=f"one rank downloads while the others wait in a barrier of {seconds:.0f} s",
-                evidence=(script.evidence_for(call), script.evidence_for(inits[0])),
-                fix="init_process_group(…, timeout=timedelta(minutes=30))",
-                severity=Severity.WARNING,
+                summary="rank 0 prepares the data first, and the others wait for it in a barrier: "
+                "30 minutes at most",
+                evidence=(script.evidence_for(work), script.evidence_for(arguments[0])),
+                fix=f"{ast.unparse(arguments[0].func)}(…, ddp_timeout=7200)",
+                severity=Severity.INFO,
                 certainty=Certainty.LIKELY,
-                where=script.place_of(call),
+                where=script.place_of(node),
             )
             return
 
@@ -76,6 +164,18 @@ if rank == 0:
     MNIST("data", download=True)
 dist.barrier()
 """
+_SLEEP = """import time
+import torch.distributed as dist
+if rank == 0:
+    time.sleep(SECONDS)
+dist.init_process_group("gloo")
+"""
+_TRAINER = """from transformers import Trainer, TrainingArguments
+args = TrainingArguments('out')
+with args.main_process_first():
+    text = load().map(encode)
+Trainer(args=args, train_dataset=text).train()
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -85,11 +185,36 @@ RULE = Rule(
         "30 s": (
             ScriptFacts(source=_SOURCE),
             "one rank downloads while the others wait in a barrier of 30 s",
-        )
+        ),
+        "before the init": (
+            ScriptFacts(source=_SLEEP.replace("SECONDS", "45 * 60")),
+            "one rank sleeps 2700 s while the others wait in init_process_group of 1800 s",
+        ),
+        "before JAX's init": (
+            ScriptFacts(
+                source="import jax, time\nif args.process_id == 0:\n    time.sleep(600)\n"
+                "jax.distributed.initialize(args.where, 2, args.process_id)\n"
+            ),
+            "one rank sleeps 600 s while the others wait in initialize of 300 s",
+        ),
+        "the Trainer's data": (
+            ScriptFacts(source=_TRAINER),
+            "rank 0 prepares the data first, and the others wait for it in a barrier: 30 minutes at most",
+        ),
     },
     silent_on={
         "half an hour": ScriptFacts(source=_SOURCE.replace("seconds=30", "minutes=30")),
         "the default": ScriptFacts(source=_SOURCE.replace(", timeout=timedelta(seconds=30)", "")),
+        "a short sleep": ScriptFacts(source=_SLEEP.replace("SECONDS", "30")),
+        "all ranks sleep": ScriptFacts(
+            source=_SLEEP.replace("SECONDS", "3600").replace("if rank == 0:\n    ", "")
+        ),
+        "data prepared within a timeout that was thought of": ScriptFacts(
+            source=_TRAINER.replace("'out'", "'out', ddp_timeout=7200")
+        ),
+        "data prepared before, by arguments from outside": ScriptFacts(
+            source=_TRAINER.replace("TrainingArguments('out')", "parser.parse_args()")
+        ),
     },
     since="0.1",
     unstaged="read from the script by its syntax tree: tests/scripts stages it",

@@ -1,9 +1,10 @@
-"""An exception in the training step is swallowed, and the rank goes on to the next step.
+"""An exception in the training step, the loop or the distributed init is swallowed, and the rank goes on.
 
 ## Why it matters
 The step that failed on one rank did not enter its collectives, and the other ranks wait in them. The rank
 that went on enters the *next* ones, which pair with the wrong ones or never match. One clear traceback has
-become a hang or wrong numbers.
+become a hang or wrong numbers. Around the whole loop, the rank ends as if it had finished, with exit code
+0, so that no launcher restarts anything. Around the init, it trains alone while the others wait for it.
 
 ## What to do
 Let the exception end the process: its peers fail within a second, and the launcher can restart all of them.
@@ -16,9 +17,19 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.script_ast import Function, Script, read_script
 
 _STEP_CALLS = ("backward", "all_reduce", "barrier", "experimental_run_v2", "apply_gradients")
+_INIT_CALLS = frozenset(
+    (
+        "torch.distributed.init_process_group",
+        "jax.distributed.initialize",
+        "tensorflow.distribute.MultiWorkerMirroredStrategy",
+    )
+)
+_ENDS_SILENTLY = (
+    "an exception in the training loop is swallowed: this rank ends as if it had finished"
+)
 _LOGGING_CALLS = (
     "print",
     "warn",
@@ -35,18 +46,16 @@ _BROAD_EXCEPTIONS = ("Exception", "BaseException", "RuntimeError")
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.is_distributed:
+    if not script.is_distributed and "distributed.initialize" not in facts.source:
         return
     for node in ast.walk(script.tree):
-        if not isinstance(node, ast.Try) or not _is_training_step(script, node):
-            continue
-        if not any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(node)):
+        summary = _swallowed(script, node) if isinstance(node, ast.Try) else ""
+        if not summary or not isinstance(node, ast.Try):
             continue
         for handler in node.handlers:
             if _is_broad(handler) and _only_logs(handler):
                 yield Claim(
-                    summary="an exception in the training step is swallowed, and this rank goes on "
-                    "without its peers",
+                    summary=summary,
                     evidence=(script.evidence_for(handler), script.evidence_for(node.body[0])),
                     fix="raise   # as the last line of the handler",
                     severity=Severity.WARNING,
@@ -55,7 +64,54 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 )
 
 
-def _is_training_step(script: Script, node: ast.Try) -> bool:
+def _swallowed(script: Script, node: ast.Try) -> str:
+    """Return what a handler of this `try` would swallow; "" if no other rank waits for it."""
+    if any(_is_init(script, n) for statement in node.body for n in ast.walk(statement)):
+        return (
+            "an exception in the distributed init is swallowed, and this rank goes on alone while the others "
+            "wait for it"
+        )
+    if not _is_training_step(script, node):
+        called = [f for s in node.body for f in _called_functions(script, s)]
+        if any(_trains_in_loop(script, function) for function in called):
+            return _ENDS_SILENTLY
+        return ""
+    if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(node)):
+        return "an exception in the training step is swallowed, and this rank goes on without its peers"
+    if any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s)):
+        return _ENDS_SILENTLY
+    return ""
+
+
+def _called_functions(script: Script, node: ast.AST) -> list[Function]:
+    """Return the functions of the script that are called by name below a node, and those that these call."""
+    functions: list[Function] = []
+    pending = [node]
+    while pending:
+        for call in ast.walk(pending.pop()):
+            name = (
+                call.func.id
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+                else ""
+            )
+            callees = script.functions_named(name) if name else []
+            if len(callees) == 1 and callees[0] not in functions:
+                functions += callees
+                pending += callees
+    return functions
+
+
+def _trains_in_loop(script: Script, function: Function) -> bool:
+    """Return True if a function has a loop in which it does a training step."""
+    loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
+    return any(_is_training_step(script, loop) for loop in loops)
+
+
+def _is_init(script: Script, node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and script.call_name(node.func) in _INIT_CALLS
+
+
+def _is_training_step(script: Script, node: ast.Try | ast.For | ast.While) -> bool:
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
@@ -92,6 +148,20 @@ for batch in loader:
     except Exception as error:
         HANDLER
 """
+_AROUND_LOOP = """import torch.distributed as dist
+dist.init_process_group("gloo")
+try:
+    for batch in loader:
+        loss(batch).backward()
+except RuntimeError as error:
+    HANDLER
+"""
+_AROUND_INIT = """import torch.distributed as dist
+try:
+    dist.init_process_group("nccl")
+except RuntimeError as error:
+    HANDLER
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -102,9 +172,29 @@ RULE = Rule(
             ScriptFacts(source=_LOOP.replace("HANDLER", "print(error)")),
             "an exception in the training step is swallowed, and this rank goes on without its "
             "peers",
-        )
+        ),
+        "around the loop": (
+            ScriptFacts(source=_AROUND_LOOP.replace("HANDLER", "print(error)")),
+            "an exception in the training loop is swallowed: this rank ends as if it had finished",
+        ),
+        "around the init": (
+            ScriptFacts(source=_AROUND_INIT.replace("HANDLER", "print(error)")),
+            "an exception in the distributed init is swallowed, and this rank goes on alone while the "
+            "others wait for it",
+        ),
     },
     silent_on={
+        "the init's failure is acted on": ScriptFacts(
+            source=_AROUND_INIT.replace("HANDLER", "print(error); distributed = False")
+        ),
+        "a loop that ends with an error": ScriptFacts(
+            source=_AROUND_LOOP.replace("HANDLER", "print(error); sys.exit(1)")
+        ),
+        "a loop that a person ends": ScriptFacts(
+            source=_AROUND_LOOP.replace("RuntimeError", "KeyboardInterrupt").replace(
+                "HANDLER", "print(error)"
+            )
+        ),
         "raised again": ScriptFacts(source=_LOOP.replace("HANDLER", "raise")),
         "one process": ScriptFacts(
             source=_LOOP.replace("HANDLER", "pass").replace("dist.init", "other.init")

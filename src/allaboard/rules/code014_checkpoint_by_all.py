@@ -12,11 +12,18 @@ wants every worker to save, each to a folder of its own.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
+
+_ONE_PROCESS = re.compile(r"standalone|single_(?:process|gpu)|no_dist")
+_SEVERAL_PROCESSES = re.compile(
+    r"\bdist(?:ributed)?\b|\bddp\b|is_initialized|multi_?(?:gpu|process)"
+)
+"""Match flags that say whether the job is distributed at all."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -53,9 +60,24 @@ def _is_same_on_all_ranks(script: Script, path: ast.expr) -> bool:
     return True
 
 
+def _is_for_one_process(script: Script, node: ast.AST) -> bool:
+    """Return True if the node is reached only where the job is not distributed."""
+    child = node
+    for above in script.ancestors(node):
+        if isinstance(above, ast.If) and child is not above.test:
+            text = ast.unparse(above.test)
+            negated = text.startswith("not ") != (child in above.orelse)
+            if _ONE_PROCESS.search(text) and not negated:
+                return True
+            if _SEVERAL_PROCESSES.search(text) and negated:
+                return True
+        child = above
+    return False
+
+
 def _is_reached_by_one_rank(script: Script, node: ast.AST, depth: int) -> bool:
     """Return True if only one rank gets here, in this function or where it is called."""
-    if script.rank_condition(node) is not None:
+    if script.rank_condition(node) is not None or _is_for_one_process(script, node):
         return True
     outer = script.enclosing_function(node)
     if outer is None or depth > 4:
@@ -87,6 +109,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "where it is one process": ScriptFacts(
+            source=_HEAD
+            + "if not args.standalone:\n    dist.barrier()\nelse:\n    torch.save(m, 'm.pt')\n"
+        ),
         "rank 0 alone": ScriptFacts(
             source=_HEAD + 'if dist.get_rank() == 0:\n    torch.save(state, "model.pt")\n'
         ),

@@ -36,12 +36,14 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for name, call in script.calls:
         loop = _innermost_loop(script, call)
+        takes_next = name == "next" and bool(call.args)
+        if loop is None and takes_next:
+            loop = _loop_of_callers(script, call)
         if loop is None:
             continue
         if (
-            name == "next"
-            and call.args
-            and _is_new_iterator(script, call.args[0])
+            takes_next
+            and _is_new_iterator(script, call.args[0], loop)
             and _is_training_loop(script, loop)
         ):
             yield _claim(
@@ -77,8 +79,35 @@ def _innermost_loop(script: Script, node: ast.AST) -> ast.AST | None:
     return None
 
 
-def _is_new_iterator(script: Script, node: ast.expr) -> bool:
-    """Return True for a new iterator over data, not over a model's parameters or a mapping."""
+def _loop_of_callers(script: Script, call: ast.Call) -> ast.AST | None:
+    """Return the innermost loop that calls the step, a function without a loop, in which a call stands."""
+    function = script.enclosing_function(call)
+    if function is None or _has_inner_loop(function) or not _is_training_loop(script, function):
+        return None
+    for use in script.name_uses(function):
+        parent = script.parents.get(use)
+        loop = _innermost_loop(script, use)
+        if isinstance(parent, ast.Call) and parent.func is use and loop is not None:
+            return loop
+    return None
+
+
+def _is_new_iterator(script: Script, node: ast.expr, loop: ast.AST) -> bool:
+    """Return True for a new iterator over data, not over a model's parameters or a mapping.
+
+    One that the same loop keeps in a variable, and advances once, is as new.
+    """
+    if isinstance(node, ast.Name):
+        value = script.ranks.sole_value(node)
+        is_made_there = value is not None and _innermost_loop(script, value) is loop
+        uses = [
+            n
+            for n in ast.walk(loop)
+            if isinstance(n, ast.Name) and n.id == node.id and isinstance(n.ctx, ast.Load)
+        ]
+        if value is None or not is_made_there or len(uses) != 1:
+            return False
+        node = value
     if not isinstance(node, ast.Call) or script.call_name(node.func) != "iter" or not node.args:
         return False
     over = node.args[0]
@@ -153,6 +182,22 @@ RULE = Rule(
             "every step restarts the data pipeline: its worker processes start again, and each step may "
             "get the same batch",
         ),
+        "in the function of a step": (
+            ScriptFacts(
+                source=_TF + "def step():\n    strategy.run(f, args=(next(iter(data)),))\n"
+                "for _ in range(9):\n    step()\n"
+            ),
+            "every step restarts the data pipeline: its worker processes start again, and each step may "
+            "get the same batch",
+        ),
+        "kept in a variable of the step": (
+            ScriptFacts(
+                source=_TF + "for _ in range(9):\n    it = iter(data)\n"
+                "    strategy.run(f, args=(next(it),))\n"
+            ),
+            "every step restarts the data pipeline: its worker processes start again, and each step may "
+            "get the same batch",
+        ),
         "a new distributed dataset in each step": (
             ScriptFacts(
                 source=_TF + "for step in range(9):\n"
@@ -163,6 +208,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "an iterator for each epoch": ScriptFacts(
+            source=_TF + "for epoch in range(9):\n    it = iter(data)\n    for _ in range(100):\n"
+            "        strategy.run(f, args=(next(it),))\n"
+        ),
         "one iterator": ScriptFacts(
             source=f"{_HEAD}it = iter(loader)\nfor step in range(9):\n    x = next(it)\n{_STEP}"
         ),
@@ -171,6 +220,10 @@ RULE = Rule(
         ),
         "a look at the shapes": ScriptFacts(
             source=f"{_HEAD}x = next(iter(loader))\nfor x in loader:\n{_STEP}"
+        ),
+        "a look at a batch in a function that trains": ScriptFacts(
+            source=f"{_HEAD}def fit():\n    show(next(iter(loader)))\n    for x in loader:\n    {_STEP}"
+            "for seed in seeds:\n    fit()\n"
         ),
         "an evaluation in the loop": ScriptFacts(
             source=f"{_HEAD}for n in names:\n    x = next(iter(loaders[n]))\n    show(x)\n"

@@ -1,8 +1,9 @@
 """A worker reached the end of its data earlier than the others, which now wait for it.
 
 The batches of each pass through a loader are counted. They are compared if other workers wait for one in
-that pass, or have lost it. Uneven data that does no harm is not reported: an evaluation, torch's `Join`, a
-pass that all have finished.
+that pass, or have lost it. Where no rank waits for another between passes, the ranks get into different
+passes: then the lengths of their last whole passes are compared. Uneven data that does no harm is not
+reported: an evaluation, torch's `Join`, a pass that all have finished.
 
 ## Why it matters
 Every step needs every rank. A rank with one batch fewer goes on to whatever comes after its loop. The
@@ -25,6 +26,7 @@ from allaboard.analysis.data.batch_comparison import (
     EXAMPLE_LOOP_FRAME,
     UnevenPass,
     example_reading_member,
+    find_passes_apart,
     find_uneven_pass,
 )
 from allaboard.analysis.failures.failure_causality import has_failed
@@ -37,7 +39,7 @@ from allaboard.facts.samples import REDUCE, USER, sample_job, sample_stack, stal
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    uneven_pass = find_uneven_pass(view)
+    uneven_pass = find_uneven_pass(view) or find_passes_apart(view)
     if uneven_pass is not None and _does_harm(view, uneven_pass):
         yield _claim(uneven_pass)
 
@@ -63,7 +65,9 @@ def _does_harm(view: JobView, uneven_pass: UnevenPass) -> bool:
 def _is_in_pass(member: Member, uneven_pass: UnevenPass) -> bool:
     """Return True if the member is still in that pass: one that is past it waits for no one there."""
     return any(
-        p.place == uneven_pass.loop_frame and p.pass_ == uneven_pass.pass_ != p.ended
+        p.place == uneven_pass.loop_frame
+        and p.pass_ != p.ended
+        and uneven_pass.pass_ in (p.pass_, 0)
         for p in member.loops
     )
 
@@ -71,15 +75,26 @@ def _is_in_pass(member: Member, uneven_pass: UnevenPass) -> bool:
 def _claim(uneven_pass: UnevenPass) -> Claim:
     counts = ", ".join(f"rank {m.who.rank} {n}" for m, n in uneven_pass.more[:8])
     most = max(n for _, n in uneven_pass.more)
-    pass_ = f"pass {uneven_pass.pass_} at {uneven_pass.loop_frame}"
+    fewer, least_batches = name_members(uneven_pass.fewer), uneven_pass.least_batches
+    fewer_ranks = ", ".join(str(m.who.rank) for m in uneven_pass.fewer)
+    if uneven_pass.pass_:
+        summary = (
+            f"{fewer} had {least_batches} batches in pass {uneven_pass.pass_} at "
+            f"{uneven_pass.loop_frame}, the others {most} or more: they wait for it in the next step"
+        )
+        evidence = f"rank {fewer_ranks} {least_batches} and no more; until now {counts}"
+    else:
+        summary = (
+            f"{fewer} had {least_batches} batches in each pass at {uneven_pass.loop_frame}, the others "
+            f"{most}: it has ended its passes earlier, and they wait for it in the next step"
+        )
+        evidence = f"batches in the last whole pass: rank {fewer_ranks} {least_batches}, {counts}"
     return Claim(
-        summary=f"{name_members(uneven_pass.fewer)} had {uneven_pass.least_batches} batches in {pass_}, "
-        f"the others {most} or more: they wait for it in the next step",
+        summary=summary,
         who=tuple(m.who for m in uneven_pass.fewer),
         evidence=(
             Evidence(
-                f"rank {', '.join(str(m.who.rank) for m in uneven_pass.fewer)} {uneven_pass.least_batches} "
-                f"and no more; until now {counts}",
+                evidence,
                 f"DataLoader at {uneven_pass.loop_frame.file}:{uneven_pass.loop_frame.line}",
             ),
         ),
@@ -96,6 +111,18 @@ def _reader(rank: int, batches: int, whole: int = 0) -> Member:
 
 def _waiting_reader(rank: int, batches: int) -> Member:
     return msgspec.structs.replace(_reader(rank, batches), stack=sample_stack(REDUCE, USER))
+
+
+def _in_a_later_pass(rank: int, whole: int, ended: int, batches: int) -> Member:
+    """Return a member in its pass ``ended + 1``, or after its last pass if it has taken no batch of it."""
+    pass_ = ended + 1 if batches else ended
+    loop = Loop(EXAMPLE_LOOP_FRAME, pass_, batches or whole, ended, whole)
+    return example_reading_member(rank, loops=(loop,))
+
+
+def _waiting_in_a_pass(rank: int, whole: int, ended: int, batches: int) -> Member:
+    member = _in_a_later_pass(rank, whole, ended, batches)
+    return msgspec.structs.replace(member, stack=sample_stack(REDUCE, USER))
 
 
 _FINISHED_PASS = (Loop(EXAMPLE_LOOP_FRAME, 1, 12, 1, 12),)
@@ -118,8 +145,27 @@ RULE = Rule(
             "worker 1 had 12 batches in pass 1 at train.py:30 in train, the others 13 or more: they wait "
             "for it in the next step",
         ),
+        "the passes have come apart": (
+            stalled_job(
+                _waiting_in_a_pass(0, 100, 2, 71),
+                _in_a_later_pass(1, 90, 3, 0),
+                _waiting_in_a_pass(2, 100, 2, 71),
+            ),
+            "worker 1 had 90 batches in each pass at train.py:30 in train, the others 100: it has ended "
+            "its passes earlier, and they wait for it in the next step",
+        ),
     },
     silent_on={
+        "passes of other lengths, and all are in the same one": stalled_job(
+            _waiting_in_a_pass(0, 100, 2, 71),
+            _in_a_later_pass(1, 90, 2, 71),
+            _waiting_in_a_pass(2, 100, 2, 71),
+        ),
+        "the longer passes are those of the rank that is ahead": stalled_job(
+            _waiting_in_a_pass(0, 90, 2, 71),
+            _in_a_later_pass(1, 100, 3, 0),
+            _waiting_in_a_pass(2, 90, 2, 71),
+        ),
         "no member waits": sample_job(_reader(0, 13), _reader(1, 12, 12), _reader(2, 13)),
         "all had the same": stalled_job(
             _waiting_reader(0, 12), _reader(1, 12, 12), _waiting_reader(2, 12)
@@ -141,5 +187,5 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("uneven-batches",),
+    drill=("uneven-batches", "uneven-passes"),
 )

@@ -19,6 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.analysis.stacks.outliers import Outliers, find_outliers
+from allaboard.analysis.stacks.stack_collectives import (
+    find_different_collectives,
+    find_stack_collective,
+)
 from allaboard.analysis.stacks.stack_groups import StackGroup, StackGroups
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER, describe_processes
 from allaboard.contracts import Rule
@@ -34,6 +38,8 @@ def check(dumps: Dumps) -> Iterator[Claim]:
     for number, stack in sorted(dumps.stacks.items()):
         groups.add(number, stack.frames)
     outlier_groups = find_outliers(groups)
+    if find_different_collectives(groups) is not None:
+        return  # all wait, and DUMP004 tells in which calls
     if not outlier_groups.outliers or not outlier_groups.waiting:
         return
     numbers = [n for g in (*outlier_groups.outliers, *outlier_groups.waiting) for n in g.ranks]
@@ -96,7 +102,9 @@ def _describe_place(group: StackGroup) -> str:
 
 
 def _describe_wait(group: StackGroup) -> str:
-    return f"{group.spot} ({group.frames[0].function})"
+    collective = find_stack_collective(group.frames)
+    call = str(collective) if collective is not None else group.frames[0].function
+    return f"{group.spot} ({call})" if call not in str(group.spot) else str(group.spot)
 
 
 def _caller_clause(group: StackGroup) -> str:

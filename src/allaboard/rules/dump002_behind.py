@@ -20,7 +20,7 @@ from allaboard.analysis.collectives.flight_record_diff import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Recording, Stage, Who
-from allaboard.facts.rank_sets import format_ranks
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
 
 
@@ -28,7 +28,7 @@ def check(recording: Recording) -> Iterator[Claim]:
     for gap in find_ranks_behind(recording):
         evidence = [
             Evidence(
-                f"rank {format_ranks(gap.ahead)}: number {gap.missed.number} is "
+                f"{name_ranks(gap.ahead)}: number {gap.missed.number} is "
                 f"{describe_recorded(gap.missed)}{recorded_location(gap.missed)}",
                 "Flight Recorder",
             )
@@ -41,13 +41,12 @@ def check(recording: Recording) -> Iterator[Claim]:
                 f"{describe_recorded(last_entry)}{recorded_location(last_entry)}"
             )
             evidence.append(Evidence(f"rank {rank} {progress}", "Flight Recorder"))
-        plural = "ranks" if len(gap.ranks) > 1 else "rank"
         yield Claim(
-            summary=f"{plural} {format_ranks(gap.ranks)} did not enter {gap.missed.op}, collective "
-            f"{gap.missed.number} of group {gap.group}; rank {format_ranks(gap.ahead)} did",
+            summary=f"{name_ranks(gap.ranks)} did not enter {gap.missed.op}, collective "
+            f"{gap.missed.number} of group {gap.group}; {name_ranks(gap.ahead)} did",
             who=tuple(Who(index=r, rank=r) for r in gap.ranks[:64]),
             evidence=tuple(evidence),
-            fix=f"look at rank {format_ranks(gap.ranks)}: its log, or py-spy dump --pid PID while it hangs",
+            fix=f"look at {name_ranks(gap.ranks)}: its log, or py-spy dump --pid PID while it hangs",
             certainty=Certainty.LIKELY,
         )
 
@@ -62,11 +61,11 @@ RULE = Rule(
             sample_recording(
                 *_TWO_COLLECTIVES, recorded_collective(0, 3), recorded_collective(2, 3)
             ),
-            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
+            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0,2 did",
         ),
         "one entered no collective": (
             sample_recording(*(e for e in _TWO_COLLECTIVES if e.rank != 1)),
-            "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; rank 0,2 did",
+            "rank 1 did not enter all_reduce, collective 1 of group 0 default_pg; ranks 0,2 did",
         ),
         "who is ahead of it is not accused, though others are further": (
             sample_recording(
@@ -75,7 +74,7 @@ RULE = Rule(
                 recorded_collective(2, 3),
                 recorded_collective(2, 4),
             ),
-            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; rank 0,2 did",
+            "rank 1 did not enter all_reduce, collective 3 of group 0 default_pg; ranks 0,2 did",
         ),
         "what it missed was overwritten": (
             sample_recording(
@@ -84,7 +83,7 @@ RULE = Rule(
                 recorded_collective(2, 39),
                 recorded_collective(2, 40),
             ),
-            "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; rank 0,2 did",
+            "rank 1 did not enter all_reduce, collective 39 of group 0 default_pg; ranks 0,2 did",
         ),
     },
     silent_on={"all are at one number": sample_recording(*_TWO_COLLECTIVES)},

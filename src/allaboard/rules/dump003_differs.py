@@ -20,15 +20,14 @@ from allaboard.analysis.collectives.flight_record_diff import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Recording, Stage, Who
-from allaboard.facts.rank_sets import format_ranks
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import recorded_collective, sample_recording
 
 
 def check(recording: Recording) -> Iterator[Claim]:
     for mismatch in find_record_mismatches(recording):
         sides = [
-            f"rank {format_ranks(ranks)} {describe_recorded(entry)}"
-            for ranks, entry in mismatch.sides
+            f"{name_ranks(ranks)} {describe_recorded(entry)}" for ranks, entry in mismatch.sides
         ]
         yield Claim(
             summary=f"collective {mismatch.number} of group {mismatch.group} is not the same on all: "
@@ -36,7 +35,7 @@ def check(recording: Recording) -> Iterator[Claim]:
             who=tuple(Who(index=r, rank=r) for r in mismatch.outliers[:64]),
             evidence=tuple(
                 Evidence(
-                    f"rank {format_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
+                    f"{name_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
                     "Flight Recorder",
                 )
                 for ranks, entry in mismatch.sides[:3]
@@ -59,7 +58,7 @@ RULE = Rule(
                 recorded_collective(1, 2, "broadcast", 3),
                 recorded_collective(2, 2),
             ),
-            "collective 2 of group 0 default_pg is not the same on all: rank 0,2 "
+            "collective 2 of group 0 default_pg is not the same on all: ranks 0,2 "
             "all_reduce([4] Float); rank 1 broadcast([3] Float)",
         ),
         "another shape": (
@@ -69,7 +68,7 @@ RULE = Rule(
                 recorded_collective(1, 2),
                 recorded_collective(2, 2, size=6),
             ),
-            "collective 2 of group 0 default_pg is not the same on all: rank 0-1 "
+            "collective 2 of group 0 default_pg is not the same on all: ranks 0-1 "
             "all_reduce([4] Float); rank 2 all_reduce([6] Float)",
         ),
     },

@@ -16,15 +16,7 @@ from collections.abc import Iterator
 
 from allaboard.analysis.configuration.config_comparison import example_pasted_configs
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    Pasted,
-    Severity,
-    Stage,
-    Who,
-)
+from allaboard.facts import Certainty, Claim, Evidence, Pasted, Severity, Stage, Who
 
 _MAX_COMPARED = 10_000
 

@@ -24,18 +24,9 @@ from allaboard.facts import Claim, Declared, Evidence, JobView, Stage
 
 def check(view: JobView) -> Iterator[Claim]:
     for roll in find_roll_calls(view) if view.joined and view.leads else ():
-        if (
-            len(
-                {
-                    (m.declared.framework, m.declared.backend)
-                    for m in roll.held_members
-                    if m.declared
-                }
-            )
-            < 2
-        ):
-            continue
         declarations = {m.who.rank: m.declared for m in roll.held_members if m.declared is not None}
+        if len({(d.framework, d.backend) for d in declarations.values()}) < 2:
+            continue
         for setting in ("framework", "backend"):
             values = Counter(_setting_of(d, setting) for d in declarations.values())
             if len(values) < 2 or not roll.is_complete:

@@ -14,6 +14,8 @@ killed, or by what. This finding separates the worker that was killed from those
   timer before that (`signal.setitimer(signal.ITIMER_REAL, 0)`).
 - SIGSEGV, SIGBUS, SIGILL, SIGABRT: native code crashed. Its last lines are in the log; `ulimit -c
   unlimited` leaves a core dump.
+- SIGABRT with gloo's `nfds != -1`: the process closed all of its descriptors (`os.closerange`), and with them
+  its connections. Its peers fail too, often earlier: they are not the cause.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.closed_descriptors import has_closed_its_connections
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import (
     CRASH_SIGNALS,
@@ -125,7 +128,10 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
     crashed = first_member.exit.signal in CRASH_SIGNALS
     if crashed and first_member.exit.last_line:
         evidence.append(Evidence(first_member.exit.last_line, first_member.log))
-    if crashed:
+    closed = has_closed_its_connections(first_member)
+    if closed:
+        fix = "look for os.closerange, os.close or code that makes a daemon, which closes all descriptors"
+    elif crashed:
         fix = f"read the end of {first_member.log}; ulimit -c unlimited for a core dump"
     elif first_member.exit.signal in TIMER_SIGNALS:
         fix = (
@@ -136,7 +142,8 @@ def _claim(members: list[Member], order: FailureOrder) -> Claim:
     else:
         fix = "there was no out-of-memory event: find out who sent it (a scheduler, a limit, a person)"
     return Claim(
-        summary=f"{name_first_members(members)} {'were' if len(members) > 1 else 'was'} killed by {name}",
+        summary=f"{name_first_members(members)} {'were' if len(members) > 1 else 'was'} killed by {name}"
+        + (", after it had closed the descriptors of its own connections" if closed else ""),
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix=fix,
@@ -158,6 +165,19 @@ RULE = Rule(
                 ended_member(2, ended_at=95.4, raised=_LOST),
             ),
             "worker 1 was killed by SIGKILL",
+        ),
+        "it closed its connections, and a peer that exits was first": (
+            sample_job(
+                ended_member(0, ended_at=94.0, code=1),
+                ended_member(
+                    1,
+                    ended_at=94.4,
+                    signal=6,
+                    last_line="what():  [enforce fail at /p/third_party/gloo/gloo/transport/tcp/loop.cc:212] "
+                    "nfds != -1. -1 vs -1",
+                ),
+            ),
+            "worker 1 was killed by SIGABRT, after it had closed the descriptors of its own connections",
         ),
         "a signal to save, without a handler": (
             sample_job(ended_member(0, signal=10), ended_member(1, signal=10)),
@@ -190,6 +210,7 @@ RULE = Rule(
     },
     since="0.1",
     drill=(
+        "closes-its-descriptors",
         "killed",
         "tf-killed",
         "ps-sync-killed",

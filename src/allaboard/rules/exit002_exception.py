@@ -16,27 +16,30 @@ warning and does not end the job: the training goes on without it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from allaboard.analysis.collectives.unused_parameters import parameters_without_gradient
 from allaboard.analysis.failures.dataloader_worker import describe_loader_worker_end
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
+from allaboard.analysis.failures.exception_retry import retry_of_exception
 from allaboard.analysis.failures.failure_causality import (
     FailureOrder,
     must_delay_report,
     order_failures,
     was_interrupted,
 )
-from allaboard.analysis.failures.known_errors import known_error_advice
+from allaboard.analysis.failures.known_errors import known_error_advice, known_remedy
 from allaboard.analysis.failures.library_errors import called_from, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
 from allaboard.analysis.failures.resource_exhaustion import find_exhaustion
-from allaboard.analysis.member_names import name_members
+from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.network.address_families import has_met_family_conflict
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Phase, Raised, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     EADDRINUSE,
     arrived_member,
@@ -49,6 +52,10 @@ from allaboard.facts.samples import (
 
 DEBUGGER_QUIT = "BdbQuit"
 """The exception that Python's debugger raises when it is quit or its input ends."""
+
+MAX_SHOWN_MESSAGES = 4
+"""Different messages of one exception that are shown."""
+_NUMBERS = re.compile(r"\b0x[0-9a-f]+\b|\d+")
 
 CHILD_ERRORS = ("CalledProcessError", "ChildFailedError")
 """Exceptions that are raised because a command failed that was run, for example by a launcher."""
@@ -84,7 +91,7 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
         return _claim_debugger(members, error.where, order)
     location = f" at {error.where}" if error.where is not None else ""
     source = f"{error.where.file}:{error.where.line}" if error.where is not None else "excepthook"
-    evidence = [Evidence(f"{error.type}: {error.message[:300]}", source)]
+    evidence = _exception_evidence(members, source)
     unused = parameters_without_gradient(error)
     if unused is not None:
         evidence.append(Evidence(f"{unused} got no gradient in the previous step", "DDP's reducer"))
@@ -98,20 +105,57 @@ def _claim(view: JobView, members: list[Member], order: FailureOrder) -> Claim:
         explain_library_error(error) if exhaustion is None and unused is None else None
     )
     if library_failure is not None:
+        names = name_members(members)
+        library_failure = library_failure.for_several() if len(members) > 1 else library_failure
+        cause = library_failure.summary(names)
+        if library_failure.is_generic and len(_by_message(members)) > 1:
+            cause = f"{names} failed inside the framework: {error.type}"
+        fix = library_failure.fix
+        if library_failure.is_generic and error.where is not None and first_member.log:
+            fix = (
+                f"read {first_member.log}: the whole traceback is there; compare what each rank passes at "
+                f"{source}"
+            )
         return Claim(
-            summary=library_failure.summary(name_members(members)) + called_from(error),
+            summary=cause + called_from(error),
             who=tuple(m.who for m in members),
             evidence=tuple(evidence),
-            fix=library_failure.fix,
+            fix=fix,
             since=error.raised_at,
+            retry=library_failure.retry,
         )
+    subject = "the launcher" if first_member.launcher else name_members(members)
+    remedy = known_remedy(error) if exhaustion is None and unused is None else None
+    cause = f": {remedy.cause}" if remedy is not None and remedy.cause else ""
     return Claim(
-        summary=f"{name_members(members)} raised {error.type}{location}",
+        summary=f"{subject} raised {error.type}{location}{cause}",
         who=tuple(m.who for m in members),
         evidence=tuple(evidence),
         fix=exhaustion.fix if exhaustion is not None else _fix(error, source, first_member.log),
         since=error.raised_at,
+        retry=Retry.RESOURCES if exhaustion is not None else retry_of_exception(error),
     )
+
+
+def _exception_evidence(members: list[Member], source: str) -> list[Evidence]:
+    """Return the exception that the members raised; if their messages differ, those of the first few."""
+    members_by_message = _by_message(members)
+    evidence = []
+    for same in list(members_by_message.values())[:MAX_SHOWN_MESSAGES]:
+        error = same[0].raised
+        assert error is not None
+        owner = f" ({name_first_members(same)})" if len(members_by_message) > 1 else ""
+        evidence.append(Evidence(f"{error.type}: {error.message[:300]}{owner}", source))
+    return evidence
+
+
+def _by_message(members: list[Member]) -> dict[str, list[Member]]:
+    """Return the members by the first line of what they raised, in which all numbers are alike."""
+    members_by_message: dict[str, list[Member]] = defaultdict(list)
+    for member in members:
+        message = member.raised.message if member.raised is not None else ""
+        members_by_message[_NUMBERS.sub("0", message.partition("\n")[0])].append(member)
+    return members_by_message
 
 
 def _fix(error: Raised, source: str, log: str) -> str:
@@ -147,6 +191,7 @@ def _claim_debugger(members: list[Member], where: Frame, order: FailureOrder) ->
         fix=f"remove the breakpoint() or pdb.set_trace() that {where.function} ran just before line "
         f"{where.line}: grep -nE 'breakpoint|set_trace' {where.file}",
         since=first_member.raised.raised_at,
+        retry=Retry.NEVER,
     )
 
 
@@ -160,6 +205,16 @@ _REPLACED = (
     "pybind11::error_already_set: MISMATCH of original and normalized active exception types: ORIGINAL "
     "UnavailableError REPLACED BY KeyboardInterrupt: <EMPTY MESSAGE>"
 )
+_LOST_STORE = (
+    "RendezvousConnectionError",
+    "The connection to the C10d store has failed. See inner exception for details.",
+)
+_BACKEND = Frame(
+    "/v/site-packages/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py",
+    197,
+    "_call_store",
+    "raise RendezvousConnectionError(",
+)
 _EARLY = {"phase": Phase.IMPORTED, "declared": None, "round": 0}
 RULE = Rule(
     stage=Stage.EXIT,
@@ -167,6 +222,20 @@ RULE = Rule(
     check=check,
     needs=("exit", "raised"),
     fires_on={
+        "torchrun lost the store that another torchrun served": (
+            sample_job(
+                ended_member(
+                    0,
+                    raised=_LOST_STORE,
+                    frames=(_BACKEND,),
+                    member={"launcher": True, "step": 0},
+                ),
+                launched=0,
+            ),
+            "the launcher raised RendezvousConnectionError at train.py:41 in train: the store of torchrun's "
+            "rendezvous has gone; another torchrun with the same --rdzv-endpoint, which has ended now, may "
+            "have served it, or another host of this job",
+        ),
         "one rank, and the others failed": (
             sample_job(
                 ended_member(0, ended_at=95.3, raised=_LOST),
@@ -233,6 +302,8 @@ RULE = Rule(
         "restart-exception",
         "spawned-exception",
         "loader-exception",
+        "tf-keras-3-fit",
+        "tf-one-file",
     ),
     relations=Relations(begins_failure=True, reports_exception=True, follows_from=("JOIN003",)),
 )

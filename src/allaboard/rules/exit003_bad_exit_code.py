@@ -21,12 +21,15 @@ from collections.abc import Iterator
 from allaboard.analysis.failures.evaluator_failure import soften_evaluator_claim
 from allaboard.analysis.failures.failure_causality import (
     CRASH_SIGNALS,
+    crash_beside,
     must_delay_report,
     order_failures,
 )
+from allaboard.analysis.failures.known_errors import remedy_of_last_line
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     arrived_member,
     coming_member,
@@ -35,6 +38,7 @@ from allaboard.facts.samples import (
     sample_job,
     waiting_member,
 )
+from allaboard.facts.signal_name import signal_name
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -49,19 +53,35 @@ def check(view: JobView) -> Iterator[Claim]:
             continue
         if not must_delay_report(view, member):
             ending_signal = _signal(end.code)
+            remedy = remedy_of_last_line(end.last_line)
+            crashed = crash_beside(view, member)
             claim = Claim(
                 summary=f"{member.who.name} exited with code {end.code}"
                 + (f" (128 + {ending_signal.value}: {ending_signal.name})" if ending_signal else "")
-                + (f" after step {member.step}" if member.step else ""),
+                + (f" after step {member.step}" if member.step else "")
+                + (f": {remedy.cause}" if remedy is not None and remedy.cause else "")
+                + (": timeout(1) ended it, its time had run out" if _is_timeout(member) else ""),
                 who=(member.who,),
                 evidence=(
                     Evidence(f"exit code {end.code}, {_describe_probe(member)}", "wait status"),
                     Evidence(end.last_line or "it printed nothing", "its last line"),
+                    *_describe_crash(crashed),
                 ),
-                fix=_fix(ending_signal, member),
+                fix=remedy.fix if remedy is not None else _fix(ending_signal, member),
                 since=end.ended_at,
+                # The one that crashed may have been the first, and this one its peer.
+                certainty=Certainty.CERTAIN if crashed is None else Certainty.LIKELY,
+                retry=Retry.NEVER if remedy is not None else Retry.HERE,
             )
             yield soften_evaluator_claim(view, member, claim)
+
+
+def _describe_crash(crashed: Member | None) -> tuple[Evidence, ...]:
+    if crashed is None or crashed.exit is None or crashed.exit.signal is None:
+        return ()
+    name = signal_name(crashed.exit.signal)
+    text = f"{crashed.who.name} was killed by {name} at about the same time; it may be the cause"
+    return (Evidence(text, f"wait status; read {crashed.log}"),)
 
 
 def _describe_probe(member: Member) -> str:
@@ -81,7 +101,16 @@ _LAST_TRACEBACK_LINE = re.compile(r"(\[rank\d+\]: ?)?[\w.]*(Error|Exception)(: |
 """Matches the last line of a traceback."""
 
 
+TIMEOUT_EXIT_CODE = 124
+"""Exit code with which timeout(1) reports that the time had run out."""
+
+
 def _fix(ending_signal: signal.Signals | None, member: Member) -> str:
+    if _is_timeout(member):
+        return (
+            "give timeout(1) in the command more time, or none; if the training should have been done by "
+            f"then, see where it was: read {member.log}"
+        )
     if ending_signal is None:
         if member.exit is not None and _LAST_TRACEBACK_LINE.match(member.exit.last_line):
             return (
@@ -97,6 +126,12 @@ def _fix(ending_signal: signal.Signals | None, member: Member) -> str:
         f"{ending_signal + 128} by itself: find out who sent it ({killer}a scheduler, a person); "
         f"read {member.log}"
     )
+
+
+def _is_timeout(member: Member) -> bool:
+    """Return True if the member is a program around the training, and exited as timeout(1) does."""
+    is_wrapper = member.launcher or member.wraps_python
+    return is_wrapper and member.exit is not None and member.exit.code == TIMEOUT_EXIT_CODE
 
 
 def _raised_nothing(member: Member) -> bool:
@@ -125,6 +160,32 @@ RULE = Rule(
             ),
             "evaluator 0 exited with code 3; the training goes on without it",
         ),
+        "an argument that the launcher adds": (
+            sample_job(
+                waiting_member(0),
+                ended_member(
+                    1,
+                    code=2,
+                    last_line="train.py: error: unrecognized arguments: --local-rank=1",
+                    member={"step": 0},
+                ),
+            ),
+            "worker 1 exited with code 2: torch.distributed.launch gives the script --local-rank "
+            "(--local_rank before PyTorch 2.0), which it does not take",
+        ),
+        "the time of timeout(1) ran out": (
+            sample_job(
+                waiting_member(0),
+                ended_member(1, code=124, member={"step": 0, "launcher": True, "probed": False}),
+            ),
+            "worker 1 exited with code 124: timeout(1) ended it, its time had run out",
+        ),
+        "beside a crash": (
+            sample_job(
+                ended_member(0, ended_at=94.0, code=1), ended_member(1, ended_at=94.4, signal=6)
+            ),
+            "worker 0 exited with code 1 after step 40",
+        ),
         "a code beyond all signals": (
             sample_job(waiting_member(0), ended_member(1, code=255)),
             "worker 1 exited with code 255 after step 40",
@@ -133,6 +194,16 @@ RULE = Rule(
     silent_on={
         "exit code 0": sample_job(waiting_member(0), ended_member(1, code=0)),
         "it raised": sample_job(waiting_member(0), ended_member(1, raised=("KeyError", "x"))),
+        "a peer closed its connections": sample_job(
+            ended_member(0, ended_at=94.0, code=1),
+            ended_member(
+                1,
+                signal=6,
+                ended_at=94.4,
+                last_line="what():  [enforce fail at /p/third_party/gloo/gloo/transport/tcp/loop.cc:212] "
+                "nfds != -1. -1 vs -1",
+            ),
+        ),
         "others wait in init": sample_job(
             arrived_member(0), ended_member(1, code=2, member=_EARLY), rolled_at=None
         ),

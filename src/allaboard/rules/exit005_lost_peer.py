@@ -14,7 +14,7 @@ a port of its own: the ranks find the earlier addresses in a store that is still
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from allaboard.analysis.collectives.absent_from_collective import (
     find_absent_from_call,
@@ -28,7 +28,8 @@ from allaboard.analysis.failures.failure_causality import (
     interruption_behind,
     order_failures,
 )
-from allaboard.analysis.failures.lost_hosts import find_lost_hosts
+from allaboard.analysis.failures.lost_hosts import LostHost, find_lost_hosts
+from allaboard.analysis.failures.lost_leader import find_lost_leader, is_loss_unchecked
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.roll_call.reinit import (
@@ -68,6 +69,9 @@ def check(view: JobView) -> Iterator[Claim]:
     ):
         return
     first_failed = min(lost, key=failed_at)
+    lost_leader = find_lost_leader(view)
+    if is_loss_unchecked(view) or (lost_leader is not None and lost_leader.victims):
+        return  # EXIT012 is the better answer, now or in a moment
     if interruption_behind(view, first_failed) is not None:
         return  # the interruption is reported
     if view.ending_since is not None and failed_at(first_failed) >= view.ending_since:
@@ -80,16 +84,8 @@ def check(view: JobView) -> Iterator[Claim]:
     leaving = [m for m in view.alive if m.phase is Phase.LEAVING and not has_failed(m)]
     lost_hosts = find_lost_hosts(view)
     absent, key, call = find_absent_from_call(view, lost)
-    absent_is_known = absent and all(m.stack is not None or not m.alive for m in absent)
-    settle = (
-        SETTLE_KNOWN_ABSENT_S
-        if absent_is_known
-        else SETTLE_SEVERAL_HOSTS_S
-        if view.joined
-        else SETTLE_S
-    )
-    early = view.now - failed_at(first_failed) < settle and not view.ended
-    if exited_well or leaving or stopped or any(g.victims for g in lost_hosts) or early:
+    is_early = view.now - failed_at(first_failed) < _settle_s(view, absent) and not view.ended
+    if exited_well or leaving or stopped or any(g.victims for g in lost_hosts) or is_early:
         return
     message = first_failed.raised.message if first_failed.raised is not None else ""
     error_evidence = Evidence(message[:300], f"{first_failed.who.name}, the first to fail")
@@ -107,8 +103,25 @@ def check(view: JobView) -> Iterator[Claim]:
             lost, error_evidence, absent, f"call {call} of {describe_group(view, key)}"
         )
         return
+    yield _claim_no_cause(view, lost, error_evidence, lost_hosts)
+
+
+def _settle_s(view: JobView, absent: Sequence[Member]) -> float:
+    """Return for how long (s) after the first failure another cause may still become known."""
+    if absent and all(m.stack is not None or not m.alive for m in absent):
+        return SETTLE_KNOWN_ABSENT_S
+    return SETTLE_SEVERAL_HOSTS_S if view.joined else SETTLE_S
+
+
+def _claim_no_cause(
+    view: JobView,
+    lost: tuple[Member, ...],
+    error_evidence: Evidence,
+    lost_hosts: Iterable[LostHost],
+) -> Claim:
+    first_failed = min(lost, key=failed_at)
     rejoined = may_meet_earlier_store(view, lost)
-    yield Claim(
+    return Claim(
         summary=f"{len(lost)} member{'s' * (len(lost) > 1)} lost the connection to a peer; no earlier "
         "failure is known",
         who=tuple(m.who for m in lost),

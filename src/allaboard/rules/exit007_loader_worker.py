@@ -23,6 +23,15 @@ from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Frame, JobView, Member, Stage
 from allaboard.facts.samples import USER, ended_member, sample_job, waiting_member
 
+_FIX = (
+    "fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); num_workers=0 for one "
+    "run shows an error of the dataset itself"
+)
+_SHARED_MEMORY_FIX = (
+    "df -h /dev/shm   # it was full; in a container give it more: docker run --shm-size=8g, or --ipc=host; "
+    "in Kubernetes an emptyDir of medium Memory at /dev/shm; or fewer workers (num_workers)"
+)
+
 
 def check(view: JobView) -> Iterator[Claim]:
     for member in order_failures(view).own_failures:
@@ -42,8 +51,7 @@ def _claim(member: Member, worker_end: str) -> Claim:
         summary=f"{member.who.name} lost a DataLoader worker{where}: {worker_end}",
         who=(member.who,),
         evidence=tuple(evidence),
-        fix="fewer workers (num_workers), a larger memory limit or /dev/shm (df /dev/shm); "
-        "num_workers=0 for one run shows an error of the dataset itself",
+        fix=_SHARED_MEMORY_FIX if "Bus error" in worker_end else _FIX,
         since=raised.raised_at,
     )
 
@@ -94,5 +102,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("loader-worker-killed",),
-    relations=Relations(begins_failure=True, replaces_message=True),
+    relations=Relations(begins_failure=True, replaces_message=True, explains=("RES004",)),
 )

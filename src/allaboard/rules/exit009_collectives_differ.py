@@ -2,8 +2,9 @@
 
 ## Why it matters
 Collectives are matched only by their order. TensorFlow and gloo compare type, shape or size, and abort: all
-workers fail, and the message names none of them. It does not show which one is wrong either, since the first
-caller determines what is expected of the others.
+workers fail, and the message names none of them. With TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch compares two
+ranks and names both. No message shows which one is wrong, since the first caller determines what is expected
+of the others.
 
 ## What to do
 Compare the lines where the workers were. Look for a validation, a metric or a checkpoint that only the chief
@@ -19,8 +20,9 @@ from allaboard.analysis.collectives.collective_order import find_call_difference
 from allaboard.analysis.failures.failure_causality import failed_at, has_failed, order_failures
 from allaboard.analysis.failures.mismatch_errors import find_mismatch_error
 from allaboard.analysis.stalls.stall import JITTED_NOTE
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import EADDRINUSE, USER, ended_member, sample_job, waiting_member
 
 SETTLE_S = 2.0
@@ -94,6 +96,12 @@ _GLOO = (
     "what():  [enforce fail at external/gloo/gloo/transport/tcp/pair.cc:459] op.preamble.length <= "
     "op.nbytes. 8192 vs 4. Received data size doesn't match expected size."
 )
+_FINGERPRINTS = (
+    "RuntimeError",
+    "Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint("
+    "SequenceNumber=485, OpType=ALLREDUCE, TensorShape=[25], TensorDtypes=Float), but Rank 0 is running "
+    "collective: CollectiveFingerPrint(SequenceNumber=485, OpType=BROADCAST, TensorShape=[1]).",
+)
 RULE = Rule(
     stage=Stage.EXIT,
     reads=JobView,
@@ -120,6 +128,13 @@ RULE = Rule(
             "the workers' calls of a collective do not match: collectives of different sizes: 4 bytes "
             "were expected, 8192 came",
         ),
+        "PyTorch compared two ranks": (
+            sample_job(
+                ended_member(0, raised=_FINGERPRINTS), ended_member(1, raised=_FINGERPRINTS)
+            ),
+            "the workers' calls of a collective do not match: rank 1 called ALLREDUCE of [25], and rank 0 "
+            "BROADCAST of [1]",
+        ),
     },
     silent_on={
         "a peer was lost": sample_job(ended_member(0, raised=_LOST), ended_member(1, raised=_LOST)),
@@ -135,5 +150,7 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
+    relations=Relations(explains=("LOG003",)),
     drill=("tf-collectives-differ", "jax-collectives-differ"),
 )

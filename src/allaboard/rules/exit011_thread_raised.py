@@ -33,15 +33,7 @@ from allaboard.analysis.stalls.dead_threads import (
     ended_thread,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Claim,
-    Evidence,
-    JobView,
-    Member,
-    Raised,
-    Severity,
-    Stage,
-)
+from allaboard.facts import Claim, Evidence, JobView, Member, Raised, Severity, Stage
 from allaboard.facts.samples import ended_member, sample_job, sample_member, waiting_member
 
 CANCELLED = "CancelledError"

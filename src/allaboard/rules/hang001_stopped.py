@@ -134,5 +134,7 @@ RULE = Rule(
         "tf2-ps-stopped",
         "restart-stopped",
         "restart-ps-stopped",
+        "leader-agent-killed-ps",
+        "leader-cut-off-ps",
     ),
 )

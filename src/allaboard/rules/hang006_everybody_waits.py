@@ -13,6 +13,8 @@ Compare the places that the finding lists.
   ranks.
 - If they have joined a second time, at the same port, give each init a port of its own: the earlier store may
   still be open, and the ranks find the earlier addresses in it.
+- If one of them is in a collective that DDP, SyncBatchNorm, FSDP or ZeRO calls by itself, only some ranks run
+  the model: let all run it, or call `model.module(...)` where one rank runs a DDP model alone.
 - If one of them waits in a thread other than the main one, that thread needs a group of its own: in a shared
   group, each rank may run the calls of two threads in a different order.
 """
@@ -32,6 +34,7 @@ from allaboard.analysis.roll_call.reinit import (
     may_meet_earlier_store,
     reinit_evidence,
 )
+from allaboard.analysis.stacks.framework_collectives import find_own_collective
 from allaboard.analysis.stalls.mutual_wait import (
     MAX_NAMED_RANKS,
     MutualWait,
@@ -67,6 +70,8 @@ STARTED_MESSAGE_PREFIX = "Work.wait for "
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    if view.leader_loss is not None and view.leader_loss.is_confirmed:
+        return  # they may all wait for a member that cannot be seen any more
     mutual_wait = find_mutual_wait(view)
     if mutual_wait is not None and not any(
         (
@@ -135,6 +140,9 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
             "give the thread that calls collectives besides the main thread a group of its own "
             "(dist.new_group): in a shared group, the order of two threads' calls can differ between ranks"
         )
+    own_advice = _advice_on_own_collective(mutual_wait) if differ else ""
+    if own_advice:
+        return own_advice
     if differ:
         return "look for a collective that only some ranks call or call in another order"
     network = (
@@ -145,6 +153,20 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
     return f"{network}that all ranks pass the same shape and dtype"
 
 
+def _advice_on_own_collective(mutual_wait: MutualWait) -> str:
+    """Return what to do about a collective that a framework calls by itself; "" if none of them is in one."""
+    for member in mutual_wait.waiting:
+        own_collective = (
+            find_own_collective(member.stack.frames) if member.stack is not None else None
+        )
+        if own_collective is not None:
+            user = member.stack.user if member.stack is not None else None
+            return (
+                f"{user.file}:{user.line}: " if user is not None else ""
+            ) + own_collective.advice
+    return ""
+
+
 def _call_name(member: Member) -> str:
     """Return the name of the call in which the member is, without the rank and tag of a message."""
     name = member.op.name if member.op is not None else ""
@@ -152,6 +174,11 @@ def _call_name(member: Member) -> str:
     return call if call in RECEIVES | SENDS or name.startswith(STARTED_MESSAGE_PREFIX) else name
 
 
+_FORWARD = Frame(
+    "/v/lib/python3.11/site-packages/torch/nn/parallel/distributed.py",
+    2363,
+    "_distributed_broadcast_coalesced",
+)
 _READS = Frame("/home/u/train.py", 52, "train", "value = np.asarray(loss.addressable_data(0))")
 RULE = Rule(
     stage=Stage.RUNTIME,
@@ -175,6 +202,12 @@ RULE = Rule(
             stalled_job(
                 sample_member(0, framework="jax", stack=sample_stack(_READS)),
                 waiting_member(1, framework="jax", op=Op("sync_global_devices", 41, 90.0)),
+            ),
+            "all 2 members wait for each other in 2 different places",
+        ),
+        "rank 0 validates with the DDP model, without a black box": (
+            stalled_job(
+                waiting_member(0, op=None, stack=sample_stack(_FORWARD, USER)), waiting_member(1)
             ),
             "all 2 members wait for each other in 2 different places",
         ),

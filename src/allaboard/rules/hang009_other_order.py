@@ -10,6 +10,10 @@ the bytes of two operations into wrong numbers.
 ## What to do
 Compare the two lines. Common causes: a collective under `if rank == 0`, a metric or checkpoint that only one
 rank reduces, an early `continue`, a loop over a set or dict whose order differs between ranks.
+
+A call need not be in your own code. "DDP buffer broadcast" is the forward of a model that DDP wraps: it sends
+the buffers (the statistics of batch normalisation, for example) from rank 0 to all others, also in
+evaluation. Where one rank runs the model alone, call `model.module(...)`.
 """
 
 from __future__ import annotations
@@ -25,9 +29,17 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.analysis.data.batch_counts import compare_batch_counts
 from allaboard.contracts import Rule
-from allaboard.facts import Claim, JobView, Loop, Stage
+from allaboard.facts import Claim, JobView, Loop, Signature, Stage
 from allaboard.facts.collective_calls import NEW_GROUP
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import USER, member_with_calls, sample_job, sample_signature
+
+_OWN_CALL_ADVICE = {
+    "DDP buffer broadcast": "let all ranks run the DDP model, or call model.module(...) where one rank "
+    "runs it alone",
+    "DDP construction": "let all ranks make the DDP model",
+}
+"""Advice by the names of the calls that DDP makes by itself."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -58,8 +70,14 @@ def check(view: JobView) -> Iterator[Claim]:
             f"{expected_text}{more}",
             "make all ranks run the same number of steps"
             if batch_counts is not None
-            else "make all ranks call the same collectives in the same order",
+            else _advice(outlier_call, expected_call),
         )
+
+
+def _advice(*calls: Signature) -> str:
+    """Return what to do about these calls, one of which only some ranks make."""
+    own_advice = next((a for c in calls if (a := _OWN_CALL_ADVICE.get(c.op))), "")
+    return own_advice or "make all ranks call the same collectives in the same order"
 
 
 def _with_batches(batches: int, over: bool = False) -> dict[str, Any]:
@@ -67,6 +85,8 @@ def _with_batches(batches: int, over: bool = False) -> dict[str, Any]:
 
 
 _STEP = sample_signature()
+_FORWARD = sample_signature("DDP buffer broadcast", line=28, root=0)
+_BARRIER = sample_signature("barrier", line=51, dtype="")
 _CAST = sample_signature("broadcast", line=33, root=0)
 _JUDGE = sample_signature("DDP backward", line=19, elements=2177, shape="2177")
 _MAKER = sample_signature("DDP backward", line=25, elements=3168, shape="3168")
@@ -94,6 +114,14 @@ RULE = Rule(
             ),
             "worker 1 ran the backward of a DDP model of 2177 parameters where the others ran that of one "
             "of 3168",
+        ),
+        "rank 0 validates with the DDP model": (
+            sample_job(
+                member_with_calls(0, _STEP, _FORWARD),
+                member_with_calls(1, _STEP, _BARRIER),
+                member_with_calls(2, _STEP, _BARRIER),
+            ),
+            "worker 0 called DDP buffer broadcast where the others called barrier",
         ),
         "two ranks": (
             sample_job(member_with_calls(0, _STEP, size=2), member_with_calls(1, _CAST, size=2)),
@@ -131,6 +159,9 @@ RULE = Rule(
             member_with_calls(1, sample_signature("new_group", dtype="")),
             member_with_calls(2, _STEP),
         ),
+        "all validate with the DDP model": sample_job(
+            *(member_with_calls(r, _STEP, _FORWARD, _BARRIER) for r in range(3))
+        ),
         "one is behind": sample_job(
             member_with_calls(0, _STEP, _CAST),
             member_with_calls(1, _STEP),
@@ -146,5 +177,12 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("other-order", "other-order-functional"),
+    retry=Retry.NEVER,
+    drill=(
+        "other-order",
+        "other-order-functional",
+        "ddp-validates-alone",
+        "fsdp-validates-alone",
+        "sharded-step-alone",
+    ),
 )

@@ -21,6 +21,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, JobView, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_signature
 
 
@@ -47,5 +48,6 @@ RULE = Rule(
     },
     silent_on=example_near_misses(_ONE, _OTHER),
     since="0.1",
+    retry=Retry.NEVER,
     drill=("other-root",),
 )

@@ -19,6 +19,7 @@ from allaboard.analysis.stalls.stall import IDLE_CORES, find_stall, is_still, wa
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     REDUCE,
     USER,
@@ -108,6 +109,7 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     passes=True,
     drill=("input",),
 )

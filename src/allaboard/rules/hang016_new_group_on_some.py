@@ -28,6 +28,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, JobView, Severity, Stage
 from allaboard.facts.collective_calls import NEW_GROUP
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import member_with_calls, sample_job, sample_signature
 
 
@@ -88,5 +89,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("new-group-on-some",),
 )

@@ -20,11 +20,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from allaboard.analysis.member_names import conjugate_verb, name_members
-from allaboard.analysis.parameter_servers import (
-    SERVER_JOBS,
-    SERVER_JOIN_OP,
-    are_servers_in_use,
-)
+from allaboard.analysis.parameter_servers import SERVER_JOBS, SERVER_JOIN_OP, are_servers_in_use
 from allaboard.analysis.stalls.long_call import (
     LONG_CALL_S,
     call_duration_evidence,
@@ -61,7 +57,11 @@ from allaboard.facts.samples import (
 def check(view: JobView) -> Iterator[Claim]:
     if view.ending:
         return
-    yield from _lost_hosts(view) if view.leads else _lost_leader(view)
+    if view.leads:
+        yield from _lost_hosts(view)
+    loss = view.leader_loss
+    if not view.leads or (loss is not None and loss.is_silent):
+        yield from _lost_leader(view)
 
 
 def _lost_leader(view: JobView) -> Iterator[Claim]:

@@ -23,7 +23,8 @@ from allaboard.analysis.stalls.stall import find_stall, is_settled_stack
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Frame, JobView, Member, Stage
-from allaboard.facts.rank_sets import format_ranks
+from allaboard.facts.outcome import Retry
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import (
     REDUCE,
     USER,
@@ -48,7 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
         if not waiting_ranks.issuperset(rank for ranks, _ in mismatch.sides for rank in ranks):
             continue  # a rank continued or is elsewhere, which other rules report
         sides = [
-            f"rank {format_ranks(ranks)}: {describe_recorded(entry)}"
+            f"{name_ranks(ranks)}: {describe_recorded(entry)}"
             for ranks, entry in mismatch.sides[:MAX_SIDES]
         ]
         yield Claim(
@@ -57,7 +58,7 @@ def check(view: JobView) -> Iterator[Claim]:
             who=tuple(m.who for m in view.members if m.who.rank in mismatch.outliers),
             evidence=tuple(
                 Evidence(
-                    f"rank {format_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
+                    f"{name_ranks(ranks)}: {describe_recorded(entry)}{recorded_location(entry)}",
                     "Flight Recorder",
                 )
                 for ranks, entry in mismatch.sides[:MAX_SIDES]
@@ -94,14 +95,14 @@ RULE = Rule(
             stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, "all_gather", 3), _in_compiled_graph(2)
             ),
-            "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
+            "ranks called different operations as collective 2 of group 0 default_pg: ranks 0,2: "
             "all_reduce([4] Float); rank 1: all_gather([3] Float)",
         ),
         "another shape": (
             stalled_job(
                 _in_compiled_graph(0), _in_compiled_graph(1, size=6), _in_compiled_graph(2)
             ),
-            "ranks called different operations as collective 2 of group 0 default_pg: rank 0,2: "
+            "ranks called different operations as collective 2 of group 0 default_pg: ranks 0,2: "
             "all_reduce([4] Float); rank 1: all_reduce([6] Float)",
         ),
     },
@@ -148,6 +149,7 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     passes=True,
     drill=("compiled-order",),
 )

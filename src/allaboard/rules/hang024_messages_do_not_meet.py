@@ -27,6 +27,7 @@ from allaboard.analysis.stalls.mutual_wait import (
 from allaboard.analysis.stalls.stalled_members import stalled_since
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import stalled_job, waiting_member
 from allaboard.facts.samples.group_waits import (
     job_waiting_for_peers,
@@ -101,6 +102,7 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     passes=True,
     drill=("missing-send", "missing-batched-send"),
 )

@@ -27,6 +27,8 @@ def check(view: JobView) -> Iterator[Claim]:
     for member in view.alive if view.launched > 0 else ():
         if member.probed or member.launcher or member.candidate or BOX in member.notes:
             continue
+        if member.wraps_python:
+            continue  # the process below it has the probe, and is seen from its framework's init on
         if view.now - max(view.launched_at, member.started_at) >= PROBE_START_GRACE_S:
             yield Claim(
                 summary=f"probe absent in {member.who.name}: evidence from outside only",
@@ -55,6 +57,10 @@ RULE = Rule(
             arrived_member(0),
             coming_member(1, probed=False, phase=Phase.LAUNCHED, started_at=98.0),
             now=100.0,
+        ),
+        "it is timeout(1), and Python runs below it": gathering_job(
+            arrived_member(0),
+            coming_member(1, probed=False, phase=Phase.LAUNCHED, wraps_python=True),
         ),
         "another launcher": gathering_job(_WITHOUT_PROBE, launched=0),
         "its black box cannot be read": gathering_job(

@@ -6,7 +6,8 @@ JAX for five minutes, after which it aborts. None of them says which worker is m
 
 ## What to do
 Find out whether anything starts it. The world size may be larger than the number of processes that are
-started, a rank may be computed wrongly, or the launcher may have been given too few hosts. `--timeout` sets
+started, a rank may be computed wrongly, the launcher may have been given too few hosts, or a batch script may
+start the program without `srun`. `--timeout` sets
 how long to wait for a worker that has not been seen at all.
 """
 
@@ -19,11 +20,15 @@ from allaboard.analysis.roll_call.ended_by_launcher import (
     members_ended_by_launcher,
     unaccounted_ranks,
 )
+from allaboard.analysis.roll_call.first_member import first_member_name, start_advice
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks, who_has_rank
 from allaboard.analysis.roll_call.waiting_message import describe_turned_away, relevant_knocks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
+    Address,
+    Answer,
+    Call,
     Certainty,
     Claim,
     Declared,
@@ -39,6 +44,7 @@ from allaboard.facts.samples import (
     arrived_member,
     coming_member,
     gathering_job,
+    led_job,
     sample_declaration,
     sample_member,
 )
@@ -86,29 +92,74 @@ def _claim(view: JobView, roll: RollCall, waited: float, since: float) -> Claim:
     declaration, absent = roll.present[0].declared, roll.unheard_ranks
     assert declaration is not None
     names = describe_tasks(declaration, absent, 16)
+    stood_in = _is_stood_in_for(view, declaration, absent)
+    if stood_in and view.call is not None and not declaration.cluster:
+        others = f", {describe_tasks(declaration, absent[1:], 16)}" if absent[1:] else ""
+        names = first_member_name(declaration, view.call.address) + others
     present = f"{len(roll.present)} of {roll.size} have"
     summary = f"{names} {_has(absent)} not joined ({present})"
     refused = relevant_knocks(view, roll)
     if refused:
         summary += f"; {describe_turned_away(refused[0])}"
+    outside_step = "" if refused else view.outside_step
+    if outside_step:
+        summary += ": a batch script is one task, and srun starts the others"
     return Claim(
         summary=summary,
         who=tuple(who_has_rank(declaration, r) for r in absent),
         evidence=(
             Evidence(f"world size {roll.size}", declaration.origin or declaration.call),
             Evidence(f"waited {waited:.0f} s", "timeout"),
+            *((Evidence(outside_step, "environment"),) if outside_step else ()),
             *((Evidence(f"rendezvous at {view.place}", "--coordinator"),) if view.place else ()),
+            *_first_hosts_answer(view, declaration, absent),
             *(Evidence(reason, "roll call") for reason in map(describe_turned_away, refused[1:])),
         ),
-        fix=_advise_ssh(declaration.origin, absent)
+        fix=(view.step_command if outside_step else "")
+        or _advise_ssh(declaration.origin, absent)
         or (FIX_BY_REJECTION[refused[0].kind] if refused else "")
-        or f"start {names}, or "
-        f"{_advise_fewer_members(declaration, len(roll.present))}{_advise_coordinator(view.place)}",
+        or (
+            f"{_on_first_host(declaration, view.call.address)}"
+            f"{start_advice(declaration, view.call.address)}; or "
+            if absent == (0,) and view.call is not None and stood_in
+            else f"start {names}, or "
+        )
+        + f"{_advise_fewer_members(declaration, len(roll.present))}{_advise_coordinator(view.place)}",
         # Members that are already inside init may meet ranks there that this agent cannot see.
         certainty=Certainty.CERTAIN if roll.held_members else Certainty.LIKELY,
         since=since,
         awaits=bool(roll.held_members),
     )
+
+
+def _first_hosts_answer(
+    view: JobView, declaration: Declared, absent: tuple[int, ...]
+) -> tuple[Evidence, ...]:
+    """Return what answers at the address of a first task that is missing, while another one leads."""
+    call = view.call
+    if call is None or not _is_stood_in_for(view, declaration, absent):
+        return ()
+    times = f", {call.tries} times" if call.tries > 1 else ""
+    waits_forever = "TensorFlow itself waits for ever"
+    return (
+        Evidence(f"connect to {call.address}: {call.said}{times}", "the host that leads instead"),
+        *((Evidence(waits_forever, "its own timeout"),) if declaration.cluster else ()),
+    )
+
+
+def _is_stood_in_for(view: JobView, declaration: Declared, absent: tuple[int, ...]) -> bool:
+    """Return True if another task or host leads since the first one is not there, and its answer is known."""
+    call = view.call
+    if 0 not in absent or call is None:
+        return False
+    return call.address in declaration.cluster.values() or (
+        view.leads and declaration.place.endswith(f"//{call.address}")
+    )
+
+
+def _on_first_host(declaration: Declared, address: str) -> str:
+    """Return where the command is typed; in a cluster its own address in the command says so."""
+    return "" if declaration.cluster else f"on {Address.from_endpoint(address).host}: "
 
 
 def _claim_ended_by_launcher(roll: RollCall, ended: tuple[Member, ...]) -> Claim:
@@ -188,6 +239,16 @@ RULE = Rule(
             ),
             "rank 3 has not joined (3 of 4 have)",
         ),
+        "in a batch script, without srun": (
+            led_job(
+                arrived_member(0, 8),
+                outside_step="SLURM_NTASKS=8, no SLURM_STEP_ID",
+                step_command="srun allaboard run train.py",
+                now=121.0,
+            ),
+            "rank 1, 2, 3, 4, 5, 6, 7 have not joined (1 of 8 have): a batch script is one task, and srun "
+            "starts the others",
+        ),
         "with --observe": (
             gathering_job(*_INSIDE, now=121.0),
             "rank 2 has not joined (2 of 3 have)",
@@ -203,66 +264,52 @@ RULE = Rule(
             "ps 0 (b:1) has not joined (2 of 3 have)",
         ),
         "it was rejected: no secret here": (
-            gathering_job(
-                arrived_member(0, 2),
-                joined=True,
-                leads=True,
-                launched=1,
-                knocks=(_AWAY,),
-                now=121.0,
-            ),
+            led_job(arrived_member(0, 2), knocks=(_AWAY,), now=121.0),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it has a job secret, but the "
             "leader was given none",
         ),
         "it was rejected: no certificate": (
-            gathering_job(
-                arrived_member(0, 2),
-                joined=True,
-                leads=True,
-                launched=1,
-                knocks=(_BARE,),
-                now=121.0,
-            ),
+            led_job(arrived_member(0, 2), knocks=(_BARE,), now=121.0),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it has no certificate, and "
             "here one is wanted",
         ),
         "it was rejected: another job id": (
-            gathering_job(
-                arrived_member(0, 2),
-                joined=True,
-                leads=True,
-                launched=1,
-                knocks=(_OTHER,),
-                now=121.0,
-            ),
+            led_job(arrived_member(0, 2), knocks=(_OTHER,), now=121.0),
             "rank 1 has not joined (1 of 2 have); h1 (rank 1) was rejected: it belongs to job 41, this is "
             "42",
         ),
         "a rejected worker of another job has a rank that is here": (
-            gathering_job(
-                *(arrived_member(r, 3) for r in (0, 1)),
-                joined=True,
-                leads=True,
-                launched=1,
-                knocks=(_OTHER,),
-                now=121.0,
-            ),
+            led_job(*(arrived_member(r, 3) for r in (0, 1)), knocks=(_OTHER,), now=121.0),
             "rank 2 has not joined (2 of 3 have)",
         ),
         "with --coordinator": (
-            gathering_job(
-                *(arrived_member(r, 3) for r in (0, 1)),
-                joined=True,
-                leads=True,
-                launched=1,
-                place="etcd://node9:2379/a",
-                now=121.0,
+            led_job(
+                *(arrived_member(r, 3) for r in (0, 1)), place="etcd://node9:2379/a", now=121.0
             ),
             "rank 2 has not joined (2 of 3 have)",
         ),
         "the launcher ended the others": (
             gathering_job(arrived_member(0, exit=Exit(ended_at=69.0)), arrived_member(2), now=70.0),
             "rank 1 has not joined; worker 0 waited in init until the launcher ended it",
+        ),
+        "the first host never starts, and the others of a batch job meet without it": (
+            led_job(
+                *(
+                    arrived_member(
+                        r, 3, declared=sample_declaration(r, 3, place="tcp://node0:29500")
+                    )
+                    for r in (1, 2)
+                ),
+                call=Call(
+                    address="node0:29500",
+                    answer=Answer.REFUSED,
+                    since=60.0,
+                    tries=30,
+                    said="Connection refused",
+                ),
+                now=121.0,
+            ),
+            "rank 0 (node0:29500) has not joined (2 of 3 have)",
         ),
         "started over ssh": (
             gathering_job(
@@ -278,9 +325,7 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "with --observe, and other hosts cannot be seen": gathering_job(
-            *_INSIDE, joined=True, leads=True, launched=1, now=121.0
-        ),
+        "with --observe, and other hosts cannot be seen": led_job(*_INSIDE, now=121.0),
         "with --observe, and a live worker has yet to join": gathering_job(
             *_INSIDE, coming_member(2), now=121.0
         ),
@@ -292,9 +337,16 @@ RULE = Rule(
         ),
     },
     since="0.1",
-    drill=("never-comes", "host-never-starts", "etcd-other-prefix"),
+    drill=(
+        "never-comes",
+        "host-never-starts",
+        "etcd-other-prefix",
+        "first-task-absent",
+        "first-host-absent",
+    ),
     relations=Relations(
         precedes_all=True,
+        reports_wait=True,
         raised_as=r"was not reachable via ssh|could not connect to some hosts via ssh",
     ),
 )

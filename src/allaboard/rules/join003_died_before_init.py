@@ -14,17 +14,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.known_errors import known_error_advice
+from allaboard.analysis.failures.exception_retry import retry_of_exception
+from allaboard.analysis.failures.known_errors import known_remedy, remedy_of_last_line
 from allaboard.analysis.roll_call.ended_by_launcher import members_ended_by_launcher
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.stalls.stall import MIN_STUCK_S
 from allaboard.contracts import Rule
 from allaboard.facts import ATTACHED, Certainty, Claim, Evidence, JobView, Member, Phase, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     arrived_member,
     coming_member,
     ended_member,
     gathering_job,
+    led_job,
     sample_declaration,
     sample_member,
 )
@@ -77,24 +80,35 @@ def _claim(roll: RollCall, member: Member) -> Claim:
             f"{len(roll.held_members or roll.in_init)} of {roll.size} wait in init", "roll call"
         )
     )
+    remedy = known_remedy(error) if error is not None else remedy_of_last_line(end.last_line)
+    cause = f": {remedy.cause}" if remedy is not None and remedy.cause else ""
     location = f" at {error.where}" if error is not None and error.where is not None else ""
     host, name = member.who.host, member.who.name
     return Claim(
         summary=f"{name} is lost {_which_init(roll, member)}: host {host} is no longer reachable"
         if end.lost
-        else f"{name} exited {_which_init(roll, member)} ({_describe_end(member)}){location}",
+        else f"{name} exited {_which_init(roll, member)} ({_describe_end(member)}){location}{cause}",
         who=(member.who,),
         evidence=tuple(evidence),
         fix=f"check that {host} is up and on the network: ping -c 3 {shlex.quote(host)}"
         if end.lost
-        else (error is not None and known_error_advice(error))
-        or f"read its output{_log_hint(member)}, fix the cause and restart the job",
+        else remedy.fix
+        if remedy is not None
+        else f"read its output{_log_hint(member)}, fix the cause and restart the job",
         # A helper program of a worker exits in the same way; and members that were not held may meet others.
         certainty=Certainty.LIKELY
         if member.candidate or not roll.held_members
         else Certainty.CERTAIN,
         since=error.raised_at if error is not None else end.ended_at,
+        retry=_retry(member),
     )
+
+
+def _retry(member: Member) -> Retry:
+    end, error = member.exit, member.raised
+    if end is not None and end.oom:
+        return Retry.RESOURCES
+    return retry_of_exception(error) if error is not None else Retry.HERE
 
 
 def _which_init(roll: RollCall, member: Member) -> str:
@@ -199,14 +213,11 @@ RULE = Rule(
             ended_member(2, code=0, member=_EARLY),
         ),
         "it is only late": gathering_job(arrived_member(0), coming_member(1), arrived_member(2)),
-        "a helper program of a late worker": gathering_job(
+        "a helper program of a late worker": led_job(
             arrived_member(0),
             coming_member(1),
             ended_member(1, code=None, member=_EARLY | {"candidate": True}),
             arrived_member(2),
-            joined=True,
-            leads=True,
-            launched=1,
         ),
     },
     since="0.1",

@@ -22,10 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
-from allaboard.analysis.parameter_servers import (
-    TF2_CHIEF_CALL,
-    is_collective_beside_servers,
-)
+from allaboard.analysis.parameter_servers import TF2_CHIEF_CALL, is_collective_beside_servers
 from allaboard.analysis.roll_call.previous_attempt import BUSY_CORES, members_of_previous_attempt
 from allaboard.analysis.roll_call.reinit import OWN_PORT_ADVICE, has_joined_again
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
@@ -306,5 +303,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("observed-absence",),
-    relations=Relations(ends_by_abort=True),
+    relations=Relations(ends_by_abort=True, reports_wait=True),
 )

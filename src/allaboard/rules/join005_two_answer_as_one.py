@@ -19,7 +19,13 @@ from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Address, Claim, Evidence, JobView, Member, Stage, Who
-from allaboard.facts.samples import arrived_member, ended_member, gathering_job, sample_declaration
+from allaboard.facts.samples import (
+    arrived_member,
+    ended_member,
+    gathering_job,
+    led_job,
+    sample_declaration,
+)
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -126,19 +132,11 @@ RULE = Rule(
             "2 processes claim to be rank 1",
         ),
         "started twice on one host": (
-            gathering_job(
-                arrived_member(0),
-                arrived_member(1),
-                arrived_member(1),
-                arrived_member(2),
-                joined=True,
-                leads=True,
-                launched=1,
-            ),
+            led_job(arrived_member(0), arrived_member(1), arrived_member(1), arrived_member(2)),
             "2 processes claim to be rank 1, on a",
         ),
         "one task twice": (
-            gathering_job(*_TASKS, joined=True, leads=True, launched=1),
+            led_job(*_TASKS),
             "2 processes claim to be worker 0, on b and c; no process is worker 1 (c:1)",
         ),
         "two jobs at one etcd prefix": (

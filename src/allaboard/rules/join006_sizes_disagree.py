@@ -17,6 +17,7 @@ from allaboard.analysis.member_names import conjugate_verb, name_members
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage, Who
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
 
@@ -175,5 +176,6 @@ RULE = Rule(
         "all say three": gathering_job(arrived_member(0), arrived_member(1), arrived_member(2))
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("sizes-disagree", "tf-no-cluster", "world-sizes-differ"),
 )

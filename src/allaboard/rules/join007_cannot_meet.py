@@ -16,8 +16,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Address, Claim, Declared, Evidence, JobView, Member, Stage, Who
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import arrived_member, coming_member, gathering_job, sample_declaration
 
 Clusters = list[tuple[dict[str, str], list[Member]]]
@@ -312,7 +313,11 @@ RULE = Rule(
             _tf_worker(0), _tf_worker(1, worker_0="localhost:20000"), _tf_worker(2)
         ),
     },
+    relations=Relations(
+        raised_as=r"RendezvousConnectionError: The connection to (?:the C10d store|etcd) has failed"
+    ),
     since="0.1",
+    retry=Retry.NEVER,
     drill=(
         "tf-wrong-port",
         "tf-order",

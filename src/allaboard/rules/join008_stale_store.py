@@ -50,6 +50,7 @@ from allaboard.facts.samples import (
     coming_member,
     ended_member,
     gathering_job,
+    led_job,
     sample_declaration,
     sample_job,
     sample_member,
@@ -267,9 +268,7 @@ def _file_view(
 def _joined_file_view(joined: int) -> JobView:
     declaration = sample_declaration(0, place="file:///shared/meeting")
     facts = {"rendezvous joined": str(joined), "rendezvous age": "3600 s"}
-    return gathering_job(
-        arrived_member(0, declared=declaration, facts=facts), joined=True, leads=True, launched=1
-    )
+    return led_job(arrived_member(0, declared=declaration, facts=facts))
 
 
 def _claim_held_port(view: JobView, member: Member, holder: Holder) -> Claim:
@@ -330,16 +329,13 @@ RULE = Rule(
             "2 ranks met there before and have exited",
         ),
         "on its own host": (
-            gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=_OLD),
+            led_job(arrived_member(0), holder=_OLD),
             "port 29500 on a is still held by the store of an earlier run or another job: pid 77 (python "
             "train.py)",
         ),
         "on its own host, of this very job": (
-            gathering_job(
+            led_job(
                 arrived_member(0),
-                joined=True,
-                leads=True,
-                launched=1,
                 holder=msgspec.structs.replace(_OLD, job="SLURM_JOB_ID=42", ours=True),
             ),
             "port 29500 on a is still held by the store of an earlier run: pid 77 (python train.py)",
@@ -352,12 +348,8 @@ RULE = Rule(
         "ranks elsewhere may have joined it": _file_view(1, launched=0),
         "a file that plain ranks of this run have joined": _joined_file_view(2),
         "a plain rank 0 that still waits": example_attempt(Answer.STORE, 30.0, joined=1),
-        "another job's, which may train": gathering_job(
-            arrived_member(0),
-            joined=True,
-            leads=True,
-            launched=1,
-            holder=msgspec.structs.replace(_OLD, job="ALLABOARD_JOB_ID=B"),
+        "another job's, which may train": led_job(
+            arrived_member(0), holder=msgspec.structs.replace(_OLD, job="ALLABOARD_JOB_ID=B")
         ),
         "nothing is known of it": example_attempt(Answer.STORE, 30.0, joined=-1),
     },

@@ -32,7 +32,7 @@ from allaboard.facts import (
     Severity,
     Stage,
 )
-from allaboard.facts.samples import arrived_member, gathering_job
+from allaboard.facts.samples import arrived_member, led_job
 
 _JOB_IDS = re.compile(r"belongs to job (?P<ours>\S+), this is (?P<theirs>\S+)")
 MIN_REJECTED_S = 2.0
@@ -66,7 +66,9 @@ def check(view: JobView) -> Iterator[Claim]:
             evidence=(*_job_ids(tried.call.said), *tried.evidence),
             fix="give each job its own port, or end the other job",
             # It may be the previous run, which is about to end.
-            certainty=Certainty.LIKELY if tried.waited_s < view.timeout else Certainty.CERTAIN,
+            certainty=Certainty.LIKELY
+            if tried.waited_s < view.timeout or not tried.call.is_proven
+            else Certainty.CERTAIN,
             since=tried.call.since,
             awaits=True,
         )
@@ -119,11 +121,11 @@ RULE = Rule(
     check=check,
     fires_on={
         "another job connects": (
-            gathering_job(arrived_member(0), joined=True, leads=True, launched=1, knocks=(_KNOCK,)),
+            led_job(arrived_member(0), knocks=(_KNOCK,)),
             "a worker of another job connected from 10.0.0.9 and was rejected",
         ),
         "another job's store has the port": (
-            gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=_HELD),
+            led_job(arrived_member(0), holder=_HELD),
             "port 29500 on a is held by another job: pid 77 (python train.py)",
         ),
         "this job is rejected": (
@@ -132,15 +134,11 @@ RULE = Rule(
         ),
     },
     silent_on={
-        "an earlier run of ours has the port": gathering_job(
-            arrived_member(0),
-            joined=True,
-            leads=True,
-            launched=1,
-            holder=msgspec.structs.replace(_HELD, ours=True),
+        "an earlier run of ours has the port": led_job(
+            arrived_member(0), holder=msgspec.structs.replace(_HELD, ours=True)
         ),
         "another program": example_attempt(Answer.OTHER, 3.0, "b'220 smtp'"),
-        "alone": gathering_job(arrived_member(0), joined=True, leads=True, launched=1),
+        "alone": led_job(arrived_member(0)),
     },
     since="0.1",
     drill=("net-other-job",),

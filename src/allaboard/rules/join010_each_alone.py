@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Severity, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     arrived_member,
     gathering_job,
@@ -181,5 +182,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("accelerate-alone", "no-init"),
 )

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
 
 
@@ -79,5 +80,6 @@ RULE = Rule(
         )
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("rank-out-of-range",),
 )

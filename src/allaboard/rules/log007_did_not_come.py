@@ -21,7 +21,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, Stage, Watchdogs, Who
-from allaboard.facts.rank_sets import format_ranks
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
 
@@ -33,24 +33,23 @@ def check(watchdogs: Watchdogs) -> Iterator[Claim]:
 
 def _claim(late: LateRanks) -> Claim:
     waiting_report, late_report = late.waiting_report, late.late_report
-    plural = "ranks" if len(late.ranks) > 1 else "rank"
-    waiting_clause = f"rank {format_ranks(late.waiting)} waited"
+    waiting_clause = f"{name_ranks(late.waiting)} waited"
     if late.was_called:
         summary = (
-            f"{plural} {format_ranks(late.ranks)} did not get through {late_report.op}, "
+            f"{name_ranks(late.ranks)} did not get through {late_report.op}, "
             f"collective {late_report.number} of group {late_report.group}; "
-            f"rank {format_ranks(late.waiting)} did"
+            f"{name_ranks(late.waiting)} did"
         )
         fix = (
-            f"look at the GPU, the links and the host of rank {format_ranks(late.ranks)}: nvidia-smi; "
+            f"look at the GPU, the links and the host of {name_ranks(late.ranks)}: nvidia-smi; "
             "dmesg -T | grep -i xid"
         )
     else:
         summary = (
-            f"{plural} {format_ranks(late.ranks)} never called {waiting_report.op}, "
+            f"{name_ranks(late.ranks)} never called {waiting_report.op}, "
             f"collective {waiting_report.number} of group {waiting_report.group}, in which {waiting_clause}"
         )
-        fix = f"look at rank {format_ranks(late.ranks)}: its log, or py-spy dump --pid PID while it hangs"
+        fix = f"look at {name_ranks(late.ranks)}: its log, or py-spy dump --pid PID while it hangs"
     evidence = [
         Evidence(late_report.line, str(late_report.place)),
         Evidence(waiting_report.line, str(waiting_report.place)),
@@ -82,7 +81,7 @@ RULE = Rule(
                 overdue_collective(1, 133, 135),
                 overdue_collective(2, enqueued=132),
             ),
-            "rank 2 never called ALLREDUCE, collective 133 of group 0(default_pg), in which rank 0-1 waited",
+            "rank 2 never called ALLREDUCE, collective 133 of group 0(default_pg), in which ranks 0-1 waited",
         ),
         "one is stuck in an earlier one": (
             sample_watchdogs(
@@ -90,7 +89,7 @@ RULE = Rule(
                 overdue_collective(1, 132, 132),
                 overdue_collective(2, 133),
             ),
-            "rank 1 did not get through ALLREDUCE, collective 132 of group 0(default_pg); rank 0,2 did",
+            "rank 1 did not get through ALLREDUCE, collective 132 of group 0(default_pg); ranks 0,2 did",
         ),
     },
     silent_on={

@@ -21,7 +21,7 @@ from allaboard.analysis.collectives.nccl_watchdogs import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Stage, Watchdogs, Who
-from allaboard.facts.rank_sets import format_ranks
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.facts.samples import overdue_collective, sample_watchdogs
 
 
@@ -33,16 +33,11 @@ def check(watchdogs: Watchdogs) -> Iterator[Claim]:
 
 def _claim(unequal: UnequalCalls) -> Claim:
     first_report = unequal.sides[0][1]
-    sides = [
-        f"rank {format_ranks(ranks)} {describe_overdue(entry)}"
-        for ranks, entry in unequal.sides[:3]
-    ]
+    sides = [f"{name_ranks(ranks)} {describe_overdue(entry)}" for ranks, entry in unequal.sides[:3]]
     evidence = [Evidence(entry.line, str(entry.place)) for _, entry in unequal.sides[:2]]
     for ranks, entry in unequal.sides[:3]:
         if entry.where is not None:
-            evidence.append(
-                Evidence(f"rank {format_ranks(ranks)} at {entry.where}", "Flight Recorder")
-            )
+            evidence.append(Evidence(f"{name_ranks(ranks)} at {entry.where}", "Flight Recorder"))
     return Claim(
         summary=f"collective {first_report.number} of group {first_report.group} is not the same on all: "
         + "; ".join(sides),
@@ -65,7 +60,7 @@ RULE = Rule(
                 overdue_collective(1, 133),
                 overdue_collective(2, 133, elements=(12, 12)),
             ),
-            "collective 133 of group 0(default_pg) is not the same on all: rank 0-1 ALLREDUCE of 1024 "
+            "collective 133 of group 0(default_pg) is not the same on all: ranks 0-1 ALLREDUCE of 1024 "
             "elements; rank 2 ALLREDUCE of 12 elements",
         ),
         "another operation": (

@@ -54,7 +54,7 @@ PID...`. `allaboard run` names that rank and its place while the job hangs.
             fix="allaboard diagnose PID...",
         ),
         unstaged=_RECORDED,
-        relations=Relations(ends_by_abort=True),
+        relations=Relations(ends_by_abort=True, reports_wait=True),
     ),
     "log002_heartbeat_lost": _rule(
         page="""A worker stopped sending heartbeats, or the leader stopped answering them.
@@ -199,6 +199,26 @@ limit or start fewer. Otherwise read the lines before it, which show what the li
         ),
         unstaged="it is read after the fact, in words taken from the libraries' own source",
         relations=Relations(ends_by_abort=True),
+    ),
+    "log013_known_mistake": _rule(
+        page="""A message in a log names a known mistake in how the job was set up.
+
+## Why it matters
+The program says what is wrong, in words of the framework: versions of NCCL that differ between ranks, an
+argument that the launcher adds and the script does not take. The other ranks report only a lost peer.
+
+## What to do
+The finding has the remedy for the mistake that was read.
+""",
+        stage=Stage.STARTUP,
+        example=sample_heard(
+            "LOG013",
+            "ranks 1 and 0 use different versions of NCCL (22705 and 22703)",
+            "Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703",
+            fix="install the same build everywhere",
+        ),
+        unstaged="it is read after the fact, in words taken from the projects' own sources",
+        relations=Relations(begins_failure=True),
     ),
     "log012_unexplained_end": _rule(
         page="""A process failed, and all that is known is its last words.

@@ -1,4 +1,4 @@
-"""The host name of the rendezvous address does not resolve on this host.
+"""The first worker is not found: the name of its host does not resolve on a host that waits for it.
 
 ## Why it matters
 PyTorch warns and retries for up to a minute; TensorFlow and JAX hang without a message. The other hosts see
@@ -15,6 +15,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from allaboard.analysis.roll_call.absent_first import both_ends, describe_absent_first, or_start_it
 from allaboard.analysis.roll_call.rendezvous_attempt import (
     RendezvousAttempt,
     example_attempt,
@@ -22,7 +23,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
     find_overdue_attempt,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Certainty, Claim, JobView, Severity, Stage
+from allaboard.facts import Answer, Certainty, Claim, Declared, JobView, Severity, Stage
 
 MIN_FAILING_S = 2.0
 """Seconds of failing look-ups before they are reported: a name server may learn of a new host late."""
@@ -36,10 +37,13 @@ def check(view: JobView) -> Iterator[Claim]:
         return
     # The name of a pod or a new host appears when that starts; a name in brackets never resolves.
     may_come = tried.waited_s < view.timeout and not tried.host_name.startswith("[")
+    first = _absent_first(tried)
     yield Claim(
-        summary=f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous "
+        summary=describe_absent_first(tried, first)
+        if first is not None
+        else f"{tried.member.who.host} cannot resolve {tried.host_name}, the host of the rendezvous "
         "address",
-        who=(tried.member.who,),
+        who=both_ends(tried, first) if first is not None else (tried.member.who,),
         evidence=tried.evidence,
         fix=_fix(tried),
         severity=Severity.WARNING if may_come else tried.severity,
@@ -49,12 +53,21 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
+def _absent_first(tried: RendezvousAttempt) -> Declared | None:
+    """Return what is declared of the job whose first member is not found; None if the name is no name, or
+    not the first member's."""
+    is_name = not tried.host_name.startswith("[")
+    return tried.member.declared if is_name and tried.is_first_members_own else None
+
+
 def _fix(tried: RendezvousAttempt) -> str:
     if tried.host_name.startswith("["):
         return f"export MASTER_ADDR={tried.host_name.strip('[]')}   # PyTorch expects it without brackets"
+    first = _absent_first(tried)
+    start = f"; {or_start_it(tried, first)}" if first is not None else ""
     return (
         f"on {tried.member.who.host}: getent hosts {shlex.quote(tried.host_name)}   "
-        "# then fix the name server or /etc/hosts, or use an IP address"
+        f"# no line: fix the name server or /etc/hosts, or use an IP address{start}"
     )
 
 
@@ -65,11 +78,13 @@ RULE = Rule(
     fires_on={
         "unknown name": (
             example_attempt(Answer.NO_NAME, 3.0, "Name or service not known"),
-            "a cannot resolve node0, the host of the rendezvous address",
+            "rank 0 (node0:29500) has not started, as far as a can see: the name node0 is not known "
+            "there (Name or service not known)",
         ),
         "a parameter server's host": (
             example_attempt(Answer.NO_NAME, 61.0, "Name or service not known", serves=True),
-            "a cannot resolve node0, the host of the rendezvous address",
+            "rank 0 (node0:29500) has not started, as far as a can see: the name node0 is not known "
+            "there (Name or service not known)",
         ),
     },
     silent_on={

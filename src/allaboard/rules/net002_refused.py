@@ -15,9 +15,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from allaboard.analysis.roll_call.rendezvous_attempt import example_attempt, find_overdue_attempt
+from allaboard.analysis.roll_call.absent_first import describe_absent_first
+from allaboard.analysis.roll_call.first_member import start_advice, who_is_first
+from allaboard.analysis.roll_call.rendezvous_attempt import (
+    RendezvousAttempt,
+    example_attempt,
+    find_overdue_attempt,
+)
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Claim, JobView, Stage
+from allaboard.facts import Answer, Claim, Declared, Evidence, JobView, Stage
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -25,6 +31,10 @@ def check(view: JobView) -> Iterator[Claim]:
     if tried is None:
         return
     was_reachable = tried.call.shook
+    declared = tried.member.declared
+    if declared is not None and tried.is_first_members_own:
+        yield _claim_not_started(tried, declared)
+        return
     advice = (
         f"check that rank 0 runs on {tried.host_name}, has started, and uses port {tried.port};"
     )
@@ -53,6 +63,30 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
+def _claim_not_started(tried: RendezvousAttempt, declared: Declared) -> Claim:
+    """Report the first member: its host answers, and nothing listens where the member would."""
+    call, host = tried.call, tried.member.who.host
+    is_own_host = tried.resolved_host.startswith("127.") or tried.resolved_host == "::1"
+    doubts = (
+        f"if its host is another one than {host}, use that one's address instead of {tried.host_name}"
+        if is_own_host
+        else f"if it waits there, a firewall rejects port {tried.port}"
+    )
+    waits_forever = (
+        (Evidence("TensorFlow itself waits for ever", "its own timeout"),)
+        if declared.framework == "tensorflow"
+        else ()
+    )
+    return Claim(
+        summary=describe_absent_first(tried, declared),
+        who=(who_is_first(declared),),
+        evidence=(*tried.evidence, *waits_forever),
+        fix=f"on {tried.host_name}: {start_advice(declared, call.address)}; {doubts}",
+        since=call.since,
+        awaits=True,
+    )
+
+
 RULE = Rule(
     stage=Stage.NETWORK,
     reads=JobView,
@@ -60,8 +94,8 @@ RULE = Rule(
     fires_on={
         "rank 0 has not joined": (
             example_attempt(Answer.REFUSED, said="Connection refused"),
-            "a cannot connect to the rendezvous address node0:29500: connection refused (the host is up, "
-            "but nothing listens on that port)",
+            "rank 0 (node0:29500) has not started, as far as a can see: connection refused (its host is "
+            "up, but nothing listens there)",
         ),
         "the roll call was reachable before": (
             example_attempt(Answer.REFUSED, said="Connection refused", shook=True),

@@ -42,11 +42,12 @@ from allaboard.facts import (
     Member,
     Stage,
 )
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import (
     EADDRINUSE,
     arrived_member,
     ended_member,
-    gathering_job,
+    led_job,
     sample_job,
     waiting_member,
 )
@@ -121,7 +122,16 @@ def _held_ports(view: JobView, holder: Holder) -> Iterator[Claim]:
         ),
         fix=_advise_holder(view, waiting[0], holder, own_member is not None),
         since=holder.looked_at,
+        retry=_retry(holder, own_member),
     )
+
+
+def _retry(holder: Holder, own_member: Member | None) -> Retry:
+    """Return where the port is free: nowhere if the script takes it itself; here, later, if it is the roll
+    call of another job, which ends; else on another host."""
+    if own_member is not None:
+        return Retry.NEVER
+    return Retry.HERE if holder.answer is Answer.ABOARD else Retry.ELSEWHERE
 
 
 def _claim_forbidden_port(member: Member, holder: Holder) -> Claim:
@@ -135,6 +145,7 @@ def _claim_forbidden_port(member: Member, holder: Holder) -> Claim:
         fix="use a port above 1023, the same on all hosts"
         + ("" if low else f"; to reproduce: python -m http.server {port}"),
         since=holder.looked_at,
+        retry=Retry.NEVER,
     )
 
 
@@ -224,7 +235,7 @@ def _holding(answer: Answer, pid: int = 77) -> JobView:
         answer=answer,
         looked_at=95.0,
     )
-    return gathering_job(arrived_member(0), joined=True, leads=True, launched=1, holder=holder)
+    return led_job(arrived_member(0), holder=holder)
 
 
 _LOST = ("RuntimeError", "Connection closed by peer [127.0.0.1]:18334")
@@ -257,9 +268,7 @@ RULE = Rule(
             "the rendezvous port 29500 is in use on this host by pid 77 (python -m http.server)",
         ),
         "a port that only root may have": (
-            gathering_job(
-                arrived_member(0), joined=True, leads=True, launched=1, holder=_FORBIDDEN
-            ),
+            led_job(arrived_member(0), holder=_FORBIDDEN),
             "the rendezvous port 443 cannot be used on this host: permission denied",
         ),
         "by the member that asks": (

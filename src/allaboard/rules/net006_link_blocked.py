@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from allaboard.analysis.network.link_faults import (
     NO_CONNECTION_ANSWERS,
     LinkFault,
     example_failed_link,
     example_four_hosts,
     example_host_member,
+    example_hosts_with,
     find_link_faults,
     members_on_hosts,
 )
@@ -176,9 +175,7 @@ def _unused_interface_view() -> JobView:
         example_failed_link(i, 2, Answer.UNREACHABLE, "Network is unreachable") for i in (0, 1, 3)
     )
     facts = {"data address": "172.17.0.1", "data interface": "GLOO_SOCKET_IFNAME=docker0"}
-    view = example_four_hosts(*wrong)
-    members = (*view.members[:2], example_host_member(2, facts=facts), view.members[3])
-    return msgspec.structs.replace(view, members=members)
+    return example_hosts_with(example_host_member(2, facts=facts), *wrong)
 
 
 RULE = Rule(

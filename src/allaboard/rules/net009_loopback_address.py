@@ -17,12 +17,13 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import (
-    example_four_hosts,
     example_host_member,
+    example_hosts_with,
     members_heard_by_all,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
+from allaboard.facts.outcome import Retry
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -63,11 +64,7 @@ def _view(
     wrong = example_host_member(2, facts=facts | {f"variable {k}": v for k, v in variables.items()})
     assert wrong.declared is not None
     declaration = msgspec.structs.replace(wrong.declared, backend=backend, framework=framework)
-    wrong = msgspec.structs.replace(wrong, declared=declaration)
-    return msgspec.structs.replace(
-        example_four_hosts(),
-        members=(example_host_member(0), example_host_member(1), wrong, example_host_member(3)),
-    )
+    return example_hosts_with(msgspec.structs.replace(wrong, declared=declaration))
 
 
 RULE = Rule(
@@ -96,5 +93,6 @@ RULE = Rule(
         "NCCL, by its device": _view("127.0.1.1", "cuda:nccl"),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("net-own-name-loopback",),
 )

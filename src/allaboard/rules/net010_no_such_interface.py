@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from allaboard.analysis.network.link_faults import (
-    example_four_hosts,
     example_host_member,
+    example_hosts_with,
     members_heard_by_all,
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts.outcome import Retry
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -48,13 +47,7 @@ def _view(address: str) -> JobView:
         "data interface": "GLOO_SOCKET_IFNAME=ib7",
         "interfaces": "lo, eth0",
     }
-    members = (
-        example_host_member(0),
-        example_host_member(1),
-        example_host_member(2, facts=facts),
-        example_host_member(3),
-    )
-    return msgspec.structs.replace(example_four_hosts(), members=members)
+    return example_hosts_with(example_host_member(2, facts=facts))
 
 
 RULE = Rule(
@@ -64,5 +57,6 @@ RULE = Rule(
     fires_on={"no such name": (_view(""), "h2 has no interface ib7 with an address")},
     silent_on={"it is there": _view("10.1.0.2"), "with IPv6 only": _view("fd77::2")},
     since="0.1",
+    retry=Retry.NEVER,
     drill=("net-wrong-interface", "net-interface-in-script"),
 )

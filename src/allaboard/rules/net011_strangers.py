@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Knock, Severity, Stage
-from allaboard.facts.samples import arrived_member, gathering_job
+from allaboard.facts.samples import arrived_member, led_job
 
 MIN_CONNECTIONS = 3
 """Connections before they are reported; a single one may be chance."""
@@ -60,7 +60,7 @@ def _view(
     knock = Knock(
         peer="10.0.0.9", kind=kind, said=description, host=host, times=times, knocked_at=90.0
     )
-    return gathering_job(arrived_member(0), joined=True, leads=True, launched=1, knocks=(knock,))
+    return led_job(arrived_member(0), knocks=(knock,))
 
 
 RULE = Rule(

@@ -17,17 +17,20 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.network.link_faults import (
-    example_four_hosts,
     example_host_member,
+    example_hosts_with,
     is_heard_by_all,
 )
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, JobView, Stage
+from allaboard.facts.outcome import Retry
 
 
 def check(view: JobView) -> Iterator[Claim]:
     held_members = [m for roll in find_roll_calls(view) for m in roll.held_members]
+    # If others of the job can use the file, its path is right, and this host lacks the mount.
+    is_only_some = any(not m.facts.get("rendezvous trouble") for m in held_members)
     for member in [m for m in held_members if "rendezvous trouble" in m.facts]:
         trouble, declaration = member.facts["rendezvous trouble"], member.declared
         if not trouble or declaration is None or not is_heard_by_all(view, member):
@@ -43,18 +46,16 @@ def check(view: JobView) -> Iterator[Claim]:
             fix=f"on {member.who.host}: ls -ld {shlex.quote(folder)}; df {shlex.quote(folder)}   "
             "# then mount the shared disk there, as on the other hosts",
             since=member.phase_since,
+            retry=Retry.ELSEWHERE if is_only_some else Retry.NEVER,
         )
 
 
 def _view(trouble: str) -> JobView:
     facts = {"rendezvous trouble": trouble} if trouble else {"rendezvous joined": "0"}
-    members = (
-        example_host_member(0),
-        example_host_member(1),
-        example_host_member(2, facts=facts),
-        example_host_member(3),
-    )
-    return msgspec.structs.replace(example_four_hosts(), members=members)
+    member = example_host_member(2, facts=facts)
+    assert member.declared is not None
+    declaration = msgspec.structs.replace(member.declared, place="file:///shared/run/meeting")
+    return example_hosts_with(msgspec.structs.replace(member, declared=declaration))
 
 
 RULE = Rule(

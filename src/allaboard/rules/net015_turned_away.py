@@ -49,7 +49,7 @@ def check(view: JobView) -> Iterator[Claim]:
         evidence=tried.evidence,
         fix=FIXES[kind],
         # The leader may be about to end the previous attempt.
-        certainty=Certainty.LIKELY if passes else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if passes or not tried.call.is_proven else Certainty.CERTAIN,
         since=tried.call.since,
         awaits=passes,
     )

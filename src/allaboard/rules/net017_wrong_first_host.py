@@ -26,6 +26,7 @@ from allaboard.analysis.roll_call.rendezvous_attempt import (
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
 from allaboard.contracts import Rule
 from allaboard.facts import Address, Answer, Certainty, Claim, Evidence, JobView, Knock, Stage, Who
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import NOW
 
 MIN_REFUSED_S = 4.0
@@ -42,7 +43,8 @@ def check(view: JobView) -> Iterator[Claim]:
     if tried is None:
         return
     if tried.call.kind == "elsewhere":
-        yield _claim_wrong_host(tried, tried.call.said)
+        if not tried.is_deputys:
+            yield _claim_wrong_host(tried, tried.call.said)
         return
     is_rank_0_refused = tried.member.who.rank == 0 and tried.call.answer is Answer.REFUSED
     if is_rank_0_refused and not tried.call.shook and view.now - tried.call.since >= MIN_REFUSED_S:
@@ -52,6 +54,7 @@ def check(view: JobView) -> Iterator[Claim]:
 def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
     """Report the answer of a host that is not the leader and says which host it is."""
     answering_host, _, right = answer_text.partition(", and itself goes to ")
+    right = right.partition(", ")[0]  # it may add how far it has come
     own_host = tried.member.who.host
     name = shlex.quote(tried.host_name)
     same_name = Address.from_endpoint(right).host == tried.host_name
@@ -63,8 +66,9 @@ def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
         fix=f"getent hosts {name}   # on {own_host} and on the others; correct the entry that differs"
         if same_name
         else f"on {own_host}: use {right} instead of {tried.call.address}"
-        if right and right != tried.call.address
+        if right and right != tried.call.address and tried.call.is_proven
         else f"on {own_host}: use the address of the host where rank 0 runs",
+        certainty=Certainty.CERTAIN if tried.call.is_proven else Certainty.LIKELY,
         since=tried.call.since,
     )
 
@@ -128,6 +132,15 @@ def _rank_0_refused_view() -> JobView:
     )
 
 
+def _deputy_asked_view() -> JobView:
+    """Return a view in which another host than the first one was asked, and sends this one on."""
+    view = example_attempt(Answer.OTHER, 1.0, _WHY, kind="elsewhere")
+    assert view.call is not None
+    return msgspec.structs.replace(
+        view, call=msgspec.structs.replace(view.call, address="h2:29500")
+    )
+
+
 def _strayed_view(host: str, knocked_at: float = NOW - 4.0) -> JobView:
     """Return a view of the leader with three of four hosts, while the fourth connected to h1."""
     answering_host = "h1, which holds rank 1, not rank 0"
@@ -158,11 +171,13 @@ RULE = Rule(
     },
     silent_on={
         "it found the right host": _strayed_view("h3"),
+        "a host that was asked while the first one was away": _deputy_asked_view(),
         "only just": _strayed_view("h2", NOW - 0.5),
         "rank 1 is refused: rank 0 may still join": example_attempt(Answer.REFUSED, 6.0, "refused"),
         "another program": example_attempt(Answer.OTHER, 6.0, "b'220 smtp'"),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=(
         "wrong-first-host",
         "wrong-first-host-jax",

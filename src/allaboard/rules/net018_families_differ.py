@@ -33,6 +33,7 @@ from allaboard.analysis.network.link_faults import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Claim, Evidence, Exit, JobView, Member, Phase, Raised, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_job
 
 JAX_ERROR = (
@@ -186,5 +187,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("net-families-differ", "net-families-differ-jax"),
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 
+from allaboard.analysis.roll_call.absent_first import both_ends, describe_absent_first, or_start_it
 from allaboard.analysis.roll_call.rendezvous_attempt import (
     RendezvousAttempt,
     example_attempt,
     find_overdue_attempt,
 )
 from allaboard.contracts import Rule
-from allaboard.facts import Answer, Claim, JobView, Stage
+from allaboard.facts import Answer, Call, Claim, JobView, Stage
 
 
 def _rule(
@@ -24,23 +25,29 @@ def _rule(
     example_summary: str,
     silent_on: Mapping[str, JobView],
     drill: tuple[str, ...],
+    names_first: bool = True,
 ) -> Rule[JobView]:
     """Return the rule that reports a host whose attempts have got this answer until the timeout.
 
-    ``problem`` follows the host's name in the summary. In the examples the answer reads ``said``; they are
-    a worker at the gate and a parameter server.
+    ``problem`` follows the host's name in the summary; where the address is the first member's own, that one
+    is named instead if ``names_first``. In the examples the answer reads ``said``; they are a worker at the
+    gate and a parameter server.
     """
 
     def check(view: JobView) -> Iterator[Claim]:
         tried = find_overdue_attempt(view, answer, include_serving=True)
-        if tried is None:
+        if tried is None or tried.call.kind:
             return
-        host = tried.member.who.host
+        host, declared = tried.member.who.host, tried.member.declared
+        first = declared if names_first and tried.is_first_members_own else None
         yield Claim(
-            summary=f"{host} {problem(tried)}",
-            who=(tried.member.who,),
+            summary=f"{host} {problem(tried)}"
+            if first is None
+            else describe_absent_first(tried, first),
+            who=(tried.member.who,) if first is None else both_ends(tried, first),
             evidence=tried.evidence,
-            fix=f"on {host}: {fix(tried)}",
+            fix=f"on {host}: {fix(tried)}"
+            + (f"; {or_start_it(tried, first)}" if first is not None else ""),
             severity=tried.severity,
             certainty=tried.certainty,
             since=tried.call.since,
@@ -65,17 +72,22 @@ def _rule(
     )
 
 
+def _reason(call: Call) -> str:
+    no_address = call.said.endswith(": not host:port")
+    return "it is no host with a port from 1 to 65535" if no_address else call.said
+
+
 def _ping_then_connect(tried: RendezvousAttempt) -> str:
     numeric = shlex.quote(tried.resolved_host)
     return (
         f"ping -c1 {numeric}; nc -vz -w3 {numeric} {tried.port}"
-        f"   # if only the ping is answered, open TCP port {tried.port} between the hosts"
+        f"   # only the ping is answered: open TCP port {tried.port} between the hosts"
     )
 
 
 RULES = {
     "net003_no_answer": _rule(
-        page="""No packet comes back from the rendezvous address: a firewall drops them, or the host is down.
+        page="""The first worker does not answer: its host is down, or a firewall drops the packets.
 
 ## Why it matters
 To every framework, silence looks like a slow peer: PyTorch retries for half an hour, TensorFlow forever.
@@ -94,8 +106,8 @@ at the network policies; on a cluster, often at the login node's firewall.
         fix=_ping_then_connect,
         case="dropped",
         said="no answer in 3 s",
-        example_summary="a gets no answer from the rendezvous address node0:29500: a firewall drops the "
-        "packets, or the host is down",
+        example_summary="rank 0 (node0:29500) has not started, as far as a can see: no answer (its host is "
+        "down, or a firewall drops the packets)",
         silent_on={
             "a parameter server that had joined before": example_attempt(
                 Answer.SILENT, serves=True, shook=True
@@ -103,10 +115,41 @@ at the network policies; on a cluster, often at the login node's firewall.
             "before the timeout": example_attempt(Answer.SILENT, 30.0),
             "refused": example_attempt(Answer.REFUSED),
         },
-        drill=("net-dropped", "net-dropped-both"),
+        drill=("net-dropped", "net-dropped-both", "first-task-blocked"),
+    ),
+    "net019_unusable_address": _rule(
+        page="""The rendezvous address cannot be connected to at all: the system refuses even the attempt.
+
+## Why it matters
+A port of 0, or one that is no number, means no place: rank 0 may open any port, and nobody else can know it.
+Other addresses name an interface that this host does not have. Frameworks report it late, or wait.
+
+## What to do
+Set one address with a port from 1 to 65535 on all hosts: MASTER_ADDR and MASTER_PORT, TF_CONFIG, JAX's
+coordinator address, or the arguments of the init.
+""",
+        answer=Answer.FAILED,
+        problem=lambda tried: (
+            f"cannot use {tried.call.address or 'the rendezvous'} as the rendezvous address: "
+            f"{_reason(tried.call)}"
+        ),
+        fix=lambda tried: (
+            f"correct the address in {tried.origin}   # HOST:29500, the same everywhere"
+        ),
+        case="port 0",
+        said="node0:0: not host:port",
+        example_summary="a cannot use node0:29500 as the rendezvous address: it is no host with a port "
+        "from 1 to 65535",
+        silent_on={
+            "before the timeout": example_attempt(Answer.FAILED, 30.0),
+            "silence": example_attempt(Answer.SILENT),
+            "etcd has a rule of its own": example_attempt(Answer.FAILED, kind="auth"),
+        },
+        drill=("port-zero",),
+        names_first=False,
     ),
     "net004_unreachable": _rule(
-        page="""The network reports that there is no route to the rendezvous address.
+        page="""The first worker is out of reach: the network reports that there is no route to its address.
 
 ## Why it matters
 "No route to host" and "Network is unreachable" are real answers: from this host's routing table, from a
@@ -127,7 +170,7 @@ wrong subnet.
         ),
         case="no route",
         said="No route to host",
-        example_summary="a cannot reach the rendezvous address node0:29500: No route to host",
+        example_summary="rank 0 (node0:29500) has not started, as far as a can see: No route to host",
         silent_on={
             "before the timeout": example_attempt(Answer.UNREACHABLE, 30.0),
             "silence": example_attempt(Answer.SILENT),

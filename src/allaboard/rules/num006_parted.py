@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Check, Claim, Evidence, JobView, Member, Severity, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_declaration, sample_job, sample_member
 
 MIN_DIFFERENCES = 2
@@ -121,5 +122,6 @@ RULE = Rule(
         "not looked at": sample_job(sample_member(0), sample_member(1), sample_member(2)),
     },
     since="0.1",
+    retry=Retry.HERE,
     drill=("parted",),
 )

@@ -106,9 +106,22 @@ def _claim(view: JobView, member: Member, absent: list[str], since: float) -> Cl
             Evidence(activities, "processes"),
             Evidence(member.declared.cluster[absent[0]], f"{absent[0]} in its cluster"),
         ),
-        fix=f"start {tasks[0][0]} at {member.declared.cluster[absent[0]]}",
+        fix=_fix(member, absent),
         certainty=Certainty.LIKELY,
         since=since,
+    )
+
+
+def _fix(member: Member, absent: list[str]) -> str:
+    """Return what to do: start the task; for a missing worker also how to start without it."""
+    assert member.declared is not None
+    start = f"start {absent[0].replace(':', ' ')} at {member.declared.cluster[absent[0]]}"
+    if not all(t.startswith("worker:") for t in absent):
+        return start
+    own_task = f"/job:{member.who.job}/task:{member.who.index}"
+    return (
+        f"{start}; or let sessions wait for the servers alone: MonitoredTrainingSession(config="
+        f"tf.ConfigProto(device_filters=['/job:ps', '{own_task}']))"
     )
 
 
@@ -136,6 +149,14 @@ RULE = Rule(
                 ),
             ),
             "worker 0 cannot create its session: ps 0 is not serving",
+        ),
+        "another worker has ended, and no device filters are set": (
+            sample_job(
+                ps_member("worker", 0, op=_MAKES, step=0),
+                ps_member("ps", 0),
+                ps_member("worker", 1, exit=Exit(ended_at=60.0, code=0)),
+            ),
+            "worker 0 cannot create its session: worker 1 is not serving",
         ),
         "a server sleeps before it serves": (
             sample_job(

@@ -120,8 +120,8 @@ def _describe_link(link: ServerLink) -> str:
     )
 
 
-def _identity(name_: str, index: int, number: int) -> Who:
-    return Who(job=name_, index=index, rank=number, host=f"h{number}", pid=100 + number)
+def _identity(job: str, index: int, number: int) -> Who:
+    return Who(job=job, index=index, rank=number, host=f"h{number}", pid=100 + number)
 
 
 def _worker(

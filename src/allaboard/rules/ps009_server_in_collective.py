@@ -25,6 +25,7 @@ from allaboard.analysis.parameter_servers import (
 )
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Phase, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
 SETTLE_S = 1.0
@@ -92,5 +93,6 @@ RULE = Rule(
         ),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("tf-lists-ps",),
 )

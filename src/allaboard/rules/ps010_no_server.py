@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from allaboard.analysis.member_names import name_members
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Raised, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import ps_member, sample_declaration, sample_job, sample_member
 
 NO_SERVER_NOTE = "replica_device_setter"
@@ -104,5 +105,6 @@ RULE = Rule(
         "a collective job": sample_job(_worker(0), _worker(1)),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("ps-without", "tf2-ps-without"),
 )

@@ -20,6 +20,7 @@ from allaboard.analysis.member_names import name_members
 from allaboard.analysis.parameter_servers import task_name
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Raised, Stage
+from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import ps_member, sample_job
 
 FILTERS_NOTE = "device_filters"
@@ -112,5 +113,6 @@ RULE = Rule(
         "no filters": sample_job(_worker(""), ps_member("ps", 0)),
     },
     since="0.1",
+    retry=Retry.NEVER,
     drill=("ps-hidden",),
 )

@@ -27,16 +27,7 @@ import msgspec
 
 from allaboard.analysis.parameter_servers import has_parameter_servers, training_members
 from allaboard.contracts import Rule
-from allaboard.facts import (
-    Certainty,
-    Claim,
-    Evidence,
-    JobView,
-    Setback,
-    Severity,
-    Stage,
-    Who,
-)
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Setback, Severity, Stage, Who
 from allaboard.facts.samples import ps_member, sample_job
 
 REPORT_DELAY_S = 1.0

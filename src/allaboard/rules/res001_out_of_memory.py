@@ -20,6 +20,7 @@ from allaboard.analysis.failures.out_of_memory import (
     is_out_of_memory,
     task_out_of_memory,
 )
+from allaboard.analysis.resources.gpu_holders import find_foreign_holders
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Stage
 from allaboard.facts.samples import ended_member, sample_evaluator, sample_job, waiting_member
@@ -29,6 +30,9 @@ _GPU_FIX = (
     "use smaller batches on each rank, activation checkpointing, or sharding (FSDP); nvidia-smi on that host "
     "shows whether another process or rank is on the same GPU"
 )
+
+MAX_HOLDERS = 4
+"""Processes of others that are named."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
@@ -47,6 +51,8 @@ def check(view: JobView) -> Iterator[Claim]:
             evidence.append(
                 Evidence(f"{member.raised.type}: {member.raised.message[:200]}", source)
             )
+        if _is_gpu_error(member):
+            evidence += _other_holders(view, member)
         if member.step:
             evidence.append(Evidence(f"after step {member.step}", "black box"))
         who = (
@@ -67,6 +73,19 @@ def check(view: JobView) -> Iterator[Claim]:
             else None,
         )
         yield soften_evaluator_claim(view, member, claim)
+
+
+def _other_holders(view: JobView, member: Member) -> list[Evidence]:
+    """Return the processes that hold memory on the GPUs of its host and are not of the job."""
+    return [
+        Evidence(
+            f"{process.command} (pid {process.pid}), which is not of this job, holds "
+            f"{process.memory_nbytes / 1e9:.1f} GB on GPU {gpu.index}",
+            "NVML",
+        )
+        for gpu, process in find_foreign_holders(view, only_used=False)
+        if gpu.host == member.who.host and process.command
+    ][:MAX_HOLDERS]
 
 
 def _is_gpu_error(member: Member) -> bool:

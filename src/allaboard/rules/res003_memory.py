@@ -1,10 +1,10 @@
 """Memory will run out soon if its use keeps growing at the present rate.
 
 allaboard reads every second: the memory of the workers' cgroup against its limit, that of the host, and a
-worker's address space if `ulimit -v` limits it. Page cache that can be dropped does not count. It is reported
-once half is used, and the use rises in a straight line that reaches the limit within five times the observed
-time: ten seconds or more, or four if the line is nearly perfect. A rise that has stopped in the last four
-seconds (a warm-up) is not reported.
+worker's address space if `ulimit -v` limits it; every five seconds that of the GPUs (NVML). Page cache that
+can be dropped does not count. It is reported once half is used, and the use rises in a straight line that
+reaches the limit within five times the observed time: ten seconds or more, or four if the line is nearly
+perfect. A rise that has stopped in the last four seconds (a warm-up) is not reported.
 
 ## Why it matters
 The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
@@ -20,7 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.analysis.member_names import name_members
+from allaboard.analysis.resources.gpu_holders import example_gpu, members_on_gpu
 from allaboard.analysis.resources.resource_forecast import (
     example_rising_use,
     find_running_out,
@@ -31,13 +34,24 @@ from allaboard.facts import Claim, JobView, Stage
 
 FIX = "save a checkpoint; look for tensors or lists that grow from step to step (use loss.item())"
 """Advice for all kinds of memory."""
+MIN_GPU_SPAN_S = 30.0
+"""Seconds for which the memory of a GPU must have risen: an allocator's cache fills up in the first steps."""
 
 
 def check(view: JobView) -> Iterator[Claim]:
     for use, members in find_running_out(
-        view, "address space", "memory of the cgroup", "host memory"
+        view, "address space", "memory of the cgroup", "host memory", "gpu memory"
     ):
-        if use.name == "address space":
+        if use.name.startswith("gpu memory"):
+            if use.span < MIN_GPU_SPAN_S:
+                continue
+            index = use.name.removeprefix("gpu memory ")
+            prediction = f"GPU {index} of {use.host} will run out of memory"
+            gpu = next((g for g in view.gpus if (g.host, str(g.index)) == (use.host, index)), None)
+            members = members_on_gpu(view, gpu) if gpu is not None else ()
+            if not members:  # others' GPU
+                continue
+        elif use.name == "address space":
             prediction = f"{name_members(members)} will run out of address space (ulimit -v)"
         elif use.name == "host memory":
             prediction = f"host {use.host} will run out of memory"
@@ -65,6 +79,13 @@ RULE = Rule(
             "the cgroup of the workers on a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, "
             "10.0 MB more a second",
         ),
+        "a GPU": (
+            msgspec.structs.replace(
+                example_rising_use("gpu memory 0", pid=0, span=40.0),
+                gpus=(example_gpu(0, pid=101), example_gpu(1, pid=102)),
+            ),
+            "GPU 0 of a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
+        ),
         "the host": (
             example_rising_use("host memory", pid=0),
             "host a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
@@ -75,6 +96,10 @@ RULE = Rule(
         "it fills and empties": example_rising_use("host memory", pid=0, fit=0.5),
         "too far in the future": example_rising_use("address space", rate=2.0),
         "it grew only during warm-up": example_rising_use("host memory", pid=0, recent=0.0),
+        "a GPU that others fill": msgspec.structs.replace(
+            example_rising_use("gpu memory 0", pid=0, span=40.0), gpus=(example_gpu(0, pid=4711),)
+        ),
+        "a GPU whose cache fills up": example_rising_use("gpu memory 0", pid=0, span=20.0),
         "less than half": example_rising_use("address space", value=400.0),
     },
     since="0.1",

@@ -22,7 +22,9 @@ The job runs at the pace of one worker; the others' devices are idle for the sha
   debug option), a busy or throttled core, a slower device. `py-spy record -d 10 -o slow.svg --pid PID` shows
   it.
 
-Compare its host with another one: `allaboard run` reports too many threads, throttling and memory.
+If something is measured of this rank or its host and hardly of the others (waiting for a core, throttling,
+steal, swap, stalls on memory or disks, a GPU that is slowed down), the evidence says so: it is the probable
+cause.
 
 Waiting on a GPU is not visible, because collectives return at once. It is visible with gloo, and wherever the
 script waits for the collective.
@@ -36,6 +38,7 @@ import msgspec
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
 from allaboard.analysis.performance.stragglers import SHADOWS_NOTE, Lag, StepPart, find_lag
+from allaboard.analysis.resources.resource_differences import find_differences
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
@@ -92,6 +95,7 @@ def _claim(view: JobView, lag: Lag) -> Claim:
                 ),
                 "/proc",
             ),
+            *find_differences(view, lag.slow, lag.waiting),
         ),
         fix=_fix(view, lag),
         severity=Severity.WARNING,

@@ -12,7 +12,7 @@ from pathlib import Path
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Recorded
 from allaboard.formats.dumps.flight_record import read_entries
-from allaboard.probe.adapters._torch.flight_recorder import ASK, TOLD
+from allaboard.probe.adapters._torch.flight_recorder import ANSWER, ASK
 
 ASK_INTERVAL_S = 2.0
 """Seconds between two questions to one member."""
@@ -32,10 +32,12 @@ class FlightRecorderClient:
         """Return the member's last collectives, with rank -1; () if it keeps none, does not answer,
         or was asked a moment ago."""
         ask = box.stacks.with_suffix(ASK)
-        if now - self._asked.get(box.pid, -ASK_INTERVAL_S) < ASK_INTERVAL_S or not ask.exists():
+        if now - self._asked.get(box.pid, -ASK_INTERVAL_S) < ASK_INTERVAL_S or not os.access(
+            ask, os.F_OK
+        ):
             return ()
         self._asked[box.pid] = now
-        answer_file = box.stacks.with_suffix(TOLD)
+        answer_file = box.stacks.with_suffix(ANSWER)
         try:
             if _ask_through(ask):
                 return await _wait_for_answer(answer_file, box)
@@ -65,7 +67,7 @@ async def _wait_for_answer(file: Path, box: OpenBox) -> tuple[Recorded, ...]:
     """Return the answer, () after the timeout. One that came too late last time is as good: the
     member has done nothing since, or it is asked again."""
     for _ in range(int(RECORDER_TIMEOUT_S / 0.02)):
-        if file.exists():
+        if os.access(file, os.F_OK):
             with file.open("rb") as answer:
                 data = answer.read(MAX_ANSWER_BYTES)
             box.dumped_bytes += len(data)  # written for us: no I/O of its own

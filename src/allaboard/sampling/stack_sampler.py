@@ -189,7 +189,9 @@ async def _ask_faulthandler(box: OpenBox) -> list[tuple[Frame, ...]]:
         return []
     box.dumped_bytes += len(text.encode(errors="replace"))
     main = parse_faulthandler(text, box.main_thread)
-    return [main, *(f for f in parse_threads(text).values() if f != main)] if main else []
+    # In a backward, the main thread's own frames are the outermost ones of these.
+    other_threads = (f for f in parse_threads(text).values() if f != main[len(main) - len(f) :])
+    return [main, *other_threads] if main else []
 
 
 async def _read_finished_dump(file: Path) -> str:
@@ -218,12 +220,18 @@ async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:
     return parse_spied_threads((await _run_pyspy(pid))[0])
 
 
-async def _run_pyspy(pid: int) -> tuple[bytes, str]:
+async def spy_with_locals(pid: int) -> bytes:
+    """Return py-spy's JSON of all threads with the variables of their functions, without pausing the process;
+    empty if it cannot be had."""
+    return (await _run_pyspy(pid, "--locals"))[0]
+
+
+async def _run_pyspy(pid: int, *options: str) -> tuple[bytes, str]:
     """Return what py-spy prints about this process, and what is wrong if it prints nothing."""
     program = find_pyspy()
     if program is None:
         return b"", "py-spy is not installed"
-    command = (program, "dump", "--json", "--nonblocking", "--pid", str(pid))
+    command = (program, "dump", "--json", "--nonblocking", *options, "--pid", str(pid))
     with (
         _nameless_file() as output,
         _nameless_file() as errors,
@@ -281,7 +289,7 @@ def find_pyspy() -> str | None:
     """Return the py-spy that is installed beside allaboard, else the one in PATH; None if there is
     none."""
     beside = Path(sys.executable).with_name("py-spy")
-    return str(beside) if beside.exists() else shutil.which("py-spy")
+    return str(beside) if os.access(beside, os.X_OK) else shutil.which("py-spy")
 
 
 def with_source(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:

@@ -53,7 +53,12 @@ def arrange_etcd_other_prefix(bed: Bed) -> None:
 
 def environment(host: int, told: dict[str, str]) -> dict[str, str]:
     prefix = "job-7" if host == 2 else "job-8"
-    return {**told, "ALLABOARD_COORDINATOR": f"etcd://{SERVICE_ETCD_OTHER_PREFIX}:2379/{prefix}"}
+    # Without a secret the host that follows shows no advice of the one that leads.
+    return {
+        **told,
+        "ALLABOARD_COORDINATOR": f"etcd://{SERVICE_ETCD_OTHER_PREFIX}:2379/{prefix}",
+        "ALLABOARD_SECRET": "not so secret",
+    }
 
 
 MUTE = "import socket, time; s = socket.create_server(('', 2378)); time.sleep(600)"

@@ -115,6 +115,6 @@ DRILLS = {
         arguments=("--steps", "20"),
         options=(),
         exit_codes=(0,),
-        long="tests/zoo/test_under_launchers.py trains PyTorch on four hosts",
+        long="etcd-healthy trains PyTorch on four hosts",
     ),
 }

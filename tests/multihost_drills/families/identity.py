@@ -127,6 +127,17 @@ DRILLS = {
         blames=(3,),
         environment=lambda host, env: env | ({"WORLD_SIZE": "5"} if host == 3 else {}),
     ),
+    "port-zero": HostDrill(
+        title="MASTER_PORT is 0000 on every host, which means any free port",
+        framework="torch",
+        expects="NET019",
+        hosts=2,
+        blames=(1,),
+        on=(1,),
+        environment=lambda host, env: env | {"MASTER_PORT": "0000"},
+        within=14.0,
+        bound=14.0,
+    ),
     "wrong-chief": HostDrill(
         title="One host's TF_CONFIG has another host as the chief",
         framework="tensorflow",

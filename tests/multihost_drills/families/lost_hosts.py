@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 
+from allaboard.cluster.transport.tcp_keepalive import HOST_AWAY_AFTER_S
 from multihost_drills.contract import HostDrill
 from testbed import Bed, overlay
 
+TAKEOVER_S = 5.0
+"""Seconds within which another agent leads once the leading one was killed."""
 AGENT = r"\S+ -m allaboard run "
 """Its keeper, which bears the same name and clears up, is younger."""
 
@@ -31,6 +35,22 @@ def kill_first_killed(bed: Bed) -> None:
 
 def freeze(bed: Bed) -> None:
     bed.run("h1", "sh", "-c", "kill -STOP -1")
+
+
+def kill_leader_then_stop_server(bed: Bed) -> None:
+    """The fault is staged once another agent has had its time to take the lead."""
+    bed.signal("h0", signal.SIGKILL, AGENT)
+    time.sleep(TAKEOVER_S)
+    bed.signal("h3", signal.SIGSTOP, r"\S+ \S*tf1_ps\.py")
+
+
+def divide_network_then_stop_server(bed: Bed) -> None:
+    """The leader's host is cut off until the others have chosen the next leader, and comes back."""
+    bed.unplug("h0")
+    time.sleep(HOST_AWAY_AFTER_S + 10)
+    bed.plug("h0")
+    time.sleep(12)
+    bed.signal("h3", signal.SIGSTOP, r"\S+ \S*tf1_ps\.py")
 
 
 DRILLS = {
@@ -174,6 +194,58 @@ DRILLS = {
         exit_codes=(3,),
         within=9.0,
     ),
+    "leader-agent-killed": HostDrill(
+        title=(
+            "The agent that leads the roll call is killed in the middle of training, and its "
+            "worker ends with it: the other hosts name it"
+        ),
+        framework="torch",
+        expects="EXIT012",
+        hosts=3,
+        blames=(0,),
+        on=(1, 2),
+        then=lambda bed: bed.signal("h0", signal.SIGKILL, AGENT),
+        within=8.0,
+        says=r"the agent of h0 \(10\.77\.0\.1:\d+\), which led the job, has gone",
+        exit_codes=(1, 137, -9),
+    ),
+    "leader-agent-killed-ps": HostDrill(
+        title=(
+            "The leading agent is killed, and worker 0 with it; the other workers of a "
+            "parameter server job go on. Then the server is stopped: the agent that leads now "
+            "names it on every host"
+        ),
+        framework="tensorflow",
+        expects="HANG001",
+        blames=(3,),
+        on=(1, 2),
+        roles=("worker", "worker", "worker", "ps"),
+        then=kill_leader_then_stop_server,
+        options=(),
+        ends=False,
+        within=15.0,
+        says=r"(this host's|that of h1) leads now",
+        allowed=("EXIT012", "PS001", "PS016"),
+    ),
+    "leader-cut-off-ps": HostDrill(
+        title=(
+            "The network of the leader's host is down for 40 s in the middle of training: the "
+            "larger side chooses the next leader, and the former one follows it. Then the "
+            "parameter server is stopped: every host names it"
+        ),
+        framework="tensorflow",
+        expects="HANG001",
+        blames=(3,),
+        on=(0, 1, 2),
+        roles=("worker", "worker", "worker", "ps"),
+        then=divide_network_then_stop_server,
+        options=(),
+        ends=False,
+        within=15.0,
+        says=r"(this host's|that of h1|the agent of h1) leads now",
+        allowed=("HANG019", "NET012", "PS001", "PS016", "EXIT002", "EXIT005"),
+        long="40 s until the next leader is chosen",
+    ),
     "leader-dies-in-import": HostDrill(
         title="On the leader's host the import of the framework fails; the others report why",
         framework="torch",
@@ -194,7 +266,7 @@ DRILLS = {
         expects="",
         on=(0, 1, 3),
         late={2: 40.0},
-        says=r"3 of 4 aboard, waiting \d+ s for (rank 2: not joined yet|worker 2: \w+)",
+        says=r"3 of 4 ready, waiting \d+ s for (rank 2: not joined yet|worker 2: \w+)",
         arguments=("--steps", "20"),
         options=("--timeout", "90"),
         exit_codes=(0,),

@@ -52,6 +52,24 @@ for _ in range(100):
     time.sleep(0.3)
 """
 
+
+def in_slurm(host: int, environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment of a step of three nodes with one task each."""
+    return environment | {
+        "SLURM_JOB_ID": "4242",
+        "SLURM_STEP_ID": "0",
+        "SLURM_JOB_NODELIST": "h[0-2]",
+        "SLURM_STEP_NODELIST": "h[0-2]",
+        "SLURM_NNODES": "3",
+        "SLURM_NTASKS": "3",
+        "SLURM_STEP_NUM_TASKS": "3",
+        "SLURM_PROCID": str(host),
+        "SLURM_NODEID": str(host),
+        "SLURM_LOCALID": "0",
+        "SLURMD_NODENAME": f"h{host}",
+    }
+
+
 DRILLS = {
     "data-silent": HostDrill(
         title=(
@@ -93,6 +111,7 @@ DRILLS = {
         title="A firewall passes one host's packets to the meeting place and drops all others",
         framework="torch",
         expects="NET006",
+        hosts=3,
         blames=(2,),
         arrange=lambda bed: bed.block("h2", Block(way="both", but=(MEETING_PORT,))),
     ),
@@ -100,7 +119,8 @@ DRILLS = {
         title="A firewall drops one host's packets to the meeting place",
         framework="torch",
         expects="NET003",
-        blames=(2,),
+        hosts=3,
+        blames=(0, 2),
         on=(2,),
         arrange=lambda bed: bed.block("h2", Block(way="out", ports=(MEETING_PORT,))),
         within=14.0,
@@ -110,7 +130,7 @@ DRILLS = {
         title="A firewall drops all packets from and to one host",
         framework="torch",
         expects="NET003",
-        blames=(2,),
+        blames=(0, 2),
         on=(2,),
         arrange=lambda bed: bed.block("h2", Block(way="both")),
         within=14.0,
@@ -140,6 +160,7 @@ DRILLS = {
         ),
         framework="torch",
         expects="JOIN008",
+        hosts=3,
         blames=(1,),
         on=(1,),
         arrange=leave_one,
@@ -169,6 +190,65 @@ DRILLS = {
         within=8.0,
         allowed=("EXIT002",),  # of the others' own agents, once the first has ended
     ),
+    "first-task-absent": HostDrill(
+        title=(
+            "The first worker of a TF_CONFIG never starts: the others meet without it, and say together "
+            "that it is missing"
+        ),
+        framework="tensorflow",
+        expects="JOIN001",
+        hosts=3,
+        blames=(0,),
+        absent=(0,),
+        within=14.0,
+        says=r"2 of 3 ready, waiting \d+ s for worker 0 \(h0:29500\): not started yet",
+    ),
+    "first-host-absent": HostDrill(
+        title=(
+            "The first host of a Slurm job never starts: the others know each other from the list of nodes, "
+            "meet without it, and say together that rank 0 is missing"
+        ),
+        framework="torch",
+        expects="JOIN001",
+        hosts=3,
+        blames=(0,),
+        absent=(0,),
+        environment=in_slurm,
+        within=14.0,
+        says=r"2 of 3 ready, waiting \d+ s for rank 0 \(h0:29500\): not started yet",
+    ),
+    "first-host-late": HostDrill(
+        title="Nothing is wrong: the first host of a Slurm job starts long after the others have met",
+        framework="torch",
+        expects="",
+        hosts=3,
+        late={0: 9.0},
+        environment=in_slurm,
+        arguments=("--steps", "20"),
+        options=(),
+        exit_codes=(0,),
+    ),
+    "first-task-late": HostDrill(
+        title="Nothing is wrong: the first worker of a TF_CONFIG starts long after the others have met",
+        framework="tensorflow",
+        expects="",
+        hosts=3,
+        late={0: 9.0},
+        arguments=("--steps", "20"),
+        options=(),
+        exit_codes=(0,),
+    ),
+    "first-task-blocked": HostDrill(
+        title="A firewall keeps one task of a TF_CONFIG from the first one, which all others reach",
+        framework="tensorflow",
+        expects="NET003",
+        hosts=3,
+        blames=(0, 1),
+        on=(1,),
+        arrange=lambda bed: bed.block("h1", Block(way="out", peer="h0", ports=(MEETING_PORT,))),
+        within=16.0,
+        allowed=("JOIN001", "NET006"),
+    ),
     "net-first-absent": HostDrill(
         title=(
             "The leader's host never starts its worker: it is shown as a status within seconds, "
@@ -176,12 +256,12 @@ DRILLS = {
         ),
         framework="torch",
         expects="NET002",
-        blames=(1,),
+        blames=(0,),
         on=(1,),
         absent=(0,),
         within=12.0,
         says=(
-            r"waiting [4-9] s for h0:29500, where the workers meet: that host is up but refuses the "
+            r"waiting [4-9] s for rank 0 \(h0:29500\): not started yet \(its host is up and refuses the "
             r"connection"
         ),
     ),
@@ -220,6 +300,7 @@ DRILLS = {
         title="Packets of more than 1000 bytes are lost on the way to and from one host",
         framework="torch",
         expects="NET007",
+        hosts=3,
         blames=(2,),
         arrange=lambda bed: bed.block("h2", Block(way="in", larger=1000)),
         within=8.0,
@@ -228,7 +309,8 @@ DRILLS = {
         title="One host cannot resolve the name of the first",
         framework="torch",
         expects="NET001",
-        blames=(2,),
+        hosts=3,
+        blames=(0, 2),
         on=(2,),
         arrange=lambda bed: bed.name("h2", "h0", None),
         allowed=("JOIN001",),
@@ -237,7 +319,7 @@ DRILLS = {
         title="The host of a parameter server cannot resolve the name of the first host",
         framework="tensorflow",
         expects="NET001",
-        blames=(3,),
+        blames=(0, 3),
         on=(3,),
         roles=("worker", "worker", "ps", "ps"),
         arrange=lambda bed: bed.name("h3", "h0", None),
@@ -258,6 +340,7 @@ DRILLS = {
         title="One host's launcher says that its worker belongs to another job",
         framework="torch",
         expects="JOIN009",
+        hosts=3,
         blames=(2,),
         on=(2,),
         environment=lambda host, env: env | {"ALLABOARD_JOB_ID": "41" if host == 2 else "42"},
@@ -267,6 +350,7 @@ DRILLS = {
         title="One host runs another script",
         framework="torch",
         expects="ENV007",
+        hosts=3,
         blames=(2,),
         scripts={2: "torch_ddp_older.py"},
         arguments=("--steps", "20"),
@@ -277,6 +361,7 @@ DRILLS = {
         title="One host has another secret than the others",
         framework="torch",
         expects="NET015",
+        hosts=3,
         blames=(2,),
         on=(2,),
         environment=lambda host, told: {**told, "ALLABOARD_SECRET": f"of host {host == 2}"},
@@ -287,6 +372,7 @@ DRILLS = {
         title="One host's own name resolves to 127.0.1.1 on itself, as Debian's installer writes it",
         framework="torch",
         expects="NET009",
+        hosts=3,
         blames=(2,),
         arrange=lambda bed: bed.name("h2", "h2", "127.0.1.1"),
     ),
@@ -297,7 +383,7 @@ DRILLS = {
         ),
         framework="torch",
         expects="NET002",
-        blames=(2,),
+        blames=(0,),  # host 2 cannot know better; its advice names the firewall
         on=(2,),
         arrange=lambda bed: bed.block(
             "h0", Block(verdict="reset", peer="h2", ports=(MEETING_PORT,))
@@ -320,6 +406,7 @@ DRILLS = {
         title="One host has a link of 8 Mbit/s, the others a gigabit or more",
         framework="torch",
         expects="NET008",
+        hosts=3,
         blames=(2,),
         arrange=lambda bed: bed.narrow("h2", 8),
         arguments=("--steps", "20"),
@@ -342,7 +429,8 @@ DRILLS = {
         title="A firewall answers that there is no route from one host to the meeting place",
         framework="torch",
         expects="NET004",
-        blames=(2,),
+        hosts=3,
+        blames=(0, 2),
         on=(2,),
         arrange=lambda bed: bed.block(
             "h0", Block(verdict="unreachable", peer="h2", ports=(MEETING_PORT,))
@@ -354,6 +442,7 @@ DRILLS = {
         title="A variable that the framework reads is set on one host only",
         framework="torch",
         expects="ENV008",
+        hosts=3,
         blames=(2,),
         environment=lambda host, env: env | ({"NCCL_IB_DISABLE": "1"} if host == 2 else {}),
         arguments=("--steps", "20"),
@@ -364,6 +453,7 @@ DRILLS = {
         title="A web server has the port of the meeting place",
         framework="torch",
         expects="NET005",
+        hosts=3,
         blames=(1,),
         on=(1,),
         arrange=lambda bed: bed.start(
@@ -375,6 +465,7 @@ DRILLS = {
         title="One host is configured to use an interface that it does not have",
         framework="torch",
         expects="NET010",
+        hosts=3,
         blames=(2,),
         environment=lambda host, env: env | ({"GLOO_SOCKET_IFNAME": "ib7"} if host == 2 else {}),
     ),

@@ -78,6 +78,7 @@ DRILLS = {
         arguments=("--init", shared_folder.URL),
         environment=shared_folder.without_address,
         expects="NET014",
+        hosts=3,
         blames=(2,),
         on=(2,),
         arrange=own_folder,

@@ -38,6 +38,7 @@ DRILLS = {
         ),
         framework="torch",
         expects="",
+        hosts=3,
         plain=(0,),
         arguments=("--steps", "20"),
         options=(),

@@ -6,10 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
-from allaboard.analysis.collectives.collective_order import (
-    CallDifference,
-    find_call_differences,
-)
+from allaboard.analysis.collectives.collective_order import CallDifference, find_call_differences
 from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature

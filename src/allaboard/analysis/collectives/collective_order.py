@@ -147,7 +147,8 @@ def _select_telling_ranks(members: RankStates) -> RankStates:
 def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
     """Return, for each diverged group, the members to trace in order to find the first difference."""
     requests = []
-    for key, number in (_groups_of_failed(view) | diverged_groups(view)).items():
+    groups = _groups_far_apart(view) | _groups_of_failed(view) | diverged_groups(view)
+    for key, number in groups.items():
         known_difference = find_call_difference(view, key)
         needed_number = (
             known_difference.number
@@ -165,6 +166,32 @@ def members_to_trace(view: JobView) -> list[tuple[GroupKey, tuple[int, ...]]]:
         if pids:
             requests.append((key, tuple(pids[:MAX_TRACED_MEMBERS])))
     return requests
+
+
+def _groups_far_apart(view: JobView) -> dict[GroupKey, int]:
+    """Return the groups of a stalled job whose members are too far apart to have a digest in common, with
+    the number of the last call that all have made.
+
+    A rank that starts several calls without waiting (``async_op``) is ahead of the others by as many; only
+    its trace shows whether the first of them is the one that the others are in.
+    """
+    if not view.stalled:
+        return {}
+    states: dict[GroupKey, list[GroupState]] = {}
+    for member in view.alive:
+        for state in member.groups:
+            if state.size > 1 and state.marks:
+                states.setdefault(state.key, []).append(state)
+    apart = {}
+    for key, group_states in states.items():
+        least = min(group_states, key=lambda s: s.number)
+        if any(s.number > least.number and not _has_mark(s, least.number) for s in group_states):
+            apart[key] = least.number
+    return apart
+
+
+def _has_mark(state: GroupState, number: int) -> bool:
+    return any(n == number for n, _ in state.marks)
 
 
 def _groups_of_failed(view: JobView) -> dict[GroupKey, int]:

@@ -28,6 +28,19 @@ class RanksBehind(msgspec.Struct, frozen=True):
     """The last collective that each of ``ranks`` entered; None if it never entered any."""
 
 
+class UnrecordedRanks(msgspec.Struct, frozen=True):
+    """Ranks of a group without a record, while all others stand in the same collective."""
+
+    group: str
+    """Name of the group."""
+    ranks: tuple[int, ...]
+    """The ranks without a record."""
+    recorded_ranks: tuple[int, ...]
+    """The ranks with one."""
+    last_entry: Recorded
+    """The collective that they entered last, and that is not over."""
+
+
 class RecordMismatch(msgspec.Struct, frozen=True):
     """A collective of a group in which not all ranks did the same."""
 
@@ -69,6 +82,28 @@ def find_ranks_behind(recording: Recording) -> tuple[RanksBehind, ...]:
             RanksBehind(group, missed, ahead, late, {r: last_entered.get(r) for r in late})
         )
     return tuple(groups_behind)
+
+
+def find_unrecorded_ranks(recording: Recording) -> UnrecordedRanks | None:
+    """Return the ranks without a record, if all others stand in one collective of a group of theirs.
+
+    The group with most ranks counts. None if a rank with a record is behind or differs, or if the collective
+    is over: then it is not known that anybody waits.
+    """
+    if find_ranks_behind(recording) or find_record_mismatches(recording):
+        return None
+    recorded = set(recording.ranks)
+    gaps: list[UnrecordedRanks] = []
+    for group, entries in _entries_by_group(recording).items():
+        members = recording.members.get(group, ())
+        if not members and group.endswith("default_pg"):
+            members = tuple(range(max(recorded) + 1))  # a dump of a version that lists no members
+        missing = tuple(sorted(set(members) - recorded))
+        last_entry = max(entries, key=lambda e: e.number)
+        if missing and not any(e.completed for e in entries if e.number == last_entry.number):
+            ranks = tuple(sorted({e.rank for e in entries}))
+            gaps.append(UnrecordedRanks(group, missing, ranks, last_entry))
+    return max(gaps, key=lambda g: len(g.recorded_ranks), default=None)
 
 
 def find_record_mismatches(recording: Recording) -> tuple[RecordMismatch, ...]:

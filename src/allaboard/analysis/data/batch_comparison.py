@@ -28,7 +28,7 @@ class UnevenPass(msgspec.Struct, frozen=True, kw_only=True):
     loop_frame: Frame
     """Line of the loop."""
     pass_: int
-    """Number of the pass, from 1."""
+    """Number of the pass, from 1; 0 if it is each pass, and the members have come passes apart."""
     least_batches: int
     """Batches after which the first ranks came to the end of their data."""
     fewer: tuple[Member, ...]
@@ -58,6 +58,33 @@ def find_uneven_pass(view: JobView) -> UnevenPass | None:
                     fewer=fewer,
                     more=more,
                 )
+    return None
+
+
+@cached_per_view
+def find_passes_apart(view: JobView) -> UnevenPass | None:
+    """Return the loop whose passes are shorter on some ranks, so that these are in a later pass; None if
+    none is known.
+
+    Where nothing makes the ranks meet after a pass, the gradients of one pass are averaged with those of
+    another, and only the end of the training shows it.
+    """
+    for loop_frame, loops in _loops_by_frame(view).items():
+        whole = [(m, p) for m, p in loops if p.whole and p.ended]
+        if len(whole) < len(loops) or len({p.whole for _, p in whole}) < 2:
+            continue
+        least_batches = min(p.whole for _, p in whole)
+        fewer = [(m, p) for m, p in whole if p.whole == least_batches]
+        first_ahead = min(p.ended for _, p in fewer)
+        more = [(m, p) for m, p in whole if p.whole > least_batches]
+        if all(p.ended < first_ahead for _, p in more):
+            return UnevenPass(
+                loop_frame=loop_frame,
+                pass_=0,
+                least_batches=least_batches,
+                fewer=tuple(m for m, _ in fewer),
+                more=tuple((m, p.whole) for m, p in more),
+            )
     return None
 
 

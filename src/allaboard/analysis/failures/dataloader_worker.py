@@ -24,7 +24,9 @@ def describe_loader_worker_end(member: Member) -> str:
     raised = member.raised
     if raised is None:
         return ""
-    match = _WORKER_ENDED.search(raised.message)
+    # That it is gone follows from the signal, which the exception before it names.
+    matches = list(_WORKER_ENDED.finditer(raised.message))
+    match = next((m for m in matches if "signal" in m[2]), next(iter(matches), None))
     if match is not None:
         return f"worker process {match[1].strip()} {match[2].strip()}"
     if (

@@ -8,6 +8,7 @@ import signal
 
 import msgspec
 
+from allaboard.analysis.failures.closed_descriptors import has_closed_its_connections
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
 from allaboard.facts import Evidence, Interruption, JobView, Member, Phase
@@ -155,6 +156,8 @@ def order_failures(view: JobView) -> FailureOrder:
     # not mention a peer is the cause, whichever was seen first.
     own_failures = [m for m in ordered if not has_lost_peer(m)]
     # If a host was interrupted, that is the cause.
+    # Who closes its own connections may outlive the peers that lost them.
+    own_failures.sort(key=has_closed_its_connections, reverse=True)
     first_failure = next(iter(own_failures), None)
     first_failure = (
         first_failure
@@ -180,6 +183,30 @@ def order_failures(view: JobView) -> FailureOrder:
     ]
     consequences = [m for m in failed_members if m not in root_failures and m not in evaluators]
     return FailureOrder(tuple(root_failures), tuple(consequences), tuple(evaluators))
+
+
+def crash_beside(view: JobView, member: Member) -> Member | None:
+    """Return a member in which native code crashed at about the time at which this one failed, or None.
+
+    Which of the two was first cannot be told: a crash takes its time, above all with a core dump.
+    """
+    return next(
+        (
+            m
+            for m in view.members
+            if m is not member
+            and m.exit is not None
+            and not m.exit.ours
+            and m.exit.signal in CRASH_SIGNALS
+            and not crashed_at_exit(m)
+            and abs(m.exit.ended_at - failed_at(member)) < CRASH_DELAY_S
+        ),
+        None,
+    )
+
+
+CRASH_DELAY_S = 5.0
+"""Most seconds that a crash lasts, from the fault to the end of the process."""
 
 
 def is_failure_settling(view: JobView, member: Member) -> bool:
@@ -226,7 +253,7 @@ def _is_own_failure(member: Member, is_first: bool, has_launcher: bool) -> bool:
     that survivors of another's failure do not get. Below a launcher, which sends SIGKILL to survivors in the
     end, that signal counts only if the out-of-memory killer sent it.
     """
-    if is_first or member.raised is not None:
+    if is_first or member.raised is not None or has_closed_its_connections(member):
         return True
     if has_launcher and member.exit is not None and member.exit.signal == signal.SIGKILL:
         return member.exit.oom

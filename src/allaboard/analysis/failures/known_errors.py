@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import re
 
+from allaboard.analysis.failures.installation_mistakes import INSTALLATION_MISTAKES
+from allaboard.analysis.failures.known_mistake import Remedy
+from allaboard.analysis.failures.tensorflow_mistakes import TENSORFLOW_MISTAKES
+from allaboard.analysis.failures.torch_mistakes import TORCH_MISTAKES
 from allaboard.facts import Raised
 
 _SAME_MODEL = (
@@ -61,6 +65,28 @@ _ADVICE_TABLE = tuple(
             r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+)",
             "ranks {one} and {two} use one GPU: torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) "
             "before init",
+        ),
+        (
+            r"Could not parse coordinator IP address from Open MPI|Failed to recognize coordinator address"
+            r"|Automatic Distributed initialization can not proceed",
+            "give jax.distributed.initialize() all three of coordinator_address=, num_processes= and "
+            "process_id=: JAX could not take them from this launcher's environment",
+        ),
+        (
+            r"local_rank (?P<rank>\d+) exceeds available GPUs in CUDA_VISIBLE_DEVICES",
+            "torchrun starts more processes than there are GPUs: --nproc-per-node=gpu, or more of them in "
+            "CUDA_VISIBLE_DEVICES",
+        ),
+        (
+            r"Unable to perform re-rendezvous using",
+            "call init_process_group once per process: with env:// and tcp:// a second call cannot meet; or "
+            "destroy_process_group() in all of them, and another MASTER_PORT",
+        ),
+        (
+            r"[Ss]ee (?:the )?(?:root cause|stack trace)\b[^.\n]{0,20}(?:above|for the root cause)"
+            r"|check the stack trace above",
+            "read the exception of the other process that stands above it; if none does, collect the logs of "
+            "all processes: allaboard diagnose LOG...",
         ),
         (
             r"ProcessGroupNCCL is only supported with GPUs, no GPUs found",
@@ -137,10 +163,26 @@ _ADVICE_TABLE = tuple(
 
 def known_error_advice(error: Raised) -> str:
     """Return what to do about this exception; "" if it is not a known one."""
+    remedy = known_remedy(error)
+    return remedy.fix if remedy is not None else ""
+
+
+def remedy_of_last_line(line: str) -> Remedy | None:
+    """Return the remedy for a program that printed this line and exited, without an exception; None if it is
+    not known."""
+    return known_remedy(Raised(type="SystemExit", message=line, raised_at=0.0))
+
+
+def known_remedy(error: Raised) -> Remedy | None:
+    """Return the cause of this exception ("" if its message says it) and what to do; None if it is not
+    known."""
     if not error.message:
-        return ""
+        return None
+    for mistake in (*TORCH_MISTAKES, *TENSORFLOW_MISTAKES, *INSTALLATION_MISTAKES):
+        if (remedy := mistake.remedy_of(error)) is not None:
+            return remedy
     for pattern, text in _ADVICE_TABLE:
         match = pattern.search(error.message)
         if match is not None:
-            return text.format(**match.groupdict()) if match.groupdict() else text
-    return ""
+            return Remedy("", text.format(**match.groupdict()) if match.groupdict() else text)
+    return None

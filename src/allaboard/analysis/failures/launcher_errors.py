@@ -8,6 +8,8 @@ from allaboard.formats.dumps.python_tracebacks import Traceback
 
 CHILD_ERRORS = ("CalledProcessError",)
 """Exceptions of Python's subprocess about the end of a child."""
+_SPARE_RESULT = "'NoneType' object has no attribute 'is_failed'"
+"""What torchrun raises on a host that is not needed: it has no result of its workers."""
 _LAUNCHER_FILES = re.compile(
     r"[/\\](?:torch[/\\]distributed[/\\](?:launch|run|launcher[/\\]\w+)|accelerate[/\\]commands[/\\]\w+"
     r"|deepspeed[/\\]launcher[/\\]\w+|horovod[/\\]run(?:ner)?[/\\][\w/\\]+|torch_xla[/\\]distributed[/\\]\w+)"
@@ -15,8 +17,22 @@ _LAUNCHER_FILES = re.compile(
 )
 
 
+_REFERS_ABOVE = re.compile(
+    r"[Ss]ee (?:the )?(?:root cause|stack ?trace|trace ?back|error|logs?|output|exception)s?\b[^.\n]{0,40}"
+    r"(?:above|for (?:the |more )?(?:root cause|details|reason))"
+    r"|[Cc]heck (?:the )?(?:stack ?trace|trace ?back|error|logs?)[^.\n]{0,20} above"
+)
+"""Matches what servers raise of an exception in another of their processes (vLLM since 0.4)."""
+
+
+def refers_to_error_above(text: str) -> bool:
+    """Return True for an exception that only says that the cause was written before, by another process."""
+    return _REFERS_ABOVE.search(text) is not None
+
+
 def is_launcher_child_error(traceback: Traceback) -> bool:
-    """Return True if a launcher raised it because the command that it had started failed."""
-    if traceback.type not in CHILD_ERRORS:
+    """Return True if a launcher raised it because its command failed, or because it had none to start."""
+    is_of_spare = traceback.type == "AttributeError" and _SPARE_RESULT in traceback.message
+    if traceback.type not in CHILD_ERRORS and not is_of_spare:
         return False
     return any(_LAUNCHER_FILES.search(frame.file) for frame in traceback.frames)

@@ -98,6 +98,11 @@ def _is_other_connection(raised: Raised) -> bool:
     return raised.type in _SOCKET_ERROR_TYPES and not by_multiprocessing
 
 
+def mentions_lost_peer(raised: Raised) -> bool:
+    """Return True if the words of the exception are those of a peer that went away, or did not come."""
+    return raised.type in _PEER_ERROR_TYPES or bool(_PEER_LOSS_PHRASES.search(raised.message))
+
+
 def has_lost_peer(member: Member) -> bool:
     """Return True if what ended this member mentions a peer that went away or called another collective.
 
@@ -112,7 +117,5 @@ def has_lost_peer(member: Member) -> bool:
             return False  # torch's store and NCCL's group raise the same type for both
         if _is_other_connection(member.raised):
             return False
-        return member.raised.type in _PEER_ERROR_TYPES or bool(
-            _PEER_LOSS_PHRASES.search(member.raised.message)
-        )
+        return mentions_lost_peer(member.raised)
     return member.exit is not None and bool(_PEER_LOSS_PHRASES.search(member.exit.last_line))

@@ -1,7 +1,8 @@
 """Exceptions that say that the members of one collective did not call the same operation.
 
-The wording is that of TensorFlow 2.21 (its collective parameter resolver and executors) and of gloo
-(transport/tcp/pair.cc), which PyTorch and JAX use on CPUs, as they print them.
+The wording is that of TensorFlow 2.21 (its collective parameter resolver and executors), of gloo
+(transport/tcp/pair.cc), which PyTorch and JAX use on CPUs, and of PyTorch 1.10 to 2.13 with
+TORCH_DISTRIBUTED_DEBUG=DETAIL (ProcessGroupWrapper.cpp), as they print them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,18 @@ _SHAPE_MISMATCH = re.compile(
 _SIZE_MISMATCH = re.compile(
     r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)|Received data size doesn't match expected size"
 )
+_FINGERPRINT = r"CollectiveFingerPrint\((?P<{0}>[^()\n]{{1,400}})"
+_RANKS_MISMATCH = re.compile(
+    r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running (?:inconsistent )?"
+    r"collective: "
+    + _FINGERPRINT.format("own")
+    + r"(?:.{0,400}?\bbut Rank (?P<peer>\d+) is running "
+    r"(?:inconsistent )?collective: (?:" + _FINGERPRINT.format("others") + r"|(?P<name>[A-Z_]+)))?",
+    re.DOTALL,
+)
+_FINGERPRINT_FIELD = re.compile(
+    r"(SequenceNumber|OpType|TensorShape)=(\[[\d, ]*\]|\w+?)(?=OpType|[,)]|$)"
+)
 
 
 def find_mismatch_error(member: Member) -> str | None:
@@ -50,10 +63,39 @@ def describe_mismatch_error(text: str) -> str | None:
         )
     if match := _SHAPE_MISMATCH.search(text):
         return f"a collective of shape {match[2]}, and one of shape {match[3]}"
+    if match := _RANKS_MISMATCH.search(text):
+        return _describe_fingerprints(match)
     if match := _SIZE_MISMATCH.search(text):
         sizes = f": {match[2]} bytes were expected, {match[1]} came" if match[1] else ""
         return f"collectives of different sizes{sizes}"
     return None
+
+
+def _describe_fingerprints(match: re.Match[str]) -> str:
+    fields = dict(_FINGERPRINT_FIELD.findall(match["own"]))
+    own_call = f"rank {match['rank']} called {_describe_fingerprint(fields)}"
+    if match["peer"] is None:
+        return f"{own_call}, and another rank something else"
+    peer_fields = dict(_FINGERPRINT_FIELD.findall(match["others"] or f"OpType={match['name']}"))
+    peer_call = f"rank {match['peer']} {_describe_fingerprint(peer_fields)}"
+    if (
+        fields.get("SequenceNumber") != peer_fields.get("SequenceNumber")
+        and "SequenceNumber" in peer_fields
+    ):
+        numbers = (
+            f" (its collectives {fields['SequenceNumber']} and {peer_fields['SequenceNumber']})"
+        )
+        return (
+            f"{own_call}, and {peer_call}{numbers}"
+            if "SequenceNumber" in fields
+            else f"{own_call}, and {peer_call}"
+        )
+    return f"{own_call}, and {peer_call}"
+
+
+def _describe_fingerprint(fields: dict[str, str]) -> str:
+    shape = f" of {fields['TensorShape']}" if "TensorShape" in fields else ""
+    return f"{fields.get('OpType', 'a collective')}{shape}"
 
 
 def _describe_call(operation: str, kind: str) -> str:

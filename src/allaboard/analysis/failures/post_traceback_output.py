@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import islice, takewhile
 
 MAX_BUFFERED_CHARS = 16_384
 """Characters that a process may still write when it exits: Python's text layer and its 8 KiB buffer."""
@@ -29,9 +29,26 @@ _LAUNCHER_FAILURE = re.compile(
 )
 _TRAINING_OVER = re.compile(
     r"\btraining (?:(?:is|has|was|run) )?(?:been )?(?:successfully )?(?:complet|finish|done\b|over\b)"
-    r"|\b(?:finished|completed|done) training\b",
+    r"|\b(?:finished|completed|done) training\b|`Trainer\.fit` stopped: `max_",
     re.IGNORECASE,
 )
+_WORK_OVER = re.compile(
+    r"\b(?:done|finished|completed?|over|bye)\W*$"
+    r"|\b(?:run|job|fit|script|program|experiment|all (?:epochs|steps|tasks))\b[^\n]{0,30}"
+    r"\b(?:finished|completed?|done|over)\b"
+    r"|\bexit(?:ing|ed)? (?:normally|cleanly|with (?:code|status) 0)\b|`Trainer\.fit` stopped: `max_",
+    re.IGNORECASE,
+)
+_PART_OF_WORK = re.compile(
+    r"checkpoint|\bsav(?:e|ed|ing)\b|\bepoch\b|\bstep\b|load|batch|valid|eval|compil|download|init|restor"
+    r"|warm|prepar|connect|dataset|setup|barrier|sync",
+    re.IGNORECASE,
+)
+"""Words of what a training does many times, or before it begins."""
+_FAILURE_WORDS = re.compile(
+    r"error|fail|abort|exception|traceback|killed|not |n't |unsuccess", re.IGNORECASE
+)
+_TRAINING = re.compile(r"^[^\n]{0,200}?\b(?:loss|epoch|step)\b", re.IGNORECASE | re.MULTILINE)
 _EPILOGUE = re.compile(
     r"\s*$|[ \t]"  # more of a message
     r"|\d+ (?:successful operations|derived errors ignored)\.|ClusterSpec\(|Note that these values may be"
@@ -102,6 +119,17 @@ def _line_kind(line: str) -> str:
     return _NUMBERS.sub("0", line)[:LINE_KIND_CHARS]
 
 
+def trains_on_after(text: str, message: str, min_lines: int) -> bool:
+    """Return True if a training goes on after the last place of a message in this text.
+
+    It goes on if at least ``min_lines`` lines follow that are about loss, epoch or step.
+    """
+    position = text.rfind(message)
+    if position < 0:
+        return False
+    return sum(1 for _ in islice(_TRAINING.finditer(text, position), min_lines)) == min_lines
+
+
 def training_over_line(text: str) -> str:
     """Return the last line of the text if it says that the training has finished normally, else ""."""
     tail = text[-MAX_BUFFERED_CHARS:].rstrip()
@@ -112,6 +140,17 @@ def training_over_line(text: str) -> str:
     # A batch script's own last words come after a launcher that failed, too.
     script_lines = progress_lines(tail[failures[-1].end() :].split("\n")) if failures else ()
     return last_line.strip()[:80] if not failures or len(script_lines) > MAX_SCRIPT_LINES else ""
+
+
+def work_over_line(text: str) -> str:
+    """Return the last line of a member's log if it says that the member's work is done, else ""."""
+    last_line = text[-MAX_BUFFERED_CHARS:].rstrip().rpartition("\n")[2].strip()[:200]
+    if _FAILURE_WORDS.search(last_line):
+        return ""
+    is_over = _TRAINING_OVER.search(last_line) or (
+        _WORK_OVER.search(last_line) and not _PART_OF_WORK.search(last_line)
+    )
+    return last_line[:80] if is_over else ""
 
 
 def launcher_reports_failure(text: str) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 from allaboard.analysis.roll_call.job_partition import SETTLE_S
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.facts import Answer, JobView, Link, Member, Who
-from allaboard.facts.samples import arrived_member, gathering_job, sample_declaration
+from allaboard.facts.samples import arrived_member, led_job, sample_declaration
 
 NO_CONNECTION_ANSWERS = (
     Answer.REFUSED, Answer.SILENT, Answer.UNREACHABLE, Answer.NO_NAME, Answer.CLOSED, Answer.MUTE,
@@ -186,13 +186,7 @@ def example_four_hosts(*failed_links: Link) -> JobView:
                                   answer=Answer.ABOARD, seconds=0.0002, rate=5e8))
         for a in names for b in names if a != b
     )  # fmt: skip
-    return gathering_job(
-        *(example_host_member(i) for i in range(4)),
-        joined=True,
-        leads=True,
-        launched=1,
-        links=links,
-    )
+    return led_job(*(example_host_member(i) for i in range(4)), links=links)
 
 
 def example_host_member(rank: int, **changes: object) -> Member:
@@ -202,6 +196,13 @@ def example_host_member(rank: int, **changes: object) -> Member:
     )
     renamed = msgspec.structs.replace(member.who, host=f"h{rank}")
     return msgspec.structs.replace(member, who=renamed)
+
+
+def example_hosts_with(member: Member, *failed_links: Link) -> JobView:
+    """Return `example_four_hosts` with this member in the place of the one of its rank."""
+    view = example_four_hosts(*failed_links)
+    members = tuple(member if m.who.rank == member.who.rank else m for m in view.members)
+    return msgspec.structs.replace(view, members=members)
 
 
 def example_failed_link(

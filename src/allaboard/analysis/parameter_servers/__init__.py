@@ -45,10 +45,7 @@ from allaboard.analysis.parameter_servers.task_roles import (
     wait_verb,
     workers_wait_for_peers,
 )
-from allaboard.analysis.parameter_servers.variable_placement import (
-    PlacedVariables,
-    find_placement,
-)
+from allaboard.analysis.parameter_servers.variable_placement import PlacedVariables, find_placement
 
 __all__ = [
     "AUXILIARY_JOBS",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allaboard.analysis.roll_call.roll_call import find_roll_calls
+from allaboard.analysis.roll_call.task_names import task_addresses
 from allaboard.facts import (
     Address,
     Answer,
@@ -47,9 +48,13 @@ class RendezvousAttempt(NamedTuple):
         call = self.call
         resolved = f" ({call.met})" if call.met and not call.address.startswith(call.met) else ""
         times = f", {call.tries} times" if call.tries > 1 else ""
+        unproved = () if call.is_proven else (Evidence(f"says {call.address}, unproved"),)
+        closed = ", then the port was closed" if call.closed_since else ""
         return (
+            *unproved,
             Evidence(
-                f"connect to {call.address}{resolved}: {call.said}{times}", self.member.who.host
+                f"connect to {call.address}{resolved}: {call.said}{times}{closed}",
+                self.member.who.host,
             ),
             Evidence(call.address, self.origin),
         )
@@ -71,6 +76,28 @@ class RendezvousAttempt(NamedTuple):
             if self.call.is_given_by_user
             else "published by the host where the workers meet"
         )
+
+    @property
+    def is_first_members_own(self) -> bool:
+        """True if the address is the first member's, as another member's configuration has it, and nothing
+        ever answered there."""
+        declared = self.member.declared
+        is_configured = self.origin != "--coordinator" and not self.origin.startswith("published")
+        return declared is not None and declared.rank != 0 and is_configured and not self.call.shook
+
+    @property
+    def is_deputys(self) -> bool:
+        """Return True if the address is another member's, which is asked while the first one has not started.
+
+        Once the first one is there, that member goes to it as well, and sends everybody there.
+        """
+        declared = self.member.declared
+        if declared is None or self.call.is_given_by_user:
+            return False
+        if declared.cluster:
+            others = task_addresses(declared)[1:]
+            return self.call.address in others
+        return declared.place.startswith("tcp://") and self.call.address not in declared.place
 
     @property
     def resolved_host(self) -> str:

@@ -33,6 +33,11 @@ def describe_tasks(
     return ", ".join(f"{task.replace(':', ' ')} ({address})" for task, address in listed) + more
 
 
+def task_addresses(declared: Declared) -> tuple[str, ...]:
+    """Return the address of each rank's task; () if the framework's ranks are not tasks."""
+    return tuple(address for _, address in _tasks_by_rank(declared))
+
+
 def _tasks_by_rank(declared: Declared | None) -> tuple[tuple[str, str], ...]:
     """Return task and address of each rank; () if the framework's ranks are not tasks."""
     if declared is None or not declared.cluster:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from allaboard.analysis.roll_call.first_member import first_member_name
 from allaboard.analysis.roll_call.roll_call import RollCall, find_roll_calls
 from allaboard.analysis.roll_call.task_names import describe_tasks
-from allaboard.facts import Answer, Call, JobView, Knock, Member, Phase
+from allaboard.facts import Answer, Call, Declared, JobView, Knock, Member, Phase
 
 
 def waiting_message(view: JobView) -> str:
     """Return what this host's members wait for; "" if every roll call is complete."""
-    rolls = [r for r in find_roll_calls(view) if not r.is_complete]
+    # Members that have left init need nobody else: a launcher that is not ours started what is missing.
+    rolls = [
+        r for r in find_roll_calls(view) if not r.is_complete and (r.held_members or r.in_init)
+    ]
     if not rolls:
         return ""
     call = view.call
@@ -21,8 +25,24 @@ def waiting_message(view: JobView) -> str:
             if call.address
             else "the address of the first host"
         )
+        declared = rolls[0].held_members[0].declared
+        if declared is not None and declared.rank > 0 and _is_first_member_absent(call, declared):
+            name = first_member_name(declared, call.address)
+            return (
+                f"waiting {seconds:.0f} s for {name}: not started yet ({ABSENT_TEXT[call.answer]})"
+            )
         return f"waiting {seconds:.0f} s for {meeting_place}: {_describe_answer(call)}"
     return describe_awaited(view, rolls[0])
+
+
+def _is_first_member_absent(call: Call, declared: Declared) -> bool:
+    """Return True if nothing was ever heard from the first member's own address."""
+    is_own = (
+        call.address in declared.cluster.values()
+        if declared.cluster
+        else declared.place.endswith(f"//{call.address}")
+    )
+    return call.answer in ABSENT_TEXT and not call.shook and is_own
 
 
 def _describe_answer(call: Call) -> str:
@@ -40,20 +60,33 @@ def _describe_answer(call: Call) -> str:
 
 
 def describe_awaited(view: JobView, roll: RollCall) -> str:
-    """Return how many members are aboard, and how far each missing one has come."""
+    """Return how many members are ready, and how far each missing one has come."""
     arrived = roll.size - len(roll.missing)
     seconds = view.now - roll.first_arrival if roll.held_members else 0.0
-    text = f"{arrived} of {roll.size} aboard, waiting {seconds:.0f} s for "
+    text = f"{arrived} of {roll.size} ready, waiting {seconds:.0f} s for "
     parts = [describe_progress(m) for m in roll.late[:MAX_NAMED_LATE]]
     unheard_ranks = roll.unheard_ranks
     # Ranks without any process come last: nothing is known of them but their number.
+    declared = roll.present[0].declared if roll.present else None
+    if unheard_ranks and declared is not None and _stands_in(view, declared, unheard_ranks):
+        assert view.call is not None
+        name = first_member_name(declared, view.call.address)
+        parts.append(f"{name}: not started yet ({ABSENT_TEXT[view.call.answer]})")
+        unheard_ranks = unheard_ranks[1:]
     if unheard_ranks:
-        parts.append(f"{describe_tasks(roll.present[0].declared, unheard_ranks)}: not joined yet")
+        parts.append(f"{describe_tasks(declared, unheard_ranks)}: not joined yet")
     elif not parts:
         parts.append("the members that are here to agree on their ranks")
     return text + "; ".join(
         [*parts, *(describe_turned_away(k) for k in relevant_knocks(view, roll))]
     )
+
+
+def _stands_in(view: JobView, declared: Declared, unheard_ranks: tuple[int, ...]) -> bool:
+    """Return True if another task leads because the first one is not there."""
+    call = view.call
+    is_absent = view.leads and call is not None and _is_first_member_absent(call, declared)
+    return is_absent and unheard_ranks[0] == 0
 
 
 def relevant_knocks(view: JobView, roll: RollCall) -> list[Knock]:
@@ -75,6 +108,13 @@ def describe_turned_away(knock: Knock) -> str:
     return f"{knock.claimed_member} was rejected: it {knock.said}"
 
 
+ABSENT_TEXT = {
+    Answer.REFUSED: "its host is up and refuses the connection: nothing listens there",
+    Answer.SILENT: "no answer: its host is down, or a firewall drops the packets",
+    Answer.NO_NAME: "its host's name is not known here",
+    Answer.UNREACHABLE: "there is no route to its host",
+}
+"""What each answer says of a first member from whose address nothing was ever heard."""
 ANSWER_TEXT = {
     Answer.ABOARD: "this host has been taken in",
     Answer.SILENT: "nothing answers there",

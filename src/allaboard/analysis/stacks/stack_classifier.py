@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from allaboard.analysis.stacks.external_wait import is_external_wait
+from allaboard.analysis.stacks.framework_collectives import own_collective_at
 from allaboard.facts import Frame, Stack
 
 
@@ -70,6 +71,9 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("tensorflow/python/training/session_manager.py", ".*", Spot.SESSION),
     ("tensorflow/python/training/coordinator.py", "join|wait_for_stop", Spot.SESSION),
     ("tensorflow/python/eager/remote.py", "connect_to_.*", Spot.INIT),
+    ("horovod/common/basics.py", "init", Spot.INIT),
+    ("horovod/common/basics.py", "shutdown", Spot.LEAVING),
+    ("horovod/(?:torch|tensorflow|mxnet)/mpi_ops.py", ".*", Spot.COLLECTIVE),
     ("jax/_src/distributed.py", "initialize", Spot.INIT),
     ("jax/_src/distributed.py", "shutdown", Spot.LEAVING),
     ("jax/experimental/multihost_utils.py", ".*", Spot.COLLECTIVE),
@@ -125,8 +129,12 @@ def classify_stack(stack: Stack | None) -> Spot:
     source_line = compiled or (stack.user.text if stack.user is not None else "")
     if leaf.file.endswith("torch/_ops.py") and _COMPILED_COLLECTIVE.search(source_line):
         return Spot.COLLECTIVE  # as compiled graphs call them
-    for frame in stack.frames:
+    for depth, frame in enumerate(stack.frames):
         known_spot = _spot_of_function(frame.file, frame.function)
+        if known_spot is None and not frame.is_user:
+            collective = own_collective_at(stack.frames, depth)
+            if collective is not None and collective.waits:
+                return Spot.COLLECTIVE
         if known_spot is Spot.STEP and any(f.file.endswith(_DATA_SERVICE) for f in stack.frames):
             return Spot.DATA_SERVICE
         # A lock alone says little: the frames around it tell whose lock it is.

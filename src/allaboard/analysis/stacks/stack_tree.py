@@ -38,6 +38,8 @@ def merge_stacks(
     for group in groups:
         node = root
         for frame in reversed(group.frames):
+            if frame.is_probe:
+                continue  # a hook between the caller and the framework tells nobody anything
             child = node.children.get(frame)
             if child is None:
                 child = node.children[frame] = _Node(frame)

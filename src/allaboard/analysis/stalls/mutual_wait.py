@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from allaboard.analysis.collectives.collective_mismatch import describe_group
-from allaboard.analysis.collectives.collective_order import find_call_differences
+from allaboard.analysis.collectives.collective_order import find_call_differences, members_to_trace
 from allaboard.analysis.collectives.group_deadlock import entered_group, find_group_cycle
 from allaboard.analysis.collectives.live_flight_record import live_record_mismatches
 from allaboard.analysis.collectives.point_to_point import find_message_knot
 from allaboard.analysis.network.unacked_links import find_silent_links
 from allaboard.analysis.parameter_servers import has_parameter_servers
 from allaboard.analysis.stacks.stack_classifier import classify_stack
+from allaboard.analysis.stacks.stack_collectives import describe_stack_collective
 from allaboard.analysis.stalls.dead_threads import ended_thread, owes_message
 from allaboard.analysis.stalls.stall import (
     IDLE_CORES,
@@ -32,6 +33,8 @@ from allaboard.facts.memo import cached_per_view
 
 MAX_NAMED_RANKS = 4
 """Ranks that a sentence names before it counts the rest."""
+TRACE_WAIT_S = 20.0
+"""Seconds of a stall in which traces that were requested may still arrive, and show a call that differs."""
 CROSS_HOST_WAIT_S = 10.0
 """Seconds that a stall between hosts must last before a silent link would have shown as a better answer."""
 
@@ -85,6 +88,8 @@ def find_mutual_wait(view: JobView) -> MutualWait | None:
         or live_record_mismatches(view)
         or not all(is_settled_stack(m.stack) for m in current_stall.waiting)
     ):
+        return None
+    if members_to_trace(view) and view.now - stalled_since(view) < TRACE_WAIT_S:
         return None
     group_cycle = find_group_cycle(current_stall.waiting)
     # A link that fell silent shows after some retransmissions, and is the better answer.
@@ -145,7 +150,9 @@ def describe_position(member: Member, call: str = "") -> str:
     activity = (
         (call or member.op.name)
         if member.op is not None
-        else describe_hidden_wait(member) or str(classify_stack(member.stack))
+        else describe_hidden_wait(member)
+        or describe_stack_collective(member.stack)
+        or str(classify_stack(member.stack))
     )
     if member.op is not None and member.op.beside:
         activity += " in another thread, the main one"

@@ -19,7 +19,7 @@ def stalled_members(view: JobView) -> tuple[Member, ...]:
     joined = tuple(m for m in view.alive if not m.launcher and m.phase >= Phase.JOINED)
     if view.stalled:
         return joined
-    members_behind = _MembersBehind(view)
+    members_behind = MembersBehind(view)
     awaited: dict[int, tuple[Member, ...]] = {}
     for member in joined:
         key = _awaited_group(view, member)
@@ -41,7 +41,7 @@ def stalled_since(view: JobView) -> float:
 @cached_per_view
 def find_missed_calls(view: JobView) -> tuple[tuple[Member, GroupKey, tuple[Member, ...]], ...]:
     """Return members that wait in a call, the call's group, and its absent members that go on elsewhere."""
-    members_behind = _MembersBehind(view)
+    members_behind = MembersBehind(view)
     still_moving: dict[tuple[GroupKey, int], tuple[Member, ...]] = {}
     missed = []
     for member in view.alive:
@@ -90,7 +90,7 @@ def _members_by_group(view: JobView) -> dict[GroupKey, list[tuple[Member, GroupS
     return groups
 
 
-class _MembersBehind:
+class MembersBehind:
     """The members of a group that have not reached a call, worked out once per call."""
 
     def __init__(self, view: JobView) -> None:

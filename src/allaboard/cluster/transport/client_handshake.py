@@ -1,11 +1,10 @@
-"""The caller's side of the handshake, and of the test of a link."""
+"""The caller's side of the handshake."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import ssl
-import struct
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,39 +13,21 @@ import msgspec
 
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and_greet
+from allaboard.cluster.transport.handshake_proof import HandshakeKeys, proofs_match
+from allaboard.cluster.transport.sealed_stream import Admission, CallerSeal
 from allaboard.cluster.transport.tls import TLS_HANDSHAKE_TIMEOUT_S, TlsFiles, alert_text
 from allaboard.cluster.transport.wire import (
     Challenge,
     GarbledMessageError,
     Hello,
-    LinkTestResults,
     Refused,
     Welcome,
 )
 from allaboard.errors import AllaboardError
-from allaboard.facts import Answer, Link
+from allaboard.facts import Answer
 
-BLOCK_BYTES = 65536
-"""Bytes of the large message: more than any MTU, and more than the first TCP window."""
-MIN_BLOCKS, FAST_BLOCK_S = 5, 0.003
-"""Blocks that are sent unless one was as fast as `FAST_BLOCK_S`: a host that was not scheduled for a moment
-is no slow link, so the fastest block counts."""
-SLOW_BLOCK_S, SLOW_TRIAL_S, MAX_BLOCKS = 0.02, 1.0, 60
-"""If the fastest block took longer than `SLOW_BLOCK_S`, more are sent for `SLOW_TRIAL_S` seconds, but at most
-`MAX_BLOCKS`: a busy host is fast sooner or later, a slow line never."""
-MAX_REFUSED_ATTEMPTS, REFUSED_RETRY_S = 20, 0.05
-"""Retries of a refused connection, and seconds between them."""
-LINK_FIGURES = struct.Struct("<2f")
-"""Packed figures of a link that works: seconds of the round trip, bytes per second."""
 FAREWELL_TIMEOUT_S = 1.0
 """Seconds for each part of the message why a caller leaves."""
-TRIAL_TIMEOUT_S = 3.0
-"""Seconds for each part of a link's trial but the connection."""
-TRIAL_CONNECT_TIMEOUT_S = 2.0
-"""Seconds for the connection of a trial: two SYNs go out meanwhile, and two more in the second trial."""
-RETRIAL_PAUSE_S, MAX_FIRST_TRIAL_S = 1.0, 4.0
-"""Seconds between two trials if the first one failed at once, and the longest first trial after which there
-is a second one: all hosts wait for the result."""
 
 
 class Identity(NamedTuple):
@@ -73,9 +54,11 @@ class Identity(NamedTuple):
 class HandshakeRefusedError(AllaboardError):
     """The handshake was refused, by the listener or by us; ``kind`` and the message say why."""
 
-    def __init__(self, kind: str, why: str) -> None:
+    def __init__(self, kind: str, why: str, is_proven: bool = True) -> None:
         super().__init__(why)
         self.kind = kind
+        self.is_proven = is_proven
+        """False if only the listener says so, and has not proved that it belongs to the job."""
 
 
 async def shake_hands(
@@ -83,11 +66,14 @@ async def shake_hands(
     identity: Identity,
     only_link: bool = False,
     first_frames: Callable[[], bytes] = bytes,
-) -> Welcome:
-    """Do the handshake on a stream that `connect_and_greet` opened; return the leader's Welcome.
+    only_asks: bool = False,
+) -> Admission:
+    """Do the handshake on a stream that `connect_and_greet` opened; return the stream as it is to be used
+    from then on.
 
-    ``first_frames`` returns frames to send with Hello, before the listener has proven that it knows the
-    secret. That gives nothing away: without TLS anybody on the path can read them anyway, and with TLS its
+    With ``only_asks`` the listener says whether it would admit us, and does not. ``first_frames`` returns
+    frames to send with Hello, before the listener has proven that it knows the secret. That gives nothing
+    away: without TLS anybody on the path can read them anyway, and with TLS its
     certificate was checked before. Raises HandshakeRefusedError if either side refuses, OSError if the stream
     breaks.
     """
@@ -113,8 +99,9 @@ async def shake_hands(
                 raise HandshakeRefusedError(
                     "no-secret", "the listener does not know the job's secret"
                 )
-            hello = _make_hello(identity, challenge.nonce, only_link)
-            result.writer.write(wire.encode_frame(hello) + first_frames())
+            hello, keys = _make_hello(identity, challenge, only_link, only_asks)
+            seal = CallerSeal(keys)
+            result.writer.write(wire.encode_frame(hello) + seal.seal(first_frames()))
             message = await wire.read_message(result.reader, wire.MAX_STRANGER_FRAME_BYTES)
     except ssl.SSLError as error:
         if not alert_text(error.reason):
@@ -131,18 +118,18 @@ async def shake_hands(
         ) from None
     except (TimeoutError, asyncio.IncompleteReadError, GarbledMessageError) as error:
         raise ConnectionError(f"the handshake broke off: {error}") from None
-    if isinstance(message, Refused):
-        raise HandshakeRefusedError(message.kind, message.why)
-    if not isinstance(message, Welcome):
+    if not isinstance(message, Welcome | Refused):
         raise ConnectionError(f"received {type(message).__name__} instead of Welcome")
     # Mutual: the listener has to prove the secret, too, or anybody on the port could lead us. Its proof
     # covers both nonces, so an old one is worth nothing.
-    expected_proof = wire.make_proof(
-        identity.secret, "listener", hello.nonce, challenge.nonce, identity.host
-    )
-    if identity.secret and not wire.proofs_match(message.proof, expected_proof):
+    is_proven = keys is not None and proofs_match(message.proof, keys.listener_proof(message))
+    if isinstance(message, Refused):
+        raise HandshakeRefusedError(
+            message.kind, message.why, is_proven or identity.tls is not None
+        )
+    if keys is not None and not is_proven:
         raise HandshakeRefusedError("no-secret", "the listener does not know the job's secret")
-    return message
+    return seal.admission(message, result.reader, result.writer)
 
 
 async def is_same_roll_call(address: str, identity: Identity) -> bool:
@@ -205,11 +192,13 @@ def _say_why(writer: asyncio.StreamWriter, identity: Identity, kind: str, why: s
     )
 
 
-def _make_hello(identity: Identity, challenge: str, only_link: bool) -> Hello:
-    own_nonce = wire.make_nonce()
+def _make_hello(
+    identity: Identity, challenge: Challenge, only_link: bool, only_asks: bool = False
+) -> tuple[Hello, HandshakeKeys | None]:
+    """Return what this host says, and the keys that follow from it; None without a secret."""
     hello = Hello(
         version=wire.PROTOCOL_VERSION,
-        nonce=own_nonce,
+        nonce=wire.make_nonce(),
         proof="",
         job=identity.job,
         host=identity.host,
@@ -219,111 +208,11 @@ def _make_hello(identity: Identity, challenge: str, only_link: bool) -> Hello:
         wall=time.time(),
         mono=time.monotonic(),
         only_link=only_link,
+        only_asks=only_asks,
         session=identity.session,
         round=identity.round,
     )
-    own_proof = wire.make_proof(
-        identity.secret, "caller", challenge, own_nonce, wire.proof_subject(hello)
-    )
-    return msgspec.structs.replace(hello, proof=own_proof)
-
-
-async def try_link(identity: Identity, target: str, address: str) -> Link:
-    """Test one link; test it once more if that fails, since a momentary failure is no broken link."""
-    started_at = time.monotonic()
-    first_trial = await _try_once(identity, target, address)
-    seconds = time.monotonic() - started_at
-    if first_trial.works or seconds > MAX_FIRST_TRIAL_S:
-        return first_trial
-    if seconds < RETRIAL_PAUSE_S:
-        await asyncio.sleep(RETRIAL_PAUSE_S)
-    return combine_trials(first_trial, await _try_once(identity, target, address))
-
-
-def combine_trials(first_trial: Link, second_trial: Link) -> Link:
-    """Return the result of two trials: the link works if one of them worked.
-
-    Two failures to connect count as alike even if the kernel names different reasons (no answer, then no
-    route).
-    """
-    if second_trial.works:
-        return second_trial
-    failed_alike = (first_trial.answer is Answer.CUT) == (second_trial.answer is Answer.CUT)
-    return msgspec.structs.replace(second_trial, tries=2 if failed_alike else 1)
-
-
-async def _try_once(identity: Identity, target: str, address: str) -> Link:
-    """Connect, send a few bytes and then large blocks; return how far that got and how long it took."""
-    result = await connect_and_greet(
-        address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
-    )
-    for _ in range(MAX_REFUSED_ATTEMPTS):
-        if result.answer is not Answer.REFUSED:
-            break
-        # Its agent has reported its address and is just opening the port
-        await asyncio.sleep(REFUSED_RETRY_S)
-        result = await connect_and_greet(
-            address, TRIAL_CONNECT_TIMEOUT_S, TRIAL_TIMEOUT_S, small_segments=False
-        )
-
-    def link(answer: Answer, detail: str = "", seconds: float = 0.0, rate: float = 0.0) -> Link:
-        return Link(
-            source=identity.host,
-            target=target,
-            address=address,
-            answer=answer,
-            seconds=seconds,
-            rate=rate,
-            said=detail,
-        )
-
-    if result.reader is None or result.writer is None:
-        return link(result.answer, result.detail)
-    seconds = 0.0
-    try:
-        await shake_hands(result, identity, only_link=True)
-        async with asyncio.timeout(TRIAL_TIMEOUT_S):
-            started_at = time.monotonic()
-            # Small enough for any path: what fails only with the blocks below is a path that drops large
-            # packets.
-            result.writer.write(bytes(32))
-            await result.reader.readexactly(32)
-            seconds = time.monotonic() - started_at
-        block_s = TRIAL_TIMEOUT_S
-        async with asyncio.timeout(TRIAL_TIMEOUT_S):
-            opened = time.monotonic()
-            for number in range(MAX_BLOCKS):
-                started_at = time.monotonic()
-                if number >= MIN_BLOCKS and (
-                    block_s < SLOW_BLOCK_S or started_at - opened > SLOW_TRIAL_S
-                ):
-                    break
-                result.writer.write(wire.LENGTH_PREFIX.pack(BLOCK_BYTES) + bytes(BLOCK_BYTES))
-                await result.reader.readexactly(wire.LENGTH_PREFIX.size)
-                # The fastest block counts, see `FAST_BLOCK_S`.
-                block_s = min(block_s, time.monotonic() - started_at)
-                if block_s < FAST_BLOCK_S:
-                    break
-        return link(Answer.ABOARD, "", min(seconds, block_s), BLOCK_BYTES / max(block_s, 1e-6))
-    except HandshakeRefusedError as error:
-        return link(Answer.OTHER, str(error))
-    except TimeoutError:
-        if seconds:
-            return link(
-                Answer.CUT, f"{BLOCK_BYTES} bytes took more than {TRIAL_TIMEOUT_S:g} s", seconds
-            )
-        return link(Answer.MUTE, "it stopped answering")
-    except (OSError, asyncio.IncompleteReadError) as error:
-        return link(Answer.CLOSED, str(error), seconds)
-    finally:
-        result.writer.close()
-
-
-async def try_links(identity: Identity, targets: tuple[tuple[str, str], ...]) -> LinkTestResults:
-    """Test all links at once; ``targets`` are names and addresses."""
-    links = await asyncio.gather(*(try_link(identity, *t) for t in targets))
-    figures = [(k.seconds, k.rate) if k.works else (0.0, 0.0) for k in links]
-    return LinkTestResults(
-        links=tuple(k for k in links if not k.works),
-        worked=b"".join(LINK_FIGURES.pack(*f) for f in figures),
-    )
+    if not identity.secret:
+        return hello, None
+    keys = HandshakeKeys(identity.secret, challenge, hello)
+    return msgspec.structs.replace(hello, proof=keys.caller_proof()), keys

@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 from allaboard.cluster.transport import protocol_sniffer, wire
+from allaboard.cluster.transport.outgoing_socket import open_stream, outgoing_socket
 from allaboard.facts import Address, Answer
 from allaboard.facts.address import join_host_port
 from allaboard.probe.leader_port import connected_to_itself
@@ -76,13 +77,12 @@ async def connect_and_greet(
     for family, kind, protocol, _, sockaddr in addresses[:4]:
         numeric = join_host_port(str(sockaddr[0]), int(sockaddr[1]))
         try:
-            sock = socket.socket(family, kind, protocol)
+            sock = outgoing_socket(family, kind, protocol)
         except OSError as error:  # a kernel without this address family
             best = _more_telling(
                 best, ConnectResult(Answer.UNREACHABLE, error.strerror or str(error), numeric)
             )
             continue
-        sock.setblocking(False)
         if small_segments:
             # Must be set before connect(2): it is announced in the SYN.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SAFE_SEGMENT_BYTES)
@@ -193,8 +193,7 @@ async def count_store_clients(address: str) -> int:
     writer = None
     try:
         async with asyncio.timeout(GREETING_TIMEOUT_S):
-            host, port = Address.from_endpoint(address).endpoint
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await open_stream(address)
             writer.write(query)
             await reader.readexactly(len(wire.STORE_PING_NONCE))
             (length,) = struct.unpack("<Q", await reader.readexactly(8))

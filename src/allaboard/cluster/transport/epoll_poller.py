@@ -28,8 +28,12 @@ class PolledSocket(Protocol):
 class EpollPoller:
     """An epoll(7) of our own inside the loop's.
 
-    The loop itself would allocate a handle for each socket, and another one for each event; with thousands of
-    hosts that costs more than handling the messages.
+    The loop itself allocates a transport, a buffer and a handle for each socket, and a handle for
+    each event. Measured with bench/rollcall.py, alternating, with an `asyncio.Protocol`
+    (`loop.connect_accepted_socket`) in the place of this class and of `Stream`: the leader needs
+    0.71 s of CPU instead of 0.41 s for 4,000 hosts, and 2.3 s instead of 1.55 s for 12,500, rules
+    and messages included, which cost the same in both; the verdict comes after 2.9 s instead of 1.6
+    s.
     """
 
     def __init__(self) -> None:

@@ -10,89 +10,30 @@ ignored: etcd is in the job's own network.
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from allaboard.cluster.transport.etcd_clients import make_clients
+from allaboard.cluster.transport.etcd_errors import KEY_ROOT, error_text, explain_error
 from allaboard.cluster.transport.etcd_url import EtcdUrl
 from allaboard.cluster.transport.leader_lease import LEASE_S, LeaderRecord, LeaseStoreError
 from allaboard.cluster.transport.tls import TlsFiles
-from allaboard.errors import AllaboardError
 
 T = TypeVar("T")
-ENDPOINT_TIMEOUT_S = 2.0
-"""Seconds that one endpoint gets to answer."""
 NEXT_ENDPOINT_AFTER_S = 0.5
 """Seconds after which the next endpoint is asked in parallel: several silent endpoints must not cost the
 lease."""
-KEY_ROOT = "allaboard"
 TLS_HINT = "; where it speaks TLS, write etcds://"
 """Likely reason why an endpoint closes the connection on a plain request."""
 TOKEN_HEADER = "Authorization"
 STALE_TOKEN_ERRORS = ("invalid auth token", "revision of auth store is old")
 """Words of etcd about a token that it does not accept any more; etcd/api/v3rpc/rpctypes/error.go."""
-
-
-class MissingEtcdClientError(AllaboardError):
-    """The etcd client library is not installed; the message says how to install it."""
-
-
-class EtcdTlsFiles(NamedTuple):
-    """Files for TLS to etcd."""
-
-    ca: str
-    """Authority that signed etcd's certificate; "" for those of the system."""
-    cert: str
-    """Our own certificate; "" to show none."""
-    key: str
-    """Key of ``cert``."""
-
-
-def choose_tls_files(tls: TlsFiles | None, environment: Mapping[str, str]) -> EtcdTlsFiles:
-    """Return the files to use: those of etcdctl's variables, else those of the job (``tls``), for each side
-    alone."""
-    job_files = (
-        EtcdTlsFiles(str(tls.ca), str(tls.cert), str(tls.key))
-        if tls is not None
-        else EtcdTlsFiles("", "", "")
-    )
-    ca = environment.get("ETCDCTL_CACERT") or job_files.ca
-    cert, key = environment.get("ETCDCTL_CERT", ""), environment.get("ETCDCTL_KEY", "")
-    return EtcdTlsFiles(ca, cert, key) if cert else EtcdTlsFiles(ca, job_files.cert, job_files.key)
-
-
-def make_clients(
-    url: EtcdUrl, environment: Mapping[str, str] = os.environ, tls: TlsFiles | None = None
-) -> list[Any]:
-    """Return one client per endpoint; no connection is made yet. Raises MissingEtcdClientError."""
-    try:
-        import requests
-        from etcd3gw.client import Etcd3Client
-    except ImportError as error:
-        raise MissingEtcdClientError(
-            f"{url.text} needs the etcd client ({error}): pip install 'allaboard[etcd]'"
-        ) from None
-    clients = []
-    for host, port in url.endpoints:
-        session = requests.Session()
-        # requests would follow http_proxy from the environment, which does not know the job's network.
-        session.trust_env = False
-        if url.secure:
-            tls_files = choose_tls_files(tls, environment)
-            session.verify = tls_files.ca or True
-            if tls_files.cert:
-                session.cert = (tls_files.cert, tls_files.key)
-        protocol = "https" if url.secure else "http"
-        clients.append(
-            Etcd3Client(host, port, protocol, timeout=ENDPOINT_TIMEOUT_S, session=session)
-        )
-    return clients
 
 
 class EtcdLeaseStore:
@@ -249,7 +190,7 @@ class EtcdLeaseStore:
             try:
                 return request(client)
             except Exception as error:
-                if not any(words in _error_text(error) for words in STALE_TOKEN_ERRORS):
+                if not any(words in error_text(error) for words in STALE_TOKEN_ERRORS):
                     raise
         self._log_in(client)
         return request(client)
@@ -275,64 +216,3 @@ def _ignore_result(answer: asyncio.Future[T]) -> None:
     otherwise."""
     if not answer.cancelled():
         answer.exception()
-
-
-def explain_error(error: Exception) -> tuple[str, str]:
-    """Return what an exception of the client library means: kind and message."""
-    detail = str(getattr(error, "detail_text", "") or "")
-    try:
-        payload = json.loads(detail)["error"]
-        detail = str(payload["message"] if isinstance(payload, dict) else payload)
-    except (ValueError, TypeError, KeyError):
-        pass
-    lower_text = _error_text(error)
-    # etcd's own words; etcd/api/v3rpc/rpctypes/error.go
-    if "authentication failed" in lower_text or "invalid auth token" in lower_text:
-        return "auth", "it does not know this user or password (ETCDCTL_USER)"
-    if "user name is empty" in lower_text:
-        return "auth", "it requires a user: set ETCDCTL_USER=name:password"
-    if "permission denied" in lower_text:
-        return (
-            "auth",
-            f"this user may not write keys under /{KEY_ROOT}: etcdctl role grant-permission",
-        )
-    if "authentication is not enabled" in lower_text:
-        return "auth", "it knows no users; unset ETCDCTL_USER"
-    if "database space exceeded" in lower_text:
-        return "full", "its database is full, it takes no new keys (alarm NOSPACE)"
-    if "http request to an https server" in lower_text:
-        return "tls", "it speaks TLS, and etcd:// does not: write etcds://"
-    if "certificate" in lower_text or "ssl" in lower_text:
-        return "tls", f"TLS does not come about: {_root_cause(detail or str(error))}"
-    name = type(error).__name__
-    if name in ("ConnectionFailedError", "ConnectionTimeoutError"):
-        return "unreachable", _root_cause(detail) or name
-    if "etcdserver: " in lower_text:
-        return "unreachable", detail[:200]
-    if name in ("ApiVersionDiscoveryFailedError", "JSONDecodeError", "Etcd3Exception", "KeyError"):
-        excerpt = " ".join((detail or str(error) or name).split())[:80]
-        return "no-etcd", f"what answers there is no etcd: {ascii(excerpt)[1:-1]}"
-    return "unreachable", detail[:200] or _root_cause(str(error)) or name
-
-
-def _error_text(error: Exception) -> str:
-    return f"{getattr(error, 'detail_text', '') or ''} {error}".lower()
-
-
-def _root_cause(text: str) -> str:
-    """Return the system's own words, out of the messages of several libraries around them."""
-    for phrase in (
-        "Connection refused",
-        "No route to host",
-        "Network is unreachable",
-        "Name or service not known",
-        "Temporary failure in name resolution",
-        "No address associated with hostname",
-        "Remote end closed connection",
-        "Connection reset by peer",
-    ):
-        if phrase in text:
-            return phrase.lower()
-    if "timed out" in text.lower():
-        return f"no answer in {ENDPOINT_TIMEOUT_S:g} s"
-    return text.rpartition(": ")[2].strip("()'\" ")[:200]

@@ -17,97 +17,20 @@ import msgspec
 
 from allaboard.cluster.transport import protocol_sniffer, wire
 from allaboard.cluster.transport.epoll_poller import EpollPoller
+from allaboard.cluster.transport.handshake_proof import HandshakeKeys, proofs_match
+from allaboard.cluster.transport.link_echo import LinkEcho
+from allaboard.cluster.transport.member_connection import ClockQuestion, MemberConnection
+from allaboard.cluster.transport.sealed_records import (
+    ForgedMessageError,
+    RecordOpener,
+    RecordSealer,
+)
 from allaboard.cluster.transport.stream import Stream
 from allaboard.cluster.transport.wire import Challenge, Hello, Message, Refused, Welcome
 from allaboard.facts import Knock
 
-ClockQuestion = tuple[float, float]
-"""When a caller was asked for its clock: by our wall clock, and by CLOCK_MONOTONIC, which never jumps."""
 MAX_STRANGER_TEXT_CHARS = 200
 """Characters of a reason, or of a name, that are taken from a stranger."""
-CLOCK_WINDOW_S = 30.0
-"""Seconds of a window; the least distance of two clocks is that of the current window and of the one
-before."""
-MAX_TRIAL_BLOCKS = 64
-"""Blocks that the test of a link may send: nobody may keep us busy for ever."""
-
-
-class MemberConnection:
-    """The stream of an admitted agent.
-
-    ``clock_offset`` (s) is added to its monotonic clock to get ours. It is an upper bound, too large by the
-    transit time, that improves with every message. Only messages of the last minute count: the monotonic
-    clock of a host that was suspended stood still meanwhile.
-    """
-
-    __slots__ = (
-        "_window_minimum",
-        "_window_started_at",
-        "clock_offset",
-        "hello",
-        "number",
-        "peer_address",
-        "stream",
-        "wall_offset",
-    )
-
-    def __init__(
-        self,
-        stream: Stream,
-        hello: Hello,
-        number: int,
-        peer_address: str,
-        clock_question: ClockQuestion,
-    ) -> None:
-        self.stream = stream
-        # Kept as long as the connection: nonce and proof are needed no more
-        self.hello = msgspec.structs.replace(hello, nonce="", proof="")
-        self.number = number
-        self._window_started_at = time.monotonic()
-        self.clock_offset = self._window_minimum = self._window_started_at - hello.mono
-        self.wall_offset = _least_wall_offset(
-            hello.wall, clock_question[0], clock_question[0] + time.monotonic() - clock_question[1]
-        )
-        self.peer_address = peer_address
-
-    def send_message(self, word: Message) -> None:
-        """Send a message without waiting; a member that does not read is cut off once too much is unsent."""
-        self.send_frame(wire.encode_frame(word))
-
-    def send_frame(self, frame: bytes) -> None:
-        """Send a frame that was encoded once for several members."""
-        self.stream.write(frame)
-        # Buffering without bound for one stuck member would in the end take the leader down with it.
-        if self.stream.unsent_bytes > 4 * wire.MAX_MEMBER_FRAME_BYTES:
-            self.stream.abort()
-
-    def update_offset(self, mono: float) -> None:
-        """Take note of the sender's monotonic clock (s) in a message that has just arrived."""
-        now = time.monotonic()
-        # Our clock minus theirs plus the transit time, which is never negative: the smallest value is the
-        # best.
-        offset = now - mono
-        if now - self._window_started_at < CLOCK_WINDOW_S:
-            self._window_minimum = min(self._window_minimum, offset)
-            self.clock_offset = min(self.clock_offset, offset)
-        else:
-            self.clock_offset, self._window_minimum, self._window_started_at = (
-                min(self._window_minimum, offset),
-                offset,
-                now,
-            )
-
-    def close(self) -> None:
-        """Close the stream once everything is sent."""
-        self.stream.close()
-
-
-def _least_wall_offset(their_wall: float, asked_at: float, now: float) -> float:
-    """Return by how much a wall clock differs from ours at least (s; negative: it is behind).
-
-    It was read at some time between our question and now, which may be long after on a busy host.
-    """
-    return max(their_wall - now, 0.0) or min(their_wall - asked_at, 0.0)
 
 
 class CallerHost(Protocol):
@@ -119,10 +42,14 @@ class CallerHost(Protocol):
     poller: EpollPoller
     round: int
     redirect_reason: str
+    redirect_kind: str
 
     def admit_member(self, caller: InboundCaller, hello: Hello) -> MemberConnection: ...
-    def receive_message(self, member: MemberConnection, word: Message | None) -> None: ...
+    def receive_message(self, member: MemberConnection, message: Message | None) -> None: ...
     def report_stranger(self, knock: Knock) -> None: ...
+    def report_misuse(self, member: MemberConnection, reason: str) -> None: ...
+    def report_forgery(self, member: MemberConnection) -> None: ...
+    def is_banned(self, session: str) -> bool: ...
     def forget_caller(self, caller: InboundCaller) -> None: ...
 
 
@@ -133,15 +60,17 @@ class InboundCaller:
     """
 
     __slots__ = (
-        "_blocks_left",
+        "_challenge",
         "_clock_question",
         "_handle_next",
         "_host",
+        "_link_echo",
         "_member",
-        "_own_nonce",
+        "_opener",
         "_received",
         "arrived_at",
         "peer_address",
+        "sealer",
         "stream",
     )
 
@@ -150,9 +79,11 @@ class InboundCaller:
         self.peer_address = peer_address
         self.arrived_at = time.monotonic()
         self._received = b""
-        self._own_nonce = ""
+        self._challenge: Challenge | None = None
+        self._opener: RecordOpener | None = None
+        self.sealer: RecordSealer | None = None
         self._clock_question: ClockQuestion = 0.0, 0.0
-        self._blocks_left = 0
+        self._link_echo: LinkEcho | None = None
         self._member: MemberConnection | None = None
         self._handle_next: Callable[[], bool] = self._take_greeting
         self.stream = Stream(sock, self._on_data, self._on_end, host.poller)
@@ -165,32 +96,40 @@ class InboundCaller:
     @property
     def has_greeted(self) -> bool:
         """True once it has sent our greeting."""
-        return bool(self._own_nonce)
+        return self._challenge is not None
 
     def turn_away(self) -> None:
         """Close the connection, since it has had its time, and report it as a stranger."""
         self._turn_away_as(
-            protocol_sniffer.sniff_caller(self._received) if not self._own_nonce else "other"
+            protocol_sniffer.sniff_caller(self._received) if not self.has_greeted else "other"
         )
 
     def close(self) -> None:
         self.stream.close()
 
     def _on_data(self, data: bytes) -> None:
-        self._received = self._received + data if self._received else data
         try:
+            if self._opener is not None:
+                data = self._opener.open(data)
+            self._received = self._received + data if self._received else data
             # One call may complete several messages; any of them may close the stream.
             while self._received and self.stream.is_open and self._handle_next():
                 pass
+        except ForgedMessageError:
+            if self._member is not None:
+                self._host.report_forgery(self._member)
+            self._drop_caller()
         except wire.GarbledMessageError as error:
             if self._member is None:
                 self._report_stranger(
                     "other", f"{protocol_sniffer.CALLER_NAMES['other']} ({error})"
                 )
+            else:
+                self._host.report_misuse(self._member, f"a message of it cannot be used ({error})")
             self._drop_caller()
 
     def _on_end(self) -> None:
-        if not self._own_nonce and self._handle_next == self._take_greeting:
+        if not self.has_greeted and self._handle_next == self._take_greeting:
             kind = protocol_sniffer.sniff_caller(self._received)
             self._report_stranger(kind, protocol_sniffer.CALLER_NAMES[kind])
         elif self.stream.tls_error or self.stream.is_tls_pending:
@@ -244,11 +183,11 @@ class InboundCaller:
                 self._turn_away_as(kind)  # already recognised: a framework's client must not wait
             return False
         self._received = self._received[len(wire.GREETING) :]
-        self._own_nonce = wire.make_nonce()
         sealed = bool(self._host.secret)
         # Noted as close to the question as possible: the wall clock in Hello was read after this moment.
         self._clock_question = time.time(), time.monotonic()
-        challenge = Challenge(version=wire.PROTOCOL_VERSION, nonce=self._own_nonce, sealed=sealed)
+        challenge = Challenge(version=wire.PROTOCOL_VERSION, nonce=wire.make_nonce(), sealed=sealed)
+        self._challenge = challenge
         self._handle_next = self._take_hello
         if self._host.tls is None:
             self.stream.write(wire.BANNER + wire.encode_frame(challenge))
@@ -266,7 +205,7 @@ class InboundCaller:
         return message
 
     def _take_hello(self) -> bool:
-        hello = self._next_message(wire.MAX_STRANGER_FRAME_BYTES)
+        hello = self._next_message(wire.MAX_HELLO_BYTES)
         if hello is None:
             return False
         if isinstance(hello, Refused) and hello.kind in protocol_sniffer.DISTRUST_KINDS:
@@ -274,78 +213,93 @@ class InboundCaller:
             return False
         if not isinstance(hello, Hello):
             raise wire.GarbledMessageError(f"received {type(hello).__name__} instead of Hello")
-        refusal = self._find_refusal(hello)
+        assert self._challenge is not None
+        secret = self._host.secret
+        keys = HandshakeKeys(secret, self._challenge, hello) if secret else None
+        refusal = self._find_refusal(hello, keys)
         if refusal is not None:
-            self.stream.write(wire.encode_frame(refusal))
-            self._turn_away_as(refusal.kind, refusal.why, hello.host, hello.rank)
+            self._refuse(hello, refusal)
             return False
-        host = self._host
-        own_proof = wire.make_proof(
-            host.secret, "listener", hello.nonce, self._own_nonce, hello.host
-        )
-        welcome = wire.encode_frame(Welcome(job=host.job, proof=own_proof, mono=time.monotonic()))
+        welcome = Welcome(job=self._host.job, proof="", mono=time.monotonic())
+        if keys is not None:
+            welcome = msgspec.structs.replace(welcome, proof=keys.listener_proof(welcome))
+        frame = wire.encode_frame(welcome)
+        if hello.only_asks:
+            self.stream.write(frame)
+            self._drop_caller()
+            return False
         if hello.only_link:
-            self.stream.write(welcome)
-            self._blocks_left = MAX_TRIAL_BLOCKS
-            self._handle_next = self._echo_bytes
-        else:
-            self.stream.write_soon(welcome)
-            self._host.forget_caller(self)
-            self._member = host.admit_member(self, hello)
-            self._handle_next = self._take_speech
+            self.stream.write(frame)
+            self._link_echo = LinkEcho(self.stream.write)
+            self._handle_next = self._answer_link_test
+            return True
+        self.stream.write_soon(frame)
+        self._become_member(hello, keys)
         return True
 
-    def _find_refusal(self, hello: Hello) -> Refused | None:
-        job, secret = self._host.job, self._host.secret
+    def _refuse(self, hello: Hello, refusal: Refused) -> None:
+        """Tell the caller why it is not admitted, and report it as a stranger."""
+        self.stream.write(wire.encode_frame(refusal))
+        # One that was dropped was reported then, and not again with each attempt
+        if hello.only_asks or refusal.kind == "other":
+            self._drop_caller()
+        else:
+            self._turn_away_as(refusal.kind, refusal.why, hello.host, hello.rank)
+
+    def _become_member(self, hello: Hello, keys: HandshakeKeys | None) -> None:
+        self._host.forget_caller(self)
+        if keys is not None:
+            from_caller, from_listener = keys.direction_keys()
+            self.sealer, self._opener = RecordSealer(from_listener), RecordOpener(from_caller)
+        self._member = self._host.admit_member(self, hello)
+        self._handle_next = self._take_speech
+        if self._opener is not None:
+            # What came with the Hello is in records already.
+            self._received = self._opener.open(self._received)
+
+    def _find_refusal(self, hello: Hello, keys: HandshakeKeys | None) -> Refused | None:
+        """Return why this caller is not admitted; with proof if it has proved that it is of this job."""
         if hello.version != wire.PROTOCOL_VERSION:
             return Refused(
                 kind="version", why=f"speaks {hello.version}, here is {wire.PROTOCOL_VERSION}"
             )
         # Before all other checks but the version: who cannot prove the secret learns nothing about the job.
-        if secret:
-            claimed = wire.proof_subject(hello)
-            expected_proof = wire.make_proof(
-                secret, "caller", self._own_nonce, hello.nonce, claimed
-            )
-            if not wire.proofs_match(hello.proof, expected_proof):
-                return Refused(kind="no-secret", why="does not know the job's secret")
+        if keys is not None and not proofs_match(hello.proof, keys.caller_proof()):
+            return Refused(kind="no-secret", why="does not know the job's secret")
+        refusal = self._find_mismatch(hello)
+        if refusal is None or keys is None:
+            return refusal
+        return msgspec.structs.replace(refusal, proof=keys.listener_proof(refusal))
+
+    def _find_mismatch(self, hello: Hello) -> Refused | None:
+        job = self._host.job
         if job and hello.job and job != hello.job:
             return Refused(kind="other-job", why=f"belongs to job {hello.job}, this is {job}")
         if hello.round != self._host.round:
             why = f"is in round {hello.round}, this job in round {self._host.round}"
             return Refused(kind="other-round", why=why)
         if self._host.redirect_reason and not hello.only_link:
-            return Refused(kind="elsewhere", why=self._host.redirect_reason)
+            return Refused(kind=self._host.redirect_kind, why=self._host.redirect_reason)
+        if self._host.is_banned(hello.session):
+            return Refused(kind="other", why="was dropped: its messages cannot be used")
         return None
 
     def _take_speech(self) -> bool:
+        member, nbytes = self._member, len(self._received)
         message = self._next_message(wire.MAX_MEMBER_FRAME_BYTES)
-        if message is None or self._member is None:
+        if message is None or member is None:
             return False
-        self._host.receive_message(self._member, message)
+        now = time.monotonic()
+        excess = member.budget.take_bytes(nbytes - len(self._received), now)
+        excess = excess or member.budget.take_message(message, now)
+        if excess:
+            raise wire.GarbledMessageError(f"it sends {excess}")
+        self._host.receive_message(member, message)
         return True
 
-    def _echo_bytes(self) -> bool:
-        """Echo the first 32 bytes of a link's test; blocks follow, each answered by its length."""
-        if len(self._received) < 32:
-            return False
-        self.stream.write(self._received[:32])
-        self._received = self._received[32:]
-        self._handle_next = self._take_block
-        return True
-
-    def _take_block(self) -> bool:
-        size = wire.LENGTH_PREFIX.size
-        if len(self._received) < size:
-            return False
-        (length,) = wire.LENGTH_PREFIX.unpack_from(self._received)
-        # Bounded in size and number: the test proves no identity beyond the handshake.
-        if length > wire.MAX_STRANGER_FRAME_BYTES or not self._blocks_left:
+    def _answer_link_test(self) -> bool:
+        assert self._link_echo is not None
+        self._received = self._link_echo.take_bytes(self._received)
+        if self._link_echo.is_exceeded:
             self._drop_caller()
-            return False
-        if len(self._received) < size + length:
-            return False
-        self._received = self._received[size + length :]
-        self._blocks_left -= 1
-        self.stream.write(wire.LENGTH_PREFIX.pack(length))
-        return True
+        return False

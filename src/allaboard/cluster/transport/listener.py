@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 
 from allaboard.cluster.transport.epoll_poller import EpollPoller
-from allaboard.cluster.transport.inbound_handshake import InboundCaller, MemberConnection
+from allaboard.cluster.transport.inbound_handshake import InboundCaller
+from allaboard.cluster.transport.member_connection import MemberConnection
 from allaboard.cluster.transport.tcp_keepalive import set_keepalive
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.cluster.transport.wire import Hello, Message
@@ -31,6 +32,11 @@ MIN_ACCEPTS_PER_TURN = 256
 """Callers that are accepted before those already accepted are served again; doubled each time that there were
 more. If the kernel's queue (`BACKLOG`) overflows, a caller's SYN is dropped and sent again only after a
 second."""
+MAX_WAITING_CALLERS = 16_384
+"""Callers in their handshake, whatever the limit of open files is: each may have us keep one incomplete Hello
+(`MAX_HELLO_BYTES`), so that is the memory that strangers get, 64 MiB."""
+MAX_BANNED_SESSIONS = 4096
+"""Sessions of dropped agents that are remembered."""
 SWEEP_INTERVAL_S = 0.5
 """Seconds between two searches for callers that have had their time."""
 
@@ -39,9 +45,11 @@ class Listener:
     """Listens on one port of all addresses.
 
     ``on_member`` is called with every admitted member, ``on_message`` with each of its messages (None once it
-    is gone), ``on_stranger`` with every caller that is no member. Agents of another round than ``round_`` are
-    refused. ``redirect_reason``: why all members are turned away here, since the leader is elsewhere; "" if
-    it is here.
+    is gone), ``on_stranger`` with every caller that is no member, ``on_misuse`` with a member whose messages
+    cannot be used, and why, ``on_forgery`` with one on whose connection something else has written. Agents of
+    another round than ``round_`` are refused. ``redirect_reason``: why all members are turned away here; ""
+    if the leader is here. They learn it as a refusal of the kind ``redirect_kind``: "elsewhere" if the leader
+    is known to be elsewhere.
     """
 
     def __init__(
@@ -54,23 +62,30 @@ class Listener:
         tls: TlsFiles | None = None,
         round_: int = 0,
         redirect_reason: str = "",
+        redirect_kind: str = "elsewhere",
+        on_misuse: Callable[[MemberConnection, str], None] = lambda member, reason: None,
+        on_forgery: Callable[[MemberConnection], None] = lambda member: None,
     ) -> None:
         self.tls = tls.make_context(server=True) if tls is not None else None
         self.round = round_
         self.job = job
         self.secret = secret
         self.poller = EpollPoller()
-        self.redirect_reason = redirect_reason
+        self.redirect_reason, self.redirect_kind = redirect_reason, redirect_kind
         self._on_member = on_member
         self.receive_message = on_message
         self.report_stranger = on_stranger
+        self.report_misuse = on_misuse
+        self.report_forgery = on_forgery
+        self._banned_sessions: set[str] = set()
         self._sockets: list[socket.socket] = []
         self._waiting: dict[InboundCaller, None] = {}
         self._members: set[InboundCaller] = set()
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._sweep_due = 0.0
-        self.max_waiting_callers = max(
-            64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4
+        self.max_waiting_callers = min(
+            MAX_WAITING_CALLERS,
+            max(64, (open_file_limit.current_soft_limit() - RESERVED_FILES) * 3 // 4),
         )
         """Largest number of callers in their handshake; the one that waits longest makes room for a new
         one."""
@@ -115,6 +130,16 @@ class Listener:
             raise OSError(errno.EADDRNOTAVAIL, "no address of IPv4 or IPv6")
         self._start_accepting()
 
+    def take_over_port(self, previous: Listener) -> None:
+        """Listen where another listener of this process did, without a moment in which nobody does."""
+        loop = asyncio.get_running_loop()
+        for sock in previous._sockets:
+            loop.remove_reader(sock.fileno())
+        self._sockets, previous._sockets = previous._sockets, []
+        previous.close()
+        if self._sockets:
+            self._start_accepting()
+
     def _start_accepting(self) -> None:
         self.port = self._sockets[0].getsockname()[1]
         loop = asyncio.get_running_loop()
@@ -145,6 +170,11 @@ class Listener:
             return
         sock.listen(BACKLOG)
 
+    @property
+    def is_open(self) -> bool:
+        """True while callers are accepted."""
+        return bool(self._sockets)
+
     def close_port(self) -> None:
         """Close the port at once; accepted streams stay open."""
         loop = asyncio.get_running_loop()
@@ -172,11 +202,25 @@ class Listener:
             if hello.session:
                 self._numbers[hello.session] = number
         member = MemberConnection(
-            caller.stream, hello, number, caller.peer_address, caller.clock_question
+            caller.stream,
+            hello,
+            number,
+            caller.peer_address,
+            caller.clock_question,
+            caller.sealer,
         )
         self._members.add(caller)
         self._on_member(member)
         return member
+
+    def ban_session(self, session: str) -> None:
+        """Admit the agent of this session no more."""
+        if session and len(self._banned_sessions) < MAX_BANNED_SESSIONS:
+            self._banned_sessions.add(session)
+
+    def is_banned(self, session: str) -> bool:
+        """Return True if the agent of this session was dropped."""
+        return session in self._banned_sessions
 
     def reserve_number(self, session: str, number: int) -> None:
         """Reserve a number for the agent of this session, should it connect."""
@@ -236,3 +280,11 @@ class Listener:
             elif not caller.has_greeted or now - caller.arrived_at >= HANDSHAKE_TIMEOUT_S:
                 caller.turn_away()
         self._sweep_later()
+
+
+def ignore_message(member: MemberConnection, message: Message | None) -> None:
+    """Take no notice of a message, for a listener that only answers calls."""
+
+
+def ignore_stranger(knock: Knock) -> None:
+    """Take no notice of a stranger, for a listener beside the one that reports them."""

@@ -21,15 +21,23 @@ def sniff_caller(data: bytes) -> str:
         return "ours"
     if not data:
         return "silent"
-    if data.startswith(STORE_HELLO[:5]):
+    if data.startswith(STORE_HELLO[:5]) and _goes_on_as_store_client(data):
         return "store"
-    if data.startswith(b"PRI * HTT"[: len(data)]) and len(data) >= 3:
+    if data.startswith(b"PRI * HTTP"):
         return "grpc"
     if data[:4] in _METHODS:
         return "http"
     if data[:2] == b"\x16\x03":
         return "tls"
     return "other"
+
+
+def _goes_on_as_store_client(data: bytes) -> bool:
+    """Return True if a first query follows the magic number, as every client of a TCPStore sends it: a ping
+    with its nonce, or before PyTorch 2.4 a key with its length (torch/csrc/distributed/c10d)."""
+    is_ping = data[5:6] == STORE_HELLO[5:6] and len(data) >= 10
+    is_query = 1 <= int.from_bytes(data[5:6]) < STORE_HELLO[5] and data[7:10] == bytes(3)
+    return is_ping or is_query
 
 
 def sniff_listener(data: bytes) -> Answer:
@@ -55,9 +63,11 @@ CALLER_NAMES = {
     "other-job": "a worker of another job",
     "other-round": "a worker of another round of this job",
     "elsewhere": "a worker that looks for the meeting place here",
+    "no-meeting": "a worker that takes another port of this host for the meeting place",
     "no-secret": "a worker without the job's secret",
     "no-tls": "a worker without a certificate of this job",
     "version": "another version of allaboard",
+    "forged": "something that changes what is sent between the hosts",
 }
 """Kinds of callers, in words for people."""
 
@@ -71,14 +81,3 @@ def describe_missing_tls(reason: str) -> str:
     if their_alert := alert_text(reason):
         return f"a worker that does not take this host's certificate ({their_alert})"
     return f"{CALLER_NAMES['no-tls']} ({reason or 'it hangs up where TLS begins'})"
-
-
-LISTENER_NAMES = {
-    Answer.MUTE: "a program that accepts and says nothing",
-    Answer.STORE: "a PyTorch TCPStore",
-    Answer.GRPC: "a gRPC server (TensorFlow or JAX)",
-    Answer.HTTP: "a web server",
-    Answer.OTHER: "another program",
-    Answer.CLOSED: "a program that hangs up",
-}
-"""Kinds of listeners, in words for people."""

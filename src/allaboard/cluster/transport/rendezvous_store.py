@@ -16,7 +16,7 @@ from typing import Protocol
 
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.connect_probe import GREETING_TIMEOUT_S
-from allaboard.facts import Address
+from allaboard.cluster.transport.outgoing_socket import open_stream
 
 SET_QUERY, GET_QUERY, CHECK_QUERY = 1, 3, 5
 """Query numbers of TCPStore's protocol; torch/csrc/distributed/c10d/TCPStoreBackend.hpp."""
@@ -93,9 +93,8 @@ class TcpAddressStore:
         return own_address.removeprefix("::ffff:")
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        host, port = Address.from_endpoint(self.address).endpoint
         async with asyncio.timeout(GREETING_TIMEOUT_S):
-            return await asyncio.open_connection(host, port)
+            return await open_stream(self.address)
 
     async def _send_query(self, query: int, payload: bytes, length: int) -> bytes:
         """Send one query; return ``length`` bytes of answer, or a length-prefixed answer for -1."""

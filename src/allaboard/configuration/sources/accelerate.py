@@ -55,9 +55,11 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
 
 
 def _keys(tree: Node, file: str) -> dict[str, Value]:
+    deepspeed = tree.node_at("deepspeed_config")
+    nodes = {**(deepspeed.items if deepspeed is not None else {}), **tree.items}
     return {
         name: Value(node.text, Origin(key=name, file=file, line=node.line, column=node.column))
-        for name, node in tree.items.items()
+        for name, node in nodes.items()
         if node.kind not in ("map", "list", "null")
     }
 
@@ -92,6 +94,7 @@ def _problems(options: Mapping[str, Value], whole_file: bool, more: bool) -> Ite
         )
         right = _written("num_processes", str(count * max(1, -(-all_of // count))), whole_file)
         yield _problem(total, "num_processes", message, right)
+    yield from _deepspeed_problems(options, machines, whole_file, more)
     if more:
         return
     if "main_process_ip" not in options:
@@ -102,6 +105,37 @@ def _problems(options: Mapping[str, Value], whole_file: bool, more: bool) -> Ite
         message = f"{count} machines and no machine_rank: every machine is machine 0"
         right = "--machine_rank=0   # 1 on the next machine, or $SLURM_NODEID"
         yield _problem(machines, "num_machines", message, right)
+
+
+def _deepspeed_problems(
+    options: Mapping[str, Value], machines: Value, whole_file: bool, more: bool
+) -> Iterator[Problem]:
+    """Yield a problem for DeepSpeed's own launcher, which wants one start and a hostfile, although a
+    number of the machine shows that each is started by itself.
+
+    accelerate hands over to it unless the launcher is ``standard`` (prepare_deepspeed_cmd_env of
+    accelerate/utils/launch.py); without a hostfile it then trains on the local GPUs alone.
+    """
+    kind, used = options.get("distributed_type"), options.get("use_deepspeed")
+    is_deepspeed = (kind is not None and kind.text.upper() == "DEEPSPEED") or used is not None
+    launcher, hostfile = (
+        options.get("deepspeed_multinode_launcher"),
+        options.get("deepspeed_hostfile"),
+    )
+    is_ours = "machine_rank" in options and (whole_file or not more)
+    if not is_deepspeed or not is_ours or hostfile is not None:
+        return
+    if launcher is not None and launcher.text != "pdsh":
+        return
+    name = "deepspeed_multinode_launcher"
+    message = (
+        f"{machines.text} machines, each with a machine_rank, and no deepspeed_hostfile: DeepSpeed's "
+        "launcher (pdsh, the default) wants one start and a hostfile, so each machine trains alone"
+    )
+    right = _written(name, "standard", whole_file) + (
+        "   # under deepspeed_config" if whole_file else ""
+    )
+    yield _problem(launcher or machines, name if launcher else "num_machines", message, right)
 
 
 def _written(name: str, text: str, whole_file: bool) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, PartialSpec, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
@@ -77,7 +79,9 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
             f"{nodes.text} nodes and no --hostfile: DeepSpeed looks at /job/hostfile, and refuses "
             "to start without one"
         )
-        yield _problem(nodes, message, f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …")
+        right = f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …"
+        # Some images have that file.
+        yield msgspec.structs.replace(_problem(nodes, message, right), kind="launch.warning")
 
 
 def _problem(value: Value, message: str, right: str) -> Problem:

@@ -83,7 +83,7 @@ def _problem(url: Value) -> Problem | None:
             right = f"file:///{body.removeprefix('./')}" if path else f"file:///shared/{host}"
         elif body.endswith("/"):
             message, right = "names a folder, not a file", f"file://{body}rendezvous"
-    elif scheme not in ("env", "tcp", "file"):
+    elif scheme not in ("env", "tcp", "file", "xla"):
         message, right = f"has the scheme {scheme}://, which torch does not know", f"tcp://{body}"
     if not message:
         return None

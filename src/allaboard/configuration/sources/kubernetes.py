@@ -93,8 +93,9 @@ def _pytorch_job(workload: Workload) -> PartialSpec:
         values["master_port"] = Value(
             port, master.ports[0].origin if master.ports else master.origin
         )
-    total = sum(m.slots or 1 for m in machines)
-    values["world_size"] = Value(str(total), workload.origin)
+    if all(r.replicas.integer is not None for r in workload.roles):
+        total = sum(m.slots or 1 for m in machines)
+        values["world_size"] = Value(str(total), workload.origin)
     return PartialSpec(
         source="kubernetes",
         layer="allocation",

@@ -47,7 +47,9 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
                 source="mpirun",
                 layer="step",
                 values={**values, **exported},
-                problems=tuple(p for p in (_too_many(flags), fixed) if p is not None),
+                problems=tuple(
+                    p for p in (_too_many(flags), _doubled(flags), fixed) if p is not None
+                ),
             )
             return
 
@@ -119,6 +121,40 @@ def _too_many(flags: Flags) -> Problem | None:
         observed=f"{flag} {listed.text}"[:100],
         correction=f"{flag} {right}   # or {count.origin.flag} {sum(known_slots)}",
         origin=count.origin,
+    )
+
+
+def _doubled(flags: Flags) -> Problem | None:
+    """Return a problem for several launchers on a host, each of which starts all of the host's processes."""
+    name = next((w.text.rpartition("/")[2] for w in flags.program_words[:1]), "")
+    text = " ".join(w.text for w in flags.program_words)
+    is_launcher = name in ("torchrun", "accelerate") or "-m torch.distributed.run" in text
+    if not is_launcher or re.search(
+        r"--(?:nproc[-_]per[-_]node|num[-_]processes)[= ]1(?:\s|\Z)", text
+    ):
+        return None
+    each = next((flags.values[n] for n in _EACH if n in flags.values), None)
+    count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
+    listed = next((flags.values[n] for n in _HOSTS if n in flags.values), None)
+    hosts = (
+        len({part.partition(":")[0] for part in listed.text.split(",")})
+        if listed is not None
+        else 0
+    )
+    number = count.integer if count is not None else None
+    per_host = each.integer if each is not None else None
+    if each is None and count is not None and number and hosts and number > hosts:
+        each, per_host = count, -(-number // hosts)
+    if each is None or per_host is None or per_host < 2:
+        return None
+    right = f"{each.origin.flag} {1 if each is not count else hosts}"
+    return Problem(
+        kind="launch",
+        message=f"mpirun starts {per_host} launchers on a host, and each of them starts all processes of the "
+        "host",
+        observed=f"{each.origin.flag} {each.text}",
+        correction=f"mpirun {right} … {name} …",
+        origin=each.origin,
     )
 
 

@@ -1,7 +1,7 @@
 """Slurm: the variables of a job or step, and the ``#SBATCH`` lines of a batch script.
 
 Names are those of the OUTPUT ENVIRONMENT VARIABLES of sbatch(1) and srun(1); the node list is
-expanded by python-hostlist, the counts (``4(x2),2``) as in TensorFlow's SlurmClusterResolver.
+expanded as `scontrol show hostnames` does, the counts (``4(x2),2``) as in TensorFlow's SlurmClusterResolver.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Machine, Material, Origin, PartialSpec, Problem, Value
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
 from allaboard.formats.shell.sbatch_directives import read_batch_lines
+from allaboard.formats.slurm_hostlist import HostlistError, expand_hostlist
 
 _FIELDS = SOURCE_VARIABLES["slurm"].fields
 _OPTIONS = {
@@ -67,11 +68,9 @@ def _names(listed: Value | None, problems: list[Problem]) -> list[str]:
         return []
     if "[" not in listed.text:
         return [n for n in listed.text.strip().split(",") if n][:_NODES]
-    import hostlist  # type: ignore[import-untyped]
-
     try:
-        return list(hostlist.expand_hostlist(listed.text.strip()))
-    except (hostlist.BadHostlist, ValueError) as error:
+        return expand_hostlist(listed.text)
+    except HostlistError as error:
         problems.append(
             Problem(
                 kind="slurm",

@@ -9,15 +9,13 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from allaboard.configuration.slurm_steps.frozen_numbers import frozen_numbers
+from allaboard.configuration.slurm_steps.meeting_place import caller_addresses, localhost_fallbacks
+from allaboard.configuration.slurm_steps.started_once import launcher_started_once
+from allaboard.configuration.slurm_steps.started_step import StartedStep, read_steps
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import OPAQUE, Material, PartialSpec, Problem, Value
-from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
-from allaboard.formats.cli_flags import (
-    Flags,
-    find_flags,
-    words_after_each_program,
-    words_after_program,
-)
+from allaboard.facts import Material, PartialSpec, Problem, Value
+from allaboard.formats.cli_flags import Flags
 from allaboard.formats.shell.per_task_rendezvous import find_per_task_choices, read_step_size
 from allaboard.formats.shell.sbatch_directives import read_batch_lines
 
@@ -28,14 +26,6 @@ _OPTIONS = {
     "n": "world_size",
     "ntasks_per_node": "tasks_per_node",
 }
-_WANTED = frozenset(_OPTIONS) | frozenset(
-    (
-        "nodelist", "w", "cpus_per_task", "c", "gpus_per_node", "gpus_per_task", "gres", "jobid",
-        "job_name", "J", "output", "o", "error", "e", "partition", "p", "account", "A", "time", "t",
-        "mem", "exclude", "x", "chdir", "D", "relative", "r", "het_group", "nodefile", "F",
-        "export",
-    )
-)  # fmt: skip
 _FEWER = (
     "nodelist",
     "w",
@@ -52,60 +42,48 @@ _FEWER = (
 """Options by which a step may have fewer nodes than its allocation."""
 _OTHERS = frozenset(_FEWER) - {"ntasks", "n"}
 _FEWER_NODES = frozenset((*_FEWER, "nodes", "N"))
-_BARE = frozenset(
-    (
-        "label", "l", "unbuffered", "u", "verbose", "v", "exclusive", "overlap", "pty",
-        "overcommit", "O", "kill_on_bad_exit", "K", "immediate", "I", "quiet", "Q", "oversubscribe",
-        "s",
-    )
-)  # fmt: skip
-_TRAINS = r"(?:.*/)?(?:python[0-9.]*|torchrun|accelerate|deepspeed)\Z|.*\.py\Z"
-_CARRIERS = r"\b(?:srun|ssh|pdsh|clush|mpirun|mpiexec|parallel|sbatch)\b"
-_SLURM = SOURCE_VARIABLES["slurm"].fields
-_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
-_FROZEN = (
-    r"(?P<flag>--(?:node|machine)[-_]rank)[= ]"
-    rf"{OPAQUE}(?P<number>SLURM_(?:PROCID|NODEID)){OPAQUE}"
-    rf"|\b(?P<name>(?:LOCAL_|NODE_)?RANK)={OPAQUE}(?P<number2>SLURM_(?:PROCID|NODEID|LOCALID)){OPAQUE}"
-)
-_OWN = {
-    "RANK": "$SLURM_PROCID",
-    "JAX_PROCESS_ID": "$SLURM_PROCID",
-}
-"""Variables that tell a task apart, and the one by which Slurm numbers it."""
-_MANY = ("--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--tasks-per-node")
-_PER_NODE = ("torchrun", "accelerate")
-_STARTS = r"(?:^|[\s/;&|])(torchrun|accelerate)(?:\s|\Z)|\btorch\.distributed\.(?:run|launch)\b"
+_NODE_COUNT = re.compile(r"--(?:nnodes|num[-_]machines)[= ](\d+)(?=\s|\Z)")
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
     """Yield the step of a batch script that starts the training."""
     if material.kind != "shell":
         return
-    problems = list(_alone(material))
-    steps = [
-        find_flags(w, _WANTED, _BARE)
-        for w in words_after_each_program(material.commands, ("srun",))
-    ]
+    problems = list(launcher_started_once(material))
+    steps = list(read_steps(material))
     problems += [p for s in steps for p in _chosen(s, material)]
-    # srun hostname, srun mkdir: not the step that trains.
-    steps = [s for s in steps if any(re.match(_TRAINS, w.text) for w in s.program_words)]
-    launching = [s for s in steps if _launcher(s)]
-    if len(launching) > 1 and all(_FEWER_NODES & s.values.keys() for s in launching):
+    steps = [s for s in steps if s.trains]
+    problems += localhost_fallbacks(material, _expected_nodes(material))
+    launching = [s for s in steps if s.launcher_words is not None]
+    if len(launching) > 1 and all(_FEWER_NODES & s.flags.values.keys() for s in launching):
         # One node each, started one by one: which of them are one job, only a run could tell.
-        problems = [p for s in launching for p in (*_doubled(s, material), *_frozen(s, material))]
+        problems += [p for s in launching for p in _step_problems(s, material)]
         yield PartialSpec(source="srun_each", layer="step", problems=tuple(problems))
     elif steps:
         # The one with a launcher; else the largest: others prepare the data, or evaluate.
-        flags = max(steps, key=lambda s: (bool(_launcher(s)), _size(s)))
-        problems += _doubled(flags, material)
-        problems += _frozen(flags, material)
-        yield _spec(flags, problems)
+        step = max(steps, key=lambda s: (s.launcher_words is not None, _size(s.flags)))
+        problems += _step_problems(step, material)
+        yield _spec(step, problems)
     elif problems:
         yield PartialSpec(source="srun", layer="step", problems=tuple(problems))
 
 
-def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
+def _step_problems(step: StartedStep, material: Material) -> Iterator[Problem]:
+    yield from _doubled(step)
+    yield from frozen_numbers(step, material)
+    yield from caller_addresses(step, material)
+
+
+def _expected_nodes(material: Material) -> int:
+    """Return the number of nodes that the launchers of the script expect by literal flags; 0 for none."""
+    counts = [0]
+    for command in material.commands:
+        counts += [int(n[:6]) for n in _NODE_COUNT.findall(" ".join(w.text for w in command))]
+    return max(counts)
+
+
+def _spec(step: StartedStep, problems: list[Problem]) -> PartialSpec:
+    flags = step.flags
     values = {_OPTIONS[n]: v for n, v in flags.values.items() if n in _OPTIONS}
     least = values.get("nnodes")
     fewer = next((flags.values[n] for n in _FEWER if n in flags.values), None)
@@ -114,19 +92,12 @@ def _spec(flags: Flags, problems: list[Problem]) -> PartialSpec:
         values["nnodes"] = Value(least.text.partition("-")[0], least.origin)
     elif fewer is not None:
         values["nnodes"] = Value("", fewer.origin)
-    launcher = _launcher(flags)
+    launcher = step.launcher_words
     if launcher is not None:
-        values["launcher"] = launcher
+        name = launcher[0].text.rpartition("/")[2]
+        known_name = "accelerate" if name.startswith("accelerate") else "torchrun"
+        values["launcher"] = Value(known_name, launcher[0].origin)
     return PartialSpec(source="srun", layer="step", values=values, problems=tuple(problems))
-
-
-def _launcher(flags: Flags) -> Value | None:
-    """Return the argument of the step that starts a launcher of all processes of a node; None for none."""
-    for argument in flags.program_words:
-        match = re.search(_STARTS, argument.text)
-        if match:
-            return Value(match[1] or "torchrun", argument.origin)
-    return None
 
 
 def _size(flags: Flags) -> float:
@@ -135,93 +106,33 @@ def _size(flags: Flags) -> float:
     return float("inf") if nodes is None else nodes.integer or 0
 
 
-def _doubled(flags: Flags, material: Material) -> Iterator[Problem]:
+def _doubled(step: StartedStep) -> Iterator[Problem]:
     """Yield a problem for several launchers on a node, each of which starts all of the node's processes."""
-    name = next((w.text.rpartition("/")[2] for w in flags.program_words), "")
-    text = " ".join(w.text for w in flags.program_words[:6])
-    if name not in _PER_NODE and "-m torch.distributed.run" not in text:
+    each, count = step.request.tasks_value, step.request.tasks_on_node
+    launcher = step.launcher_words
+    if launcher is None or each is None or count is None or count < 2:
         return
-    lines = dict(read_batch_lines(material.text, material.file))
-    each = flags.values.get("ntasks_per_node")
-    if each is None and not {"n", "ntasks"} & flags.values.keys():
-        each = lines.get("--ntasks-per-node")
-    count = each.integer if each is not None else None
-    if each is None or count is None or count < 2:
-        return
+    if step.request.gpus_per_task is not None and "nnodes" not in step.text:
+        return  # each launcher sees the GPUs of its task alone: a farm of jobs
+    if re.search(r"--(?:nproc[-_]per[-_]node|num[-_]processes)[= ]1(?:\s|\Z)", step.text):
+        return  # one process each, by intention
+    number = 1 if step.request.tasks is None else step.request.node_count
+    separator = "=" if each.origin.flag.startswith("--") else " "
     yield Problem(
         kind="launch",
         message=f"srun starts {count} launchers on every node, and each of them starts all "
         "processes of the node",
-        observed=f"{each.origin.flag}={each.text}",
-        correction="srun --ntasks-per-node=1 torchrun …",
+        observed=f"{each.origin.flag} {each.text}",
+        correction=f"#SBATCH {each.origin.flag}{separator}{number}"
+        if not {"ntasks_per_node", "ntasks", "n"} & step.flags.values.keys()
+        else f"srun --ntasks-per-node=1 {launcher[0].text.rpartition('/')[2]} …",
         origin=each.origin,
     )
 
 
-def _frozen(flags: Flags, material: Material) -> Iterator[Problem]:
-    """Yield a problem for a task's own number that the batch script has filled in already: 0, for every
-    task."""
-    lines = dict(read_batch_lines(material.text, material.file))
-    counts = [lines[n].integer for n in _MANY if n in lines]
-    counts += [flags.values[n].integer for n in _OPTIONS if n in flags.values]
-    if not any(c is not None and c > 1 for c in counts):
-        return
-    command_text = " ".join(w.text for w in flags.program_words)
-    static = "c10d" not in command_text
-    yield from _fixed(flags)
-    yield from _taken(flags, material)
-    for match in re.finditer(_FROZEN, command_text):
-        if match["flag"] and not static:
-            continue  # c10d gives the numbers itself
-        setting, number = match["flag"] or match["name"], match["number"] or match["number2"]
-        yield Problem(
-            kind="launch",
-            message=f"{setting} is ${number} as the batch script has it: 0, for every task of the step",
-            observed=f"{setting}=${number}, outside of the step",
-            correction=f"srun bash -c '… {setting}=${number} …'   # single quotes: each task's own",
-            origin=flags.program_words[0].origin,
-        )
-    if _launcher(flags) is not None:
-        return  # torchrun sets these itself
-    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "JAX_PROCESS_ID"):
-        number = material.partly.get(name, "")
-        # A step that sets it again does so in its own shell.
-        if number.strip(OPAQUE) in _NUMBERS and not re.search(rf"\b{name}=", command_text):
-            yield Problem(
-                kind="launch",
-                message=f"{name} is set in the batch script, where ${number.strip(OPAQUE)} is 0: "
-                "every task of the step has that number",
-                observed=f"export {name}=${number.strip(OPAQUE)}, before srun",
-                correction=f"srun bash -c 'export {name}=${number.strip(OPAQUE)}; …'",
-                origin=flags.program_words[0].origin,
-            )
-
-
-def _taken(flags: Flags, material: Material) -> Iterator[Problem]:
-    """Yield a problem for ``bash -c "RANK=…; … $RANK"``: in double quotes the batch script's own shell has
-    filled it in."""
-    for argument in flags.program_words:
-        for name in sorted(set(re.findall(rf"{OPAQUE}(\w+){OPAQUE}", argument.text))):
-            mark = f"{OPAQUE}{name}{OPAQUE}"
-            # NAME=$NAME hands on what the submitter's own environment may have.
-            passed = re.search(rf"\b{name}=[\"']?{mark}", argument.text)
-            sets = re.search(rf"\b{name}=", argument.text)
-            if passed or sets is None or mark not in argument.text[sets.end() :]:
-                continue
-            if name in material.variables or name in material.opaque:
-                continue
-            yield Problem(
-                kind="launch",
-                message=f"${name} in double quotes is the batch script's, which has none: what the step sets "
-                "is not what it takes",
-                observed=f"{name}=… and ${name} in one pair of double quotes",
-                correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
-                origin=argument.origin,
-            )
-
-
-def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
+def _chosen(step: StartedStep, material: Material) -> Iterator[Problem]:
     """Yield a problem for a meeting place that the shell of each task chooses by itself."""
+    flags = step.flags
     if flags.values.keys() & _OTHERS:
         return  # on which nodes, only a run could tell
     nodes, tasks = read_step_size(
@@ -242,60 +153,6 @@ def _chosen(flags: Flags, material: Material) -> Iterator[Problem]:
                 correction=choice.correction,
                 origin=argument.origin,
             )
-
-
-def _fixed(flags: Flags) -> Iterator[Problem]:
-    """Yield a problem for one number that every task gets: ``srun --export=ALL,RANK=0``."""
-    exported = flags.values.get("export")
-    command_text = " ".join(w.text for w in flags.program_words)
-    for part in exported.text.split(",") if exported is not None else ():
-        name, _, number = part.partition("=")
-        own_number = _OWN.get(name)
-        if (
-            exported is None
-            or own_number is None
-            or not number.isdecimal()
-            or _launcher(flags) is not None
-        ):
-            continue
-        if flags.program_words[0].text.endswith(".sh") or re.search(rf"\b{name}=", command_text):
-            continue  # set again, for each task
-        yield Problem(
-            kind="launch",
-            message=f"{name} is {number} in every task of the step: --export sets one value for all",
-            observed=f"--export={exported.text}"[:100],
-            correction=f"srun bash -c 'export {name}={own_number}; …'   # single quotes: each task's own",
-            origin=exported.origin,
-        )
-
-
-def _alone(material: Material) -> Iterator[Problem]:
-    """Yield a problem for a launcher of its own host's processes that nothing starts on the other hosts."""
-    if re.search(_CARRIERS, "\n".join(_code(material.text))):
-        return
-    nodes = dict(read_batch_lines(material.text, material.file))
-    node_count = nodes.get("--nodes") or nodes.get("-N")
-    count = node_count.integer if node_count is not None else None
-    if node_count is None or count is None or count < 2:
-        return
-    for command in material.commands:
-        arguments = words_after_program(command, _PER_NODE, ("torch.distributed.run",))
-        if arguments is None:
-            continue
-        name = command[len(command) - len(arguments) - 1].text
-        yield Problem(
-            kind="launch",
-            message=f"{name} is started on the first of {count} nodes alone: a batch script runs "
-            "there, and the others are never asked",
-            observed=f"{node_count.origin.flag}={node_count.text}, and no srun",
-            correction=f"srun --ntasks-per-node=1 {name} …",
-            origin=command[0].origin,
-        )
-        return
-
-
-def _code(text: str) -> list[str]:
-    return [line for line in text.split("\n") if not line.lstrip().startswith("#")]
 
 
 SOURCE = ConfigurationSource(read=read_material)

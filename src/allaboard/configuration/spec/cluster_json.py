@@ -6,6 +6,7 @@ to the list of its tasks' addresses, ``task`` holds ``type`` and ``index`` of th
 
 from __future__ import annotations
 
+from allaboard.configuration.spec.job_names import is_job_name
 from allaboard.configuration.spec.unstructured_values import EXAMPLE, not_json
 from allaboard.facts import FormatError, Node, Origin, PartialSpec, Problem, Value
 
@@ -105,8 +106,13 @@ class _Reader:
     def _no_cluster(self, tree: Node) -> None:
         if not tree.items:
             return
+        if "sparseCluster" in tree.items:
+            message = "has sparseCluster in place of cluster, and TensorFlow does not read that"
+            right = "enableDynamicWorker: false   # in the TFJob, whose operator writes it"
+            self._problem(tree.items["sparseCluster"], message, "", right, "sparseCluster")
+            return
         lists = [k for k, n in tree.items.items() if n.kind == "list" and k != "task"]
-        if lists:
+        if lists and ("task" in tree.items or any(is_job_name(k) for k in lists)):
             import json  # the few words that are written; what is read has a reader of its own
 
             right = json.dumps({"cluster": {k: ["…"] for k in lists}}) + ' with "task" beside it'

@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Iterable, Iterator
 from statistics import median
 
+import msgspec
+
 from allaboard.analysis.network.link_faults import FAST_LINK_BYTES_PER_S, NEAR_LINK_RTT_S
 from allaboard.facts import Answer, Link, Usual
 from allaboard.protocol.commands import ProbeLinks
@@ -50,6 +52,20 @@ class LinkProbes:
     def agents_asked(self) -> set[int]:
         """The agents that have not answered yet."""
         return set(self._pending)
+
+    def accept_links(self, agent: int, source: str, links: Iterable[Link]) -> list[Link]:
+        """Return those of these links that this agent was asked for and has not answered, each once, as
+        links of its own host ``source``, "" if that is not known."""
+        asked = set(self._pending.get(agent, ()))
+        accepted: list[Link] = []
+        for link in links:
+            target = link.target, link.address
+            if target in asked:
+                asked.discard(target)
+                accepted.append(
+                    link if link.source == source else msgspec.structs.replace(link, source=source)
+                )
+        return accepted
 
     def add_results(self, event: LinksProbed, source: str | None, failed: Iterable[Link]) -> None:
         """Take in what an agent met. ``source`` is its host, None if it has disconnected; ``failed`` are

@@ -8,22 +8,30 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from allaboard import __version__
-from allaboard.analysis.member_names import name_first_members
-from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.parameter_servers import AUXILIARY_JOBS
 from allaboard.analysis.stacks.stack_crowds import (
     group_member_stacks,
     make_crowds,
     number_unranked_members,
 )
 from allaboard.analysis.stacks.stack_tree import merge_stacks
-from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.check.collect import Gathered, configuration_sources, resolve_material
 from allaboard.check.environment import environment_material
 from allaboard.check.run_rules import judge_configuration
+from allaboard.diagnosis.live.absent_ranks import explain_absent_rank
 from allaboard.diagnosis.live.exited_processes import describe_departed, members_by_elimination
+from allaboard.diagnosis.live.no_finding import why_no_finding
 from allaboard.diagnosis.live.process_inspection import SAMPLE_COUNT, SAMPLE_INTERVAL_S
+from allaboard.diagnosis.live.process_lines import MAX_SHOWN_MEMBERS, process_lines
 from allaboard.diagnosis.live.rank_filter import filter_ranks
+from allaboard.diagnosis.live.tensorflow_tasks import (
+    TaskRollCall,
+    call_tasks,
+    explain_absence,
+    name_tasks,
+)
 from allaboard.diagnosis.live.unprobed_members import absent_ranks, assume_phases
+from allaboard.diagnosis.live.unranked_names import name_unranked
 from allaboard.facts import (
     Certainty,
     ConfigFacts,
@@ -38,20 +46,11 @@ from allaboard.facts import (
     Present,
     Severity,
 )
-from allaboard.facts.rank_sets import format_ranks as ranges
+from allaboard.facts.rank_sets import name_ranks
 from allaboard.protocol.process_keys import process_key as key_of
 from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import make_finding, run_rules
 from allaboard.rules.engine.relations import reports_absence
-
-MAX_SHOWN_MEMBERS = 32
-"""Members that are listed one by one."""
-MAX_SHOWN_SOCKETS = 6
-"""Sockets of one state that are shown for a member."""
-SHOWN_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG",
-         "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "JAX_COORDINATOR_ADDRESS", "SLURM_PROCID",
-         "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")  # fmt: skip
-"""Environment variables that are shown for a member."""
 
 
 def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagnosis:
@@ -62,43 +61,74 @@ def diagnose_processes(looks: Sequence[HostLook], look_count: int = 1) -> Diagno
     """
     all_present = list(_all_present(looks))
     ranks, non_rank_lines = filter_ranks(all_present)
+    ranks = sorted(name_unranked(name_tasks(ranks)), key=_display_order)
     now = looks[0].now if looks else 0.0
+    since = now - SAMPLE_COUNT * SAMPLE_INTERVAL_S
+    tasks = call_tasks(looks, ranks, since)
     departed_lines = [describe_departed(d, look.host) for look in looks for d in look.departed]
     view = _job_view(
         looks,
         _with_ended_ranks(
-            looks, ranks, assume_phases(ranks, now - SAMPLE_COUNT * SAMPLE_INTERVAL_S)
+            looks, ranks, tasks.members if tasks is not None else assume_phases(ranks, since)
         ),
     )
     findings = [
-        _soften_join_findings(make_finding(entry, claim))
+        _soften_join_findings(make_finding(entry, claim), tasks, looks, ranks)
         for entry, claim in run_rules(view, load_catalogue().entries)
+        # Those judge how long a whole run has waited: of that, a few seconds of looking show nothing.
+        if not entry.rule.relations.last_resort
     ]
     findings += _environment_findings(ranks)
-    unranked = number_unranked_members(view.alive)
-    groups = group_member_stacks(view.alive, unranked)
+    examined = [p.member for p in ranks if p.member.who.job not in AUXILIARY_JOBS]
+    unranked = number_unranked_members(examined)
+    groups = group_member_stacks(examined, unranked)
     unreachable = [f"{look.host}: {look.trouble}" for look in looks if look.trouble]
     return Diagnosis(
         allaboard=__version__,
         read=tuple(f"pid {p.member.who.pid} of {p.member.who.host}" for p in all_present),
-        told=(*_process_lines(ranks), *departed_lines),
+        told=(*process_lines(ranks), *departed_lines, *_sibling_lines(looks, all_present)),
         crowds=make_crowds(groups, unranked),
         tree=merge_stacks(groups, unranked),
         beside=non_rank_lines,
         findings=tuple(findings),
-        missing=(*unreachable, *_absent_rank_lines(ranks, view.members)),
+        missing=(
+            *unreachable,
+            *(_absent_rank_lines(ranks, view.members) if tasks is None else tasks.elsewhere),
+        ),
         notes=tuple(f"pid {p.member.who.pid}: no stack: {p.why}" for p in ranks if p.why),
         conclusion=""
         if findings
-        else "no finding: " + _why_no_finding(ranks, departed_lines, unreachable, look_count),
+        else "no finding: " + why_no_finding(ranks, departed_lines, unreachable, look_count),
     )
 
 
-def _soften_join_findings(finding: Finding) -> Finding:
+def _sibling_lines(looks: Sequence[HostLook], present: Sequence[Present]) -> Iterator[str]:
+    """Yield the processes that were examined though nobody named them."""
+    siblings = sorted({pid for look in looks for pid in look.siblings})
+    if siblings and len(siblings) < len(present):
+        shown = ", ".join(map(str, siblings[:MAX_SHOWN_MEMBERS]))
+        yield f"examined too, as they belong to the same job: pid{'s' * (len(siblings) > 1)} {shown}"
+
+
+def _display_order(process: Present) -> tuple[bool, int]:
+    rank = process.member.who.rank
+    return rank < 0, rank
+
+
+def _soften_join_findings(
+    finding: Finding,
+    tasks: TaskRollCall | None,
+    looks: Sequence[HostLook],
+    ranks: Sequence[Present],
+) -> Finding:
     """Return the finding as a likely one: a rank that was not looked at may be on its way, and a few seconds
     of looking prove nothing."""
     if not reports_absence(finding.rule):
         return finding
+    if tasks is not None and tasks.absent and all(not w.pid for w in finding.who):
+        finding = explain_absence(finding, tasks)
+    elif finding.who and all(not w.pid for w in finding.who):
+        finding = explain_absent_rank(finding, looks, ranks)
     sampling = Evidence(f"looked at for {SAMPLE_COUNT * SAMPLE_INTERVAL_S:.0f} s", "stacks")
     certainty = finding.certainty
     return msgspec.structs.replace(
@@ -116,7 +146,12 @@ def _all_present(looks: Sequence[HostLook]) -> Iterator[Present]:
         for process in look.present:
             member, stack = process.member, process.member.stack
             if stack is not None:
-                stack = msgspec.structs.replace(stack, taken_at=stack.taken_at + clock_offset)
+                stack = msgspec.structs.replace(
+                    stack,
+                    taken_at=stack.taken_at + clock_offset,
+                    # Who gets no core stands at one place whatever it does.
+                    moving=stack.moving or process.starved,
+                )
             shifted = msgspec.structs.replace(
                 member,
                 key=key_of(host_number, member.who.pid),
@@ -179,142 +214,16 @@ def _environment_findings(ranks: Sequence[Present]) -> list[Finding]:
     return [f for f in findings if f.severity is Severity.ERROR]
 
 
-def _process_lines(ranks: Sequence[Present]) -> Iterator[str]:
-    owners = {
-        (s.local, s.remote): p.member
-        for p in ranks
-        for s in p.sockets
-        if s.state == "ESTAB"
-    }  # fmt: skip
-    for process in ranks[:MAX_SHOWN_MEMBERS]:
-        yield _member_line(process)
-        variables = " ".join(
-            f"{n}={process.variables[n]}" for n in SHOWN_VARIABLES if n in process.variables
-        )
-        if variables:
-            yield f"  environment: {variables[:300]}"
-        sockets = "; ".join(_socket_clauses(process, owners))
-        if sockets:
-            yield f"  {sockets}"
-    if len(ranks) > MAX_SHOWN_MEMBERS:
-        yield f"and {len(ranks) - MAX_SHOWN_MEMBERS} more (--format json has them all)"
-
-
-def _member_line(process: Present) -> str:
-    member = process.member
-    user_frame = member.stack.user if member.stack is not None else None
-    location = f" at {user_frame}" if user_frame is not None else ""
-    doing = "stopped" if member.is_stopped else str(classify_stack(member.stack))
-    if member.stack is None:
-        doing = f"no stack ({process.why or 'unknown'})"
-    return f"{member.who}: {doing}{location}, {member.cpu * 100:.0f} % of a core"
-
-
-def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> Iterator[str]:
-    """Yield where the process listens, whom it has no answer from, whom it is connected to."""
-    by_state: dict[str, list[str]] = {}
-    for socket in process.sockets:
-        peer = owners.get((socket.remote, socket.local))
-        name = socket.local if socket.state == "LISTEN" else socket.remote
-        if peer is not None:
-            name = f"rank {peer.who.rank}" if peer.who.rank >= 0 else f"pid {peer.who.pid}"
-        if socket.state == "LISTEN" and socket.unread:
-            name += f" ({socket.unread} not accepted)"
-        by_state.setdefault(socket.state, []).append(name)
-    phrases = {
-        "LISTEN": "listens on",
-        "SYN-SENT": "has no answer yet (SYN-SENT) from",
-        "ESTAB": "is connected to",
-        "CLOSE-WAIT": "has lost its connection (CLOSE-WAIT) to",
-    }
-    for state, phrase in phrases.items():
-        names = Counter(by_state.get(state, ()))
-        if names:
-            shown_names = [
-                f"{n} ×{c}" if c > 1 else n for n, c in list(names.items())[:MAX_SHOWN_SOCKETS]
-            ]
-            more = (
-                f" and {len(names) - MAX_SHOWN_SOCKETS} more"
-                if len(names) > MAX_SHOWN_SOCKETS
-                else ""
-            )
-            yield f"{phrase} {', '.join(shown_names)}{more}"
-
-
 def _absent_rank_lines(ranks: Sequence[Present], members: Sequence[Member]) -> list[str]:
     """Return a sentence on ranks that the environments imply but of which no process is known."""
     size, missing = absent_ranks(ranks)
-    ended_ranks = {m.who.rank for m in members if not m.alive}
-    missing = [rank for rank in missing if rank not in ended_ranks]
+    accounted_for = {m.who.rank for m in members if not m.alive}
+    accounted_for |= {p.member.who.rank for p in ranks}
+    missing = [rank for rank in missing if rank not in accounted_for]
     if not missing:
         return []
+    whose = "it" if len(missing) == 1 else "them"
     return [
-        f"rank {ranges(missing)} of {size}: no process of it was examined; pass its PID, or its host with "
-        "--hosts"
+        f"{name_ranks(missing)} of {size}: no process of {whose} was examined; pass its PID, or its host "
+        "with --hosts"
     ]
-
-
-def _why_no_finding(
-    ranks: Sequence[Present],
-    departed_lines: Sequence[str],
-    unreachable: Sequence[str],
-    look_count: int,
-) -> str:
-    if departed_lines:
-        return "a process that has ended cannot be examined any more; read its output first"
-    if unreachable or any(p.why for p in ranks):
-        return "unknown, because not every process could be examined"
-    if len(ranks) == 1:
-        return (
-            "only this process was examined and it appears to be running; pass the PIDs of the other ranks "
-            "as well"
-        )
-    members = [p.member for p in ranks]
-    waiting_members = [
-        m for m in members if m.stack and not m.stack.moving and is_peer_wait(m.stack)
-    ]
-    other_members = [m for m in members if m not in waiting_members]
-    looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
-    if not waiting_members and all(
-        is_settled_stack(m.stack) and m.cpu < IDLE_CORES for m in members
-    ):
-        if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
-            return (
-                f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
-                + ", ".join(
-                    f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}"
-                    for m in members[:4]
-                )
-            )
-        return (
-            f"all {len(members)} processes stand still{looks_clause}, but none at a place that shows what it "
-            "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
-            f"py-spy dump --native --pid {members[0].who.pid}"
-        )
-    if not waiting_members or not other_members:
-        return (
-            f"no process stands still while another one waits for it{looks_clause}; run diagnose again while "
-            "the job hangs"
-        )
-    verb = "wait" if len(waiting_members) > 1 else "waits"
-    waits_clause = f"{name_first_members(waiting_members)} {verb} for "
-    idle_member = next(
-        (m for m in other_members if is_settled_stack(m.stack) and m.cpu < IDLE_CORES), None
-    )
-    if idle_member is not None:
-        return (
-            f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}"
-            f"{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What that waits for may "
-            f"still come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap "
-            f"{idle_member.who.pid} for its children"
-        )
-    return (
-        f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
-        f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
-    )
-
-
-def _at_own_code(one: Member) -> str:
-    """Return the place in the member's own code, in brackets."""
-    place = one.stack.user if one.stack is not None else None
-    return f" ({place})" if place is not None else ""

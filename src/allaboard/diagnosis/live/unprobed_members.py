@@ -55,7 +55,7 @@ def absent_ranks(present: Sequence[Present]) -> tuple[int, list[int]]:
 
 def _declared(person: Present) -> Declared | None:
     """Return what the environment declares; what the script itself passes to init is not known."""
-    variables, who = person.variables, person.member.who
+    variables, who = person.stated, person.member.who
     spec = resolve(variables)
     tasks = ((job, i, address.text) for job, i, address in spec.ranked_tasks)
     cluster = {f"{job}:{i}": text for job, i, text in tasks if job in ("chief", "worker")}
@@ -70,7 +70,9 @@ def _declared(person: Present) -> Declared | None:
         world_size=size,
         place=f"tcp://{context.address}" if context.address and not cluster else "",
         cluster=cluster,
-        origin="environment",
+        origin="arguments"
+        if {"WORLD_SIZE", "JAX_NUM_PROCESSES"} & person.arguments.keys()
+        else "environment",
     )
 
 

@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, NamedTuple
 
+from allaboard.formats.line_ends import trim_head, trim_tail
+
 GZIP_MAGIC = b"\x1f\x8b\x08"
 """First bytes of a gzip file with deflate, its only method (RFC 1952)."""
 UNPACK_TIMEOUT_S = 20.0
@@ -34,6 +36,8 @@ class Unpacked(NamedTuple):
     """Bytes that were left out of its middle."""
     trouble: str
     """Why the rest is missing, "" if all was unpacked."""
+    has_long_line: bool = False
+    """True if a line was cut that is longer than what is read of a log's beginning."""
 
 
 def unpack_gzip(
@@ -60,14 +64,16 @@ def unpack_gzip(
         trouble = str(error)
     del tail_data[:-tail]
     cut = unpacked_bytes - len(head_data) - len(tail_data)
+    long_line = 0
     if cut:
-        head_data, tail_data = head_data.rpartition(b"\n")[0] + b"\n", tail_data.partition(b"\n")[2]
+        trimmed, long_line = trim_head(bytes(head_data))
+        head_data, tail_data = bytearray(trimmed), bytearray(trim_tail(bytes(tail_data)))
     message = (
         f"what follows after {unpacked_bytes >> 20} MiB was not unpacked: {trouble}"
         if trouble
         else ""
     )
-    return Unpacked(bytes(head_data + tail_data), cut, message)
+    return Unpacked(bytes(head_data + tail_data), cut, message, bool(long_line))
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:

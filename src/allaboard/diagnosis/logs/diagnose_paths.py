@@ -31,6 +31,10 @@ from allaboard.facts import (
     Place,
     Severity,
 )
+from allaboard.facts.report import PAGE_NAME, REDACTED_PAGE_NAME
+from allaboard.feed.feed_secret import SECRET_NAME
+from allaboard.feed.series import SERIES_NAME
+from allaboard.feed.socket_path import SOCKET_NAME
 from allaboard.formats import redaction
 from allaboard.rules.engine.catalogue import Catalogue
 from allaboard.rules.engine.relations import (
@@ -39,7 +43,10 @@ from allaboard.rules.engine.relations import (
     without_interruption,
 )
 
-RUN_FOLDER_PARTS = ("journal.jsonl", "report.json", "logs", "snapshot")
+RUN_FOLDER_PARTS = (
+    *("journal.jsonl", "report.json", "logs", "snapshot"),
+    *(SERIES_NAME, SOCKET_NAME, SECRET_NAME, PAGE_NAME, REDACTED_PAGE_NAME),
+)
 """Files and folders that allaboard itself leaves in a run's folder."""
 MAX_SHOWN_MEMBERS = 16
 """Members that are listed one by one."""

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
+from allaboard.analysis.failures.library_errors import explain_library_error
 from allaboard.facts import Claim, Member
 
 
@@ -16,7 +17,13 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
         return f"read {places[0]}" if places else claim.fix
     if member.raised is not None:
         if claim.fix.startswith((f"read {member.log}:", f"see in {member.log} ")):  # only a log
-            return f"read {places[0]}"
+            failure = explain_library_error(member.raised)
+            # This log has been read: of a failure that it does not explain, the others may tell more.
+            return (
+                f"{failure.fix}; the whole traceback is in {places[0]}"
+                if failure
+                else f"read {places[0]}"
+            )
         # Live it names the log; without a line of the user's there is none to be mended.
         advice = claim.fix.partition("; the whole traceback")[0]
         return f"{advice}; the whole traceback is in {places[0]}"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from allaboard.feed.run_files import open_run_file
+
 JOURNAL_KINDS = ("start", "worker", "event", "view", "finding", "pulse", "round")
 """Kinds of a journal's lines."""
 RUN_FILES = ("journal.jsonl", "report.json")
@@ -21,7 +23,7 @@ def split_run_files(folder: Path) -> tuple[list[str], list[str]]:
     foreign_files: list[str] = []
     for name in RUN_FILES:
         try:
-            with (folder / name).open("rb") as file:
+            with open_run_file(folder / name) as file:
                 data = file.read(MAX_READ_BYTES)
         except OSError:
             if _is_file(folder / name):

@@ -20,10 +20,20 @@ from allaboard.diagnosis.logs.rank_from_filename import rank_and_pid_from_name
 from allaboard.errors import AllaboardError
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.docker_json import unwrap_docker_lines
+from allaboard.formats.line_ends import (
+    KEPT_BYTES,
+    MAX_OPEN_BYTES,
+    trim_head,
+    trim_tail,
+)
 
 HEAD_BYTES, TAIL_BYTES = 8 << 20, 24 << 20
 """Bytes that are read from the beginning of a larger file, and from its end, where a log says how its process
 ended."""
+LONG_LINE = (
+    f"a line that is longer than {MAX_OPEN_BYTES >> 20} MiB was read up to its byte {KEPT_BYTES}"
+)
+"""What is said of a line that costs more than it can tell."""
 READ_TIMEOUT_S = 180.0
 """Seconds in which everything is read and understood; what comes after is skipped."""
 MAX_DEPTH = 24
@@ -84,15 +94,18 @@ def read_file(
                 return None
             if opened.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
                 opened.seek(0)
-                data, cut, trouble = unpack_gzip(opened, HEAD_BYTES, TAIL_BYTES, now)
-                return _exhibit(file, base, data, cut, notes, trouble)
+                unpacked = unpack_gzip(opened, HEAD_BYTES, TAIL_BYTES, now)
+                if unpacked.has_long_line:
+                    notes.append(f"{file}: {LONG_LINE}")
+                return _exhibit(file, base, unpacked.data, unpacked.cut, notes, unpacked.trouble)
             opened.seek(0)
             if status.st_size <= HEAD_BYTES + TAIL_BYTES:
                 return _exhibit(file, base, opened.read(HEAD_BYTES + TAIL_BYTES), 0, notes)
-            head = opened.read(HEAD_BYTES).rpartition(b"\n")[0]
+            head, long_line = trim_head(opened.read(HEAD_BYTES))
             opened.seek(status.st_size - TAIL_BYTES)
-            # Cut at line ends: half a line could be read as another message.
-            data = head + b"\n" + opened.read(TAIL_BYTES).partition(b"\n")[2]
+            data = head + trim_tail(opened.read(TAIL_BYTES))
+            if long_line:
+                notes.append(f"{file}: {LONG_LINE}")
     except OSError as error:
         notes.append(f"{name}: {(error.strerror or str(error)).lower()}")
         return None

@@ -8,6 +8,7 @@ from collections import defaultdict
 import msgspec
 
 from allaboard.facts import Exhibit
+from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
 
@@ -19,6 +20,15 @@ MAX_PROCESSES = 20_000
 TORCHRUN_LOG = re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$")
 """Matches a file of ``torchrun --log-dir``: one for each local rank."""
 _RANK_LABEL = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
+_SUMMARY_RANK = re.compile(r"^[ \t]*rank[ \t]*: (\d{1,7}) \(local_rank: \d{1,7}\)", re.MULTILINE)
+"""Matches a failed worker in torchrun's summary, which torchrun writes for all workers of its node."""
+_OWN_RANK = re.compile(
+    r"\bGLOBAL_RANK: (\d{1,7}), MEMBER: \d"  # Lightning
+    r"|\bcomm 0x[0-9a-f]+ rank (\d{1,7}) nranks \d"  # NCCL, of the communicator of all ranks
+    r"|\bJAX process: (\d{1,7}) / \d"
+    r"|\bdistributed init \(rank (\d{1,7})\)"
+)
+"""Matches what a process writes of its own rank."""
 
 
 def attribute_file(exhibit: Exhibit) -> Exhibit:
@@ -30,7 +40,12 @@ def attribute_file(exhibit: Exhibit) -> Exhibit:
     """
     if exhibit.rank < 0:
         return exhibit
-    stated_ranks = {int(r) for r in _RANK_LABEL.findall(exhibit.text)}
+    text = exhibit.text
+    stated_ranks = {int(r) for r in _RANK_LABEL.findall(text)} or _own_ranks(text)
+    if not stated_ranks and (listed := {int(r) for r in _SUMMARY_RANK.findall(text)}):
+        # It is what a launcher and its workers wrote: lines that name no rank are of none.
+        is_own = listed == {exhibit.rank}
+        return exhibit if is_own else msgspec.structs.replace(exhibit, rank=-1)
     torchrun_match = TORCHRUN_LOG.search(exhibit.name)
     if not stated_ranks and torchrun_match is not None and int(torchrun_match[1]) == exhibit.rank:
         return msgspec.structs.replace(exhibit, local=exhibit.rank)
@@ -45,6 +60,13 @@ def attribute_file(exhibit: Exhibit) -> Exhibit:
     )
 
 
+def _own_ranks(text: str) -> set[int]:
+    """Return the rank that the text calls its own; nothing if it has several."""
+    matches = list(_OWN_RANK.finditer(text))
+    ranks = {int(next(filter(None, m.groups()))) for m in matches}
+    return ranks if len(ranks) == 1 else set()
+
+
 def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
     """Return a part for each process that a prefix names, and one for the lines without a prefix.
 
@@ -52,18 +74,20 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
     """
     if b"\0" in exhibit.data[:BINARY_CHECK_LENGTH]:
         return (exhibit,)
-    text = exhibit.text
+    text, line_numbers = expand_json_lines(exhibit.text)
     labelled_lines = assign_ranks(split_labels(text))
     labels = {label for label, _ in labelled_lines}
     if labels == {NO_LABEL} or len(labels) > MAX_PROCESSES:
         plain = "\n".join(line for _, line in labelled_lines)
-        is_unchanged = plain == text or len(labels) > MAX_PROCESSES
-        return (exhibit if is_unchanged else msgspec.structs.replace(exhibit, data=plain.encode()),)
+        if plain == exhibit.text or len(labels) > MAX_PROCESSES:
+            return (exhibit,)
+        numbers_in_file = tuple(line_numbers) if text != exhibit.text else ()
+        return (msgspec.structs.replace(exhibit, data=plain.encode(), numbers=numbers_in_file),)
     process_of = _process_labels(labels)
     # What a node's launcher wrote itself is of none of its ranks, whatever the file is called.
     file_rank = exhibit.rank if all(label.local_rank < 0 for label in labels) else -1
     parts: dict[Label, tuple[list[str], list[int]]] = {}
-    for number, (label, line) in enumerate(labelled_lines, 1):
+    for number, (label, line) in zip(line_numbers, labelled_lines, strict=True):
         lines, numbers = parts.setdefault(process_of[label], ([], []))
         lines.append(line)
         numbers.append(number)

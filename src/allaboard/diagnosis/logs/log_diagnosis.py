@@ -11,10 +11,19 @@ from allaboard.analysis.log_messages import known_message_claim, merge_heard
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
 from allaboard.diagnosis.logs import last_resort
-from allaboard.diagnosis.logs.abort_reasons import drop_explained_aborts
+from allaboard.diagnosis.logs.abort_reasons import (
+    drop_explained_aborts,
+    drop_following_aborts,
+)
 from allaboard.diagnosis.logs.fix_advice import next_step
+from allaboard.diagnosis.logs.heard_messages import related_messages, without_wrappers
 from allaboard.diagnosis.logs.non_rank_processes import separate_ranks
-from allaboard.diagnosis.logs.processes import Process, group_by_process
+from allaboard.diagnosis.logs.processes import (
+    UNNAMED_PREFIX,
+    Process,
+    group_by_process,
+    known_members,
+)
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.diagnosis.logs.severity_downgrade import COUNTER_EVIDENCE, downgrade_severities
 from allaboard.facts import (
@@ -41,12 +50,17 @@ from allaboard.rules.engine.relations import (
     order_findings,
     suppress_consequences,
     without_last_resort,
+    without_raised,
 )
 
 _WATCHDOG_WORD = "WorkNCCL("
 """Begins the description of a collective in a watchdog's line."""
 _LIVE_ORIGINS = ("wait status", "its last line", "black box", "its control group")
 """Origins that rules give to evidence that is seen live; here it was read afterwards."""
+
+
+MAX_END_EVIDENCE = 4
+"""Observed values of one end that are shown."""
 
 
 def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
@@ -56,7 +70,13 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     findings = [*_end_findings(members, origins, _doubts_by_exception(record.glimpses), catalogue)]
     relations_of = declared_relations(catalogue.entries)
     findings = drop_explained_aborts(findings, record.heard, relations_of)
-    message_findings = list(_message_findings(record, catalogue))
+    messages = related_messages(record, catalogue, findings)
+    findings = without_raised(findings, {r for h in messages for r in h.explains}, relations_of)
+    message_findings = [
+        make_finding(entry, known_message_claim(h))
+        for h in messages
+        if (entry := catalogue.find_rule(h.rule)) is not None
+    ]
     message_findings = [f for f in message_findings if not relations_of(f.rule).last_resort]
     causes = [f for f in message_findings if not relations_of(f.rule).below_user_code]
     findings = _without_vague(findings, causes, members)
@@ -69,7 +89,8 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     )
     known_ranks = {*record.ranks, *record.labelled, *(p.who.rank for p in processes_seen)} - {-1}
     watchdogs = Watchdogs(reports=tuple(record.overdue), ranks=tuple(sorted(known_ranks)))
-    for facts in (make_dumps(processes_seen), recording, watchdogs):
+    readings = record.instrument_facts(known_members(processes_seen))
+    for facts in (make_dumps(processes_seen), recording, watchdogs, *readings):
         new_findings = [
             make_finding(entry, claim_made)
             for entry, claim_made in run_rules(facts, catalogue.entries)
@@ -82,6 +103,8 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
             message_findings = [
                 f for f in message_findings if not any(_WATCHDOG_WORD in str(e) for e in f.evidence)
             ]
+    findings = without_wrappers(findings, message_findings)
+    message_findings = drop_following_aborts(message_findings, findings)
     last_words = last_resort.unexplained_ends(members, origins, record)
     last_claims = [
         make_finding(entry, known_message_claim(h))
@@ -209,7 +232,7 @@ def _end_findings(
             _with_read_origin(e, named_members, origin)
             for e in claim_made.evidence
             if e.origin not in _LIVE_ORIGINS
-        ][:2]
+        ][:MAX_END_EVIDENCE]
         doubt = _shared_doubt(named_members, doubts)
         if (end_evidence := Evidence(_describe_end(named_members), origin)) not in evidence:
             evidence.append(end_evidence)
@@ -236,7 +259,7 @@ def _name_culprit(claim_made: Claim, named_members: list[Member]) -> Claim:
         return claim_made
     if not failure.is_own:
         return msgspec.structs.replace(claim_made, who=failure.about)
-    if any(m.who.job != "process" or m.who.index < 0 for m in named_members):
+    if any(not m.who.file.startswith(UNNAMED_PREFIX) for m in named_members):
         return claim_made
     old, new = failure.summary(name_members(named_members)), failure.summary(A_PROCESS)
     return msgspec.structs.replace(claim_made, who=(), summary=claim_made.summary.replace(old, new))
@@ -271,14 +294,3 @@ def _describe_end(named_members: list[Member]) -> str:
     if end.signal is not None:
         return end.last_line or f"killed by signal {end.signal}"
     return f"exit code {end.code}"
-
-
-def _message_findings(record: LogRecord, catalogue: Catalogue) -> Iterable[Finding]:
-    # torchrun lists those that it ended itself: they wrote where the others wrote that they wait.
-    waiting_logs = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
-    ends = [g for g in record.glimpses if g.exit is not None and g.exit.ended_at > 0]
-    listed_ranks = {g.rank for g in ends if g.origin.file in waiting_logs}
-    for message in merge_heard(record.heard, {*record.ranks, *record.labelled, *listed_ranks}):
-        entry = catalogue.find_rule(message.rule)
-        if entry is not None:
-            yield make_finding(entry, known_message_claim(message))

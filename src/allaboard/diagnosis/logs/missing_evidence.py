@@ -9,7 +9,7 @@ from allaboard.diagnosis.logs.processes import Process
 from allaboard.diagnosis.logs.run_folder import Run
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.facts import Member, Outcome
-from allaboard.facts.rank_sets import format_ranks
+from allaboard.facts.rank_sets import name_ranks
 
 PYSPY_JSON_HINT = "; py-spy dump --json prints one process, with --subprocesses too"
 """Hint for py-spy 0.4.3."""
@@ -39,16 +39,17 @@ def missing_ranks(
     missing = sorted(set(range(min(max(sizes), MAX_WORLD_SIZE))) - known_ranks)
     if not missing or max(sizes) <= 1:
         return []
+    pronoun = "it" if len(missing) == 1 else "them"
     unranked = [p for p in separate_ranks(processes)[0] if p.who.rank < 0]
     if unranked:
         return [
-            f"rank {format_ranks(missing)} of {max(sizes)}: nothing here is known to belong to it; it may be "
+            f"{name_ranks(missing)} of {max(sizes)}: nothing here is known to belong to {pronoun}; it may be "
             f"{unranked[0].who.name}" + (" or another of unknown rank" if len(unranked) > 1 else "")
         ]
     hosts = ", ".join(sorted({r.host for r in runs if r.host}))
     hosts_clause = f" (only the ranks of {hosts})" if hosts else ""
     return [
-        f"rank {format_ranks(missing)} of {max(sizes)}: there is no evidence of it here{hosts_clause}. "
+        f"{name_ranks(missing)} of {max(sizes)}: there is no evidence of {pronoun} here{hosts_clause}. "
         "What is said of the other ranks holds, but a missing rank may be the cause"
     ]
 

@@ -29,6 +29,10 @@ class PartReading(msgspec.Struct, frozen=True):
     """The part that was read."""
     testimony: tuple[Testimony, ...]
     """What each reader found in it."""
+    last_words: str = ""
+    """Its last line, if that says that the work of its process is done."""
+    task: str = ""
+    """The task of its file, as "ps 1"; "" if none is known."""
 
 
 def assign_global_ranks(
@@ -108,12 +112,12 @@ def _renumber(reading: PartReading, rank: int, local_rank: int) -> PartReading:
     The latter stays as ``local_rank`` if nothing better is known.
     """
     part = msgspec.structs.replace(reading.part, rank=rank, local=local_rank)
-    return PartReading(
-        reading.number, part, tuple(_replace_rank(t, reading.part, part) for t in reading.testimony)
-    )
+    testimony = tuple(replace_rank(t, reading.part, part) for t in reading.testimony)
+    return msgspec.structs.replace(reading, part=part, testimony=testimony)
 
 
-def _replace_rank(testimony: Testimony, old_part: Exhibit, new_part: Exhibit) -> Testimony:
+def replace_rank(testimony: Testimony, old_part: Exhibit, new_part: Exhibit) -> Testimony:
+    """Return what was read in a part with the part's new rank in place of its old one."""
     replace = msgspec.structs.replace
 
     def glimpse(old_glimpse: Glimpse) -> Glimpse:

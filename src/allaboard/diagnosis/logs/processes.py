@@ -13,6 +13,9 @@ from allaboard.diagnosis.logs.node_local_ranks import node_label
 from allaboard.diagnosis.logs.rank_identification import identify_ranks
 from allaboard.facts import Glimpse, Stack, Who
 
+UNNAMED_PREFIX = "a process of "
+"""Begins the name of a process of which only its log is known."""
+
 
 class Process(msgspec.Struct, kw_only=True):
     """Everything that was seen of one process."""
@@ -49,20 +52,19 @@ def group_by_process(glimpses: Iterable[Glimpse], one_node: bool = True) -> list
     files = Counter(str(key[1]) for key in glimpses_by_key if key[0] == "file")
     names = Counter(PurePosixPath(f).name for f in files)
     processes: list[Process] = []
-    count = 0
     for number, (key, process_glimpses) in enumerate(glimpses_by_key.items()):
         rank = process_glimpses[0].rank if key[0] == "rank" else -1
-        who = (
-            _ranked_who(process_glimpses)
-            if rank >= 0
-            else _unranked_who(process_glimpses, count, files, names)
-        )
-        count += rank < 0
+        if key[0] == "task":
+            process_name = _task_who(process_glimpses)
+        elif rank >= 0:
+            process_name = _ranked_who(process_glimpses)
+        else:
+            process_name = _unranked_who(process_glimpses, files, names)
         role = next((g.role for g in process_glimpses if g.role), "")
         processes.append(
             Process(
                 number=rank if rank >= 0 else FIRST_UNRANKED_NUMBER + number,
-                who=who,
+                who=process_name,
                 glimpses=process_glimpses,
                 role=role,
             )
@@ -70,7 +72,14 @@ def group_by_process(glimpses: Iterable[Glimpse], one_node: bool = True) -> list
     return processes
 
 
+def known_members(processes: Iterable[Process]) -> tuple[Who, ...]:
+    """Return those of the processes that may be ranks and whose pid is known."""
+    return tuple(p.who for p in processes if p.who.pid and not p.role)
+
+
 def _process_key(number: int, glimpse: Glimpse) -> tuple[object, ...]:
+    if glimpse.task:
+        return ("task", glimpse.task)
     if glimpse.rank >= 0:
         return ("rank", glimpse.rank)
     if glimpse.pid:
@@ -87,8 +96,14 @@ def _ranked_who(glimpses: Sequence[Glimpse]) -> Who:
     )
 
 
+def _task_who(glimpses: Sequence[Glimpse]) -> Who:
+    job, _, index = glimpses[0].task.rpartition(" ")
+    pid = next((g.pid for g in glimpses if g.pid), 0)
+    return Who(job=job, index=int(index), host=_host(glimpses), pid=pid)
+
+
 def _unranked_who(
-    glimpses: Sequence[Glimpse], count: int, files: Mapping[str, int], names: Mapping[str, int]
+    glimpses: Sequence[Glimpse], files: Mapping[str, int], names: Mapping[str, int]
 ) -> Who:
     first_glimpse = glimpses[0]
     if first_glimpse.pid:
@@ -107,13 +122,16 @@ def _unranked_who(
             host=_host(glimpses),
             file=f"local rank {first_glimpse.guess} of {name}",
         )
-    if all(g.stack is None for g in glimpses):
-        return Who(job="process", index=count, host=_host(glimpses))
     file = (
         f"{name}:{first_glimpse.origin.line}"
         if files[first_glimpse.origin.file] > 1 and first_glimpse.origin.line
         else name
     )
+    if all(g.stack is None for g in glimpses):
+        host = _host(glimpses)
+        # Its host is all that tells processes apart where a launcher names hosts.
+        file = "" if host else f"{UNNAMED_PREFIX}{file}"
+        return Who(job="process", index=-1, host=host, file=file)
     return Who(job="process", index=-1, host=_host(glimpses), file=file)
 
 

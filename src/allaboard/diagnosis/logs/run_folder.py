@@ -9,6 +9,7 @@ import msgspec
 
 from allaboard.diagnosis.logs.foreign_files import split_run_files
 from allaboard.facts import Finding, JobView, Report
+from allaboard.feed.run_files import open_run_file
 
 MAX_WORKERS = 100_000
 """Workers of one host whose logs are looked for by name; a torn file may state any number."""
@@ -112,7 +113,7 @@ def read_run(folder: Path) -> Run:
 def _read_journal(run: Run, findings: dict[tuple[str, str], Finding]) -> None:
     file = run.folder / "journal.jsonl"
     try:
-        with file.open("rb") as opened:
+        with open_run_file(file) as opened:
             data = opened.read(MAX_FILE_BYTES)
     except OSError:
         run.lacks.append("journal.jsonl is not there: what was found when, and who was where")
@@ -172,7 +173,7 @@ def _add_finding(findings: dict[tuple[str, str], Finding], finding: Finding) -> 
 def _read_report(run: Run, findings: dict[tuple[str, str], Finding]) -> None:
     file = run.folder / "report.json"
     try:
-        with file.open("rb") as opened:
+        with open_run_file(file) as opened:
             run.report = msgspec.json.decode(opened.read(MAX_FILE_BYTES), type=Report)
     except OSError:
         run.lacks.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import msgspec
@@ -11,14 +11,19 @@ from allaboard.analysis.failures.post_traceback_output import (
     MAX_BUFFERED_CHARS,
     launcher_reports_failure,
     training_over_line,
+    work_over_line,
 )
 from allaboard.contracts import LogReader
-from allaboard.diagnosis import readers
+from allaboard.diagnosis import instruments, readers
 from allaboard.diagnosis.logs.group_name_collisions import disambiguate_groups
 from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
 from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
-from allaboard.diagnosis.logs.traceback_attribution import attribute_tracebacks
-from allaboard.facts import Exhibit, Glimpse, Heard, Overdue, Recorded, Testimony
+from allaboard.diagnosis.logs.task_identification import name_tasks, own_task
+from allaboard.diagnosis.logs.traceback_attribution import attribute_tracebacks, settle_threads
+from allaboard.facts import Exhibit, Glimpse, Heard, JobStart, Overdue, Recorded, Testimony, Who
+from allaboard.facts.instruments.collective_times import CollectiveTimes, RankTimes
+from allaboard.facts.instruments.hardware import Hardware, merge_hardware
+from allaboard.facts.instruments.nccl_state import NcclReport, NcclStates
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 from allaboard.plugins import Broken, plugins
 
@@ -31,6 +36,14 @@ class LogRecord(msgspec.Struct):
     recorded: list[Recorded] = []
     overdue: list[Overdue] = []
     groups: dict[str, tuple[int, ...]] = {}
+    hardware: list[Hardware] = []
+    """Readings of the hosts' hardware, of all files."""
+    nccl: list[NcclReport] = []
+    """Answers of NCCL's own service, of all files."""
+    timed: list[RankTimes] = []
+    """Times of collectives, by rank and communicator."""
+    starts: list[JobStart] = []
+    """Starts of the job, of all files."""
     ranks: list[int] = []
     """Ranks of the exhibits that were read, in their order; -1 for none."""
     names: list[str] = []
@@ -41,6 +54,8 @@ class LogRecord(msgspec.Struct):
     """Files that state only ranks on a node, if there are several nodes."""
     good_endings: dict[str, str] = {}
     """Last words of the files that end by saying that the training is over."""
+    last_words: dict[tuple[str, int], str] = {}
+    """How the logs of members end that say that their work is done, by job and index."""
     job_failed: bool = False
     """Set if a launcher, or the parent of a process, reports a failure."""
     has_traceback: bool = False
@@ -49,6 +64,15 @@ class LogRecord(msgspec.Struct):
     """What could not be read."""
     unknown_count: int = 0
     """Exhibits in which no reader found anything."""
+
+    def instrument_facts(self, members: tuple[Who, ...]) -> Iterator[object]:
+        """Yield what the rules about instruments read; nothing if no instrument was read."""
+        if self.hardware:
+            yield merge_hardware([*self.hardware, Hardware(members=members)])
+        if self.nccl:
+            yield NcclStates(reports=tuple(self.nccl), members=members)
+        if self.timed:
+            yield CollectiveTimes(ranks=tuple(self.timed), members=members)
 
 
 def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
@@ -61,8 +85,16 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
         record.names.append(exhibit.name)
         record.has_traceback |= TRACEBACK_HEAD in exhibit.text
         parts = split_by_process(exhibit)
+        task = own_task(exhibit)
         part_readings = [
-            PartReading(number, part, _read_part(part, all_readers, record)) for part in parts
+            PartReading(
+                number,
+                part,
+                _read_part(part, all_readers, record),
+                work_over_line(part.text),
+                task,
+            )
+            for part in parts
         ]
         record.ranks.append(_rank_of_file(exhibit, part_readings))
         record.job_failed |= launcher_reports_failure(exhibit.text)
@@ -76,16 +108,28 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
             for new_reading in part_readings
         ]
     renumbered, record.unranked_nodes = assign_global_ranks(readings)
+    renumbered = name_tasks(renumbered)
     for reading, new_reading in zip(readings, renumbered, strict=True):
-        if reading.part.local >= 0 and record.ranks[new_reading.number] >= 0:
+        is_task = reading.part.rank != new_reading.part.rank < 0
+        if (reading.part.local >= 0 or is_task) and record.ranks[new_reading.number] >= 0:
             record.ranks[new_reading.number] = new_reading.part.rank
         if new_reading.part.labelled and new_reading.part.rank >= 0:
             record.labelled.add(new_reading.part.rank)
+        if new_reading.last_words and (member := _member_key(new_reading)) is not None:
+            record.last_words[member] = new_reading.last_words
         for testimony in new_reading.testimony:
             _add(record, testimony)
     record.job_failed |= any(map(_is_reported_failure, record.glimpses))
-    record.glimpses = attribute_tracebacks(record.glimpses)
+    record.glimpses = settle_threads(attribute_tracebacks(record.glimpses))
     return record
+
+
+def _member_key(reading: PartReading) -> tuple[str, int] | None:
+    """Return the job and index of the member whose log it is, None if they are not known."""
+    if reading.part.rank >= 0:
+        return "worker", reading.part.rank
+    job, _, index = reading.task.rpartition(" ")
+    return (job, int(index)) if job and not reading.part.host else None
 
 
 def _rank_of_file(exhibit: Exhibit, readings: Iterable[PartReading]) -> int:
@@ -155,13 +199,20 @@ def _add(record: LogRecord, testimony: Testimony) -> None:
     record.glimpses += testimony.glimpses
     record.recorded += testimony.recorded
     record.overdue += testimony.overdue
+    record.starts += testimony.starts
+    if testimony.hardware:
+        record.hardware.append(testimony.hardware)
+    record.nccl += testimony.nccl
+    record.timed += testimony.timed
     record.groups.update({k: v for k, v in testimony.groups.items() if v or k not in record.groups})
     record.notes += testimony.notes
 
 
 @cache
 def _load_readers() -> tuple[tuple[tuple[str, LogReader], ...], tuple[Broken, ...]]:
-    plugins_found = list(plugins(readers, "READER", LogReader))
+    plugins_found = [
+        plugin for room in (readers, instruments) for plugin in plugins(room, "READER", LogReader)
+    ]
     broken = tuple(p for p in plugins_found if isinstance(p, Broken))
     readers_by_name = tuple((p.stem, p.value) for p in plugins_found if not isinstance(p, Broken))
     return tuple((n, w) for n, w in readers_by_name if isinstance(w, LogReader)), broken

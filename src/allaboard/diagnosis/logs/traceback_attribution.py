@@ -1,4 +1,7 @@
-"""Ranks for tracebacks that name none, in a file whose launcher says which ranks failed. Pure."""
+"""Which process a traceback ended: ranks for tracebacks that name none, and threads whose rank then waited.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.facts import Glimpse
+from allaboard.analysis.failures.lost_peer import mentions_lost_peer
+from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD_DOUBT
+from allaboard.facts import Glimpse, Raised
 
 
 def attribute_tracebacks(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
@@ -29,12 +34,48 @@ def attribute_tracebacks(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
         ]
         if len(tracebacks) == len(failures) == 1:
             failure = glimpses[failures[0]]
+            # Its process ended with it, so nothing caught it.
             attributed[tracebacks[0]] = msgspec.structs.replace(
-                glimpses[tracebacks[0]], rank=failure.rank, host=failure.host, pid=failure.pid
+                glimpses[tracebacks[0]],
+                rank=failure.rank,
+                host=failure.host,
+                pid=failure.pid,
+                doubt="",
             )
         else:
             dropped.update(failures)
     return [attributed.get(n, g) for n, g in enumerate(glimpses) if n not in dropped]
+
+
+def settle_threads(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
+    """Return the glimpses with an exception of a thread as what ended a rank that then only waited.
+
+    Whoever lost its peers, or waited for them in vain, did so after one of its own threads had failed.
+    """
+    failed_threads = {
+        g.rank
+        for g in glimpses
+        if g.rank >= 0
+        and g.raised is not None
+        and g.doubt == OTHER_THREAD_DOUBT
+        and not mentions_lost_peer(g.raised)
+    }
+    waited = {
+        g.rank
+        for g in glimpses
+        if g.rank in failed_threads and g.raised is not None and _is_wait(g, g.raised)
+    }
+    return [
+        msgspec.structs.replace(g, doubt="")
+        if g.rank in waited and g.doubt == OTHER_THREAD_DOUBT
+        else g
+        for g in glimpses
+        if not (g.rank in waited and g.raised is not None and _is_wait(g, g.raised))
+    ]
+
+
+def _is_wait(glimpse: Glimpse, raised: Raised) -> bool:
+    return glimpse.doubt != OTHER_THREAD_DOUBT and mentions_lost_peer(raised)
 
 
 def _is_anonymous(glimpse: Glimpse) -> bool:

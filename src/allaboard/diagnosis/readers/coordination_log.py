@@ -13,6 +13,8 @@ from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who
 
+LEFT_EARLY = "EXIT004"
+"""The rule of members that finished while others still waited for them."""
 _RECORDED = "recorded, JAX 0.10.2"
 _SOURCE = "its wording from the source of the coordination service (TensorFlow 2.21, JAX 0.10)"
 _OLD_SOURCE = (
@@ -23,7 +25,11 @@ _JAX = r"/job:jax_worker/replica:\d+/task:(?P<rank>\d+)"
 _NUMBERS = r"(?P<rank>\d+(?:\n\d+)*)(?!\S)"
 _BARRIER_ID = r"[Bb]arrier timed out\. (?:Barrier_id|Id): "
 _NAMES = r"\S*\s*Timed out task names:\s*(?P<names>/job:\w+/\S+(?:\s+/job:\w+/\S+)*)"
+_TASK_LINES = r"(?P<names>/job:(?!jax_worker)\w+/\S+(?:\n/job:\w+/\S+)*)"
+_JAX_LINES = r"(?P<names>/job:jax_worker/\S+(?:\n/job:jax_worker/\S+)*)"
+"""Lists of tasks, one a line."""
 _TASK_NAME = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
+_LOOPBACK_LEADER = re.compile(r"answered no more at (127\.[\d.]+|::1|localhost):\d")
 _UNHEALTHY = "tasks are unhealthy (stopped sending heartbeats)"
 _LOOK = "then its log and the kernel's: dmesg -T | grep -i kill"
 _STOPPED = (
@@ -76,6 +82,21 @@ def _second_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMe
     )
 
 
+def _other_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMessage:
+    return KnownMessage(
+        key="Incarnation ID mismatch: expecting",
+        pattern=task_pattern + r" Heartbeat: Incarnation ID mismatch: expecting \d+ but got \d+",
+        rule="JOIN005",
+        says=f"{task_name} came a second time: it was restarted while the others went on, or two processes "
+        "claim to be it",
+        fix=f"read the log of {task_name}'s first process: why it ended; then restart all of them together",
+        proves_not="which of the two it was: the service sees a second process alone",
+        sample=f"ABORTED: {task} Heartbeat: Incarnation ID mismatch: expecting 11 but got 12. The remote "
+        "task has restarted.",
+        source=_OLD_SOURCE + ", and JAX 0.10",
+    )
+
+
 def _missed_barrier(task_pattern: str, task_name: str, task: str, source: str) -> KnownMessage:
     return KnownMessage(
         key="arrier timed out. Id",
@@ -94,15 +115,15 @@ def _missed_barrier(task_pattern: str, task_name: str, task: str, source: str) -
 
 MESSAGES = (
     _missed_heartbeats(
-        _TASK,
-        "{job} {task}",
+        _TASK_LINES,
+        "{names}",
         "BaseCollectiveExecutor::StartAbort UNAVAILABLE: Error reported from /job:worker/task:1: The "
         f"following {_UNHEALTHY}:\n/job:worker/replica:0/task:1",
         "recorded, TensorFlow 2.21.0",
     ),
     _missed_heartbeats(
-        _JAX,
-        "process {rank}",
+        _JAX_LINES,
+        "{names}",
         f"absl::Status: UNAVAILABLE: The following {_UNHEALTHY}:\n/job:jax_worker/replica:0/task:3\n",
         _SOURCE,
     ),
@@ -118,6 +139,48 @@ MESSAGES = (
     _second_incarnation(_TASK, "{job} {task}", "/job:worker/replica:0/task:1"),
     _second_incarnation(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:1"),
     _second_incarnation(r"(?<![\w:/])(?P<rank>\d+)", "process {rank}", "1"),
+    _other_incarnation(_TASK, "{job} {task}", "/job:worker/replica:0/task:1"),
+    _other_incarnation(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:1"),
+    _other_incarnation(r"(?<![\w:/])(?P<rank>\d+)", "process {rank}", "1"),
+    KnownMessage(
+        key="must be registered before sending heartbeat messages",
+        pattern=r"must be registered before sending heartbeat messages\. The service might have restarted",
+        rule="JOIN005",
+        says="the leader (process 0, where the coordination service is) was restarted while the others "
+        "went on",
+        fix="read the log of process 0's first process: why it ended; then restart all of them together",
+        proves_not="why it was restarted: a crash, a preemption and a second start by hand look the same",
+        sample="INVALID_ARGUMENT: Task 3 must be registered before sending heartbeat messages. The service "
+        "might have restarted, please restart / reset and register again.",
+        source=_SOURCE,
+    ),
+    KnownMessage(
+        key="Stopping coordination service as cluster registration failed",
+        # The barrier's own message names who did not come.
+        pattern=r"Stopping coordination service as cluster registration failed(?!.{0,1100}task names:)",
+        rule="JOIN001",
+        says="not all processes connected to the coordinator before its timeout",
+        fix="see which of the num_processes has no log; compare coordinator_address and num_processes in all "
+        "of them; if they start slowly: jax.distributed.initialize(initialization_timeout=SECONDS)",
+        proves_not="which one",
+        sample="Stopping coordination service as cluster registration failed. This may be due to 1) some "
+        "tasks crashed earlier before connecting, 2) some tasks were never scheduled, or 3) scheduling "
+        "delays.",
+        source=_SOURCE,
+    ),
+    KnownMessage(
+        key="before the workers disconnect gracefully",
+        pattern=r"implies an earlier error that caused coordination service to shut down before the workers "
+        r"disconnect gracefully",
+        rule="EXIT005",
+        says="the leader (process 0, where the coordination service is) ended before the others had finished",
+        fix="read the log of process 0 first, and the kernel's on its host: dmesg -T | grep -i kill",
+        proves_not="that it began there: it may itself have ended because of another",
+        awaits=True,
+        sample="UNAVAILABLE: ShutdownTask failed. This usually implies an earlier error that caused "
+        "coordination service to shut down before the workers disconnect gracefully.",
+        source=_SOURCE,
+    ),
     KnownMessage(
         key="Leader incarnation ID mismatch",
         pattern=r"Leader incarnation ID mismatch: the coordination ",
@@ -187,7 +250,20 @@ MESSAGES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
-    return Testimony(heard=tuple(map(_join_lines, heard))) if heard else None
+    return Testimony(heard=tuple(_with_loopback(_join_lines(h)) for h in heard)) if heard else None
+
+
+def _with_loopback(heard: Heard) -> Heard:
+    """Return a leader that was not reached with what a loopback address means, if it is one."""
+    match = _LOOPBACK_LEADER.search(heard.says)
+    if match is None:
+        return heard
+    return msgspec.structs.replace(
+        heard,
+        says=f"{heard.says}; {match[1]} is on every host that host itself",
+        fix=f"coordinator_address must name process 0's host, if not all processes are on one; on one host: "
+        f"{heard.fix}",
+    )
 
 
 def _join_lines(heard: Heard) -> Heard:

@@ -30,6 +30,11 @@ _KILLED_FIX = (
 )
 _NO_THREAD = re.compile(r"pthread_create|[Tt]hread creation|Resource temporarily unavailable")
 _THREADS = "on its host: ulimit -u; cat /sys/fs/cgroup/pids.max   # threads count as processes"
+_GPU_FAULT = re.compile(
+    r"CUDA_ERROR_(?:ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE|HARDWARE_STACK_ERROR|LAUNCH_FAILED|ILLEGAL_\w+)"
+    r"|uncorrectable (?:ECC|NVLink) error"
+)
+_GPU = "on that host: nvidia-smi; dmesg -T | grep -i xid; then run once without that node"
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Bus error": "SIGBUS",
@@ -196,7 +201,7 @@ def _describe_end(
             return _End(
                 0,
                 f"a process aborted itself: {words[:160]}",
-                _THREADS if _NO_THREAD.search(line + words) else _READ,
+                _abort_fix(line + words),
             )
     if match := _SIGNAL_LINE.search(line):
         signal_name = _SIGNALS[match["name"] or match["name2"]]
@@ -230,6 +235,12 @@ def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
     )
 
 
+def _abort_fix(words: str) -> str:
+    if _NO_THREAD.search(words):
+        return _THREADS
+    return _GPU if _GPU_FAULT.search(words) else _READ
+
+
 def _launcher_fix(line: str) -> str:
     if "unrecognized arguments: --local" in line:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
@@ -243,6 +254,11 @@ def _launcher_fix(line: str) -> str:
         number = int(match[1])
         if number == signal.SIGHUP:
             return "its terminal was closed: start it in a batch job, in tmux, or with nohup setsid"
+        if number == signal.SIGTERM:
+            return (
+                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a "
+                "person; then start it again from its last checkpoint"
+            )
     return _COLLECT
 
 

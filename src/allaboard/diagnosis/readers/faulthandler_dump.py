@@ -23,6 +23,8 @@ _SIGNALS = {
     "Floating-point exception": signal.SIGFPE,
     "Floating point exception": signal.SIGFPE,
 }
+_RANK_HEAD = re.compile(r"^=== Rank (\d{1,7}): http://\S* ===$", re.MULTILINE)
+"""How PyTorch's debug server heads the stacks of a rank."""
 MAX_VARIABLE_DISTANCE = 400
 """Characters above a dump within which a printed variable belongs to its process."""
 MAX_DUMP_LENGTH = 1 << 20
@@ -31,6 +33,9 @@ MAX_DUMP_LENGTH = 1 << 20
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
+    if sections := _rank_sections(exhibit, text):
+        dumps = [g for section in sections for g in _requested_dumps(section, section.text)]
+        return Testimony(glimpses=tuple(dumps)) if dumps else None
     fatal = _FATAL.search(text)
     glimpses = (
         tuple(_requested_dumps(exhibit, text))
@@ -41,6 +46,27 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         torn = "a stack dump that is torn, or that another process wrote over: give each a file of its own"
         return Testimony(notes=(f"{exhibit.name}: {torn}",))
     return Testimony(glimpses=glimpses) if glimpses else None
+
+
+def _rank_sections(exhibit: Exhibit, text: str) -> list[Exhibit]:
+    """Return the part of each rank of what PyTorch's debug server wrote of all ranks; [] of any other file.
+
+    Of several dumps in the file the last one counts.
+    """
+    heads = list(_RANK_HEAD.finditer(text))
+    ends = [*(h.start() for h in heads[1:]), len(text)][: len(heads)]
+    sections: dict[int, Exhibit] = {}
+    for head, end in zip(heads, ends, strict=True):
+        lines_before = text.count("\n", 0, head.end())
+        part = text[head.end() : end]
+        sections[int(head[1])] = Exhibit(
+            name=exhibit.name,
+            data=part.encode(),
+            rank=int(head[1]),
+            cut=exhibit.cut,
+            numbers=tuple(range(lines_before + 1, lines_before + part.count("\n") + 2)),
+        )
+    return list(sections.values())
 
 
 def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> tuple[Glimpse, ...]:

@@ -1,10 +1,15 @@
-"""Messages of gloo, as PyTorch and JAX pass them on."""
+"""Messages of transports between CPUs: gloo, as PyTorch and JAX pass them on, and RPC's TensorPipe."""
 
 from __future__ import annotations
 
+import re
+
+import msgspec
+
+from allaboard.analysis.failures.post_traceback_output import has_ended_well, progress_lines
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Testimony
+from allaboard.facts import Exhibit, Heard, Testimony, Who
 
 _RECORDED = "recorded, PyTorch 2.13.0; JAX 0.10.2 writes the same"
 
@@ -15,14 +20,68 @@ _REFUSED_SOURCES = (
     "C++ exception (gloo::IoException), later ones raise RuntimeError"
 )
 
+FALLBACK = KnownMessage(
+    key="address as fallback",
+    pattern=r"Unable to resolve hostname to a \(local\) address\. ?Using the loopback address as fallback",
+    rule="NET009",
+    says="a rank fell back to the loopback address for gloo, which no other host reaches: its host's name "
+    "does not resolve to an address of its own",
+    fix="getent ahosts $(hostname)   # on that host; correct /etc/hosts, or export GLOO_SOCKET_IFNAME=NAME "
+    "with the interface that the others reach: ip -br address",
+    explains=("JOIN004", "NET009"),
+    # On one host it is harmless.
+    only_explains=True,
+    sample="[rank2]:[W1121 12:29:11.541042612 ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname "
+    "to "
+    "a (local) address. Using the loopback address as fallback. Manually set the network interface to bind "
+    "to "
+    "with GLOO_SOCKET_IFNAME. (function operator())",
+    source="its wording from the source of PyTorch 1.5 to 2.13 (ProcessGroupGloo.cpp)",
+)
+OWN_LOOPBACK = KnownMessage(
+    key="connectFullMesh failed",
+    pattern=rf"connectFullMesh failed with \[[^\n]{{0,400}}\(rank=(?P<rank>\d+), size=\d+, "
+    rf"local=\[(?P<local>{_LOOPBACK})\]",
+    rule="NET009",
+    says="gloo of rank {rank} is on {local}, which no other host reaches: the name of its host resolves to "
+    "loopback",
+    fix="getent ahosts $(hostname)   # on the host of rank {rank}; take its name off the line of 127.0.1.1 "
+    "in "
+    "/etc/hosts, or export GLOO_SOCKET_IFNAME=NAME with the interface that the others reach: ip -br address",
+    explains=("NET009",),
+    proves_not="that rank {rank} is the only one; if all are on one host, the peer had ended",
+    sample="RuntimeError: Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/"
+    "pair.cc:152] timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:20111 (rank=1, "
+    "size=2, local=[127.0.0.1])",
+    source="its wording from the source of PyTorch 2.6 to 2.13 (gloo's tcp/pair.cc)",
+)
+RPC_PEER_LOST = KnownMessage(
+    key="encountered error when reading incoming re",
+    # At the end of a job the others may be gone already, and the message says that it is expected.
+    pattern=r"RPC agent for (?P<agent>\S{1,200}) encountered error when reading incoming "
+    r"(?:request|response) "
+    r"from (?P<peer>\S{1,200}): (?![^\n]*this is expected to happen)",
+    rule="EXIT005",
+    says="{peer}, a member of torch.distributed.rpc, went away",
+    fix="read the log of the process that calls init_rpc with the name {peer}, and its host's kernel log: "
+    "dmesg -T | grep -i kill",
+    proves_not="that it began there: it may itself have ended because of another",
+    sample="[W1126 02:44:09.854223113 tensorpipe_agent.cpp:723] RPC agent for learner encountered error when "
+    "reading incoming request from actor1: eof (this error originated at tensorpipe/transport/shm/"
+    "connection_impl.cc:259)",
+    source="recorded, PyTorch 2.13.0",
+)
+RPC_WRITER = re.compile(r"RPC agent for (\S{1,200}) encountered")
+"""Matches the name of the process that writes it."""
 MESSAGES = (
+    OWN_LOOPBACK,
     KnownMessage(
         key="gloo/transport/tcp",
         pattern=r"(?:Connection closed by peer|Read error|Connection reset by peer|writev|recv) "
         r"\[(?P<peer>[^\]]+)\](?::(?P<port>\d+))?",
         rule="EXIT005",
-        says="the peer at {peer}:{port} went away in the middle of a collective",
-        fix="find whose address it is: the rank that does not write this is the one that went",
+        says="a peer at {peer} went away in the middle of a collective",
+        fix="find whose address it is: the rank that does not write this is the one that went: read its log",
         proves_not="which rank: gloo knows addresses alone; and not that it crashed before this one did",
         awaits=True,
         sample="[rank0]: RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
@@ -85,12 +144,69 @@ MESSAGES = (
         "transport/tcp/pair.cc:144] no error: connect: Connection refused",
         source="its wording from the source of PyTorch 2.13.0",
     ),
+    RPC_PEER_LOST,
+    KnownMessage(
+        key="failed to pass monitoredBarrier",
+        pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
+        rule="LOG001",
+        says="rank {rank} did not come to the monitored barrier",
+        fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
+        sample="RuntimeError: Rank 0 in timeout: Ranks 1 failed to pass monitoredBarrier in 5000 ms",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    KnownMessage(
+        key="successfully reached monitoredBarrier, but received errors",
+        pattern=r"Rank \d+ successfully reached monitoredBarrier, but received errors while waiting for "
+        r"send/recv "
+        r"from rank 0",
+        rule="LOG001",
+        says="ranks came to the monitored barrier, and rank 0 did not let them through",
+        fix="read the log of rank 0: it names the ranks that did not come",
+        proves_not="that rank 0 is at fault: it ends the barrier where another rank does not come",
+        awaits=True,
+        explains=("EXIT005",),
+        sample="RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while "
+        "waiting for "
+        "send/recv from rank 0. Please check rank 0 logs for faulty rank.",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of torchcomms",
+    ),
+    KnownMessage(
+        key=" timed out in monitoredBarrier after",
+        pattern=r"timed out in monitoredBarrier after (?P<ms>\d+) ms\. Successfully processed ranks: "
+        r"(?P<came>[\d, ]+)",
+        rule="LOG001",
+        says="not all ranks came to the monitored barrier within {ms} ms; those that came: {came}",
+        fix="look at the ranks that are not among these: their logs, or py-spy dump --pid PID while they "
+        "hang",
+        awaits=True,
+        sample="RuntimeError: Rank 0 timed out in monitoredBarrier after 5000 ms. Successfully processed "
+        "ranks: "
+        "1, 2",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of torchcomms",
+    ),
 )
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = find_known_messages(exhibit, MESSAGES)
+    fallback = map(_about_speaker, find_known_messages(exhibit, (FALLBACK,)))
+    heard = (*fallback, *find_known_messages(exhibit, MESSAGES))
+    later = exhibit.text[exhibit.text.rfind(RPC_PEER_LOST.key) :].split("\n")[1:]
+    if has_ended_well(progress_lines(later)):
+        heard = tuple(h for h in heard if RPC_PEER_LOST.key not in h.speakers[0].line)
     return Testimony(heard=heard) if heard else None
+
+
+def _about_speaker(heard: Heard) -> Heard:
+    """Return the message with the rank that wrote it as the one that it is about."""
+    rank = heard.speakers[0].rank
+    if rank < 0:
+        return heard
+    return msgspec.structs.replace(
+        heard,
+        says=heard.says.replace("a rank", f"rank {rank}", 1),
+        fix=heard.fix.replace("that host", f"the host of rank {rank}", 1),
+        about=(Who(index=rank, rank=rank),),
+    )
 
 
 READER = LogReader(read=read_log)

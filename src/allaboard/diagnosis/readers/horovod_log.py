@@ -7,6 +7,7 @@ today.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -41,7 +42,8 @@ def _missing_ranks_message(head: str) -> KnownMessage:
 MISSING, STALLED = _missing_ranks_message("Missing"), _missing_ranks_message("Stalled")
 OPERATIONS = KnownMessage(
     key="[missing ranks:",
-    pattern=r"(?P<tensor>\S+) \[missing ranks: (?P<rank>[\d, ]+)\]",
+    # Begins at a word, of bounded length: else a line without spaces costs the square of its length.
+    pattern=r"(?<!\S)(?P<tensor>\S{1,400}) \[missing ranks: (?P<rank>[\d, ]+)\]",
     rule="LOG001",
     says="rank {rank} did not submit {tensor}, which the others wait for",
     fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
@@ -50,7 +52,18 @@ OPERATIONS = KnownMessage(
     sample="Stalled ops:\nHorovodBroadcast_global_step [missing ranks: 1, 3]",
     source=_DOCUMENT,
 )
-MESSAGES = (MISSING, STALLED, OPERATIONS)
+READY = KnownMessage(
+    key="[ready ranks:",
+    pattern=r"(?P<tensor>\S+) \[ready ranks: (?P<ready>[\d, ]+)\]",
+    rule="LOG001",
+    says="not all ranks submitted {tensor}, which ranks {ready} wait for",
+    fix="look at the ranks that are not among {ready}: their logs, or py-spy dump --pid PID while they hang",
+    proves_not="that they are at fault where ranks run different code: then each misses the others' tensors",
+    sample="Stalled ops: allreduce.conv1.weight [ready ranks: 1, 2, 3]",
+    source="its wording from the source of Horovod 0.10 to 0.13 (operations.cc)",
+)
+"""It lists those that came; the others are the rest of the world, whose size it does not tell."""
+MESSAGES = (MISSING, STALLED, OPERATIONS, READY)
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -60,7 +73,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         return None  # they came after all
     heard = [
         *_with_all_ranks(text, find_known_messages(exhibit, (MISSING, STALLED))),
-        *find_known_messages(exhibit, (OPERATIONS,)),
+        *_once_for_all_tensors(text, find_known_messages(exhibit, (OPERATIONS,))),
+        *map(_without_the_ready, find_known_messages(exhibit, (READY,))[:1]),
     ]
     return Testimony(heard=tuple(heard)) if heard else None
 
@@ -89,6 +103,41 @@ def _with_all_ranks(text: str, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
             "others' tensors",
         ),
     )
+
+
+def _without_the_ready(heard: Heard) -> Heard:
+    """Return the message with the ranks that did not come, as far as the list of the others shows them."""
+    match = READY.compiled.search(heard.speakers[0].line)
+    ready = set(map(int, re.findall(r"\d+", match["ready"]))) if match is not None else set()
+    absent = sorted(set(range(max(ready, default=0))) - ready)[:64]
+    if not absent or match is None:
+        return heard
+    ranks_text = ", ".join(map(str, absent))
+    return msgspec.structs.replace(
+        heard,
+        says=f"rank {ranks_text} did not submit {match['tensor']}, which the others wait for",
+        about=tuple(Who(index=r, rank=r) for r in absent),
+        fix=f"look at rank {ranks_text}: its log, or py-spy dump --pid PID while it hangs",
+    )
+
+
+def _once_for_all_tensors(text: str, heard: tuple[Heard, ...]) -> Iterator[Heard]:
+    """Yield one message for each set of missing ranks; ``heard`` has one for each tensor."""
+    if not heard:
+        return
+    tensors: dict[str, dict[str, None]] = {}
+    for row in OPERATIONS.compiled.finditer(text):
+        tensors.setdefault(row["rank"], {})[row["tensor"]] = None
+    for ranks, missing in tensors.items():
+        first_message = next((h for h in heard if h.says.startswith(f"rank {ranks} did")), None)
+        if first_message is None:
+            continue
+        name, *more = missing
+        tensor_names = f"{len(missing)} tensors ({name} and others)" if more else name
+        yield msgspec.structs.replace(
+            first_message,
+            says=f"rank {ranks} did not submit {tensor_names}, which the others wait for",
+        )
 
 
 READER = LogReader(read=read_log)

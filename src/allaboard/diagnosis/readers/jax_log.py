@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.post_traceback_output import progress_lines
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony
-from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
-TPU_WARNING = "Did you run your code on all TPU hosts"
-"""A slow start warns too, and goes on."""
 _RECORDED = "recorded, JAX 0.10.2"
+_SERVICE = "its wording from the source of XLA's coordination service (JAX 0.4 to 0.10)"
+_OLD_CLIENT = "its wording from the source of XLA's distributed client (JAX 0.2.25 to 0.4.30)"
+_ADDRESS = r"(?P<host>[\w.-]+|\[[\w:%]+\]):(?P<port>\d+): Failed to connect to remote host: "
 MESSAGES = (
     KnownMessage(
         key="DEADLINE_EXCEEDED",
@@ -55,52 +54,93 @@ MESSAGES = (
         source="its wording from the source of the coordination service",
     ),
     KnownMessage(
-        key=TPU_WARNING,
-        pattern=r"TPU backend initialization is taking more than (?P<seconds>[\d.]+) seconds\. Did you run "
-        r"your "
-        r"code on all TPU hosts",
-        rule="JOIN001",
-        says="JAX waits for the other hosts of the TPU slice: it was not started on all of them",
-        fix="start the same program on every host of the slice: gcloud compute tpus tpu-vm ssh NAME "
-        "--worker=all "
-        "--command='python SCRIPT'; for this host alone: TPU_PROCESS_BOUNDS=1,1,1 TPU_VISIBLE_CHIPS=0",
-        proves_not="which host is missing; another program that holds the TPU looks the same: "
-        "sudo lsof -w /dev/accel* /dev/vfio/*",
-        sample="/usr/lib/python3/dist-packages/jax/_src/xla_bridge.py:184: UserWarning: TPU backend "
-        "initialization is taking more than 60.0 seconds. Did you run your code on all TPU hosts? See "
-        "https://jax."
-        "readthedocs.io/en/latest/multi_process.html for more information.\n  warnings.warn(",
-        source="its wording from the source of JAX 0.4.14 to 0.10 (xla_bridge.py)",
+        key="failed to connect to all addresses",
+        pattern=r"(?:WatchTasks|PollForError|Heartbeat|GetKeyValue|Barrier)\w* [^\n]{0,60}UNAVAILABLE: "
+        r"failed to "
+        r"connect to all addresses; last error: [^\n]{0,40}?ipv[46](?::|%3A)"
+        + _ADDRESS
+        + r"(?P<why>[^\n(]{1,60})",
+        rule="EXIT005",
+        says="the leader (process 0, where the coordination service is) answered no more at {host}:{port}",
+        fix="read the log of process 0 first, and the kernel's on its host: dmesg -T | grep -i kill; from "
+        "here: nc -vz {host} {port}",
+        proves_not="that it began there: it may itself have ended because of another, or the link broke",
+        awaits=True,
+        sample="coordination_service_agent.cc:351] WatchTasksAsync failed for task 3: UNAVAILABLE: failed to "
+        "connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:1234: Failed to connect to remote "
+        "host: "
+        "connect: Connection refused (111)",
+        source=_SERVICE,
     ),
     KnownMessage(
-        key="Termination timeout for",
-        pattern=r"Termination timeout for `[^\n]{0,400}?of (?P<seconds>\d+) seconds exceeded\. Exiting to "
-        r"ensure a consistent program state\. Expected (?P<many>\d+) threads to join the rendezvous",
-        rule="LOG001",
-        says="not all {many} devices came to a collective of XLA within {seconds} s",
-        fix="on CPUs: fewer devices a process (--xla_force_host_platform_device_count), more cores, or "
-        "XLA_FLAGS=--xla_cpu_collective_call_terminate_timeout_seconds=600; on GPUs: "
-        "dmesg -T | grep -i xid",
-        proves_not="which device, nor that it hangs: on a host with too much to do it may only be late",
-        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for `all-reduce` of "
-        "40 seconds exceeded. Exiting to ensure a consistent program state. Expected 4 threads to join the "
-        "rendezvous, but only 3 of them arrived on time.",
-        source="its wording from the source of JAX 0.10 (XLA's rendezvous.cc)",
+        key="missing heartbeat response from the coordinator",
+        pattern=r"Terminating process because of missing heartbeat response from the coordinator",
+        rule="EXIT005",
+        says="the leader (process 0, where the coordination service is) answered no more",
+        fix="read the log of process 0 first, and the kernel's on its host: dmesg -T | grep -i kill",
+        proves_not="that it began there: it may itself have ended because of another, or the link broke",
+        awaits=True,
+        sample="2023-03-01 10:00:00.123: F external/xla/xla/pjrt/distributed/client.h:78] Terminating "
+        "process "
+        "because of missing heartbeat response from the coordinator. This most likely indicates that the "
+        "coordinator task died; see the coordinator's task logs for more details.",
+        source=_OLD_CLIENT,
+    ),
+    KnownMessage(
+        key="the coordinator detected missing heartbeats",
+        pattern=r"Terminating process because the coordinator detected missing heartbeats"
+        r"(?![^\n]{0,400}Task /job\S+ heartbeat timeout)",
+        rule="LOG002",
+        says="a process stopped sending heartbeats to the coordinator, which ended the others",
+        fix="read the logs of all processes: the one that does not write this is the one to look at, and its "
+        "kernel's log: dmesg -T | grep -i kill",
+        proves_not="that it crashed: a stopped process sends none either, nor does one behind a link that "
+        "broke",
+        awaits=True,
+        sample="2023-03-01 10:00:00.123: F external/xla/xla/pjrt/distributed/client.h:70] Terminating "
+        "process "
+        "because the coordinator detected missing heartbeats. This most likely indicates that another task "
+        "died; see the other task logs for more details. Status: UNAVAILABLE: ",
+        source=_OLD_CLIENT,
+    ),
+    KnownMessage(
+        key="-th instance. The service or task probably restarted",
+        pattern=r"Barrier \((?P<id>[^)\n]{1,80})\) is invoked by the task, but the service thinks it is the "
+        r"-?\d+-th instance\. The service or task probably restarted",
+        rule="JOIN005",
+        says="at the barrier {id} a process counts otherwise than the coordinator: one of them was restarted "
+        "while the others went on",
+        fix="read the logs for who was started twice and why it ended; then restart all of them together",
+        proves_not="which of them was restarted",
+        sample="XlaRuntimeError: INTERNAL: Barrier (ckpt::1) is invoked by the task, but the service "
+        "thinks it "
+        "is the 0-th instance. The service or task probably restarted, check the earlier logs to debug "
+        "further.",
+        source=_SERVICE,
+    ),
+    KnownMessage(
+        key="Last NCCL warning(error) log entry",
+        pattern=r"NCCL operation (?P<call>\w+)\([^\n]{0,120}? failed: (?P<kind>[a-z ]{1,40}) \(run "
+        r"with[^\n]{0,60}?"
+        r"\. Last NCCL warning\(error\) log entry \(may be unrelated\) "
+        r"'(?P<what>[^\n']{1,160})",
+        rule="LOG010",
+        says="NCCL failed in {call} ({kind}): {what}",
+        fix="run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which "
+        "device",
+        proves_not="that the last entry is the reason: XLA quotes what NCCL logged last",
+        sample="INTERNAL: external/xla/xla/service/gpu/nccl_utils.cc:305: NCCL operation "
+        "ncclCommInitRank(&comm, "
+        "nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO for details). Last NCCL "
+        "warning(error) log entry (may be unrelated) 'socketTryAccept: Accept failed: Bad file descriptor'.",
+        source="from the source of XLA (nccl_utils.cc, nccl_api.cc), JAX 0.4 to 0.10",
     ),
 )
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
-    if TPU_WARNING in exhibit.text and _went_on_after(exhibit.text, TPU_WARNING):
-        heard = tuple(h for h in heard if TPU_WARNING not in h.speakers[0].line)
     return Testimony(heard=heard) if heard else None
-
-
-def _went_on_after(text: str, warning: str) -> bool:
-    """Return True if the program wrote more after its last warning, other than how it was interrupted."""
-    later = text[text.rfind(warning) :].partition(TRACEBACK_HEAD)[0]
-    return bool(progress_lines(later.split("\n")[1:]))
 
 
 READER = LogReader(read=read_log)

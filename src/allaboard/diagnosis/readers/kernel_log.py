@@ -1,4 +1,7 @@
-"""Messages of the kernel and of the GPU driver, as dmesg, journald and CUDA show them."""
+"""Messages of the kernel and of CUDA, as dmesg, journald and frameworks show them.
+
+Xid errors of the GPU driver are read by `diagnosis.instruments.gpu_kernel_log`.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +20,6 @@ MESSAGES = (
         proves_not="that it is a rank of this job: the kernel's log is that of the whole host",
         sample="Jan  2 03:04:05 node7 kernel: Out of memory: Killed process 4242 (python) total-vm:123456kB",
         source="its wording from the source of Linux (mm/oom_kill.c), not recorded",
-    ),
-    KnownMessage(
-        key="NVRM: Xid",
-        pattern=r"NVRM: Xid \(PCI:(?P<gpu>[\w:.]+)\): (?P<number>\d+)",
-        rule="LOG006",
-        says="the GPU's driver reported Xid {number} of {gpu}",
-        fix=f"{_GPU}; NVIDIA's list of Xid errors tells what {{number}} is",
-        proves_not="that the GPU is broken: 13, 31, 43 and 45 are mostly of a program's own",
-        sample="[12345.678901] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has "
-        "fallen off the bus.",
-        source="from NVIDIA's documents (Xid Errors), not recorded",
     ),
     KnownMessage(
         key="CUDA error: uncorrectable ECC error",

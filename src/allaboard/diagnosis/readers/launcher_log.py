@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from allaboard.analysis.failures.launcher_errors import is_launcher_child_error
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
@@ -37,6 +39,8 @@ _ABORT_REASON = re.compile(
     re.MULTILINE,
 )
 """What other readers hear of why a process aborted: the signal says less."""
+MAX_SHOWN_HOSTS = 8
+"""Hosts that are named of those about which a launcher wrote the same."""
 _LOCAL_RANK = re.compile(r"--local[_-]rank[= ',]{1,4}(\d{1,5})")
 _SCRIPT = re.compile(r"[\w./~+-]{1,300}\.(?:py|sh)\b")
 _SIGNAL_FIX = {
@@ -176,42 +180,6 @@ MESSAGES = (
         source="its wording from the sources of OpenSSH and Open MPI",
     ),
     KnownMessage(
-        key="not enough slots available",
-        pattern=r"not enough slots available in the system to satisfy the (?P<many>\d+)\s*slots",
-        rule="JOIN001",
-        says="mpirun has fewer slots than the {many} processes that were asked for; none was started",
-        fix="mpirun -np {many} -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
-        "hostfile; in a batch job ask for {many} tasks; --oversubscribe only to try it out",
-        certainty=Certainty.CERTAIN,
-        sample="There are not enough slots available in the system to satisfy the 16\nslots that were "
-        "requested by "
-        "the application:",
-        source=_OPEN_MPI,
-    ),
-    KnownMessage(
-        key="already filled",
-        pattern=r"All nodes which are allocated for this job are already filled",
-        rule="JOIN001",
-        says="mpirun has fewer slots than processes that were asked for; none was started",
-        fix="mpirun -np N -H HOST:N,...   # N slots a host, which is 1 without :N; or slots=N in the "
-        "hostfile",
-        certainty=Certainty.CERTAIN,
-        sample="All nodes which are allocated for this job are already filled.",
-        source=_OPEN_MPI,
-    ),
-    KnownMessage(
-        key="as it could not find an executable",
-        pattern=r"as it could not find an executable:\s+Executable: (?P<what>\S{1,255})\s+Node: "
-        r"(?P<node>\S{1,255})",
-        rule="JOIN001",
-        says="mpirun could not start {what} on {node}: it is not there",
-        fix="ssh {node} which {what}   # install it there under the same path, or give mpirun its full path",
-        certainty=Certainty.CERTAIN,
-        sample="mpirun was unable to launch the specified application as it could not find an executable:\n\n"
-        "Executable: python3\nNode: node-b\n",
-        source=_OPEN_MPI,
-    ),
-    KnownMessage(
         key="ssh not successful for host",
         pattern=r"ssh not successful for host (?P<host>[^\s:]{1,255}):\s*\n(?!ssh: |Host "
         r"key|[^\n]*Permission "
@@ -230,9 +198,32 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = (*find_known_messages(exhibit, MESSAGES), *_child_ends(exhibit))
+    heard = (
+        *(h for m in MESSAGES for h in _once_for_all_hosts(m, find_known_messages(exhibit, (m,)))),
+        *_child_ends(exhibit),
+    )
     heard = heard or find_known_messages(exhibit, (LOST_DAEMON, NO_DAEMON))
     return Testimony(heard=heard) if heard else None
+
+
+def _once_for_all_hosts(message: KnownMessage, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
+    """Return one message for all hosts about which the launcher wrote the same."""
+    if len(heard) < 2 or "{host}" not in message.says:
+        return heard
+    fields = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+?)", re.escape(message.says)))
+    groups = [match.groupdict() for h in heard if (match := fields.fullmatch(h.says)) is not None]
+    shared = {k: v for k, v in groups[0].items() if k != "host"} if groups else {}
+    if len(groups) < len(heard) or any({**shared, "host": g["host"]} != g for g in groups):
+        return heard
+    hosts = [g["host"] for g in groups]
+    shown = ", ".join(hosts[:MAX_SHOWN_HOSTS]) + (", ..." if len(hosts) > MAX_SHOWN_HOSTS else "")
+    return (
+        msgspec.structs.replace(
+            heard[0],
+            says=message.says.format(**shared, host=shown),
+            speakers=tuple(s for h in heard for s in h.speakers),
+        ),
+    )
 
 
 def _child_ends(exhibit: Exhibit) -> Iterator[Heard]:

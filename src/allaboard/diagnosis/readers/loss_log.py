@@ -28,6 +28,8 @@ _LOSS = re.compile(
     r"(?:tensor\()?(?P<value>[-+]?(?:nan|inf(?:inity)?|\d+(?:\.\d*)?(?:e[-+]?\d+)?))(?!\w|\.\d)",
     re.IGNORECASE,
 )
+_EXCEPTION = re.compile(r"^(?:\[\w+\]: ?)?(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ")
+"""Matches the last line of a traceback, which may quote the loss."""
 _EVALUATION = re.compile(r"\b(?:val|valid\w*|eval\w*|test\w*)\b", re.IGNORECASE)
 """Words in a line that reports losses of an evaluation, which may be undefined."""
 _PLACE = re.compile(
@@ -48,6 +50,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     lines = text.replace("\r\n", "\n").split("\n")
     first_bad: tuple[int, str] | None = None
     for number, line in enumerate(lines):
+        if _EXCEPTION.match(line):  # the rule of exceptions reports it
+            continue
         value = _last_loss(line.rpartition("\r")[2][-MAX_LOSS_LINE_CHARS:])
         if value is None:
             continue
@@ -57,7 +61,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             first_bad = number, value.lower()
     if first_bad is None:
         return None
-    number, word = first_bad
+    number, value = first_bad
     place = _place(lines, number)
     speaker = Speaker(
         speaker_rank(lines[number], exhibit.rank),
@@ -68,9 +72,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         heard=(
             Heard(
                 rule=RULE,
-                says=f"the loss is {word} from {place} on"
+                says=f"the loss is {value} from {place} on"
                 if place
-                else f"the loss is {word} from here on",
+                else f"the loss is {value} from here on",
                 speakers=(speaker,),
                 fix="look at the batch of that step (an empty shard, a label out of range, a logarithm of "
                 "zero) and the learning rate; torch.autograd.set_detect_anomaly(True), "

@@ -6,9 +6,11 @@ There was no GPU where this was written: every sample is from NCCL's documents a
 from __future__ import annotations
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.analysis.network.nccl_loopback import as_loopback
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Testimony
 
+_LOOPBACK = "NET009"
 _DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
 _INFO = "run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which device"
 _FIRST_USE = "that the line of the traceback is at fault: NCCL failed where it was first used"
@@ -36,6 +38,7 @@ _SHM_FULL = KnownMessage(
     rule="RES004",
     says="/dev/shm is full: NCCL found no room for its shared memory",
     fix=_SHM,
+    explains=("LOG010",),
     certainty=Certainty.CERTAIN,
     sample="node1:4242:4300 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on "
     "device",
@@ -183,7 +186,7 @@ MESSAGES = (
         key="onnection closed by remote peer",
         pattern=r"[Cc]onnection closed by remote peer (?P<peer>[\w.:-]+)<(?P<port>\d+)>",
         rule="EXIT005",
-        says="the peer at {peer}:{port} went away in the middle of a collective",
+        says="a peer at {peer} went away in the middle of a collective",
         fix="read the log of the rank on {peer} first: the one that does not write this",
         proves_not="that it began there: it may itself have ended because of another",
         awaits=True,
@@ -217,6 +220,40 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     KnownMessage(
+        key="CUDA IPC handle",
+        pattern=r"NCCL WARN [^\n]{0,40}(?:failed to open|Failed to open|Could not open) CUDA IPC "
+        r"handle ?: ?"
+        r"(?:\d+ )?(?P<what>(?!(?:device|invalid) )[^\n']{1,80})",
+        rule="LOG010",
+        says="NCCL could not reach the memory of another GPU of this host: {what}",
+        fix="nvidia-smi topo -p2p r; nvidia-smi topo -m   # NCCL_P2P_DISABLE=1 goes through host "
+        "memory instead; "
+        "virtual machines need ACS and IOMMU set for peer access",
+        explains=("EXIT002",),
+        proves_not="that a GPU is broken: two that have no peer access say the same",
+        sample="host1:909608:910337 [0] transport/p2p.cc:238 NCCL WARN failed to open CUDA IPC "
+        "handle : 217 peer "
+        "access is not supported between these two devices",
+        source="from the source of NCCL 2.2 to 2.14 (transport/p2p.cc)",
+    ),
+    KnownMessage(
+        key="NET/IB : Got completion",
+        pattern=r"NET/IB ?: Got completion (?:from peer [\w.:-]+<\d+> )?with (?:status=|error )"
+        r"(?P<status>1|2|3|4|9|10|11)\b",
+        rule="LOG010",
+        says="a transfer over InfiniBand failed on this host's side or was refused (completion "
+        "status {status}): "
+        "memory that the HCA may not use",
+        fix="NCCL_NET_GDR_LEVEL=0 for one run, then NCCL_IB_DISABLE=1: which of them helps? "
+        "GPUDirect needs "
+        "nvidia_peermem loaded (lsmod | grep peermem) and PCI ACS off; ulimit -l unlimited",
+        proves_not="that a link is broken: that would be status 12",
+        sample="node1:2201:2290 [3] transport/net_ib.cu:788 NCCL WARN NET/IB : Got completion with "
+        "error 4, opcode "
+        "1, len 21938, vendor err 81",
+        source="from the source of NCCL 2.2 to 2.30 (transport/net_ib); the numbers are ibv_wc_status",
+    ),
+    KnownMessage(
         key="Cuda failure",
         pattern=rf"Cuda failure (?:\d+ )?'(?P<what>{_DRIVER})",
         rule="LOG006",
@@ -230,12 +267,25 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Cuda failure",
-        pattern=rf"Cuda failure (?:\d+ )?'(?!{_DRIVER})(?P<what>[^'\n]{{1,120}})'",
+        pattern=r"Cuda failure (?:\d+ )?'out of memory'",
+        rule="RES001",
+        says="NCCL found no GPU memory for its buffers: the memory of a GPU is used up",
+        fix="nvidia-smi   # on that host: does another program hold memory? Leave some to NCCL: a smaller "
+        "batch, torch.cuda.set_per_process_memory_fraction(0.9), XLA_PYTHON_CLIENT_MEM_FRACTION=.85; "
+        "NCCL_BUFFSIZE=1048576 needs less",
+        proves_not="that NCCL or the network is at fault",
+        explains=("EXIT005", "LOG010"),
+        sample="node1:4242:4300 [0] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'",
+        source=_DOCUMENT,
+    ),
+    KnownMessage(
+        key="Cuda failure",
+        pattern=rf"Cuda failure (?:\d+ )?'(?!{_DRIVER}|out of memory')(?P<what>[^'\n]{{1,120}})'",
         rule="LOG006",
         says="CUDA failed below NCCL: {what}",
         fix="on that host: nvidia-smi; dmesg -T | grep -i xid",
         proves_not="that NCCL or the network is at fault",
-        sample="node1:4242:4300 [0] enqueue.cc:90 NCCL WARN Cuda failure 'out of memory'",
+        sample="node1:4242:4300 [0] enqueue.cc:90 NCCL WARN Cuda failure 'unspecified launch failure'",
         source=_DOCUMENT,
     ),
     KnownMessage(
@@ -321,6 +371,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         h.says == _SHM_FULL.says for h in heard
     ):  # the proof of what the next message leaves open
         heard = tuple(h for h in heard if h.rule != _SHM_FULL.rule or h.says == _SHM_FULL.says)
+    heard = tuple(as_loopback(h, exhibit.text, _LOOPBACK) for h in heard)
     return Testimony(heard=heard) if heard else None
 
 

@@ -1,8 +1,8 @@
-"""The watchdog of PyTorch's ProcessGroupNCCL: which collective timed out on each rank, and how far the rank
-had come.
+"""The watchdogs of PyTorch's NCCL backends: which collective timed out on each rank, and how far it had come.
 
-It speaks on the victims, then aborts them (SIGABRT). The wording is from the source of PyTorch 2.2 to 2.9 and
-from logs that users have published; it was not recorded here, since it needs GPUs.
+They speak on the victims, then abort them (SIGABRT). The wording is from the source of PyTorch 2.2 to 2.9, of
+its backend nccl2 (2.14), of torchcomms, and from logs that users have published; it was not recorded here,
+since it needs GPUs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import msgspec
 
 from allaboard.analysis.collectives.nccl_watchdogs import OWN_NUMBER_PREFIX
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Overdue, Place, Testimony
 
@@ -39,11 +40,90 @@ _ABORT_MESSAGE = "Process group watchdog thread terminated with exception"
 _SIGABRT = 6
 """Number of the signal that std::terminate() raises."""
 
+WITHOUT_NUMBERS = KnownMessage(
+    key="Watchdog caught collective operation timeout: WorkNCCL(OpType=",
+    pattern=r"Watchdog caught collective operation timeout: WorkNCCL\(OpType=(?P<op>\w+), "
+    r"(?:TensorShape=\[[^\]]*\], )?Timeout\(ms\)=(?P<ms>\d+)\)",
+    rule="LOG001",
+    says="a rank waited {ms} ms in {op} for a peer that did not come",
+    fix="compare the ranks' logs: the one that does not write this is the one to look at; "
+    "while it hangs, "
+    "py-spy dump --pid PID on each rank; PyTorch 2.1 and later record more "
+    "(TORCH_NCCL_TRACE_BUFFER_SIZE)",
+    proves_not="which peer: the rank whose watchdog speaks is a victim",
+    awaits=True,
+    sample="[E ProcessGroupNCCL.cpp:587] [Rank 2] Watchdog caught collective operation timeout: "
+    "WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1804406 milliseconds before timing out.",
+    source="from the source of PyTorch 1.8 to 2.0 (ProcessGroupNCCL.cpp)",
+)
+"""The message of PyTorch 1, which does not count collectives."""
+_COMM = r"\[TC\]\[rank=\d{1,7}\](?:\[name=[^\]\n]{0,200}\])? "
+"""Begins the lines of torchcomms, from which PyTorch's backend nccl2 is."""
+_COMM_SOURCE = "from the source of torchcomms (TorchCommNCCL) and of PyTorch 2.14 (c10d/nccl2)"
+
+
+def _comm_timeout(key: str, pattern: str, line: str) -> KnownMessage:
+    """Return a message of torchcomms that a rank waited in vain; it names no collective."""
+    return KnownMessage(
+        key=key,
+        pattern=_COMM + pattern,
+        rule="LOG001",
+        says="a rank waited in a collective until its timeout for a peer that did not come",
+        fix="read the log of the rank that does not write this; allaboard diagnose on the folder of the "
+        "flight "
+        "recorder's traces names the collective; while it hangs: py-spy dump --pid PID on each rank",
+        proves_not="which peer: the rank whose watchdog speaks is a victim",
+        awaits=True,
+        sample=f"[E826 10:00:00.1 WorkNCCL.cpp:147] [TC][rank=3][name=default_pg] {line}",
+        source=_COMM_SOURCE,
+    )
+
+
+MESSAGES = (
+    _comm_timeout(
+        "] Operation timed out after ",
+        r"Operation timed out after \d+ ms",
+        "Operation timed out after 600123 ms",
+    ),
+    _comm_timeout(
+        "timeout watchdog detected operation timeout",
+        r"[^\n]{0,60}timeout - timeout watchdog detected operation timeout|"
+        + _COMM
+        + r"[^\n]{0,60}timeout watchdog detected operation timeout",
+        "Aborting process due to timeout on rank 3 - timeout watchdog detected operation timeout",
+    ),
+    KnownMessage(
+        key="sync error on rank ",
+        pattern=_COMM
+        + r"[^\n]{0,60}?\b[Aa]sync error on rank (?P<rank>\d+): (?P<what>[^\n(]{1,160})",
+        rule="LOG010",
+        says="NCCL failed on rank {rank}: {what}",
+        fix="run once with NCCL_DEBUG=INFO; if it lost a peer, read the log of the rank that does not "
+        "write this",
+        proves_not="that it began on this rank: a peer that ended, and a link that broke, look the same",
+        sample="[E826 10:00:00.2 ProcessGroupNCCLUtils.cpp:245] [TC][rank=2][name=default_pg] nccl hit async "
+        "error on rank 2: remote process exited or there was a network error",
+        source=_COMM_SOURCE,
+    ),
+    KnownMessage(
+        key="NCCL Last Error: ",
+        pattern=r"NCCL Last Error: (?P<what>[^\s][^\n]{1,200})",
+        rule="LOG010",
+        says="NCCL failed: {what}",
+        fix="run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which "
+        "device",
+        proves_not="that the line of the traceback is at fault: NCCL failed where it was first used",
+        sample="NCCL Last Error: Call to accept failed: Bad file descriptor",
+        source=_COMM_SOURCE,
+    ),
+)
+
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
+    comm_messages = find_known_messages(exhibit, MESSAGES)
     if "atchdog" not in text and "ast enqueued NCCL work: " not in text:
-        return None
+        return Testimony(heard=comm_messages) if comm_messages else None
     statuses: dict[tuple[int, str], Overdue] = {}
     timeouts: dict[tuple[int, int], re.Match[str]] = {}
     aborted: dict[int, Glimpse] = {}
@@ -71,7 +151,10 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             )
     overdue = tuple(_with_operation(status, timeouts, user_frames) for status in statuses.values())
     glimpses = tuple(g for r, g in aborted.items() if r >= 0)
-    return Testimony(overdue=overdue, glimpses=glimpses) if overdue or glimpses else None
+    heard = (*find_known_messages(exhibit, (WITHOUT_NUMBERS,)), *comm_messages)
+    if not (overdue or glimpses or heard):
+        return None
+    return Testimony(overdue=overdue, glimpses=glimpses, heard=heard)
 
 
 def _speaking_rank(line: str, log_rank: int) -> int:

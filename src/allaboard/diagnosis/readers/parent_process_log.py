@@ -1,5 +1,5 @@
-"""Ends of processes, as docker compose, horovodrun, Lightning and torch's spawn report those that they
-started."""
+"""Ends of processes, as docker compose, horovodrun, Lightning, torch's spawn and DataLoader, and DeepSpeed
+report those that they started."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import re
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
 
 _END = re.compile(
-    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: \(restarting\))?"
+    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: "
+    r"\(restarting\))?"
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
-    r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code (?P<child>-?\d{1,3})\."
+    r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
+    r"(?P<child>-?\d{1,3})\."
     r"[^\n]*"
     r"|torch\.multiprocessing\.spawn\.ProcessExitedException: process (?P<index>\d{1,7}) terminated with "
     r"(?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
@@ -27,10 +30,80 @@ _VALID_SIGNALS = {int(s) for s in signal.Signals}
 _SHELL_SIGNAL_OFFSET = 128
 """Containers and shells report a process that a signal ended by this exit code plus the signal's number."""
 
+MESSAGES = (
+    KnownMessage(
+        key="exited unexpectedly",
+        pattern=r"DataLoader worker \(pid\(s\) (?P<pids>[\d, ]+)\) exited unexpectedly",
+        rule="EXIT007",
+        says="worker processes of a DataLoader died (pid {pids})",
+        fix="look for an out-of-memory kill (dmesg -T | grep -i killed) and for room in /dev/shm "
+        "(df -h /dev/shm); num_workers=0 shows an exception in the dataset itself",
+        proves_not="why: the loader sees only that they are gone",
+        sample="RuntimeError: DataLoader worker (pid(s) 4321, 4322) exited unexpectedly",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    KnownMessage(
+        key="nsufficient shared memory",
+        pattern=r"Unexpected bus error encountered in worker\. This might be caused by insufficient "
+        r"shared memory",
+        rule="RES004",
+        says="a DataLoader's worker found no room in /dev/shm",
+        fix="df -h /dev/shm; in a container give it more (docker run --shm-size=8g, or --ipc=host; in "
+        "Kubernetes an emptyDir of medium Memory at /dev/shm); or fewer workers",
+        sample="ERROR: Unexpected bus error encountered in worker. This might be caused by "
+        "insufficient shared memory (shm).",
+        source="its wording from the source of PyTorch 2.13.0",
+    ),
+    KnownMessage(
+        key="exits with return code = -",
+        pattern=r"--local_rank=(?P<local>\d+)[^\n]{0,2000} exits with return code = -(?P<signal>\d{1,2})\b",
+        rule="EXIT001",
+        says="the process of local rank {local} was killed by signal {signal}",
+        fix="signal 9: dmesg -T | grep -i kill, and the batch system; 7 and 11: native code crashed",
+        proves_not="which rank: DeepSpeed tells the rank on its host",
+        sample="[2026-01-02 03:04:05,200] [ERROR] [launch.py:321:sigkill_handler] "
+        "['/usr/bin/python3', '-u', "
+        "'train.py', '--local_rank=1'] exits with return code = -9",
+        source="its wording from the source of DeepSpeed (launcher/launch.py), not recorded",
+    ),
+)
+TORCHRUN_CHILD = KnownMessage(
+    key="failed (exitcode: -",
+    pattern=r"failed \(exitcode: -(?P<signal>(?!6\))\d{1,2})\) local_rank: (?P<local>\d+) \(pid: "
+    r"(?P<pid>\d+)\) of binary",
+    rule="EXIT001",
+    says="the process of local rank {local} (pid {pid}) was killed by signal {signal}",
+    fix="signal 9: dmesg -T | grep -i 'killed process', and the batch system; 7 and 11: native "
+    "code crashed, "
+    "PYTHONFAULTHANDLER=1 shows the line",
+    proves_not="which rank on several hosts: torchrun tells the rank on its host",
+    sample="ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: "
+    "3 (pid: 812917) of "
+    "binary: /usr/bin/python3",
+    source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
+)
+"""torchrun's line on the first child that failed. A summary below it tells the rank too."""
+TORCHRUN_ABORT = KnownMessage(
+    key="failed (exitcode: -6)",
+    pattern=r"failed \(exitcode: -6\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\) of binary",
+    rule="EXIT001",
+    says="the process of local rank {local} (pid {pid}) aborted (SIGABRT)",
+    fix="read its output above this line: who aborts says why (an assertion, NCCL's watchdog after another "
+    "rank has failed); PYTHONFAULTHANDLER=1 shows the line",
+    proves_not="which rank on several hosts: torchrun tells the rank on its host",
+    sample="E0321 02:07:10.105000 80700 torch/distributed/elastic/multiprocessing/api.py:833] failed "
+    "(exitcode: -6) local_rank: 0 (pid: 80746) of binary: /usr/bin/python3",
+    source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
+)
+"""The same of a child that aborted: see `abort_reasons.drop_following_aborts`."""
+_SUMMARY = "Root Cause (first observed failure)"
+
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_process_ends(exhibit))[:1000]
-    return Testimony(glimpses=glimpses) if glimpses else None
+    torchrun = () if _SUMMARY in exhibit.text else (TORCHRUN_CHILD, TORCHRUN_ABORT)
+    heard = find_known_messages(exhibit, (*MESSAGES, *torchrun))
+    return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 
 
 def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:

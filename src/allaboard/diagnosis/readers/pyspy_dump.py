@@ -57,13 +57,14 @@ def _rank_from_name(exhibit: Exhibit, candidates: list[ProcessDump]) -> dict[int
 
 
 def _glimpse(place: Place, dump: ProcessDump, role: str, rank: int) -> Glimpse:
-    argument = rank_from_command(dump.command)
+    # A variable of the program is the rank itself; an argument may be about something else.
+    guess = dump.rank if dump.rank >= 0 else rank_from_command(dump.command)
     return Glimpse(
         origin=place,
         rank=-1 if role else rank,
         pid=dump.pid,
         stack=Stack(frames=dump.frames, taken_at=0.0, by="py-spy") if dump.frames else None,
-        guess=argument if argument >= 0 else dump.rank,
+        guess=guess,
         command=dump.command,
         parent=dump.parent,
         role=role,

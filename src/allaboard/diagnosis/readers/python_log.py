@@ -19,6 +19,7 @@ from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.dumps import rich_tracebacks
+from allaboard.formats.dumps.learned_prefixes import LOGGED_MARK
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
 _PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
@@ -35,6 +36,8 @@ _IGNORED = re.compile(
     r"|Task exception was never retrieved"
 )
 """Precedes tracebacks that end nothing; asyncio's has a line between."""
+_SPAWNED = re.compile(r"-- Process (?P<number>\d{1,7}) terminated with the following error:")
+"""Precedes the traceback of a process that torch.multiprocessing.spawn started: its number among them."""
 _THREAD = re.compile(r"Exception in thread ")
 _LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
@@ -44,7 +47,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     boxed = rich_tracebacks.BOX_HEAD in text
     if TRACEBACK_HEAD not in text and not boxed:
         return None
-    written = [line.rstrip("\r") for line in text.split("\n")]
+    logged = {n for n, line in enumerate(text.split("\n")) if line.startswith(LOGGED_MARK)}
+    written = [line.rstrip("\r").removeprefix(LOGGED_MARK) for line in text.split("\n")]
     lines = [_strip_label(line) for line in written]
     lines = rich_tracebacks.unbox_tracebacks(lines) if boxed else lines
     all_tracebacks = find_tracebacks(lines)
@@ -58,12 +62,20 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         doubt = (
             ""
             if by_torch_hook
-            else _reason_to_doubt(lines, traceback, all_tracebacks[number + 1 :])
+            else _reason_to_doubt(
+                lines,
+                traceback,
+                all_tracebacks[number + 1 :],
+                by_logger=traceback.begin in logged,
+            )
         )
         if doubt is None:
             continue
         rank = speaker_rank(written[traceback.begin], exhibit.rank)
-        glimpse = _glimpse(exhibit, traceback, rank, doubt)
+        before_its_end = lines[max(0, traceback.begin - 1) : traceback.end]
+        spawned = [m for line in before_its_end if (m := _SPAWNED.match(line)) is not None]
+        local_rank = int(spawned[-1]["number"]) if spawned else exhibit.local
+        glimpse = _glimpse(exhibit, traceback, rank, doubt, local_rank)
         key = (rank, "" if rank >= 0 else str(glimpse.raised))
         if doubt == OTHER_THREAD_DOUBT and key in glimpses:
             continue
@@ -81,9 +93,12 @@ def _strip_label(line: str) -> str:
 
 
 def _reason_to_doubt(
-    lines: Sequence[str], traceback: Traceback, later: Sequence[Traceback]
+    lines: Sequence[str], traceback: Traceback, later: Sequence[Traceback], *, by_logger: bool
 ) -> str | None:
-    """Return why the exception may have been caught; "" if nothing says so, None if its process went on."""
+    """Return why the exception may have been caught; "" if nothing says so, None if its process went on.
+
+    ``by_logger``: a logger's prefix stood before each of its lines.
+    """
     head = lines[traceback.begin - 1] if traceback.begin else ""
     if _IGNORED.match(head) or (traceback.begin > 1 and _IGNORED.match(lines[traceback.begin - 2])):
         return None
@@ -106,6 +121,8 @@ def _reason_to_doubt(
     was_logged = any(map(is_logged_traceback, preceding)) and not from_other_host
     if has_ended_well(output) or (output and was_logged):
         return None
+    if by_logger and output:
+        return f"{WENT_ON_DOUBT}: {output[0][:60]!r} follows it"
     if (
         output
         and lines[traceback.begin].startswith(TRACEBACK_HEAD)
@@ -117,7 +134,9 @@ def _reason_to_doubt(
     return f"{LOGGED_DOUBT}; nothing follows" if was_logged else ""
 
 
-def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> Glimpse:
+def _glimpse(
+    exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str, local_rank: int
+) -> Glimpse:
     # Who handles the loss of a peer and raises something else fell because of it all the same.
     message = (
         f"{traceback.message} (after {traceback.root_cause})"
@@ -140,7 +159,7 @@ def _glimpse(exhibit: Exhibit, traceback: Traceback, rank: int, doubt: str) -> G
         raised=raised,
         exit=Exit(ended_at=0.0, code=1),
         doubt=doubt,
-        guess=exhibit.local,
+        guess=local_rank,
     )
 
 

@@ -1,7 +1,8 @@
-"""Messages of Ray about workers that it lost or ended."""
+"""Messages of Ray about workers that it lost, ended or could not start."""
 
 from __future__ import annotations
 
+from allaboard.analysis.failures.post_traceback_output import trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Testimony
@@ -34,11 +35,48 @@ MESSAGES = (
         "SYSTEM_ERROR",
         source=_SOURCE,
     ),
+    KnownMessage(
+        key="has been marked dead because the detector",
+        pattern=r"The node with node id: (?P<node>\w+) and (?:ip|address): (?P<host>[\w.:-]+)[^\n]{0,80}? "
+        r"has been "
+        r"marked dead because the detector has missed too many heartbeats",
+        rule="EXIT010",
+        says="Ray lost its node {host}: it sent no sign of life any more",
+        fix="ssh {host} uptime   # does it still run? ray status; ray logs raylet.out -ip {host}; its "
+        "kernel's log: dmesg -T | tail",
+        proves_not="whether {host} ended, was shut down, or was too busy to answer",
+        explains=("EXIT001",),
+        sample="WARNING worker.py:1462 -- The node with node id: 8f205b and ip: 10.0.0.7 has been marked "
+        "dead because the detector has missed too many heartbeats from it.",
+        source="from reports of Ray 1.10 to 2.9",
+    ),
+    KnownMessage(
+        key="The worker group startup timed out after",
+        pattern=r"The worker group startup timed out after (?P<limit>[\d.]+) seconds waiting for "
+        r"(?P<size>\d+) workers",
+        rule="JOIN001",
+        says="Ray could not start the {size} workers within {limit} s",
+        fix="ray status   # are the resources of ScalingConfig there, and free? If nodes are still being "
+        "added: export RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S=600",
+        proves_not="that a worker failed: most often the CPUs or GPUs are not there or not free",
+        sample="The worker group startup timed out after 30.0 seconds waiting for 8 workers. Potential "
+        "causes include: (1) temporary insufficient cluster resources",
+        source="from a report of Ray 2.50 (train/v2)",
+    ),
 )
+SURVIVED = ("has been marked dead because the detector", "The worker group startup timed out after")
+"""Keys of messages after which Ray may start the workers again: they count only if no training goes on."""
+MIN_TRAINING_LINES = 3
+"""Lines of a training that show that it goes on: a worker may write that of a step it had begun before."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = find_known_messages(exhibit, MESSAGES)
+    counted = [
+        m
+        for m in MESSAGES
+        if m.key not in SURVIVED or not trains_on_after(exhibit.text, m.key, MIN_TRAINING_LINES)
+    ]
+    heard = find_known_messages(exhibit, counted)
     return Testimony(heard=heard) if heard else None
 
 

@@ -1,4 +1,4 @@
-"""Messages of Slurm: how srun's tasks ended, and why slurmstepd ended a job."""
+"""Messages of batch systems: how srun's tasks ended, and why Slurm, PBS, LSF or Kubernetes ended a job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_TASKS = 10_000
 """Tasks that are read of one list."""
 
 
-def _cancellation(reason: str, says: str, fix: str) -> KnownMessage:
+def _cancellation(reason: str, says: str, fix: str, *, ended_wait: bool = False) -> KnownMessage:
     return KnownMessage(
         key=f"DUE TO {reason}",
         pattern=r"\*\*\* (?:JOB|STEP) (?P<step>[\d.]+)[^\n]{0,20} ON (?P<host>\S+) CANCELLED AT \S+ DUE TO "
@@ -37,9 +37,27 @@ def _cancellation(reason: str, says: str, fix: str) -> KnownMessage:
         says=says,
         fix=fix,
         certainty=Certainty.CERTAIN,
+        ended_wait=ended_wait,
         sample="slurmstepd: error: *** JOB 123 ON node1 CANCELLED AT 2026-01-02T03:04:05 DUE TO "
         f"{reason} ***",
         source=_SOURCE,
+    )
+
+
+def _time_limit(
+    key: str, pattern: str, system: str, fix: str, sample: str, source: str
+) -> KnownMessage:
+    """Return the message of one batch system."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="EXIT001",
+        says=f"{system} ended the job at its time limit",
+        fix=fix,
+        certainty=Certainty.CERTAIN,
+        ended_wait=True,
+        sample=sample,
+        source=source,
     )
 
 
@@ -48,6 +66,7 @@ MESSAGES = (
         "TIME LIMIT",
         "Slurm ended the job at its time limit",
         "ask for more time (--time), or save checkpoints and go on in a next job (#SBATCH --signal=USR1@120)",
+        ended_wait=True,
     ),
     _cancellation(
         "PREEMPTION",
@@ -113,6 +132,31 @@ MESSAGES = (
         sample="slurmstepd: error: Detected 1 oom_kill event in StepId=123.0. Some of the step tasks have "
         "been OOM Killed.",
         source=_SOURCE,
+    ),
+    _time_limit(
+        "job killed: walltime",
+        r"PBS: job killed: walltime \d+ exceeded limit \d+",
+        "PBS",
+        "ask for more time (-l walltime=), or save checkpoints and go on in a next job",
+        "=>> PBS: job killed: walltime 3611 exceeded limit 3600",
+        "its wording from the sources of OpenPBS and Torque (resmom)",
+    ),
+    _time_limit(
+        "TERM_RUNLIMIT",
+        r"TERM_RUNLIMIT: job killed after reaching LSF run time limit",
+        "LSF",
+        "ask for more time (bsub -W), or save checkpoints and go on in a next job",
+        "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+        "its wording from LSF's documents (bhist, termination reasons)",
+    ),
+    _time_limit(
+        "DeadlineExceeded",
+        r"\bDeadlineExceeded\b[^\n]{0,60}(?:Job|Pod) was active (?:on the node )?longer than "
+        r"(?:the )?specified deadline",
+        "Kubernetes",
+        "raise activeDeadlineSeconds of the job, or save checkpoints and go on in a next job",
+        "Warning  DeadlineExceeded  1m  job-controller  Job was active longer than specified deadline",
+        "its wording from the source of Kubernetes (job controller, kubelet's active_deadline)",
     ),
 )
 

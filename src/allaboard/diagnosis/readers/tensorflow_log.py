@@ -6,7 +6,6 @@ import re
 
 import msgspec
 
-from allaboard.analysis.failures.post_traceback_output import progress_lines
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
@@ -14,6 +13,12 @@ from allaboard.facts import Exhibit, Heard, Testimony
 _RECORDED = "recorded, TensorFlow 2.21.0"
 _WAITING = re.compile(r"Waiting for (\d+)/(\d+) tasks to connect")
 _TASK = r"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
+_RELAY = re.compile(
+    r"remote target "
+    + _TASK
+    + r"(?: while calling [\w./]+)?:\s*\n?:[^\n]{0,200}Error received from peer[^\n]{0,400}remote target"
+)
+"""Matches a task that passes on that it could not reach another one."""
 
 STRAGGLERS = KnownMessage(
     key="Example stragglers",
@@ -28,87 +33,25 @@ STRAGGLERS = KnownMessage(
     "/job:worker/replica:0/task:2",
     source=_RECORDED,
 )
-_GPU_MEMORY = (
-    "smaller batches; nvidia-smi on that host shows whether another process is on the same GPU"
-)
-_ALLOCATOR = (
-    "its wording from the source of TensorFlow 1.4 to 2.21 (bfc_allocator.cc and op kernels)"
-)
-MEMORY_MESSAGES = (
-    KnownMessage(
-        key="OOM when allocating tensor",
-        pattern=r"OOM when allocating tensor with shape ?\[[\d,]*\][^\n]{0,40}? on "
-        r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)/device:(?P<device>GPU:\d+)",
-        rule="RES001",
-        says="{job} {task} ran out of memory of its {device}",
-        fix=_GPU_MEMORY,
-        proves_not="that its own process wrote this: a chief reports what a task ran for it",
-        sample="2020-05-03 02:06:12.464132: W tensorflow/core/framework/op_kernel.cc:1655] OP_REQUIRES "
-        "failed at "
-        "conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with shape[64,32,32,192] and type "
-        "float on /job:worker/replica:0/task:2/device:GPU:0 by allocator GPU_0_bfc",
-        source=_ALLOCATOR,
-    ),
-    KnownMessage(
-        key="OOM when allocating tensor",
-        pattern=r"OOM when allocating tensor with shape ?\[[\d,]*\][^\n]{0,40}? on "
-        r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)/(?:device:CPU:|cpu:)\d+",
-        rule="RES001",
-        says="{job} {task} ran out of memory of its host",
-        fix="give the job more memory, or use smaller batches; on its host: free -g",
-        sample="OP_REQUIRES failed at cwise_ops_common.cc:70 : Resource exhausted: OOM when allocating "
-        "tensor "
-        "with shape[640000,3200] and type float on /job:worker/replica:0/task:2/device:CPU:0 by allocator "
-        "cpu",
-        source=_ALLOCATOR,
-    ),
-    KnownMessage(
-        key="OOM when allocating tensor",
-        pattern=r"OOM when allocating tensor with shape ?\[[\d,]*\][^\n]{0,40}? on "
-        r"/job:localhost/(?:replica:\d+/)?task:\d+/device:(?P<device>GPU:\d+)",
-        rule="RES001",
-        says="a process ran out of memory of its {device}",
-        fix=_GPU_MEMORY,
-        sample="OP_REQUIRES failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with "
-        "shape[64,32] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc",
-        source=_ALLOCATOR,
-    ),
-    KnownMessage(
-        key="ran out of memory trying to allocate",
-        # What the caller can do without is no failure; and the operation's own message says more.
-        pattern=r"Allocator \((?P<device>GPU_\d+_bfc)\) ran out of memory trying to allocate "
-        r"(?P<many>[\d.]+[KMGT]?i?B)(?![^\n]{0,300}not a failure)(?!.{0,900}OOM when allocating tensor)",
-        rule="RES001",
-        says="a process ran out of GPU memory ({device}): it asked for {many} more",
-        fix=_GPU_MEMORY,
-        sample="2020-05-03 02:06:12.462209: W tensorflow/core/common_runtime/bfc_allocator.cc:434] Allocator "
-        "(GPU_0_bfc) ran out of memory trying to allocate 31.84MiB (rounded to 33387264)",
-        source=_ALLOCATOR,
-    ),
-    KnownMessage(
-        key="CUDA_ERROR_OUT_OF_MEMORY",
-        pattern=r"failed to allocate (?P<many>[\d.]+[KMGT]?i?B?) \((?P<bytes>\d+) ?bytes\) from device: "
-        r"(?:RESOURCE_EXHAUSTED: ?:? ?)?CUDA_ERROR_OUT_OF_MEMORY(?!.{0,900}(?:OOM when allocating "
-        r"tensor|ran out of memory trying))",
-        rule="RES001",
-        says="a process ran out of GPU memory: CUDA could not give it {many}",
-        fix="nvidia-smi   # on that host: which other process holds the GPU? One process a GPU: "
-        "CUDA_VISIBLE_DEVICES; or tf.config.experimental.set_memory_growth",
-        proves_not="that this model is too large: TensorFlow asks for nearly all memory of a GPU at its "
-        "start, "
-        "and another process may hold it",
-        sample="2018-02-07 21:05:47.513392: E tensorflow/stream_executor/cuda/cuda_driver.cc:936] failed to "
-        "allocate 9.91G (10640768640 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
-        source="its wording from the source of TensorFlow 1.0 to 2.21 (cuda_driver.cc); `: out of memory` "
-        "since "
-        "1.11",
-    ),
-)
-"""Failed allocations. Many are tried again with less: they count only if the program did not go on."""
 MESSAGES = (
     KnownMessage(
         key="CreateSession still waiting for response from worker",
-        pattern=r"CreateSession still waiting for response from worker: " + _TASK,
+        pattern=r"CreateSession still waiting for response from worker: "
+        r"/job:(?P<job>worker|chief|master)/(?:replica:\d+/)?task:(?P<task>\d+)",
+        rule="PS003",
+        says="the session waited for {job} {task}, another task that trains: no device filters are set",
+        fix="tf.ConfigProto(device_filters=['/job:ps', '/job:worker/task:N'])   # N: this worker's "
+        "index; the "
+        "session then waits for the servers alone. Or read the log of {job} {task}, and start it again",
+        proves_not="that {job} {task} is not running: a wrong address or a firewall looks the same",
+        sample="2017-09-01 09:34:05.787286: I tensorflow/core/distributed_runtime/master.cc:193] "
+        "CreateSession still waiting for response from worker: /job:worker/replica:0/task:12",
+        source="its wording from the source of TensorFlow 1.0 to 2.21 (master.cc)",
+    ),
+    KnownMessage(
+        key="CreateSession still waiting for response from worker",
+        pattern=r"CreateSession still waiting for response from worker: "
+        r"/job:(?P<job>(?!worker/|chief/|master/)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",
         rule="PS003",
         says="the session waited for {job} {task}",
         fix="read the log of {job} {task}; compare its address in TF_CONFIG with where it listens",
@@ -227,6 +170,8 @@ MESSAGES = (
         + _TASK
         + r"(?: while calling [\w./]+)?:\s*"
         # Before TensorFlow 2.13 gRPC told it as JSON, with the files and lines of its own code.
+        # Who passes on another's failure has answered.
+        r"(?![^\n]{0,600}Additional GRPC error information from remote target)"
         r"(?=[^\n]{0,400}(?:Socket closed|Connection reset|Connection refused))",
         rule="EXIT005",
         says="{job} {task} went away in the middle of a call",
@@ -241,7 +186,10 @@ MESSAGES = (
     ),
     KnownMessage(
         key="failed to connect to all addresses",
-        pattern=r"failed to connect to all addresses[^\n]*\n[^\n]*remote target " + _TASK,
+        # Who passes on another's failure has answered: an error was received from it.
+        pattern=r"failed to connect to all addresses[^\n]*\n[^\n]*remote target "
+        + _TASK
+        + r"(?![^\n]*\n:[^\n]{0,200}Error received from peer[^\n]{0,400}remote target)",
         rule="EXIT005",
         says="{job} {task} did not answer",
         fix="read the log of {job} {task}: did it start, and does it still run? Compare its address in "
@@ -270,6 +218,19 @@ MESSAGES = (
         source=_RECORDED,
     ),
     KnownMessage(
+        key="found no source for broadcast",
+        pattern=r"Instance (?P<number>\d+) found no source for "
+        r"broadcast\.[^\n]{0,80}?group_size=(?P<members>\d+)",
+        rule="LOG003",
+        says="in broadcast {number} all {members} members receive, and none sends",
+        fix="let one member of the group call broadcast_send (the task whose value it is) and the others "
+        "broadcast_recv: compare the condition on the task in the code",
+        proves_not="which member should send",
+        sample="BaseCollectiveExecutor::StartAbort Internal: Instance 0 found no source for broadcast.  This "
+        "could mean that there were group_size=2 BcastRecvs but no BcastSend.",
+        source="its wording from the source of TensorFlow 1.10 to 2.21 (collective_param_resolver_local.cc)",
+    ),
+    KnownMessage(
         key="Shape mismatch in the collective instance",
         pattern=r"Shape mismatch in the collective instance (?P<number>\d+)\. Op at device \S+ expected "
         r"shape (?P<want>\[[\d,]*\]) but another member in the group expected shape "
@@ -289,21 +250,19 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
+    relay = _RELAY.search(exhibit.text)
     heard = (
         *_stragglers(exhibit),
-        *find_known_messages(exhibit, MESSAGES),
-        *_failed_allocations(exhibit),
+        *(_as_seen_from(h, relay) for h in find_known_messages(exhibit, MESSAGES)),
     )
     return Testimony(heard=heard) if heard else None
 
 
-def _failed_allocations(exhibit: Exhibit) -> tuple[Heard, ...]:
-    """Return what ran out of memory, unless the program went on."""
-    text = exhibit.text
-    last_mention = max(text.rfind(m.key) for m in MEMORY_MESSAGES)
-    if last_mention < 0 or progress_lines(text[last_mention:].split("\n")[1:]):
-        return ()
-    return find_known_messages(exhibit, MEMORY_MESSAGES)
+def _as_seen_from(heard: Heard, relay: re.Match[str] | None) -> Heard:
+    """Return a message about a task that did not answer, with the task that asked it and passed that on."""
+    if relay is None or not heard.says.endswith(" did not answer"):
+        return heard
+    return msgspec.structs.replace(heard, says=f"{heard.says} {relay['job']} {relay['task']}")
 
 
 def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
+
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Heard, Severity, Testimony
 
+PORT_TAKEN = "NET005"
+"""The rule of messages about a port on which a member could not listen."""
+TWO_RANK_ZEROS = "JOIN005"
+"""The rule of two processes of one job that take themselves for rank 0."""
+TWO_RANK_ZEROS_EXPLAIN = ("JOIN001", "JOIN004")
+"""The rules of what follows from it: another rank is missing, and those that wait give up."""
+OVERDUE_WORDS = "Watchdog caught collective operation timeout"
+STUCK_WATCHDOG = "watchdog got stuck for"
+"""Words of NCCL's watchdogs about a collective that did not end, and about themselves."""
 _RECORDED = "recorded, PyTorch 2.13.0 with gloo"
 _DOCUMENT = "from the source of PyTorch's ProcessGroupNCCL, not recorded: it needs GPUs"
 
+_LOOPBACK_PLACE = re.compile(r"nobody answered at (127\.[\d.]+|::1|localhost[\w.]*):\d")
+_ENDED_FROM_OUTSIDE = re.compile(
+    r"slurmstepd: |srun: |CANCELLED|TIME LIMIT|Terminated|Killed|KeyboardInterrupt|death signal"
+)
+"""Lines of what ends a job that waits."""
+_COUNT = re.compile(r"(\d+) of (\d+) members came to the end of init")
+WAITING_IN_BARRIER = KnownMessage(
+    key="Waiting in store based barrier",
+    pattern=r"Waiting in store based barrier to initialize process group for (?:rank: \d+|\d+ seconds, rank: "
+    r"\d+), key: \S+ \(world_size=(?P<size>\d+), (?:num_workers_joined|worker_count)=(?P<here>\d+)",
+    rule="JOIN001",
+    says="{here} of {size} members came to the end of init",
+    fix="",
+    # A healthy start waits too; only a count above the size is a fault.
+    certainty=Certainty.UNKNOWN,
+    sample="Waiting in store based barrier to initialize process group for rank: 0, key: "
+    "store_based_barrier_key:1 (world_size=2, worker_count=4, timeout=0:30:00)",
+    source="its wording from the source of PyTorch 1.9 to 2.13",
+)
 MESSAGES = (
     KnownMessage(
         key="clients joined",
@@ -18,13 +50,14 @@ MESSAGES = (
         fix="see which of the {size} ranks has no log, or never reached init_process_group",
         proves_not="which one: the store counts connections, it knows no ranks; a late one counts "
         "as absent",
+        explains=("JOIN004",),
         sample="torch.distributed.DistStoreError: Timed out after 11 seconds waiting for clients. "
         "2/3 clients joined.",
         source=_RECORDED,
     ),
     KnownMessage(
         key="wait timeout after",
-        pattern=r"wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>\S+)",
+        pattern=r"(?<!\d, )(?<!got error: )wait timeout after (?P<ms>\d+)ms, keys: (?P<keys>\S+)",
         rule="JOIN004",
         says="a rank waited {ms} ms in init for what another was to write ({keys})",
         fix="see which rank has no log, or never reached init_process_group",
@@ -41,11 +74,34 @@ MESSAGES = (
         rule="JOIN001",
         says="{here} of {size} members came to the end of init before its timeout",
         fix="see which of the {size} ranks has no log, or never reached init_process_group",
-        proves_not="which one: the barrier counts, it knows no ranks; a count above the size is that of an "
-        "earlier run's file or store",
+        proves_not="which one: the barrier counts, it knows no ranks",
         sample="RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for "
         "key: store_based_barrier_key:1 (world_size=2, worker_count=1, timeout=0:30:00)",
         source="its wording from the source of PyTorch 1.13 to 2.1",
+    ),
+    KnownMessage(
+        key="Timed out waiting on barrier on rank",
+        pattern=r"Timed out waiting on barrier on rank (?P<waiter>\d+), for key prefix: \S+ "
+        r"\(world_size=(?P<size>\d+), missing_ranks=\[(?P<rank>\d+(?:, \d+)*)",
+        rule="LOG001",
+        says="rank {rank} did not come to a barrier of torchrun's hosts",
+        fix="look at the torchrun with node rank {rank}: its log, or whether its workers still run",
+        proves_not="that it failed: a slow one is missing too",
+        awaits=True,
+        sample="torch.distributed.DistStoreError: Timed out waiting on barrier on rank 0, for key prefix: "
+        "torchelastic.agent.barrier (world_size=2, missing_ranks=[1], timeout=300.0)",
+        source="its wording from the source of PyTorch 2.5 to 2.13 (elastic/utils/store.py)",
+    ),
+    KnownMessage(
+        key=" failed -- missing ranks: ",
+        pattern=r"(?P<op>barrier|gather|all_gather) failed -- missing ranks: (?P<rank>\d+(?:, \d+)*)",
+        rule="LOG001",
+        says="rank {rank} did not come to a {op} over the store",
+        fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
+        proves_not="that it failed: a slow one is missing too",
+        awaits=True,
+        sample="RuntimeError: barrier failed -- missing ranks: 0, 2, wait timeout after 1000ms, keys: /a",
+        source="its wording from the source of PyTorch 2.1 to 2.13 (c10d/control_collectives)",
     ),
     KnownMessage(
         key="client socket has timed out",
@@ -67,6 +123,7 @@ MESSAGES = (
         says="port {port} was taken when rank 0 wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
+        explains=("JOIN007",),
         sample="torch.distributed.DistNetworkError: The server socket has failed to listen on any "
         "local network address. port: 29777, useIpv6: false, code: -98, name: EADDRINUSE, message: "
         "address already in use",
@@ -81,6 +138,7 @@ MESSAGES = (
         says="port {port} was taken when rank 0 wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another MASTER_PORT",
         proves_not="who holds it: a second rank 0, an earlier job and another program look the same",
+        explains=("JOIN007",),
         sample="RuntimeError: The server socket has failed to listen on any local network address. The "
         "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
         source="its wording from the source of PyTorch 2.1",
@@ -97,7 +155,7 @@ MESSAGES = (
         source="its wording from the source of PyTorch 2.13.0",
     ),
     KnownMessage(
-        key="Watchdog caught collective operation timeout",
+        key=OVERDUE_WORDS,
         pattern=r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), "
         r"OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<ms>\d+)",
         rule="LOG001",
@@ -112,7 +170,7 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     KnownMessage(
-        key="watchdog got stuck for",
+        key=STUCK_WATCHDOG,
         pattern=r"ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
         rule="LOG010",
         says="a call of CUDA or NCCL did not come back for {seconds} s in a rank's watchdog, which ended the "
@@ -157,41 +215,9 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     KnownMessage(
-        key="exited unexpectedly",
-        pattern=r"DataLoader worker \(pid\(s\) (?P<pids>[\d, ]+)\) exited unexpectedly",
-        rule="EXIT007",
-        says="worker processes of a DataLoader died (pid {pids})",
-        fix="look for an out-of-memory kill (dmesg -T | grep -i killed) and for room in /dev/shm "
-        "(df -h /dev/shm); num_workers=0 shows an exception in the dataset itself",
-        proves_not="why: the loader sees only that they are gone",
-        sample="RuntimeError: DataLoader worker (pid(s) 4321, 4322) exited unexpectedly",
-        source="its wording from the source of PyTorch 2.13.0",
-    ),
-    KnownMessage(
-        key="nsufficient shared memory",
-        pattern=r"Unexpected bus error encountered in worker\. This might be caused by insufficient "
-        r"shared memory",
-        rule="RES004",
-        says="a DataLoader's worker found no room in /dev/shm",
-        fix="df -h /dev/shm; in a container give it more (docker run --shm-size=8g, or --ipc=host; in "
-        "Kubernetes an emptyDir of medium Memory at /dev/shm); or fewer workers",
-        sample="ERROR: Unexpected bus error encountered in worker. This might be caused by "
-        "insufficient shared memory (shm).",
-        source="its wording from the source of PyTorch 2.13.0",
-    ),
-    KnownMessage(
-        key="failed to pass monitoredBarrier",
-        pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
-        rule="LOG001",
-        says="rank {rank} did not come to the monitored barrier",
-        fix="look at rank {rank}: its log, or py-spy dump --pid PID while it hangs",
-        sample="RuntimeError: Rank 0 in timeout: Ranks 1 failed to pass monitoredBarrier in 5000 ms",
-        source="its wording from the source of PyTorch 2.13.0",
-    ),
-    KnownMessage(
         key="Detected mismatch between collectives on ranks",
         pattern=r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running "
-        r"collective: (?P<what>[^\n]{0,200})",
+        r"(?:inconsistent )?collective: (?P<what>[^\n]{0,200})",
         rule="LOG003",
         says="rank {rank} runs another collective than its peers",
         fix="compare the lines of the ranks' code: every rank must call the same collectives in the same "
@@ -205,8 +231,67 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = find_known_messages(exhibit, MESSAGES)
+    heard = tuple(map(_with_surplus, find_known_messages(exhibit, (*MESSAGES, WAITING_IN_BARRIER))))
+    heard = (*heard, *_waiting_in_barrier(exhibit))
+    heard = tuple(_with_loopback(h) for h in heard if h.certainty is not Certainty.UNKNOWN)
     return Testimony(heard=heard) if heard else None
+
+
+def _waiting_in_barrier(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return the barrier of init in which ranks wait where the log ends, or where something ended the job."""
+    begin = exhibit.text.rfind(WAITING_IN_BARRIER.key)
+    match = WAITING_IN_BARRIER.compiled.search(exhibit.text, begin) if begin >= 0 else None
+    if match is None or int(match["here"]) >= int(match["size"]):
+        return ()
+    later = [x for x in exhibit.text[match.end() :].split("\n")[1:] if x.strip()]
+    if not all(map(_ENDED_FROM_OUTSIDE.search, later)):
+        return ()
+    waiting = find_known_messages(exhibit, (WAITING_IN_BARRIER,))[-1]
+    return (
+        msgspec.structs.replace(
+            waiting,
+            says=f"{match['here']} of {match['size']} members have come to the end of init "
+            f"{'when the job is ended' if later else 'when the log ends'}; they wait for the others",
+            fix=f"see which of the {match['size']} ranks has no log, or never reached init_process_group; "
+            f"start as many: srun --ntasks={match['size']}, or torchrun on every host",
+            severity=Severity.ERROR if later else Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            proves_not="which one: the barrier counts, it knows no ranks",
+        ),
+    )
+
+
+def _with_loopback(heard: Heard) -> Heard:
+    """Return a meeting place that was not reached with what a loopback address means, if it is one."""
+    match = _LOOPBACK_PLACE.match(heard.says)
+    if match is None:
+        return heard
+    return msgspec.structs.replace(
+        heard,
+        says=f"{heard.says}; {match[1]} is on every host that host itself",
+        fix="MASTER_ADDR (or --rdzv-endpoint, init_method) must be the name of rank 0's host, if not all "
+        f"ranks are on one; on one host: {heard.fix}",
+    )
+
+
+def _with_surplus(heard: Heard) -> Heard:
+    """Return the count of a barrier as what it means if more came than there are members."""
+    count = _COUNT.match(heard.says)
+    if count is None or int(count[1]) <= int(count[2]):
+        return heard
+    return msgspec.structs.replace(
+        heard,
+        rule="JOIN005",
+        says=f"{count[1]} processes joined a world of {count[2]}: each task started more than one, or two "
+        f"jobs "
+        "met at one address",
+        fix="pgrep -af python   # on each host: as many as ranks? No torchrun or mp.spawn inside a task that "
+        "srun or mpirun starts for each rank; another job needs a MASTER_PORT of its own",
+        certainty=Certainty.LIKELY,
+        awaits=False,
+        proves_not="which of the two it was; with file:// or a store that outlives the job, an earlier run "
+        "is counted too",
+    )
 
 
 READER = LogReader(read=read_log)

@@ -2,60 +2,56 @@
 
 from __future__ import annotations
 
-from allaboard.contracts import Drill
+from functools import partial
+
+from allaboard.drills.base_rows import certain_hang_drill, lasting_drill
+
+_uneven_drill = partial(
+    certain_hang_drill,
+    script="torch_shards.py",
+    expects="DATA001",
+    exit_codes=(1, 4),
+    allowed=("HANG009", "EXIT001", "EXIT002", "EXIT005"),
+)
 
 DRILLS = {
-    "batch-sizes-differ": Drill(
+    "batch-sizes-differ": lasting_drill(
         title="A rank has another batch size than the others",
         script="torch_shards.py",
         expects="DATA003",
-        inside=True,
-        ends=False,
     ),
-    "empty-replicas": Drill(
+    "empty-replicas": lasting_drill(
         title="A global batch of two rows for four replicas of one process",
         script="tf_mirrored.py",
         expects="DATA004",
         workers=1,
         guilty=-1,
-        inside=True,
-        ends=False,
     ),
-    "nan-loss": Drill(
+    "nan-loss": certain_hang_drill(
         title="A rank's data has a NaN in one batch",
         script="torch_shards.py",
         expects="NUM005",
-        inside=True,
-        options=("--on-hang", "stop"),
-        exit_codes=(4,),
     ),
-    "same-batches": Drill(
+    "same-batches": lasting_drill(
         title="The data is not sharded: every rank reads all of it",
         script="torch_shards.py",
         expects="DATA002",
         workers=3,
-        inside=True,
         guilty=0,
         blames=(0, 1, 2),
-        ends=False,
     ),
-    "uneven-batches": Drill(
+    "uneven-batches": _uneven_drill(
         title="A rank has two batches fewer than the others and continues after its loop",
-        script="torch_shards.py",
-        expects="DATA001",
-        inside=True,
-        options=("--on-hang", "stop"),
-        exit_codes=(1, 4),
-        allowed=("HANG009", "EXIT001", "EXIT002", "EXIT005"),
     ),
-    "uneven-replicas": Drill(
+    "uneven-passes": _uneven_drill(
+        title="A rank has two batches fewer in each pass, and no rank waits for another between passes",
+    ),
+    "uneven-replicas": lasting_drill(
         title="A global batch of ten rows for four replicas of one process",
         script="tf_mirrored.py",
         expects="DATA004",
         workers=1,
         guilty=-1,
-        inside=True,
-        ends=False,
         long="as the empty replicas",
     ),
 }

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from allaboard.contracts import Drill
 from allaboard.launch.signals import kill_process
 
+ddp_drill = partial(Drill, script="torch_ddp.py", inside=True)
+
 DRILLS = {
-    "aborts-at-exit": Drill(
+    "aborts-at-exit": ddp_drill(
         title="A rank trains to its end and aborts while its interpreter shuts down",
-        script="torch_ddp.py",
         expects="EXIT006",
-        inside=True,
         arguments=("--steps", "80"),
         allowed=("EXIT005",),
     ),
-    "exception": Drill(
+    "exception": ddp_drill(
         title="A rank raises an exception in the middle of training",
-        script="torch_ddp.py",
         expects="EXIT002",
-        inside=True,
     ),
-    "exits-3": Drill(
+    "closes-its-descriptors": ddp_drill(
+        title="A rank closes all of its descriptors, as a daemon does, and with them its connections",
+        expects="EXIT001",
+    ),
+    "exits-3": ddp_drill(
         title="A rank ends with exit code 3 and no exception",
-        script="torch_ddp.py",
         expects="EXIT003",
-        inside=True,
     ),
     "killed": Drill(
         title="A rank is killed by SIGKILL in the middle of training",
@@ -32,27 +34,21 @@ DRILLS = {
         expects="EXIT001",
         outside=kill_process,
     ),
-    "leaves-early": Drill(
+    "leaves-early": ddp_drill(
         title="A rank ends with exit code 0 while the others train",
-        script="torch_ddp.py",
         expects="EXIT004",
-        inside=True,
     ),
-    "loader-exception": Drill(
+    "loader-exception": ddp_drill(
         title=(
             "A rank's dataset raises in a worker process of its DataLoader; the line to fix is in "
             "the dataset"
         ),
-        script="torch_ddp.py",
         expects="EXIT002",
-        inside=True,
         arguments=("--loader-workers", "1"),
     ),
-    "loader-worker-killed": Drill(
+    "loader-worker-killed": ddp_drill(
         title="A worker process of a rank's DataLoader is killed by SIGKILL",
-        script="torch_ddp.py",
         expects="EXIT007",
-        inside=True,
         arguments=("--loader-workers", "1"),
     ),
     "rpc-actor-exits": Drill(

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from allaboard.contracts import Drill
+from allaboard.drills.base_rows import hang_drill, lasting_drill
 
 DRILLS = {
-    "jax-asleep": Drill(
+    "jax-asleep": lasting_drill(
         title=(
             "JAX: a rank sleeps between two steps while the others wait for the results of their "
             "steps"
         ),
         script="jax_psum.py",
         expects="HANG005",
-        inside=True,
-        ends=False,
     ),
     "jax-collectives-differ": Drill(
         title=(
@@ -27,36 +26,29 @@ DRILLS = {
         blames=(0, 1),
         inside=True,
     ),
-    "jax-extra-sync": Drill(
+    "jax-extra-sync": lasting_drill(
         title=(
             "JAX: only one rank calls sync_global_devices; the others wait for it inside their pmap"
         ),
         script="jax_pmap.py",
         expects="HANG006",
         fewest=3,
-        inside=True,
-        ends=False,
     ),
-    "jax-nan-loss": Drill(
+    "jax-nan-loss": lasting_drill(
         title="The batch of a JAX process is not finite; the average spreads it to all processes",
         script="jax_psum.py",
         expects="NUM005",
         workers=2,
         guilty=1,
         blames=(0, 1),
-        inside=True,
         fault="jax-nan-loss",
-        ends=False,
     ),
-    "jax-stuck-in-python": Drill(
+    "jax-stuck-in-python": hang_drill(
         title=(
             "JAX: a rank loops forever in its own code while the others wait for the results of "
             "their steps"
         ),
         script="jax_psum.py",
         expects="HANG002",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
 }

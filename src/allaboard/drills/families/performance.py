@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from allaboard.contracts import Drill
+from allaboard.drills.base_rows import lasting_drill
 
 BASE = Path("/sys/fs/cgroup/cpu")
 
@@ -32,29 +33,23 @@ def remove() -> None:
 
 
 DRILLS = {
-    "slow-code": Drill(
+    "slow-code": lasting_drill(
         title="A rank does extra work in every step",
         script="torch_slow.py",
         expects="SLOW001",
-        inside=True,
-        ends=False,
     ),
-    "slow-data": Drill(
+    "slow-data": lasting_drill(
         title="A rank reads its data more slowly than the others",
         script="torch_slow.py",
         expects="SLOW001",
-        inside=True,
-        ends=False,
     ),
-    "slow-data-everywhere": Drill(
+    "slow-data-everywhere": lasting_drill(
         title="All ranks wait for data most of the time",
         script="torch_slow.py",
         expects="SLOW002",
         workers=3,
-        inside=True,
         guilty=0,
         blames=(0, 1, 2),
-        ends=False,
     ),
     "throttled": Drill(
         title="A rank's cgroup is limited to a fifth of a core in the middle of training",
@@ -66,12 +61,11 @@ DRILLS = {
         allowed=("SLOW001",),
         needs=("cgroup-cpu",),
     ),
-    "too-many-threads": Drill(
+    "too-many-threads": lasting_drill(
         title="Each rank computes with more threads than its share of cores",
         script="torch_slow.py",
         expects="SLOW006",
-        inside=True,
         guilty=-1,
-        ends=False,
+        fewest=3,
     ),
 }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from allaboard.contracts import Drill
+from allaboard.drills.base_rows import lasting_drill
 from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 DRILLS = {
-    "comes-back": Drill(
+    "comes-back": lasting_drill(
         title="A rank sleeps for a while in the middle of training and then continues",
         script="torch_ddp.py",
         expects="HANG005",
-        inside=True,
-        ends=False,
         over=True,
     ),
     "restart-exception": Drill(
@@ -111,7 +110,7 @@ DRILLS = {
         guilty=2,
         trains=0,
         options=("--ps", "1", "--chief", "--on-failure", "restart"),
-        arguments=("--rounds", "100"),
+        arguments=("--rounds", "40"),
         outside=kill_process,
         exit_codes=(0,),
         restarts=1,

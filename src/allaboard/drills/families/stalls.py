@@ -2,55 +2,40 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from allaboard.contracts import Drill
+from allaboard.drills.base_rows import hang_drill, lasting_drill
 from allaboard.launch.signals import continue_process, stop_process
 
+ddp_hang_drill = partial(hang_drill, script="torch_ddp.py")
+
 DRILLS = {
-    "asleep": Drill(
+    "asleep": ddp_hang_drill(
         title="A rank sleeps in the middle of training",
-        script="torch_ddp.py",
         expects="HANG005",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "file-lock": Drill(
+    "file-lock": ddp_hang_drill(
         title="A rank waits for a file lock that another process holds",
-        script="torch_ddp.py",
         expects="HANG004",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "gil-held": Drill(
+    "gil-held": ddp_hang_drill(
         title=(
             "A rank matches a regular expression that takes hours, while another of its threads "
             "waits for the GIL"
         ),
-        script="torch_ddp.py",
         expects="HANG015",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "gil-held-aside": Drill(
+    "gil-held-aside": ddp_hang_drill(
         title=(
             "A thread beside the training waits in C without releasing the GIL; the training "
             "cannot continue"
         ),
-        script="torch_ddp.py",
         expects="HANG015",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "input": Drill(
+    "input": ddp_hang_drill(
         title="A rank waits for input that nobody can type",
-        script="torch_ddp.py",
         expects="HANG013",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
     "loader-worker-stopped": Drill(
         title="A worker process of a rank's DataLoader is stopped by SIGSTOP",
@@ -70,15 +55,13 @@ DRILLS = {
         exit_codes=(4,),
         long="a call may take a minute",
     ),
-    "polls-for-a-file": Drill(
+    "polls-for-a-file": lasting_drill(
         title=(
             "A rank polls for a file without a pause; samples show it at several lines of the loop"
         ),
         script="torch_ddp.py",
         expects="HANG002",
         workers=2,
-        inside=True,
-        ends=False,
     ),
     "stopped": Drill(
         title="A rank is stopped by SIGSTOP in the middle of training",
@@ -108,32 +91,20 @@ DRILLS = {
         options=("--on-hang", "stop", "--hang-after", "10"),
         exit_codes=(4,),
     ),
-    "stuck-in-python": Drill(
+    "stuck-in-python": ddp_hang_drill(
         title="A rank loops forever in its own code",
-        script="torch_ddp.py",
         expects="HANG002",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "two-locks": Drill(
+    "two-locks": ddp_hang_drill(
         title="Two threads of a rank each hold the lock that the other wants",
-        script="torch_ddp.py",
         expects="HANG014",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "uninterruptible": Drill(
+    "uninterruptible": ddp_hang_drill(
         title=(
             "A rank waits in the kernel in state D: it starts a program whose file system does not "
             "answer"
         ),
-        script="torch_ddp.py",
         expects="HANG007",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
     "waits-for-a-child": Drill(
         title=(
@@ -146,5 +117,9 @@ DRILLS = {
         arguments=("--steps", "90"),
         exit_codes=(0,),
         over=True,
+    ),
+    "waits-for-an-answer": ddp_hang_drill(
+        title="A rank waits for the answer of a service that never sends one",
+        expects="HANG027",
     ),
 }

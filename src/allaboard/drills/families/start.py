@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 
 from allaboard.contracts import Drill
+from allaboard.drills.base_rows import lasting_drill, start_drill
+
+ddp_start_drill = partial(start_drill, script="torch_ddp.py")
 
 DRILLS = {
     "accelerate-alone": Drill(
@@ -20,31 +24,23 @@ DRILLS = {
         inside=True,
         exit_codes=(0,),
     ),
-    "alone": Drill(
+    "alone": lasting_drill(
         title="A rank leaves out its pair's collective and continues to train alone",
         script="torch_by_hand.py",
         expects="HANG012",
         workers=4,
-        inside=True,
         arguments=("--pairs",),
-        ends=False,
     ),
-    "asleep-before-init": Drill(
+    "asleep-before-init": ddp_start_drill(
         title="A rank sleeps in its own code before init",
-        script="torch_ddp.py",
         expects="JOIN002",
-        inside=True,
         options=("--timeout", "6", "--timeout-hard", "14"),
-        exit_codes=(3,),
     ),
-    "dies-before-init": Drill(
+    "dies-before-init": ddp_start_drill(
         title="A rank raises before init",
-        script="torch_ddp.py",
         expects="JOIN003",
-        inside=True,
-        exit_codes=(3,),
     ),
-    "file-left": Drill(
+    "file-left": start_drill(
         title=(
             "All ranks have destroyed their group, PyTorch has not removed its file, and they "
             "create another group there"
@@ -53,8 +49,6 @@ DRILLS = {
         expects="JOIN008",
         workers=2,
         guilty=0,
-        inside=True,
-        exit_codes=(3,),
     ),
     "interrupted": Drill(
         title="Only one rank receives SIGINT, as from another terminal",
@@ -62,22 +56,16 @@ DRILLS = {
         expects="EXIT008",
         outside=lambda pid: os.kill(pid, signal.SIGINT),
     ),
-    "leaves-before-init": Drill(
+    "leaves-before-init": ddp_start_drill(
         title="A rank exits with code 0 before init",
-        script="torch_ddp.py",
         expects="JOIN003",
-        inside=True,
-        exit_codes=(3,),
     ),
-    "never-comes": Drill(
+    "never-comes": ddp_start_drill(
         title="The world size is one more than the number of workers that are started",
-        script="torch_ddp.py",
         expects="JOIN001",
         workers=3,
         guilty=3,
-        inside=True,
         options=("--timeout", "6"),
-        exit_codes=(3,),
     ),
     "never-ends": Drill(
         title="A rank has finished its training but does not exit after all others have exited",
@@ -97,7 +85,7 @@ DRILLS = {
         inside=True,
         exit_codes=(0,),
     ),
-    "observed-absence": Drill(
+    "observed-absence": lasting_drill(
         title=(
             "With --observe no rank is held at the gate, and one sleeps before init: the others "
             "block inside init"
@@ -107,16 +95,11 @@ DRILLS = {
         workers=3,
         blames=(0, 2),
         fault="asleep-before-init",
-        inside=True,
         options=("--observe",),
-        ends=False,
     ),
-    "other-port": Drill(
+    "other-port": ddp_start_drill(
         title="A rank has another MASTER_PORT than the others",
-        script="torch_ddp.py",
         expects="JOIN007",
-        inside=True,
-        exit_codes=(3,),
     ),
     "port-taken": Drill(
         title="The port on which rank 0 listens is taken when it calls init",
@@ -135,32 +118,23 @@ DRILLS = {
         workers=1,
         ends=False,
     ),
-    "rank-out-of-range": Drill(
+    "rank-out-of-range": ddp_start_drill(
         title="A rank's number is as large as the world size",
-        script="torch_ddp.py",
         expects="JOIN011",
         workers=3,
         guilty=2,
         blames=(3,),
-        inside=True,
-        exit_codes=(3,),
     ),
-    "sizes-disagree": Drill(
+    "sizes-disagree": ddp_start_drill(
         title="A rank has a smaller world size than the others",
-        script="torch_ddp.py",
         expects="JOIN006",
         workers=3,
-        inside=True,
-        exit_codes=(3,),
     ),
-    "wrong-rank": Drill(
+    "wrong-rank": ddp_start_drill(
         title="Two processes claim to be rank 0",
-        script="torch_ddp.py",
         expects="JOIN005",
         workers=3,
         guilty=2,
         blames=(0,),
-        inside=True,
-        exit_codes=(3,),
     ),
 }

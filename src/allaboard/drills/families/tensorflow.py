@@ -2,70 +2,59 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from allaboard.contracts import Drill
+from allaboard.drills.base_rows import hang_drill, lasting_drill, start_drill
 from allaboard.launch.signals import continue_process, kill_process, stop_process
 
+mwms_drill = partial(Drill, script="tf_mwms.py", inside=True)
+mwms_start_drill = partial(start_drill, script="tf_mwms.py")
+mwms_hang_drill = partial(hang_drill, script="tf_mwms.py")
+
 DRILLS = {
-    "tf-asleep": Drill(
+    "tf-asleep": mwms_hang_drill(
         title="A TensorFlow worker sleeps in the middle of training",
-        script="tf_mwms.py",
         expects="HANG005",
         fault="asleep",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "tf-asleep-before-init": Drill(
+    "tf-asleep-before-init": mwms_start_drill(
         title="A TensorFlow worker sleeps before it creates the strategy",
-        script="tf_mwms.py",
         expects="JOIN002",
         fault="asleep-before-init",
-        inside=True,
         options=("--timeout", "6", "--timeout-hard", "14"),
-        exit_codes=(3,),
     ),
-    "tf-asleep-reduce": Drill(
+    "tf-asleep-reduce": mwms_hang_drill(
         title=(
             "A TensorFlow worker sleeps between a step and the reduction of its result, in which "
             "the others wait, as under Keras' `fit` when one worker sleeps in a callback"
         ),
-        script="tf_mwms.py",
         expects="HANG005",
         fault="asleep-before-reduce",
-        inside=True,
         arguments=("--eager",),
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "tf-collectives-differ": Drill(
+    "tf-collectives-differ": mwms_drill(
         title=(
             "A TensorFlow worker calls a collective of another dtype while the others reduce their "
             "gradients"
         ),
-        script="tf_mwms.py",
         expects="EXIT009",
         workers=2,
         guilty=0,
         blames=(0, 1),
-        inside=True,
         fault="collectives-differ",
     ),
-    "tf-dies-before-init": Drill(
+    "tf-dies-before-init": mwms_start_drill(
         title="A TensorFlow worker raises before it creates the strategy",
-        script="tf_mwms.py",
         expects="JOIN003",
         fault="dies-before-init",
-        inside=True,
-        exit_codes=(3,),
         # TensorFlow may take longer to import than the exception is held back for the roll call.
         allowed=("EXIT002",),
     ),
-    "tf-exception": Drill(
+    "tf-exception": mwms_drill(
         title="A TensorFlow worker raises in the middle of training",
-        script="tf_mwms.py",
         expects="EXIT002",
         fault="exception",
-        inside=True,
     ),
     "tf-generator-starved": Drill(
         title=(
@@ -85,14 +74,12 @@ DRILLS = {
         expects="EXIT001",
         outside=kill_process,
     ),
-    "tf-leaves-early": Drill(
+    "tf-leaves-early": mwms_drill(
         title="A TensorFlow worker ends with exit code 0 while the others train",
-        script="tf_mwms.py",
         expects="EXIT004",
         fault="leaves-early",
-        inside=True,
     ),
-    "tf-lists-ps": Drill(
+    "tf-lists-ps": lasting_drill(
         title=(
             "TF_CONFIG of a MultiWorkerMirroredStrategy lists a parameter server that is not "
             "started"
@@ -102,11 +89,9 @@ DRILLS = {
         workers=2,
         guilty=0,
         blames=(0, 1),
-        inside=True,
         fault="lists-ps",
-        ends=False,
     ),
-    "tf-nan-loss": Drill(
+    "tf-nan-loss": lasting_drill(
         title=(
             "The batch of a TensorFlow worker is not finite; the average spreads it to all workers"
         ),
@@ -115,28 +100,20 @@ DRILLS = {
         workers=2,
         guilty=1,
         blames=(0, 1),
-        inside=True,
         fault="nan-loss",
-        ends=False,
     ),
-    "tf-no-cluster": Drill(
+    "tf-no-cluster": mwms_start_drill(
         title="One worker has a TF_CONFIG without a cluster and would train alone",
-        script="tf_mwms.py",
         expects="JOIN006",
         workers=3,
         fault="no-cluster",
         guilty=2,
-        inside=True,
-        exit_codes=(3,),
     ),
-    "tf-order": Drill(
+    "tf-order": mwms_start_drill(
         title="One worker's TF_CONFIG lists the workers in another order",
-        script="tf_mwms.py",
         expects="JOIN007",
         fewest=3,
         fault="order",
-        inside=True,
-        exit_codes=(3,),
     ),
     "tf-stopped": Drill(
         title="A TensorFlow worker is stopped by SIGSTOP in the middle of training",
@@ -147,30 +124,38 @@ DRILLS = {
         options=("--on-hang", "stop"),
         exit_codes=(4,),
     ),
-    "tf-stuck-in-python": Drill(
+    "tf-stuck-in-python": mwms_hang_drill(
         title="A TensorFlow worker loops forever in its own code",
-        script="tf_mwms.py",
         expects="HANG002",
         fault="stuck-in-python",
-        inside=True,
-        options=("--on-hang", "stop", "--hang-after", "8"),
-        exit_codes=(4,),
     ),
-    "tf-two-tasks": Drill(
+    "tf-two-tasks": mwms_start_drill(
         title="Two workers have the same task index",
-        script="tf_mwms.py",
         expects="JOIN005",
         fault="two-tasks",
         blames=(0,),
-        inside=True,
-        exit_codes=(3,),
     ),
-    "tf-wrong-port": Drill(
+    "tf-wrong-port": mwms_start_drill(
         title="One worker's TF_CONFIG gives another worker a wrong port",
-        script="tf_mwms.py",
         expects="JOIN007",
         fault="wrong-port",
+    ),
+    "tf-keras-3-fit": Drill(
+        title="Workers call `fit` of Keras 3 under MultiWorkerMirroredStrategy",
+        script="tf_keras.py",
+        expects="EXIT002",
+        workers=2,
+        blames=(0, 1),
         inside=True,
-        exit_codes=(3,),
+        fault="fit",
+    ),
+    "tf-one-file": Drill(
+        title="Two workers distribute a dataset that is one file",
+        script="tf_keras.py",
+        expects="EXIT002",
+        workers=2,
+        blames=(0,),
+        inside=True,
+        fault="one-file",
     ),
 }

@@ -6,10 +6,12 @@ import contextlib
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 from allaboard.contracts import Drill
 from allaboard.drills import cpu_limit
+from allaboard.drills.base_rows import lasting_drill
 from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 
@@ -27,7 +29,7 @@ while os.path.exists("/proc/" + server):
 """
 """It ends with the server, whatever becomes of the drill."""
 
-_others: list[subprocess.Popen[bytes]] = []
+_competitors: list[subprocess.Popen[bytes]] = []
 
 
 def crowd(pid: int) -> None:
@@ -37,89 +39,77 @@ def crowd(pid: int) -> None:
             os.sched_setaffinity(int(thread.name), {core})
     words = [sys.executable, "-c", HUNGRY, str(core), str(pid)]
     # Sessions of their own: the kernel shares a core between sessions first (sched(7), autogroup).
-    _others.extend(subprocess.Popen(words, start_new_session=True) for _ in range(8))
+    _competitors.extend(subprocess.Popen(words, start_new_session=True) for _ in range(8))
 
 
 def leave(pid: int) -> None:
-    while _others:
-        one = _others.pop()
-        one.kill()
-        one.wait()
+    while _competitors:
+        competitor = _competitors.pop()
+        competitor.kill()
+        competitor.wait()
 
+
+ps_drill = partial(Drill, script="tf1_ps.py", workers=2, options=("--ps", "1"))
 
 DRILLS = {
-    "ps-dies-at-start": Drill(
+    "ps-dies-at-start": ps_drill(
         title=(
             "A parameter server raises before it creates its Server; worker 0, the chief, is held "
             "at the roll call"
         ),
-        script="tf1_ps.py",
         expects="JOIN003",
-        workers=2,
         guilty=2,
-        options=("--ps", "1"),
         inside=True,
         fault="dies",
         exit_codes=(3,),
-        allowed=(
-            "EXIT002",
-        ),  # where the chief takes long to come, the exception is told before it is here
+        # Where the chief takes long to come, the exception is reported before it is here.
+        allowed=("EXIT002",),
         long="dies-before-init shows the same without servers",
     ),
-    "ps-hidden": Drill(
+    "ps-hidden": lasting_drill(
         title="device_filters of one worker's session leave out the second of two parameter servers",
         script="tf1_ps.py",
         expects="PS013",
         workers=2,
         guilty=1,
         options=("--ps", "2"),
-        inside=True,
         fault="hides",
         exit_codes=(0, 1, 143),
-        ends=False,
         allowed=("EXIT002",),
         long="it fails at once in any case",
     ),
-    "ps-killed": Drill(
+    "ps-killed": ps_drill(
         title=(
             "A parameter server of a TensorFlow 1 job is killed by SIGKILL; its workers would hang "
             "without a message"
         ),
-        script="tf1_ps.py",
         expects="PS001",
-        workers=2,
         guilty=2,
         trains=0,
-        options=("--ps", "1"),
         outside=kill_process,
     ),
-    "ps-leaves-early": Drill(
+    "ps-leaves-early": ps_drill(
         title=(
             "A worker of an asynchronous TensorFlow 1 job reaches the end of its data after forty "
             "steps"
         ),
-        script="tf1_ps.py",
         expects="PS012",
-        workers=2,
         guilty=1,
-        options=("--ps", "1"),
         inside=True,
         fault="leaves",
         ends=False,
         long="the others have to train on for a while",
     ),
-    "ps-missing": Drill(
+    "ps-missing": lasting_drill(
         title="A parameter server sleeps before it creates its Server, under --observe",
         script="tf1_ps.py",
         expects="PS003",
         workers=2,
         guilty=2,
         options=("--ps", "1", "--observe"),
-        inside=True,
         fault="asleep",
-        ends=False,
     ),
-    "ps-no-chief": Drill(
+    "ps-no-chief": lasting_drill(
         title=(
             "The chief of a TensorFlow 1 job sleeps before it creates its Server, so the variables "
             "are not initialised"
@@ -129,60 +119,46 @@ DRILLS = {
         workers=1,
         guilty=0,
         options=("--ps", "1", "--chief"),
-        inside=True,
         fault="asleep",
-        ends=False,
     ),
-    "ps-other-port": Drill(
+    "ps-other-port": ps_drill(
         title="A parameter server listens on another port than the one in the other tasks' cluster",
-        script="tf1_ps.py",
         expects="JOIN007",
-        workers=2,
         guilty=2,
-        options=("--ps", "1"),
         inside=True,
         fault="other-port",
         exit_codes=(3,),
     ),
-    "ps-returns": Drill(
+    "ps-returns": ps_drill(
         title="The `ps` branch of a TensorFlow 1 script returns instead of serving forever",
-        script="tf1_ps.py",
         expects="PS001",
-        workers=2,
         guilty=2,
-        options=("--ps", "1"),
         inside=True,
         fault="returns",
         ends=False,
     ),
-    "ps-saturated": Drill(
+    "ps-saturated": ps_drill(
         title=(
             "A parameter server of a TensorFlow 1 job is limited to a twentieth of a core, as by a "
             "container"
         ),
-        script="tf1_ps.py",
         expects="PS005",
-        workers=2,
         guilty=2,
         trains=0,
-        options=("--ps", "1"),
         arguments=("--pause", "0"),
         outside=starve,
         heal=cpu_limit.release,
         ends=False,
         needs=("cgroup-cpu",),
     ),
-    "ps-starved": Drill(
+    "ps-starved": ps_drill(
         title=(
             "Other programs use the only core on which a parameter server of a TensorFlow 1 job "
             "may run"
         ),
-        script="tf1_ps.py",
         expects="PS015",
-        workers=2,
         guilty=2,
         trains=0,
-        options=("--ps", "1"),
         arguments=("--pause", "0"),
         outside=crowd,
         heal=leave,
@@ -203,7 +179,7 @@ DRILLS = {
         heal=continue_process,
         exit_codes=(4,),
     ),
-    "ps-sync-absent": Drill(
+    "ps-sync-absent": lasting_drill(
         title=(
             "A worker of a synchronous job never starts; under --observe the others continue at a "
             "lower rate"
@@ -214,31 +190,23 @@ DRILLS = {
         guilty=1,
         options=("--ps", "1", "--observe"),
         arguments=("--sync",),
-        inside=True,
         fault="asleep",
-        ends=False,
     ),
-    "ps-sync-killed": Drill(
+    "ps-sync-killed": ps_drill(
         title="A worker of a synchronous job is killed by SIGKILL; the chief waits for its gradient",
-        script="tf1_ps.py",
         expects="EXIT001",
-        workers=2,
         guilty=1,
         trains=0,
-        options=("--ps", "1"),
         outside=kill_process,
         arguments=("--sync",),
     ),
-    "ps-sync-slow": Drill(
+    "ps-sync-slow": ps_drill(
         title=(
             "A worker of a synchronous TensorFlow 1 job reads its data slowly; the other one "
             "waits in every step"
         ),
-        script="tf1_ps.py",
         expects="PS011",
-        workers=2,
         guilty=1,
-        options=("--ps", "1"),
         arguments=("--sync",),
         inside=True,
         fault="slow",
@@ -281,5 +249,18 @@ DRILLS = {
         blames=(0, 1),
         ends=False,
         allowed=("PS002",),
+    ),
+    "ps-worker-spins": Drill(
+        title="A worker of an asynchronous job is in a loop that never ends; the other one has finished",
+        script="tf1_ps.py",
+        expects="HANG027",
+        workers=2,
+        guilty=1,
+        options=("--ps", "1", "--on-hang", "stop", "--hang-after", "8"),
+        inside=True,
+        fault="spins",
+        arguments=("--steps", "300"),
+        exit_codes=(4,),
+        allowed=("PS012",),
     ),
 }

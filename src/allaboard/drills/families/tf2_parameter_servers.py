@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from allaboard.contracts import Drill
 from allaboard.drills import cpu_limit
+from allaboard.drills.base_rows import lasting_drill
 from allaboard.launch.signals import continue_process, kill_process, stop_process
 
 
@@ -22,7 +23,7 @@ DRILLS = {
         ends=False,
         long="five processes for a note",
     ),
-    "tf2-ps-input": Drill(
+    "tf2-ps-input": lasting_drill(
         title=(
             "The input of a TensorFlow 2 worker reads from a pipe without a writer; the chief "
             "waits for it"
@@ -32,8 +33,6 @@ DRILLS = {
         workers=1,
         guilty=0,
         options=("--ps", "1", "--chief"),
-        inside=True,
-        ends=False,
         long="most of a minute without any progress, before it is said",
     ),
     "tf2-ps-killed": Drill(

@@ -33,6 +33,11 @@ def read_batch():
     time.sleep(0.4)
 
 
+def wait_for_vocabulary(path="/data/vocabulary.never"):
+    while not os.path.exists(path):
+        pass
+
+
 def serve(server, fault, path):
     if fault == "returns":
         time.sleep(8)  # prepares tables, and comes to the end of its branch
@@ -127,6 +132,9 @@ def train(tf, options, server, cluster, task, has_chief, fault):
             elif fault == "leaves" and number == options.at_step:
                 mark(options.mark)
                 break  # its shard is used up
+            elif fault == "spins" and number == options.at_step:
+                mark(options.mark)
+                wait_for_vocabulary()
 
 
 def mark(path):

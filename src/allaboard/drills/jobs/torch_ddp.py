@@ -152,6 +152,14 @@ def wait_for(path):
         pass
 
 
+def ask_label_service():
+    """Ask a service that accepts the connection and never answers."""
+    service = socket.create_server(("127.0.0.1", 0))
+    with socket.create_connection(service.getsockname()) as connection:
+        connection.sendall(b"GET labels")
+        return connection.recv(4096)
+
+
 def report_progress():
     while True:
         time.sleep(0.05)
@@ -174,6 +182,8 @@ def fail(name, rank):
         wait_for(tempfile.gettempdir() + "/this-file-never-comes")
     elif name == "asleep":
         retry_later()
+    elif name == "waits-for-an-answer":
+        ask_label_service()
     elif name == "input":
         ask()
     elif name == "two-locks":
@@ -196,6 +206,8 @@ def fail(name, rank):
         cached(path)
     elif name == "exception":
         raise ValueError("label 11 is out of range")
+    elif name == "closes-its-descriptors":
+        os.closerange(3, 4096)
     elif name == "exits-3":
         print("licence server says no", flush=True)
         os._exit(3)

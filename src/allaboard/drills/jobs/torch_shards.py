@@ -18,6 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
 ROWS = 8
+PASSES = 3
+"""Passes of the job whose ranks do not meet between them."""
 
 
 def part(fault, guilty, batches, rows):
@@ -25,7 +27,7 @@ def part(fault, guilty, batches, rows):
     images = torch.randn(batches * rows * 3, 64, generator=torch.Generator().manual_seed(7))
     if fault != "same-batches":
         images = images[dist.get_rank() :: dist.get_world_size()]
-    if fault == "uneven-batches" and guilty:
+    if fault in ("uneven-batches", "uneven-passes") and guilty:
         images = images[: -2 * ROWS]
     return TensorDataset(images, (images.sum(1) > 0).long())
 
@@ -63,8 +65,11 @@ def main():
         begins = 1
     elif options.fault == "uneven-batches":
         begins -= 2
-    step = 0
-    while step < options.steps:
+    apart = options.fault == "uneven-passes"
+    if apart:
+        begins = PASSES * (options.at_step - 2)
+    step = passes = 0
+    while step < options.steps and not (apart and passes == PASSES):
         for images, labels in loader:
             step += 1
             optimizer.zero_grad()
@@ -78,8 +83,11 @@ def main():
             if guilty and step == begins:
                 mark(options.mark)
             time.sleep(0.005)
-        mean = loss.detach().clone()
-        dist.all_reduce(mean)
+        passes += 1
+        if not apart:
+            mean = loss.detach().clone()
+            dist.all_reduce(mean)
+    dist.barrier()
     time.sleep(0.3)
     dist.destroy_process_group()
 

@@ -46,7 +46,7 @@ def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch
     plan = LaunchPlan(
         command=command, size=1, is_size_given=False, gate="cluster", run_dir=run_dir, job=job
     )
-    worker = Worker(index=0, out=_ended_pipe(), err=_ended_pipe())
+    worker = Worker(number=0, out=_ended_pipe(), err=_ended_pipe())
     return Launch(
         plan=plan, reaper=ours, boxes=boxes, workers=[worker], ports=[], started_at=time.monotonic()
     )

@@ -70,8 +70,12 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True):
     """True if the subject is to be judged for all of its tasks, not for the one that it names."""
     workload: str = ""
     """Kind of the Kubernetes object that the subject is a role of, as the manifest writes it; else ""."""
+    own_scripts: int = 0
+    """Number of scripts given together that each set the task of one member of this cluster; 0 for others."""
     one_host: bool = False
     """True if a script starts the nodes of a job beside each other, on the host that it runs on."""
+    api: str = ""
+    """``tf.contrib.learn`` if a script that was given with it reads it by that interface; else ""."""
 
     def part_of_source(self, source: str) -> PartialSpec | None:
         """Return the statement of this source; None if it states nothing."""

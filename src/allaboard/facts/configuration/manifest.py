@@ -26,6 +26,8 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     """That command and those of the shell scripts inside it."""
     labels: dict[str, str] = {}
     """Labels of the pods."""
+    annotations: dict[str, str] = {}
+    """Annotations of the pods."""
     subdomain: Value | None = None
     """The pod spec's ``subdomain``."""
     fixed: Value | None = None
@@ -34,6 +36,8 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     """True if the pods use their host's network."""
     containers: tuple[Value, ...] = ()
     """Names of the containers."""
+    gpus: Value | None = None
+    """How many whole GPUs the training container may use, by its limits; None if it asks for none."""
     ready_port: Value | None = None
     """By its readinessProbe a pod is ready once something listens at this port."""
     ready_command: tuple[Value, ...] = ()
@@ -67,6 +71,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """The one under which a JobSet names its pods."""
     elastic: bool = False
     """True if a PyTorchJob has an elasticPolicy."""
+    dynamic: Value | None = None
+    """A TFJob's ``enableDynamicWorker`` if it is true."""
     first_pod: str = ""
     """Number of a StatefulSet's first pod; "" for the default 0."""
     at_once: bool = False
@@ -102,6 +108,17 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     """Where it stands."""
 
 
+class Namespace(msgspec.Struct, frozen=True, kw_only=True):
+    """One Namespace of Kubernetes."""
+
+    name: str
+    """Its name."""
+    marks: dict[str, Value] = {}
+    """Its labels and annotations."""
+    origin: Origin = Origin()
+    """Where it stands."""
+
+
 class ManifestFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All documents that were given together."""
 
@@ -109,5 +126,7 @@ class ManifestFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Those that start pods."""
     services: tuple[Service, ...] = ()
     """The Services."""
+    namespaces: tuple[Namespace, ...] = ()
+    """The Namespaces."""
     problems: tuple[Problem, ...] = ()
     """What could not be read."""

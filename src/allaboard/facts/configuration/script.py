@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from allaboard.facts.configuration.cluster import Value
+
 
 class ScriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A script that parses."""
@@ -12,3 +14,32 @@ class ScriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its text, never run."""
     file: str = "train.py"
     """Its name, as given."""
+    is_notebook: bool = False
+    """True if it is the code of a notebook's cells: they may run in another order, and by hand."""
+    imported: tuple[tuple[str, str], ...] = ()
+    """Constants that it imports from other files that were given: the name that it uses, and the literal."""
+    siblings: tuple[ScriptFacts, ...] = ()
+    """Other scripts that the user named beside it and that join a job with a rank of their own."""
+
+
+class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script expects of whatever launches it, as far as its text says so."""
+
+    file: str = "train.py"
+    """Its name, as given or as found beside the file that starts it."""
+    num_nodes: Value | None = None
+    """``num_nodes`` of Lightning's Trainer or Fabric."""
+    devices: Value | None = None
+    """``devices`` of Lightning's Trainer or Fabric, if it is a number."""
+    spawn_count: Value | None = None
+    """``nprocs`` of ``torch.multiprocessing.spawn``; its text is "" where only a run could tell."""
+    spawns_per_device: bool = False
+    """True if it spawns as many processes as the host has GPUs."""
+    world_size_variable: Value | None = None
+    """Slurm's variable with the number of tasks that it takes for the world size, unchanged."""
+    jax_initialize: Value | None = None
+    """Its call of ``jax.distributed.initialize``, if that finds out by itself which GPU is this task's."""
+    is_nccl: bool = False
+    """True if it joins a process group over NCCL."""
+    starts_programs: bool = False
+    """True if it starts other programs, which may be srun or ssh."""

@@ -183,6 +183,11 @@ def gathering_job(*members: Member, **changes: Any) -> JobView:
     return sample_job(*members, **({"rolled_at": None} | changes))
 
 
+def led_job(*members: Member, **changes: Any) -> JobView:
+    """Return a job of several hosts before its roll call is complete, as the agent that leads sees it."""
+    return gathering_job(*members, **({"joined": True, "leads": True, "launched": 1} | changes))
+
+
 def sample_heard(rule: str, says: str, line: str, rank: int = 0, **changes: Any) -> Heard:
     """Return a known message that one rank wrote."""
     speaker = Speaker(rank, line, Place(file=f"rank{rank}.log", line=7))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.stack_frames import parse_faulthandler
+from allaboard.formats.dumps.autograd_threads import with_backward_thread
+from allaboard.formats.dumps.stack_frames import parse_faulthandler, parse_threads
 
 MAX_DUMPS = 256
 """Main threads of one file that are told apart, and dumps of one of them that are looked at."""
@@ -15,6 +16,8 @@ MAX_THREADS = 100
 """Threads after which CPython stops, so that the main one was not written."""
 MAX_THREAD_LENGTH = 1 << 16
 """Characters of one thread: a hundred frames."""
+MAX_OTHER_THREADS_LENGTH = 1 << 18
+"""Characters of a dump's other threads that are read."""
 _HEAD = re.compile(
     r"^(?:Current thread|Thread) 0x([0-9a-f]+)[^\n]*\(most recent call first\):?|"
     r"^Stack \(most recent call first\):?",
@@ -50,6 +53,8 @@ def last_dumps(text: str) -> list[MainThreadDump]:
         if dump_counts[main] > MAX_DUMPS or len(dump_counts) > MAX_DUMPS:
             continue
         frames = _thread_frames(text[head.start() : min(end, head.start() + MAX_THREAD_LENGTH)])
+        earlier = text[max(begin, head.start() - MAX_OTHER_THREADS_LENGTH) : head.start()]
+        frames = with_backward_thread(frames, parse_threads(earlier).values())
         if frames:
             forked = any(f.function == "_bootstrap" and "multiprocessing" in f.file for f in frames)
             last_by_thread.setdefault((main, forked), MainThreadDump(begin, main, frames))

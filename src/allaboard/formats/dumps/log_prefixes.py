@@ -2,7 +2,7 @@
 
 The forms are those of Slurm (`srun -l`), Open MPI (`--tag-output`), horovodrun, torchrun, MPICH and Intel MPI
 (`-prepend-rank`, `-l`), Ray, Kubernetes (CRI's log files, `kubectl logs --prefix --timestamps`, stern),
-Docker Compose, and journald.
+Docker Compose, and journald. Those of any other logger are learned (`learned_prefixes`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,27 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from allaboard.formats.dumps.learned_prefixes import (
+    LearnedPrefix,
+    learn_prefixes,
+    sources_of,
+    without_prefix,
+)
+
 COLOUR_CODE = re.compile(r"\x1b\[[0-9;]*[mK]")
 """Matches ECMA-48's SGR and EL: they colour a label, or what is after it."""
-MAX_PREFIXES = 4
-"""Prefixes of one line: a collector's time, its pod, a launcher's task, torch's rank."""
+MAX_PREFIXES = 6
+"""Prefixes of one line: a collector's time, its pod, a launcher's task, two of loggers, torch's rank."""
 MAX_SAMPLED_LINES = 400
 """Lines, half from the beginning and half from the end, by which an ambiguous form is judged."""
 _LAUNCHER_LINE = re.compile(
     r"(?:srun|slurmstepd|salloc|sbatch|mpirun|mpiexec|prterun|orterun): |-{20,}$"
 )
 """Matches lines that a launcher writes itself, without a prefix."""
+_ERROR_LINE = re.compile(
+    r"(?:\[rank\d+\]: ?)?(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|ERROR|WARN)\b"
+)
+"""Matches an exception's last line, and a record that a logger calls an error."""
 _STACK_HEAD = "Stack trace of the failed collective:"
 _STACK_ROW = re.compile(r"#\d{1,4} \S")
 """Matches PyTorch's rows of one collective's stack: only their head has torch's prefix."""
@@ -88,6 +99,9 @@ PREFIX_FORMS = (
     _form(r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:", "]<std"),  # Open MPI 4
     _form(r"\[[\w.@-]+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>: ?", "]<std"),  # Open MPI 5
     _form(r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", "]<std"),  # horovodrun
+    _form(  # SageMaker's
+        r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?", "mpirank:"
+    ),
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
     _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
     _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", stays_in_line=True),
@@ -113,6 +127,9 @@ def split_labels(text: str) -> list[tuple[Label, str]]:
             if f.key in text and _is_prefix_here(f, [line for _, line in lines])
         ]
         stripped = [_strip_prefix(labelled, forms) for labelled in lines] if forms else lines
+        if stripped == lines:
+            learned = learn_prefixes(text, [line for _, line in lines])
+            stripped = _strip_learned(lines, learned) if learned else lines
         if stripped == lines:
             break
         lines = stripped
@@ -155,6 +172,34 @@ def _strip_prefix(
     return label, line
 
 
+def _strip_learned(
+    lines: Sequence[tuple[Label, str]], learned: Sequence[LearnedPrefix]
+) -> list[tuple[Label, str]]:
+    matches = [
+        next(filter(None, (form.pattern.match(line) for form in learned)), None)
+        for _, line in lines
+    ]
+    source_of = sources_of(match[0] for match in matches if match is not None)
+    return [
+        labelled if match is None else _strip_match(labelled, match, source_of.get(match[0], ""))
+        for labelled, match in zip(lines, matches, strict=True)
+    ]
+
+
+def _strip_match(
+    labelled_line: tuple[Label, str], match: re.Match[str], source: str
+) -> tuple[Label, str]:
+    label, line = labelled_line
+    groups = match.groupdict()
+    inner = Label(
+        rank=int(groups.get("rank") or -1),
+        host=source,
+        pid=int(groups.get("pid") or 0),
+        local_rank=int(groups.get("local") or -1),
+    )
+    return inner.within(label), without_prefix(line, match)
+
+
 def _is_prefix_here(form: PrefixForm, lines: Sequence[str]) -> bool:
     """Return True if a form is a prefix in these lines, and not part of their text."""
     if not form.share:
@@ -167,4 +212,8 @@ def _is_prefix_here(form: PrefixForm, lines: Sequence[str]) -> bool:
         return False
     if form.aligned and len({len(m[0].rstrip()) for m in matches}) > 1:
         return False
-    return not form.repeats or 2 * len({m[0].strip() for m in matches}) <= len(matches)
+    if not form.repeats or 2 * len({m[0].strip() for m in matches}) <= len(matches):
+        return True
+    # Several processes may write one line each: then all write the same error.
+    texts = {m.string[m.end() :] for m in matches}
+    return 2 * len(texts) <= len(matches) and all(map(_ERROR_LINE.match, texts))

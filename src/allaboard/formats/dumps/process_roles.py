@@ -64,6 +64,7 @@ _PROGRAMS = {
     "mpirun": "mpirun",
     "mpiexec": "mpiexec",
     "srun": "srun",
+    "allaboard": "allaboard itself",
 }
 _INLINE = (
     (re.compile(r"multiprocessing\.(?:resource|semaphore)_tracker import main"), _RESOURCE_TRACKER),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from allaboard.facts import Frame
+from allaboard.formats.dumps.autograd_threads import with_backward_thread
 from allaboard.formats.dumps.process_roles import is_child_entry
 from allaboard.formats.dumps.rank_hints import rank_from_locals
 from allaboard.formats.dumps.stack_frames import parse_pyspy
@@ -31,7 +32,10 @@ _INSTALLED = (
     "torch", "tensorflow", "jax", "jaxlib", "flax", "orbax", "keras", "tf_keras", "numpy", "pandas",
     "filelock", "portalocker", "accelerate", "deepspeed", "horovod", "ray", "lightning", "transformers",
     "pytorch_lightning", "datasets", "torchvision", "torchaudio", "torchdata", "fsspec", "s3fs", "wandb",
-    "webdataset", "requests", "urllib3", "botocore", "megatron", "apex", "mpi4py",
+    "webdataset", "requests", "urllib3", "botocore", "megatron", "apex", "mpi4py", "torch_xla",
+    "torchmetrics", "lightning_fabric", "lightning_utilities", "trl", "peft", "timm", "composer",
+    "fairscale", "colossalai", "ignite", "xformers", "flash_attn", "vllm", "torchao", "torchtune",
+    "bitsandbytes", "huggingface_hub", "tqdm", "transformer_engine", "diffusers", "optax",
 )  # fmt: skip
 _LAUNCHER_SCRIPTS = ("torchrun", "accelerate", "accelerate-launch", "deepspeed", "horovodrun")
 
@@ -82,11 +86,21 @@ def _main_thread(part: str, pid: str) -> tuple[tuple[Frame, ...], list[tuple[str
     if not threads:
         return (), []
     chosen = next((t for t in threads if t[2] == "MainThread" or t[1] == pid), threads[-1])
-    later_threads = [t.start() for t in threads if t.start() > chosen.start()]
+    ends = [*(t.start() for t in threads[1:]), len(part)]
+    blocks = {t: part[t.end() : end] for t, end in zip(threads, ends, strict=True)}
+    frames, values = _read_block(blocks[chosen])
+    other_threads = (
+        _read_block(block)[0] for thread, block in blocks.items() if thread is not chosen
+    )
+    return with_backward_thread(frames, other_threads), values
+
+
+def _read_block(block: str) -> tuple[tuple[Frame, ...], list[tuple[str, str, str]]]:
+    """Return the frames of one thread, and the variables of those in the user's own code."""
     frames: list[Frame] = []
     values: list[tuple[str, str, str]] = []
     in_parent_process = False  # further out are the variables of the process that forked it
-    for line in part[chosen.end() : later_threads[0] if later_threads else len(part)].splitlines():
+    for line in block.splitlines():
         if (match := _FRAME.match(line)) is not None:
             if not _NATIVE.search(match[2]):
                 frames.append(
@@ -96,16 +110,18 @@ def _main_thread(part: str, pid: str) -> tuple[tuple[Frame, ...], list[tuple[str
         elif (
             frames
             and not in_parent_process
-            and _has_job_rank(frames[-1])
+            and has_job_rank(frames[-1])
             and (value := _VALUE.match(line))
         ):
             values.append((frames[-1].file, value[1], value[2]))
     return tuple(frames), values
 
 
-def _has_job_rank(frame: Frame) -> bool:
+def has_job_rank(frame: Frame) -> bool:
     """Return True if a variable of this function that is called a rank is the rank in the whole job."""
-    return frame.is_user or frame.file.endswith("torch/multiprocessing/spawn.py")
+    # In the parent, start_processes counts its children in a variable of the same name.
+    is_spawned = frame.function == "_wrap" and frame.file.endswith("torch/multiprocessing/spawn.py")
+    return frame.is_user or is_spawned
 
 
 def _full_path(file: str) -> str:
@@ -115,7 +131,7 @@ def _full_path(file: str) -> str:
         return file
     if file in _LAUNCHER_SCRIPTS:
         return f"/bin/{file}"
-    if top in _INSTALLED:
+    if top in _INSTALLED and "/" in file:  # without a folder it is a script of the user's
         return f"/site-packages/{file}"
     return f"/lib/python3/{file}" if top in sys.stdlib_module_names else file
 
@@ -164,5 +180,5 @@ def _user_locals(threads: list[Any]) -> Iterator[tuple[str, str, str]]:
             frame = Frame(str(frame_data.get("filename", "")), 1, str(frame_data.get("name", "")))
             if is_child_entry(frame):
                 break
-            for local in (frame_data.get("locals") or ()) if _has_job_rank(frame) else ():
+            for local in (frame_data.get("locals") or ()) if has_job_rank(frame) else ():
                 yield frame.file, str(local.get("name", "")), str(local.get("repr", ""))

@@ -15,8 +15,16 @@ _VARIABLE = re.compile(
     r"(?P<rank>\d{1,7})(?![\w.])"
 )
 """Matches a variable as `env` writes it, or in a mapping of Python or JSON."""
-_FLAG = re.compile(r"--?(?:global[-_])?rank[= ](\d{1,7})(?!\S)")
-_LOCAL_FLAG = re.compile(r"--?local[-_]rank[= ](\d{1,7})(?!\S)")
+_FLAGS = tuple(
+    # From the start of a word: --lora-rank is none of them.
+    re.compile(rf"(?<!\S)--?(?:{names})[= ](\d{{1,7}})(?!\S)")
+    for names in (
+        r"(?:global[-_]|world[-_])?rank|process[-_]?(?:id|index)|proc[-_]id",
+        r"local[-_]?rank",
+        r"(?:node|machine)[-_]?rank",
+    )
+)
+"""Flags that state a rank, the one that says most first."""
 _RANK_NAMES = ("rank", "global_rank", "world_rank")
 _SPAWN_FILE = re.compile(r"(?:^|/)torch/multiprocessing/spawn\.py$")
 _NUMBER = re.compile(r"(\d{1,7})$")
@@ -48,13 +56,13 @@ def ranks_from_variables(text: str, begins: Sequence[int]) -> list[int]:
 
 
 def rank_from_command(command: str) -> int:
-    """Return the rank in the arguments, else the rank on the node; -1 for none.
+    """Return the rank in the arguments, else the rank on the node, else that of the node; -1 for none.
 
-    The two are equal in a job on one node. With some scripts ``--rank`` is the node's: then several processes
-    have it.
+    The first two are equal in a job on one node, and the last is the rank with one process a node. With
+    some scripts ``--rank`` is the node's: then several processes have it.
     """
-    match = _FLAG.search(command) or _LOCAL_FLAG.search(command)
-    return int(match[1]) if match is not None else -1
+    matches = (flag.search(command) for flag in _FLAGS)
+    return next((int(match[1]) for match in matches if match is not None), -1)
 
 
 def rank_from_locals(values: Iterable[tuple[str, str, str]]) -> int:

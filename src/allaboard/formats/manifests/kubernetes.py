@@ -2,15 +2,27 @@
 
 Kinds and fields are those of the Kubernetes API (Job, StatefulSet, Deployment, Pod, Service), of the Kubeflow
 training operator (TFJob, PyTorchJob, MPIJob, kubeflow.org/v1 and v2beta1), of Kubeflow Trainer (TrainJob,
-trainer.kubeflow.org/v1alpha1) and of JobSet (jobset.x-k8s.io/v1alpha2).
+trainer.kubeflow.org/v1alpha1), of JobSet (jobset.x-k8s.io/v1alpha2), of LeaderWorkerSet and of Volcano's Job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from allaboard.facts import ManifestFacts, Node, Problem, Role, Service, ServicePort, Workload
-from allaboard.formats.manifests.pod_template import PodTemplateReader
+import msgspec
+
+from allaboard.facts import (
+    ManifestFacts,
+    Namespace,
+    Node,
+    Problem,
+    Role,
+    Service,
+    ServicePort,
+    Value,
+    Workload,
+)
+from allaboard.formats.manifests.pod_template import PodTemplateReader, is_envsubst_template
 
 _REPLICA_SPECS = {
     "TFJob": "tfReplicaSpecs",
@@ -28,15 +40,24 @@ _KNOWN_ROLES = {
 MAX_DOCUMENTS = 20_000
 
 
-def read_manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
-    """Return everything in these documents that takes part in a training job."""
+def read_manifests(
+    documents: Iterable[Node], file: str, has_variables: bool = True
+) -> ManifestFacts:
+    """Return everything in these documents that takes part in a training job.
+
+    ``has_variables`` is False if no ``$`` stands in the text, which saves looking for variables.
+    """
     reader = PodTemplateReader(file)
     workloads: list[Workload] = []
     services: list[Service] = []
+    namespaces: list[Namespace] = []
     for document in _flatten_lists(documents):
         reader.problems += _duplicate_keys(document, reader)
         kind = document.text_at("kind")
-        if kind == "Service":
+        reader.is_template = has_variables and is_envsubst_template(document)
+        if kind == "Namespace":
+            namespaces.append(_namespace(document, reader))
+        elif kind == "Service":
             services.append(_service(document, reader))
         else:
             workload = _workload(kind, document, reader)
@@ -45,6 +66,7 @@ def read_manifests(documents: Iterable[Node], file: str) -> ManifestFacts:
     return ManifestFacts(
         workloads=tuple(workloads),
         services=tuple(services),
+        namespaces=tuple(namespaces),
         problems=tuple(reader.problems),
     )
 
@@ -56,6 +78,7 @@ def merge_manifests(parts: Iterable[ManifestFacts]) -> ManifestFacts:
     return ManifestFacts(
         workloads=tuple(w for m in manifests for w in m.workloads),
         services=tuple(s for m in manifests for s in m.services),
+        namespaces=tuple(n for m in manifests for n in m.namespaces),
         problems=tuple(problems),
     )
 
@@ -109,7 +132,10 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
         )
         if specs is not None:
             reader.problems += _unknown_roles(kind, document, specs, reader)
-        per_node = spec.node_at("slotsPerWorker") if kind == "MPIJob" else per_node
+        if kind == "MPIJob":
+            per_node = spec.node_at("slotsPerWorker")
+        elif per_node is None:
+            per_node = spec.node_at("elasticPolicy", "nProcPerNode")  # where it stood before
     elif kind == "JobSet":
         replicated_jobs = spec.node_at("replicatedJobs")
         roles = tuple(
@@ -118,8 +144,17 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
         )
     elif kind == "TrainJob":
         trainer = spec.node_at("trainer") or Node("map", spec.line, spec.column)
-        roles = (reader.read_trainer(trainer),)
+        roles = (_with_annotations(reader.read_trainer(trainer), spec, reader),)
         per_node = trainer.node_at("numProcPerNode")
+    elif kind == "LeaderWorkerSet":
+        roles = tuple(_group_roles(spec, reader))
+    elif kind == "Job" and spec.node_at("tasks") is not None:
+        # Volcano's Job: its tasks are groups of pods.
+        kind, tasks = "VolcanoJob", spec.node_at("tasks")
+        roles = tuple(
+            reader.read_role(task.text_at("name"), task, task.node_at("template"))
+            for task in (tasks.elements if tasks is not None else ())
+        )
     elif kind in ("Job", "StatefulSet", "Deployment", "ReplicaSet"):
         roles = (reader.read_role("", spec, spec.node_at("template")),)
     elif kind == "Pod":
@@ -142,6 +177,9 @@ def _workload(kind: str, document: Node, reader: PodTemplateReader) -> Workload 
         ),
         subdomain=(network or name) if kind == "JobSet" else "",
         elastic=spec.node_at("elasticPolicy") is not None,
+        dynamic=_if_true(
+            reader.value_of(spec.node_at("enableDynamicWorker"), "enableDynamicWorker")
+        ),
         first_pod=spec.text_at("ordinals", "start"),
         at_once=spec.text_at("podManagementPolicy") == "Parallel",
         origin=reader.origin_of(document, f"{kind}/{name}"),
@@ -176,6 +214,36 @@ def _unknown_roles(
         )
 
 
+def _group_roles(spec: Node, reader: PodTemplateReader) -> Iterator[Role]:
+    """Yield the leader and the workers of one group of a LeaderWorkerSet (leaderworkerset.x-k8s.io/v1).
+
+    ``size`` counts both; without a template of its own the leader has the workers'. Each of the ``replicas``
+    is a group by itself, so one group is what belongs together.
+    """
+    group = spec.node_at("leaderWorkerTemplate")
+    size = reader.value_of(group.node_at("size"), "size") if group is not None else None
+    if group is None:
+        return
+    workers, leader = group.node_at("workerTemplate"), group.node_at("leaderTemplate")
+    total = size or Value("1", reader.origin_of(group, "size (default)"))
+    count = total.integer
+    if leader is None:
+        yield msgspec.structs.replace(reader.read_role("worker", group, workers), replicas=total)
+        return
+    yield reader.read_role("leader", Node("map", group.line, group.column), leader)
+    others = Value("" if count is None else str(count - 1), total.origin)
+    yield msgspec.structs.replace(reader.read_role("worker", group, workers), replicas=others)
+
+
+def _with_annotations(role: Role, spec: Node, reader: PodTemplateReader) -> Role:
+    """Return a TrainJob's role with the labels and annotations that its pods get."""
+    return msgspec.structs.replace(
+        role,
+        labels=reader.texts_of(spec, "labels"),
+        annotations=reader.texts_of(spec, "annotations"),
+    )
+
+
 def _replicated_job_role(node: Node, reader: PodTemplateReader) -> Role:
     """Return the role of a JobSet's replicated job.
 
@@ -185,6 +253,22 @@ def _replicated_job_role(node: Node, reader: PodTemplateReader) -> Role:
     role = reader.read_role(node.text_at("name"), job, job.node_at("template"))
     replicas = node.node_at("replicas")
     return reader.multiply_replicas(role, replicas)
+
+
+def _if_true(value: Value | None) -> Value | None:
+    return value if value is not None and value.text.lower() == "true" else None
+
+
+def _namespace(document: Node, reader: PodTemplateReader) -> Namespace:
+    marks = {}
+    for field in ("labels", "annotations"):
+        node = document.node_at("metadata", field)
+        for key, mark in node.items.items() if node is not None else ():
+            value = reader.value_of(mark, key)
+            if value is not None:
+                marks[key] = value
+    name = document.text_at("metadata", "name")
+    return Namespace(name=name, marks=marks, origin=reader.origin_of(document, f"Namespace/{name}"))
 
 
 def _service(document: Node, reader: PodTemplateReader) -> Service:

@@ -14,8 +14,18 @@ from allaboard.formats.source_map import position_after
 _TRAINING = ("tensorflow", "pytorch", "mpi", "trainer", "node")
 """Names under which operators look for the training container; else it is the first one."""
 
+_GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/i915")
+"""Resources that count whole devices, one for a rank; a MIG slice or a shared GPU is none."""
 MAX_EXPANDED_LENGTH = 2**20
 """Characters of a text that is put together from a container's variables."""
+_PLACEHOLDER = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
+_FILLED_IN_FIELDS = frozenset(
+    (
+        "replicas", "parallelism", "completions", "numNodes", "slotsPerWorker", "nprocPerNode",
+        "numProcPerNode", "size", "image", "namespace", "nvidia.com/gpu",
+    )
+)  # fmt: skip
+"""Fields in which no shell and no Kubernetes expands a ``$NAME``."""
 _REFERENCE = re.compile(r"\$?\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 
@@ -25,6 +35,8 @@ class PodTemplateReader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.problems: list[Problem] = []
+        self.is_template = False
+        """True while a document is read whose ``$NAME`` are filled in before it is applied (envsubst)."""
 
     def origin_of(self, node: Node, key: str, variable: str = "") -> Origin:
         return Origin(
@@ -41,6 +53,11 @@ class PodTemplateReader:
         if node is None or node.kind in ("map", "list", "null"):
             return None
         return Value(node.text, self.origin_of(node, key))
+
+    def texts_of(self, node: Node, *path: str) -> dict[str, str]:
+        """Return a map of texts, such as labels; empty if there is none."""
+        found = node.node_at(*path)
+        return {k: n.text for k, n in found.items.items()} if found is not None else {}
 
     def read_role(self, name: str, counted: Node, template: Node | None) -> Role:
         """Return one group of pods; ``counted`` has replicas or parallelism, 1 by default."""
@@ -61,7 +78,6 @@ class PodTemplateReader:
         )
         env, computed = self._env(main.node_at("env"))
         words = self._words(main, env)
-        labels = template.node_at("metadata", "labels")
         names = (self.value_of(c.node_at("name"), "containers.name") for c in container_nodes)
         return Role(
             name=name,
@@ -71,11 +87,13 @@ class PodTemplateReader:
             computed=computed,
             command=words,
             commands=_with_inner_commands(words, self.file),
-            labels={k: n.text for k, n in labels.items.items()} if labels is not None else {},
+            labels=self.texts_of(template, "metadata", "labels"),
+            annotations=self.texts_of(template, "metadata", "annotations"),
             subdomain=self.value_of(pod.node_at("subdomain"), "subdomain"),
             fixed=self.value_of(pod.node_at("hostname"), "hostname"),
             host_network=pod.text_at("hostNetwork") == "true",
             containers=tuple(n for n in names if n is not None),
+            gpus=self._gpus(main.node_at("resources"), prefix + "resources"),
             ready_port=self._ready_port(main),
             ready_command=self._ready_command(main),
             origin=self.origin_of(pod, name),
@@ -94,6 +112,7 @@ class PodTemplateReader:
             computed=computed,
             command=words,
             commands=_with_inner_commands(words, self.file),
+            gpus=self._gpus(node.node_at("resourcesPerNode"), "spec.trainer.resourcesPerNode"),
             origin=self.origin_of(node, "spec.trainer"),
         )
 
@@ -119,7 +138,8 @@ class PodTemplateReader:
                 continue
             if value_node.kind != "string":
                 self._no_string(f"the value of {name}", value_node, "value: ", name)
-            if "$(" in value_node.text:
+            is_filled_in = self.is_template and _PLACEHOLDER.search(value_node.text) is not None
+            if "$(" in value_node.text or is_filled_in:
                 computed.append(name)
                 continue
             variables[name] = Value(value_node.text, self.origin_of(value_node, "", name))
@@ -142,6 +162,16 @@ class PodTemplateReader:
             self.value_of(p.node_at("containerPort"), "ports.containerPort") for p in port_nodes
         )
         return tuple(v for v in values if v is not None)
+
+    def _gpus(self, resources: Node | None, key: str) -> Value | None:
+        """Return the GPUs of a container; Kubernetes wants limits for them, and takes the requests from
+        these."""
+        for name in _GPU_RESOURCES if resources is not None else ():
+            node = resources.node_at("limits", name) if resources is not None else None
+            value = self.value_of(node, f"{key}.limits.{name}")
+            if value is not None:
+                return value
+        return None
 
     def _ready_port(self, container: Node) -> Value | None:
         """Return the probe's port by number, also where the probe gives the name of one of the container's
@@ -173,8 +203,26 @@ class PodTemplateReader:
                 if word is not None and element.kind != "string":
                     self._no_string(f"{field} has {element.text}, which", element, "- ")
                 if word is not None:
+                    if self.is_template:
+                        word = Value(_PLACEHOLDER.sub(OPAQUE, word.text), word.origin)
                     words.append(_expand_references(word, env))
         return tuple(words)
+
+
+def is_envsubst_template(document: Node) -> bool:
+    """Return True if a variable stands where only a tool such as envsubst can fill it in."""
+    visited: set[int] = set()
+    open_nodes = [document]
+    while open_nodes:
+        node = open_nodes.pop()
+        if id(node) in visited:
+            continue
+        visited.add(id(node))
+        for key, item in node.items.items():
+            if key in _FILLED_IN_FIELDS and _PLACEHOLDER.search(item.text):
+                return True
+        open_nodes += [*node.items.values(), *node.elements]
+    return False
 
 
 def _expand_references(word: Value, env: Mapping[str, Value]) -> Value:

@@ -85,7 +85,7 @@ class CallGraph:
                     if name in names
                     else self.certain_calls(inner, names, depth - 1)
                 )
-                if reached and self._is_always_reached(inner, function):
+                if reached and self._is_always_reached(inner, function, names):
                     calls += reached
                 if len(calls) > MAX_CALLS:
                     break
@@ -112,13 +112,19 @@ class CallGraph:
             if isinstance(descendant, ast.Call):
                 yield self.script.call_name(descendant.func), descendant
 
-    def _is_always_reached(self, node: ast.AST, function: Function) -> bool:
+    def _is_always_reached(self, node: ast.AST, function: Function, names: frozenset[str]) -> bool:
         """Return True if the function cannot end without reaching the node, provided that there are several
-        ranks."""
+        ranks.
+
+        A node under a condition on the rank is as good as reached if the other ranks reach a call of these
+        names as well: whichever rank it is, it makes one of the two.
+        """
         child = node
         for ancestor in self.script.ancestors(node):
-            if isinstance(ancestor, ast.If) and not (
-                child in ancestor.body and _asks_if_distributed(ancestor.test)
+            if (
+                isinstance(ancestor, ast.If)
+                and not (child in ancestor.body and _asks_if_distributed(ancestor.test))
+                and not self._has_other_half(ancestor, function, names)
             ):
                 return False
             if isinstance(
@@ -138,10 +144,47 @@ class CallGraph:
             child = ancestor
         return False
 
+    def _has_other_half(self, condition: ast.If, function: Function, names: frozenset[str]) -> bool:
+        """Return True if the ranks for which this condition has the other outcome make such a call, too."""
+        if not self.script.depends_on_rank(condition.test):
+            return False
+        if condition.orelse:
+            return all(
+                any(self.may_call(s, names) for s in block)
+                for block in (condition.body, condition.orelse)
+            )
+        opposite = _negated_text(condition.test)
+        return any(
+            isinstance(n, ast.If)
+            and ast.unparse(n.test) == opposite
+            and any(self.may_call(s, names) for s in n.body)
+            for n in function.body
+        )
+
     def _may_leave(self, statement: ast.stmt) -> bool:
         if statement not in self._leaving_statements:
             self._leaving_statements[statement] = _may_leave(statement)
         return self._leaving_statements[statement]
+
+
+_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+}
+
+
+def _negated_text(test: ast.expr) -> str:
+    """Return the opposite of a condition, as `ast.unparse` writes it."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return ast.unparse(test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
+        opposite = _OPPOSITES[type(test.ops[0])]()
+        return ast.unparse(ast.Compare(test.left, [opposite], test.comparators))
+    return f"not {ast.unparse(test)}"
 
 
 def _is_plain(function: Function) -> bool:

@@ -23,6 +23,44 @@ ACCELERATE_COLLECTIVES = frozenset(
     for name in ("wait_for_everyone", "gather", "gather_for_metrics", "reduce")
 )
 """Collectives of accelerate: all processes take part, always."""
+HOROVOD_COLLECTIVES = frozenset(
+    f"horovod.{module}.{name}"
+    for module in ("torch", "tensorflow", "keras", "tensorflow.keras", "mxnet")
+    for name in (
+        *("allreduce", "allreduce_", "grouped_allreduce", "allgather", "broadcast", "broadcast_"),
+        *("alltoall", "reducescatter", "barrier", "join", "allgather_object", "broadcast_object"),
+        *("broadcast_parameters", "broadcast_optimizer_state", "broadcast_variables"),
+        "broadcast_global_variables",
+    )
+)
+"""Collectives of Horovod: all processes take part, unless a process set is given."""
+_LIGHTNING_MODULES = ("lightning", "lightning.pytorch", "pytorch_lightning")
+TRAINER_CALLS = frozenset(
+    (
+        *(
+            f"{module}.Trainer().{name}"
+            for module in _LIGHTNING_MODULES
+            for name in ("fit", "validate", "test", "predict", "save_checkpoint")
+        ),
+        *(
+            f"{module}.Fabric().{name}"
+            for module in ("lightning", "lightning.fabric", "lightning_fabric")
+            for name in ("barrier", "all_gather", "all_reduce", "broadcast", "save", "load")
+        ),
+        *(
+            f"transformers.{trainer}().{name}"
+            for trainer in ("Trainer", "Seq2SeqTrainer")
+            for name in ("train", "evaluate", "predict")
+        ),
+        *(
+            f"deepspeed.initialize().{name}"
+            for name in ("save_checkpoint", "load_checkpoint", "backward", "step")
+        ),
+    )
+)
+"""Methods of trainers in which all processes take part."""
+_ONE_DEVICE = re.compile(r"\bdevices\s*=\s*(?:1\b|\[\s*\d+\s*,?\s*\])")
+"""Matches the argument by which a trainer of Lightning is alone, and meets no one."""
 JOINT_CONSTRUCTORS = frozenset(
     (
         "torch.distributed.new_group",
@@ -50,17 +88,35 @@ COLLECTIVE_CALLS = (
     TORCH_COLLECTIVES
     | JAX_COLLECTIVES
     | ACCELERATE_COLLECTIVES
+    | HOROVOD_COLLECTIVES
+    | TRAINER_CALLS
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
 )
-FRAMEWORK_WORDS = ("torch", "multihost_utils", "accelerate")
+FRAMEWORK_WORDS = (
+    "torch",
+    "multihost_utils",
+    "accelerate",
+    "horovod",
+    "lightning",
+    "transformers",
+    "deepspeed",
+)
 """Words without which a script calls none of them."""
 _GROUP_POSITIONS = {"barrier": 0, "monitored_barrier": 0, "reduce": 3, "gather": 3, "scatter": 3,
              "reduce_scatter": 3, "reduce_scatter_tensor": 3, "gather_object": 3}  # fmt: skip
 """Position of a collective's group argument; 2 for all others."""
-_GROUP_KEYWORDS = ("group", "process_group", "device_mesh", "use_local_synchronization", None)
+_GROUP_KEYWORDS = (
+    "group",
+    "process_group",
+    "process_set",
+    "device_mesh",
+    "use_local_synchronization",
+    None,
+)
 """Keywords by which only some ranks take part; None for what is unpacked (``**options``)."""
 
+_OF_ALL_PROCESSES = JAX_COLLECTIVES | ACCELERATE_COLLECTIVES | TRAINER_CALLS | SHARD_GATHERS
 _SHARDED_STATE_WORDS = (
     "LOCAL_STATE_DICT",
     "SHARDED_STATE_DICT",
@@ -85,6 +141,8 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
 
     A gather of shards does so only if there are shards.
     """
+    if name in TRAINER_CALLS and "lightning" in name:
+        return _ONE_DEVICE.search(source) is None
     if name not in SHARD_GATHERS:
         return True
     if called_names.count(name) > 1 or any(word in source for word in _SHARDED_STATE_WORDS):
@@ -101,8 +159,10 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
 
 def is_limited_to_group(name: str, call: ast.Call) -> bool:
     """Return True if the call says which ranks take part."""
-    if name in JAX_COLLECTIVES or name in ACCELERATE_COLLECTIVES or name in SHARD_GATHERS:
+    if name in _OF_ALL_PROCESSES:
         return False
+    if name in HOROVOD_COLLECTIVES:
+        return any(k.arg in _GROUP_KEYWORDS for k in call.keywords)
     if any(k.arg in _GROUP_KEYWORDS for k in call.keywords):
         return True
     position = _GROUP_POSITIONS.get(name.rpartition(".")[2], 2)

@@ -7,11 +7,13 @@ calls, under whatever name the script imported them.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from allaboard.facts import Origin, Value
+from allaboard.formats.python.constants import top_level_constants
 from allaboard.formats.python.import_names import full_name, imported_names
 from allaboard.formats.python.text_positions import ScriptPositions
 
@@ -39,16 +41,23 @@ class Literals:
     """Calls of the frameworks by full name, with their literal arguments."""
 
 
-def read_python(tree: ast.Module, source: str, file: str) -> Literals:
-    """Return everything literal in the script; a later assignment of a variable replaces the earlier."""
-    return _Reader(tree, ScriptPositions(source, file)).read(tree)
+def read_python(
+    tree: ast.Module, source: str, file: str, imported: Mapping[str, ast.expr] | None = None
+) -> Literals:
+    """Return everything literal in the script; a later assignment of a variable replaces the earlier.
+
+    ``imported`` are constants of other files, by the names that the script uses for them.
+    """
+    return _Reader(tree, ScriptPositions(source, file), imported or {}).read(tree)
 
 
 class _Reader:
-    def __init__(self, tree: ast.Module, places: ScriptPositions) -> None:
+    def __init__(
+        self, tree: ast.Module, places: ScriptPositions, imported: Mapping[str, ast.expr]
+    ) -> None:
         self.places = places
         self.names = imported_names(tree)
-        self.constants = _constants(tree)
+        self.constants = {**imported, **top_level_constants(tree)}
         self.literals = Literals()
 
     def read(self, tree: ast.Module) -> Literals:
@@ -98,7 +107,9 @@ class _Reader:
         self.literals.variables[key.value] = literal_value
 
     def _resolve_constant(self, node: ast.expr) -> ast.expr:
-        return self.constants.get(node.id, node) if isinstance(node, ast.Name) else node
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self.constants.get(full_name(node, {}), node)
+        return node
 
     def _value(self, value: ast.expr, variable: str) -> Value | None:
         """Return the text that the expression certainly has; ``json.dumps`` or ``str`` of a literal count."""
@@ -142,25 +153,6 @@ class _Reader:
             if literal is not _NOT_LITERAL and literal is not None:
                 values[argument] = Value(str(literal), origin)
         return values
-
-
-def _constants(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the names at the top of the script that are assigned once, with their values."""
-    counts: dict[str, int] = {}
-    values: dict[str, ast.expr] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            counts[node.id] = counts.get(node.id, 0) + 1
-        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            base = node.value  # changed after it was assigned
-            while isinstance(base, ast.Subscript):
-                base = base.value
-            if isinstance(base, ast.Name):
-                counts[base.id] = counts.get(base.id, 0) + 2
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            values[statement.targets[0].id] = statement.value
-    return {name: value for name, value in values.items() if counts.get(name) == 1}
 
 
 _NOT_LITERAL = object()

@@ -52,6 +52,21 @@ class RankDataflow:
             return any(self.depends_on_rank(part) for part in test.values)
         return self.rank_kind(test) in ("number", "truth")
 
+    def sole_value(self, node: ast.Name | ast.Attribute) -> ast.expr | None:
+        """Return the expression that a variable is bound to; None if it has several, or is a parameter."""
+        values = self.bound_values(node)
+        return values[0] if len(values) == 1 else None
+
+    def bound_values(self, node: ast.Name | ast.Attribute) -> list[ast.expr | None]:
+        """Return what a variable is bound to in the innermost scope that binds it; None for what is not an
+        expression of the script, as a parameter. An attribute (``self.data``) is one variable everywhere."""
+        if isinstance(node, ast.Attribute):
+            return self._values.get((None, ast.unparse(node)), [])
+        for scope in reversed(self._scopes.get(node, (None,))):
+            if (scope, node.id) in self._values:
+                return self._values[scope, node.id]
+        return []
+
     def asks_if_ranks_are_set(self, test: ast.expr) -> bool:
         """Return True if the condition asks whether a launcher set any rank at all."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.python.import_names import full_name, imported_names
@@ -22,6 +22,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _RANK = re.compile(
     r"rank|is_main|main_process|is_master|master_process|is_chief|process_index|task_id|task_index"
+    r"|is_global_zero|process_zero"
     r"|process_id|_is_leader|node_id",
     re.I,
 )
@@ -40,10 +41,18 @@ class Script:
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
+        self._functions: dict[str, list[Function]] = {}
+        for node in self.parents:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self._functions.setdefault(node.name, []).append(node)
         self._exit_conditions: dict[int, ast.If | None] = {}
         self._rank_tests: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
         self.ranks = RankDataflow(self.tree)
+        self.imported: dict[str, ast.expr] = {
+            name: ast.parse(text, mode="eval").body for name, text in facts.imported
+        }
+        """Constants of other files, by the names that this one uses."""
         calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call)]
         calls.sort(key=lambda n: (n.lineno, n.col_offset))
         self.calls = [(self.call_name(n.func), n) for n in calls]
@@ -55,6 +64,9 @@ class Script:
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 callee = full_name(node.value.func, self.names)
                 for target in node.targets:
+                    # It returns the engine first, and takes the optimizer and others along.
+                    if callee == "deepspeed.initialize" and isinstance(target, ast.Tuple):
+                        target = target.elts[0] if target.elts else target
                     name = full_name(target, {})
                     if callee and name:
                         assigned_from[name] = callee
@@ -70,6 +82,10 @@ class Script:
             return full or f"?.{node.attr}"
         return full_name(node, self.names)
 
+    def functions_named(self, name: str) -> list[Function]:
+        """Return the functions and methods of this name that the script defines."""
+        return self._functions.get(name, [])
+
     def calls_of(self, *names: str) -> list[ast.Call]:
         """Return the calls of these full names."""
         return [node for name, node in self.calls if name in names]
@@ -80,17 +96,17 @@ class Script:
             n for _, n in self.calls if isinstance(n.func, ast.Attribute) and n.func.attr in names
         ]
 
-    @property
+    @cached_property
     def strategies(self) -> list[ast.Call]:
         """Calls that make strategies of TensorFlow."""
         return [node for name, node in self.calls if _STRATEGY.fullmatch(name + "()")]
 
-    @property
+    @cached_property
     def is_distributed(self) -> bool:
         """True if the script joins a group of PyTorch or makes a strategy of TensorFlow."""
         return bool(self.calls_of("torch.distributed.init_process_group") or self.strategies)
 
-    @property
+    @cached_property
     def uses_launching_library(self) -> bool:
         """True if the script uses a library that itself shards data and wraps the model."""
         tops = {full.partition(".")[0] for full in self.names.values()}

@@ -15,6 +15,7 @@ import msgspec
 
 from allaboard.facts import OPAQUE, Origin, Value
 from allaboard.formats.shell.blocks import OpenBlocks
+from allaboard.formats.shell.branches import BranchAssignments
 from allaboard.formats.shell.broken_continuations import TornLine
 from allaboard.formats.shell.lists import resolve_lists
 from allaboard.formats.shell.loops import OpenLoops
@@ -166,7 +167,7 @@ def read_shell(text: str, file: str) -> Script:
     """Read the assignments and commands in order; a later assignment of a name replaces an earlier
     one."""
     script = Script()
-    loops, blocks = OpenLoops(), OpenBlocks()
+    loops, blocks, branches = OpenLoops(), OpenBlocks(), BranchAssignments()
     for command in resolve_lists(read_commands(text)):
         is_certain = (
             blocks.enter_command(command.words)
@@ -185,8 +186,13 @@ def read_shell(text: str, file: str) -> Script:
         command.words = loops.enter_command(command.words)
         if command.words and changes_variables(command.words):
             script.forget_variables(step.changes)
-        else:
-            _read_command(command, script, file, loops, step)
+            continue
+        branches.enter_test(command.words)
+        before = {n: v for n in step.changes if (v := script.variables.get(n)) is not None}
+        _read_command(command, script, file, loops, step)
+        script.forget_variables(
+            branches.unsure_names(step.changes, before, script.variables, is_certain=is_certain)
+        )
     return script
 
 

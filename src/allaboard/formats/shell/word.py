@@ -16,7 +16,17 @@ _SLURM = SOURCE_VARIABLES["slurm"].fields
 _TASK_NUMBERS = (*_SLURM["rank"], *_SLURM["node_rank"], *_SLURM["local_rank"])
 """Variables by which Slurm numbers a task: they differ between tasks, and are 0 in the batch script
 itself."""
-_SHOWN_BY_NAME = (*_TASK_NUMBERS, "RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_SHOWN_BY_NAME = (
+    *_TASK_NUMBERS,
+    "RANK",
+    "NODE_RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "SLURM_LAUNCH_NODE_IPADDR",
+    "SLURM_SRUN_COMM_HOST",
+    "SLURM_SUBMIT_HOST",
+)
 """Variables that are shown by name if their value is not known."""
 
 

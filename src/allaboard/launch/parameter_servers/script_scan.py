@@ -41,9 +41,11 @@ class ScriptRoles(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_script_roles(path: Path | None) -> ScriptRoles:
     """Read a script. Nothing is known of a module (None), a folder, or what is not Python."""
-    if path is None or not path.is_file():
+    if path is None:
         return ScriptRoles()
     try:
+        if not path.is_file():
+            return ScriptRoles()
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return ScriptRoles()

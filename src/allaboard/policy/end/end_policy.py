@@ -40,6 +40,12 @@ class EndPolicy(msgspec.Struct, frozen=True, kw_only=True):
     stopped_after: float = 30.0
     """How long a worker may be stopped by a signal while others wait for it (s)."""
 
+    @property
+    def hang_limit(self) -> float | None:
+        """Silence (s) after which a training is ended, whatever the cause; None if it never is."""
+        ends_hang = self.stop_on_hang and not (self.only_observes or self.stop_on_error)
+        return self.hang_after if ends_hang else None
+
 
 class Verdict(msgspec.Struct, frozen=True):
     """The decision to end the job."""

@@ -89,6 +89,8 @@ def servers_done_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:
     remaining = leftover_members(view)
     if not remaining or not policy.ends_servers:
         return None
+    if view.leader_loss is not None and view.leader_loss.is_confirmed:
+        return None  # what ran beside the agent that has gone cannot be seen, and may train
     finished = uninterrupted_trainers(view)
     seconds_since_end = view.now - max(_exited_at(m) for m in finished)
     evaluates = any(m.who.job == "evaluator" for m in remaining)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from allaboard.analysis.parameter_servers import is_auxiliary
-from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
-from allaboard.analysis.stalls.expected_pauses import is_pause_progressing
-from allaboard.analysis.stalls.stall import find_stall, is_transferring
+from allaboard.analysis.stalls.hang_limit import is_over_hang_limit, may_go_on
+from allaboard.analysis.stalls.stall import find_stall
 from allaboard.analysis.stalls.stalled_members import stalled_members, stalled_since
 from allaboard.facts import Claim, JobView, Outcome, Phase, Stage
 from allaboard.policy.end.end_policy import EndPolicy, Verdict, is_proven_error
 from allaboard.policy.end.failure_end import is_restarted_alone
 from allaboard.policy.end.startup_end import is_waiting_idle
 
-DIAGNOSIS_TIME_S = 5.0
-"""Time after a job counts as stalled in which its stacks are sampled and it is found out who waits for whom.
-A job that is ended earlier has no finding."""
 MAX_SHOWN_PLACES = 4
 """Members whose places are listed in the reason."""
 
@@ -60,19 +56,14 @@ def hang_verdict(
         return None  # somebody examines it with a debugger
     if proven:
         return Verdict(Outcome.HANG, f"job stopped because of a hang: {proven[0].summary}")
-    if (
-        is_transferring(view)
-        or _is_in_roll_call(view)
-        or is_pause_progressing(view)
-        or has_live_rpc_member(view)
-    ):
+    if may_go_on(view):
         return None
     silence = view.now - stalled_since(view)
     if silence >= policy.hang_after and policy.stop_on_error:
         return Verdict(
             Outcome.HANG, f"the rehearsal made no progress for {silence:.0f} s (--bound)"
         )
-    if silence >= max(policy.hang_after, view.stall_after + DIAGNOSIS_TIME_S):
+    if is_over_hang_limit(view, policy.hang_after):
         return Verdict(
             Outcome.HANG,
             f"job stopped because of a hang: no progress for {silence:.0f} s "
@@ -98,15 +89,6 @@ def _absent_places(view: JobView, claims: list[tuple[Stage, Claim]]) -> str:
         if m.who not in explained and m.stack is not None and m.stack.frames
     ]
     return f"; {', '.join(places[:MAX_SHOWN_PLACES])}, not in the collective" if places else ""
-
-
-def _is_in_roll_call(view: JobView) -> bool:
-    """Return True while a member waits at the gate within the timeout, or is on its way there and imports a
-    framework from a slow disk. The roll call has a time of its own, after which it reports who is missing."""
-    arrived = [m.phase_since for m in view.alive if m.phase is Phase.ARRIVED]
-    importing = [m.started_at for m in view.alive if m.phase is Phase.IMPORTING]
-    since = max([view.launched_at, *arrived, *importing])
-    return bool(arrived or importing) and view.now - since < view.timeout
 
 
 def _waits_in_rehearsal(view: JobView, policy: EndPolicy) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from allaboard.analysis.roll_call.overdue import find_overdue_member
 from allaboard.analysis.roll_call.roll_call import RollCall
 from allaboard.facts import Claim, JobView, Member, Outcome, Phase, Severity, Stage
 from allaboard.policy.end.end_policy import START_STAGES, EndPolicy, Verdict, is_proven_error
@@ -18,6 +19,7 @@ def roll_call_verdict(
     view: JobView, rolls: Iterable[RollCall], claims: list[tuple[Stage, Claim]], policy: EndPolicy
 ) -> Verdict | None:
     """Decide to end the job if members wait at the gate and it is proven that the others cannot come."""
+    rolls = tuple(rolls)
     arrivals = [roll.last_arrival for roll in rolls if roll.held_members]
     if policy.only_reports or not arrivals:
         return None
@@ -28,8 +30,21 @@ def roll_call_verdict(
         if stage in START_STAGES and is_proven_error(c) and not (c.awaits and is_patient)
     ]
     if not proven:
-        return None
+        return _overdue_verdict(view, rolls, claims, is_patient)
     return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {proven[0].summary}")
+
+
+def _overdue_verdict(
+    view: JobView, rolls: Iterable[RollCall], claims: list[tuple[Stage, Claim]], is_patient: bool
+) -> Verdict | None:
+    """Decide to end the job because its time is over, although no error is proven: a bound holds in any
+    case."""
+    member = None if is_patient else find_overdue_member(view, rolls)
+    if member is None:
+        return None
+    errors = [c for stage, c in claims if stage in START_STAGES and c.severity is Severity.ERROR]
+    reason = errors[0].summary if errors else f"{member.who.name} has waited in vain"
+    return Verdict(Outcome.ROLL_CALL_FAILED, f"the roll call failed: {reason}")
 
 
 def init_verdict(view: JobView, policy: EndPolicy) -> Verdict | None:

@@ -28,7 +28,7 @@ def decide_after_round(
     last_round = rounds[-1]
     reason = (
         _reason_to_stop(last_round, policy)
-        or _repeated_exception(rounds)
+        or repeated_exception(rounds)
         or _lack_of_progress(rounds)
         or hindrance
     )
@@ -61,7 +61,7 @@ def _reason_to_stop(last_round: RoundEnd, policy: RestartPolicy) -> str:
     return ""
 
 
-def _repeated_exception(rounds: Sequence[RoundEnd]) -> str:
+def repeated_exception(rounds: Sequence[RoundEnd]) -> str:
     """Return that the user's exception came at the same line after the same steps before; "" if it did not.
 
     Then it is in the program or its data, and would come in every round.

@@ -3,7 +3,7 @@ it imports next to nothing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 RESTART_NOT_ALLOWED = "--on-failure stop"
 """Why nothing is restarted if the user did not ask for it."""
@@ -11,8 +11,7 @@ MAX_RESTART_DELAY_S = 60.0
 """Longest pause between two rounds, unless the user's ``backoff`` is longer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RestartPolicy:
+class RestartPolicy(NamedTuple):
     """Rules of the user on what may be restarted, and how often."""
 
     allowed: bool = False
@@ -30,16 +29,14 @@ class RestartPolicy:
         return f"--on-failure restart --max-restarts {self.max_restarts} --backoff {self.backoff:g}"
 
 
-@dataclass(frozen=True)
-class Restart:
+class Restart(NamedTuple):
     """The decision to restart after ``delay`` seconds."""
 
     reason: str
     delay: float = 0.0
 
 
-@dataclass(frozen=True)
-class NoRestart:
+class NoRestart(NamedTuple):
     """The decision to restart nothing."""
 
     reason: str

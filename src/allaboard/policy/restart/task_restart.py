@@ -7,11 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from allaboard.analysis.parameter_servers import (
-    SERVER_JOBS,
-    TF2_CHIEF_CALL,
-    has_parameter_servers,
-)
+from allaboard.analysis.parameter_servers import SERVER_JOBS, TF2_CHIEF_CALL, has_parameter_servers
 from allaboard.facts import Cause, JobView, Member
 from allaboard.policy.restart.attempt_restart import MAX_FUTILE_ROUNDS
 from allaboard.policy.restart.restart_policy import (

@@ -1,4 +1,5 @@
-"""The value that a step ends in (backward begins from it): whether it is still a finite number.
+"""The value that a step ends in (backward begins from it): whether it is still a finite number, and the last
+one that was.
 
 Only one number on the CPU is looked at; to see one on a device, the device would have to be waited for.
 """
@@ -14,15 +15,16 @@ if TYPE_CHECKING:
     import mmap
     from typing import Any, Protocol
 
-    class At(Protocol):
-        """A black box's map and the number of finished steps; another object may stand in for the
-        box."""
+    class LossPosition(Protocol):
+        """A black box's map, the number of finished steps and the last finite loss; another object may
+        stand in for the box."""
 
         map: mmap.mmap
         steps: int
+        loss: float
 
 
-SAME = 16
+BACKWARDS_PER_STEP = 16
 """Backwards within one step that count as a further step: a program that leaves out the optimizer's step for
 such a value (GradScaler) comes to no other."""
 
@@ -40,40 +42,44 @@ class Losses:
         self.plain: Any = None
         self.shaped = False
         self.bad = 0
-        self._box: At | None = None
+        self._box: LossPosition | None = None
         self._count = 0
-        self._first = 0
-        self._last = 0
-        self._again = 0
+        self._first_bad_step = 0
+        self._last_bad_step = 0
+        self._repeats = 0
         self._value = 0.0
 
-    def look(self, box: At, root: Any) -> None:
-        """Looks at the first tensor that a backward begins from, whatever it is."""
+    def look(self, box: LossPosition, root: Any) -> None:
+        """Look at the first tensor that a backward begins from, whatever it is."""
         if self.plain is None:
             self.plain = getattr(sys.modules.get("torch"), "Tensor", None)
         # Not a subclass: what a distributed tensor answers may be a collective of its own.
         if type(root) is self.plain and root.is_cpu and root.numel() == 1:
-            self.record_value(box, root.item())
+            value = root.item()
+            self.record_value(box, value)
+            if type(value) is float and value - value == 0.0:
+                box.loss = value
 
-    def record_value(self, box: At, value: Any) -> None:
-        """Takes in one value."""
+    def record_value(self, box: LossPosition, value: Any) -> None:
+        """Take in one value."""
         if box is not self._box:
             self._box, self.bad = box, 0
+        # False for infinities and nan, whatever the type of the number.
         if value - value == 0.0:
             if self.bad:
                 self.bad = 0
                 self._write(box)
             return
         if not self.bad:
-            self._first, self._value = box.steps + 1, value
-        elif box.steps == self._last:
-            self._again += 1
-            if self._again % SAME:
+            self._first_bad_step, self._value = box.steps + 1, value
+        elif box.steps == self._last_bad_step:
+            self._repeats += 1
+            if self._repeats % BACKWARDS_PER_STEP:
                 return
-        self._last = box.steps
+        self._last_bad_step = box.steps
         self.bad += 1
         self._write(box)
 
-    def _write(self, box: At) -> None:
+    def _write(self, box: LossPosition) -> None:
         self._count = n = self._count + 1
-        LOSS.pack_into(box.map, LOSS_AT, n, self.bad, self._first, self._value, n)
+        LOSS.pack_into(box.map, LOSS_AT, n, self.bad, self._first_bad_step, self._value, n)

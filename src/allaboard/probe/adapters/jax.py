@@ -16,22 +16,9 @@ from ._jax import steps, waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import FrameType
     from typing import Any
-
-
-def ports(size: int) -> int:
-    return 1
-
-
-def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
-    """The coordinator's address, which jax reads itself, and the two numbers, which we fill in."""
-    return {
-        "JAX_COORDINATOR_ADDRESS": "127.0.0.1:%d" % ports[0],
-        "JAX_NUM_PROCESSES": str(size),
-        "JAX_PROCESS_ID": str(index),
-    }
 
 
 def _distributed(module: Any) -> None:

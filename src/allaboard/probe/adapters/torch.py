@@ -18,8 +18,10 @@ from ._torch import accelerate, phases, rpc
 from ._torch import collectives as record
 from ._torch import compiled_graphs as compiled
 from ._torch import ddp_backward as gradients
+from ._torch import ddp_forward as forward
 from ._torch import functional_collectives as functional
 from ._torch import point_to_point as messages
+from ._torch import tensor_numbers as tensors
 from ._torch import torch1_compat as first
 from ._torch.collective_signatures import DESCRIBE
 from ._torch.data_loader import loader
@@ -28,29 +30,10 @@ from ._torch.work_wait import Waits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 LET_GO = 0.005
 """Seconds that the threads of process groups have at the interpreter's end."""
-
-
-def ports(size: int) -> int:
-    return 1
-
-
-def environment(index: int, size: int, ports: Sequence[int]) -> dict[str, str]:
-    """Return what torch's env:// rendezvous reads, as torchrun sets it for one host."""
-    return {
-        "RANK": str(index),
-        "LOCAL_RANK": str(index),
-        "WORLD_SIZE": str(size),
-        "LOCAL_WORLD_SIZE": str(size),
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(ports[0]),
-    }
 
 
 def _distributed(module: Any) -> None:
@@ -138,6 +121,12 @@ def _join(module: Any) -> None:
     gradients.join(_recorder(), module.Join)
 
 
+def _model(module: Any) -> None:
+    recorder = _recorder()
+    if recorder.module is not None and hasattr(recorder.module, "_world"):
+        forward.hook(recorder, module)
+
+
 def _functional(module: Any) -> None:
     recorder = _recorder()
     if recorder.module is not None and hasattr(recorder.module, "_world"):
@@ -196,8 +185,12 @@ def _rpc(module: Any) -> None:
 def _local(method: str, size: int) -> bool:
     """Return True if every member is known to run on this host: torchrun says so, or the address
     does."""
-    if os.environ.get("LOCAL_WORLD_SIZE") == str(size):
+    started_here = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if started_here == str(size):
         return True
+    is_whole_job_ours = os.environ.get("ALLABOARD_GATE") == "all"
+    if started_here.isdigit() and int(started_here) < size and not is_whole_job_ours:
+        return False  # another launcher starts the others, which nobody of us may see, though on this host
     return method.startswith(("tcp://127.", "tcp://localhost:", "tcp://[::1]:"))
 
 
@@ -236,6 +229,11 @@ def _optimizer(module: Any) -> None:
         member.here.lacks("torch.optim", "register_optimizer_step_post_hook")
 
 
+def _modules(module: Any) -> None:
+    phases.modules(module)
+    tensors.hook(module)
+
+
 before_import = visible_devices.restore_all
 
 MODULES = {
@@ -244,6 +242,7 @@ MODULES = {
     "torch.autograd": _autograd,
     "torch.distributed.algorithms.join": _join,
     "torch.distributed.rpc": _rpc,
+    "torch.nn.parallel.distributed": _model,
     "torch.distributed._functional_collectives": _functional,
     "torch._dynamo.output_graph": compiled.hook,
     "torch._dynamo.trace_rules": compiled.left_alone,
@@ -251,4 +250,5 @@ MODULES = {
     "torch.utils.data.dataloader": loader,
     "accelerate.state": accelerate.state,
     **phases.MODULES,
+    "torch.nn.modules.module": _modules,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -49,7 +49,7 @@ class Catalogue(msgspec.Struct, frozen=True):
         return next((e for e in self.entries if key in (e.code.lower(), e.name)), None)
 
 
-TEXT_FAMILIES = ("cfg", "code", "dump", "log")
+TEXT_FAMILIES = ("cfg", "code", "dump", "hw", "log")
 """Families that read only what people and programs wrote: they never report on a running job."""
 
 
@@ -95,6 +95,21 @@ def load_rule(name: str) -> RuleEntry:
             f"no rule is named {name!r}" + "".join(f": {b.why}" for b in matching.broken)
         )
     return entry
+
+
+def rule_pages(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the pages of these rules, each a code and its name, by code.
+
+    Rules that this installation does not have are left out.
+    """
+    pages = {e.code: e.page for e in load_job_rules().entries if e.code in names}
+    for code, name in names.items():
+        if code not in pages:
+            try:
+                pages[code] = load_rule(name).page
+            except LookupError:
+                continue
+    return pages
 
 
 def _load_rules(

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Iterator
 
 from allaboard.facts import Certainty, Claim, Evidence, Finding, JobView, Severity
 from allaboard.rules.engine.catalogue import RuleEntry
+from allaboard.rules.engine.relations import family_of
+from allaboard.rules.engine.retry_defaults import retry_verdict
+from allaboard.rules.engine.shell_words import quote_foreign_names, unsafe_names
 
 
 def run_rules(facts: object, entries: Iterable[RuleEntry]) -> Iterator[tuple[RuleEntry, Claim]]:
     """Yield every claim that the rules which read this type of facts make, in the order of the rules."""
+    names: tuple[str, ...] | None = None
     for entry in entries:
         if not isinstance(facts, entry.rule.reads) or _nothing_to_read(facts, entry.rule.needs):
             continue
@@ -18,6 +22,9 @@ def run_rules(facts: object, entries: Iterable[RuleEntry]) -> Iterator[tuple[Rul
         except Exception as error:
             claims = [_crash(error)]
         for claim in claims:
+            if isinstance(facts, JobView):
+                names = unsafe_names(facts) if names is None else names
+                claim = quote_foreign_names(claim, names) if names else claim
             yield entry, claim
 
 
@@ -47,6 +54,7 @@ def make_finding(
         since=since,
         seconds_to_find=seconds_to_find,
         where=claim.where,
+        retry=retry_verdict(family_of(entry.code), entry.rule, claim),
     )
 
 

@@ -29,6 +29,12 @@ def render_page(entry: RuleEntry) -> str:
     )
 
 
+def find_page(code: str) -> str:
+    """Return the page of a rule by its code, or a sentence if there is no such rule."""
+    entry = load_catalogue().find_rule(code)
+    return render_page(entry) if entry is not None else f"There is no page of {code}."
+
+
 def render_pages() -> dict[str, str]:
     """Return the text of every page and of the index by file name."""
     entries = load_catalogue().entries

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from allaboard.contracts import Relations
-from allaboard.facts import Certainty, Evidence, Finding, Severity
+from allaboard.facts import Certainty, Claim, Evidence, Finding, Severity
 from allaboard.rules.engine.catalogue import RuleEntry
 
 RelationsOf = Callable[[str], Relations]
@@ -25,6 +25,8 @@ _LOST_PEER_CAUSES = ("EXIT", "HANG", "JOIN", "NET")
 cannot be reached."""
 _STALLS = ("HANG",)
 """Families that report members which stand still."""
+_STALL_CAUSES = (*_STALLS, "DATA", "PS")
+"""Families of which a warning that has a beginning says why a job stands still."""
 _ABSENCES = ("JOIN",)
 """Families that report on who has joined: a member that was not seen may still be on its way."""
 _LOG_CAUSES = ("LOG", "DUMP", "NET", "PS", "JOIN")
@@ -61,6 +63,16 @@ def reports_absence(code: str) -> bool:
     return family_of(code) in _ABSENCES
 
 
+def reports_waiting(relations: Relations) -> bool:
+    """Return True for a rule about members that waited for others, or lost them."""
+    return relations.consequence_only or relations.reports_silence or relations.reports_wait
+
+
+def reports_loss(relations: Relations) -> bool:
+    """Return True for a rule about members that went away, or sent nothing more."""
+    return relations.consequence_only or relations.reports_silence
+
+
 def may_join_run(code: str) -> bool:
     """Return True if logs may add findings of this rule to what the run of the job found itself."""
     return family_of(code) in _LOG_CAUSES
@@ -85,6 +97,7 @@ def suppress_consequences(
         ends = [f for f in ends if not _shows_any(f, patterns)]
         beginning_known = True
     named = {f.rule for f in ends if relations_of(f.rule).replaces_message}
+    named |= {code for f in ends for code in relations_of(f.rule).explains}
     messages = [f for f in messages if f.rule not in named]
     ends, messages = _merge_exceptions(ends, messages, relations_of)
     failed = [f for f in ends if relations_of(f.rule).begins_failure]
@@ -93,6 +106,14 @@ def suppress_consequences(
     if beginning_known:
         messages = [f for f in messages if not relations_of(f.rule).consequence_only]
     return list(ends), messages
+
+
+def without_raised(
+    ends: Iterable[Finding], codes: Iterable[str], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the findings on how members ended without those that the rules with these codes explain."""
+    patterns = [p for code in codes if (p := relations_of(code).raised_as)]
+    return [f for f in ends if not _shows_any(f, patterns)]
 
 
 def without_interruption(
@@ -114,6 +135,23 @@ def without_last_resort(
         return []
     files = {_file(e) for f in findings for e in f.evidence} - {""}
     return [f for f in last if files.isdisjoint(map(_file, f.evidence))]
+
+
+def without_explained_last_resort(
+    claims: Sequence[tuple[RuleEntry, Claim]],
+) -> list[tuple[RuleEntry, Claim]]:
+    """Return the claims about a live job, without those of the last resort if another one explains why it
+    stands still: an error, or a member that others wait for."""
+    is_explained = any(_explains_stall(entry, claim) for entry, claim in claims)
+    return [c for c in claims if not (is_explained and c[0].rule.relations.last_resort)]
+
+
+def _explains_stall(entry: RuleEntry, claim: Claim) -> bool:
+    relations = entry.rule.relations
+    if relations.last_resort or relations.measured or claim.severity is Severity.INFO:
+        return False
+    is_about_stall = family_of(entry.code) in _STALL_CAUSES and claim.since is not None
+    return claim.severity is Severity.ERROR or is_about_stall
 
 
 def _file(evidence: Evidence) -> str:
@@ -176,10 +214,27 @@ def _quotes(message: Finding, raised: str) -> bool:
 def _without_explained_silence(
     messages: Iterable[Finding], failed: Iterable[Finding], relations_of: RelationsOf
 ) -> list[Finding]:
-    """Return the messages without lost heartbeats of workers that are known to have ended: they send none."""
+    """Return the messages without lost heartbeats of workers that are known to have ended: they send none.
+
+    Nor do they come to collectives: who waits for them there, or for nobody that it can name, is a victim.
+    """
+    # An exit code alone may be that of a victim, too.
+    proven = [
+        f
+        for f in failed
+        if f.certainty is Certainty.CERTAIN
+        and (relations_of(f.rule).reports_exception or relations_of(f.rule).replaces_message)
+    ]
     ended = {w.index for f in failed for w in f.who if w.rank >= 0}
     return [
-        f for f in messages if not (relations_of(f.rule).reports_silence and _all_among(f, ended))
+        f
+        for f in messages
+        if not (
+            (relations_of(f.rule).reports_silence and _all_among(f, ended))
+            or (
+                relations_of(f.rule).reports_wait and proven and (not f.who or _all_among(f, ended))
+            )
+        )
     ]
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from ...blackbox import Box
 
-FINITE = 3
-"""Finite numbers that a function must have returned, one after the other, before others are told."""
-TRIES = 8
+MIN_FINITE = 3
+"""Finite numbers that a function must have returned, one after the other, before others are reported."""
+MAX_TRIES = 8
 """Results in which a number is looked for, before the function counts as one that returns none."""
-AHEAD = 64
+MAX_STEPS_AHEAD = 64
 """Steps that a program may be ahead of its results: JAX lets no more than 32 be under way on a CPU."""
 FORMATS = ("=f", "=d", "=e")
 """Those of the buffer of one number: float32, float64, float16."""
@@ -38,7 +38,7 @@ class Returned:
     """Results of the step's function. With another function it starts anew."""
 
     def __init__(self) -> None:
-        self._off = False
+        self._is_off = False
         self._begin(None)
 
     def _begin(self, function: object) -> None:
@@ -46,63 +46,66 @@ class Returned:
         self._path: tuple[Any, ...] = ()
         self._tries = 0
         self._finite = 0
-        self._ahead: deque[tuple[int, Any]] = deque()
+        self._pending: deque[tuple[int, Any]] = deque()
         self._losses = Losses()
-        self._at = _Step()
+        self._position = _StepPosition()
 
-    def look(self, box: Box, function: object, step: int, output: Any) -> None:
-        """Takes in what one call gave, which is step number ``step``, and looks at what is there by now of
-        those before."""
-        if self._off:
+    def add_result(self, box: Box, function: object, step: int, output: Any) -> None:
+        """Take in what one call returned, which is step number ``step``, and read the earlier results that
+        have been computed by now."""
+        if self._is_off:
             return
         try:
             if function is not self._function:
                 self._begin(function)
-            while self._ahead and _there(self._ahead[0][1]):
-                self._told(box, *self._ahead.popleft())
+            while self._pending and _is_ready(self._pending[0][1]):
+                self._record(box, *self._pending.popleft())
             self._take(step, output)
         except Exception as error:  # another jax than the one it was tried on; steps are counted on
-            self._off = True
-            self._ahead.clear()
+            self._is_off = True
+            self._pending.clear()
             member.here.note("losses", repr(error)[:200])
 
     def _take(self, step: int, output: Any) -> None:
-        array = _at(self._path, output)
+        array = _array_at(self._path, output)
         if array is None:
-            self._gap()
-            if self._tries < TRIES:
+            self._note_gap()
+            if self._tries < MAX_TRIES:
                 self._tries += 1
-                self._path = _path(output)
-        elif len(self._ahead) < AHEAD:
-            self._ahead.append((step, array))
+                self._path = _find_path(output)
+        elif len(self._pending) < MAX_STEPS_AHEAD:
+            self._pending.append((step, array))
         else:
-            self._gap()
+            self._note_gap()
 
-    def _gap(self) -> None:
-        """One will not be seen: what comes after it may have begun there, until some were finite again."""
-        self._ahead.clear()
+    def _note_gap(self) -> None:
+        """Note that one will not be read: what comes after it may have begun there, until some are finite."""
+        self._pending.clear()
         if not self._losses.bad:
             self._finite = 0
 
-    def _told(self, box: Box, step: int, array: Any) -> None:
-        value = _value(array)
+    def _record(self, box: Box, step: int, array: Any) -> None:
+        value = _read_number(array)
         if value is None:
-            self._gap()
-        elif self._finite < FINITE:
+            self._note_gap()
+        elif self._finite < MIN_FINITE:
             self._finite = self._finite + 1 if value - value == 0.0 else 0
         else:
-            self._at.map, self._at.steps = box.map, step - 1
-            self._losses.record_value(self._at, value)
+            self._position.map, self._position.steps = box.map, step - 1
+            self._losses.record_value(self._position, value)
+        if value is not None and value - value == 0.0:
+            box.loss = value
 
 
-class _Step:
-    """Stands for the box at the step whose value is told, which the program has left since."""
+class _StepPosition:
+    """Stands for the box at the step whose value is recorded, which the program has left since."""
 
     map: Any = None
     steps = 0
+    loss = 0.0
 
 
-def _there(array: Any) -> bool:
+def _is_ready(array: Any) -> bool:
     """Return True if the array has been computed, or is gone, as a donated one is."""
     try:
         return bool(array.is_ready())
@@ -110,8 +113,8 @@ def _there(array: Any) -> bool:
         return True
 
 
-def _value(array: Any) -> float | None:
-    """The number, once it is `_there`; None where it is gone, or cannot be had without a copy."""
+def _read_number(array: Any) -> float | None:
+    """Return the number of an array that is ready; None if it is gone, or cannot be read without a copy."""
     try:
         with memoryview(array._arrays[0]) as view:
             if view.ndim or view.format not in FORMATS:
@@ -122,8 +125,8 @@ def _value(array: Any) -> float | None:
         return None  # JAX raises these for an array that is gone, or not on a CPU
 
 
-def _at(path: tuple[Any, ...], output: Any) -> Any:
-    """The array at this place; None where there is none now."""
+def _array_at(path: tuple[Any, ...], output: Any) -> Any:
+    """Return the array at this path of the output; None if there is none now."""
     if not path:
         return None
     try:
@@ -134,8 +137,8 @@ def _at(path: tuple[Any, ...], output: Any) -> Any:
     return output if arrays.is_array(output) else None
 
 
-def _path(output: Any) -> tuple[Any, ...]:
-    """The keys that lead to the number in what was returned; (None,) where it is all of it, () for none."""
+def _find_path(output: Any) -> tuple[Any, ...]:
+    """Return the keys that lead to the number in the output; (None,) if that is the number, () for none."""
     if _is_number(output):
         return (None,)
     if type(output) is dict:

@@ -25,36 +25,42 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-MANY = 1024
-"""Functions that are told apart."""
-LOOKS = 3
+MAX_FUNCTIONS = 1024
+"""Functions that are told apart: a program that jits anew in every step must not fill the memory."""
+FOLLOWED_CALLS = 3
 """Calls of a function whose results are followed into its next one."""
-DEEP = 40
+MAX_FRAMES = 40
 """Frames between a jitted call and the program's own line that are walked through."""
+MAX_SITES = 8
+"""Changes of the calling line that are noted: a step that two lines call in turn would be noted for ever."""
 PLACE = "jitted at"
 BY = "jitted by"
 """The line that makes the call, where that is a library's (`jax.pmap`, `nnx.jit`) for the program's."""
 
 
-_NOT_THE_USERS = (*FOREIGN, "/allaboard/probe/")
+_LIBRARY_PATHS = (*FOREIGN, "/allaboard/probe/")
 
 
 class _Jitted:
     """One jitted function: how often it was called, and how many of its results it was given again."""
 
-    __slots__ = ("calls", "carried", "gave", "is_programs_own", "label", "references")
+    __slots__ = ("calls", "carried_over", "is_programs_own", "label", "references", "returned")
 
     def __init__(self, fun: Any) -> None:
         self.references: dict[int, Any] = {}
-        mapped = _mapped(fun)
-        self.is_programs_own = mapped or not _jaxs(fun)
-        self.label = ("jit %s" % ("pmap" if mapped else getattr(fun, "__name__", ""))).encode()[:60]
+        is_pmap = _is_pmap(fun)
+        self.is_programs_own = is_pmap or not _is_of_jax(fun)
+        self.label = ("jit %s" % ("pmap" if is_pmap else getattr(fun, "__name__", ""))).encode()[
+            :60
+        ]
         self.calls = 0
-        self.carried = 0
-        self.gave: list[Any] = []
+        self.carried_over = 0
+        """Most arrays that one call was given of those that the call before had returned."""
+        self.returned: list[Any] = []
+        """Weak references to the arrays that the last call returned, while it is followed."""
 
 
-def _jaxs(fun: Any) -> bool:
+def _is_of_jax(fun: Any) -> bool:
     """Return True for a function of JAX itself."""
     while isinstance(fun, functools.partial):
         fun = fun.func
@@ -62,7 +68,7 @@ def _jaxs(fun: Any) -> bool:
     return str(name).split(".")[0] in ("jax", "jaxlib")
 
 
-def _mapped(fun: Any) -> bool:
+def _is_pmap(fun: Any) -> bool:
     """Return True for what `jax.pmap` jits: a function of JAX around one of the program."""
     return getattr(fun, "__module__", None) == "jax._src.pmap"
 
@@ -74,9 +80,10 @@ class Steps:
         self._leaves = leaves
         self._known: dict[int, _Jitted] = {}
         self._step: _Jitted | None = None
-        self._others = 0
-        self._place: tuple[object, int] | None = None
-        self._places = 0
+        self._other_calls = 0
+        """Calls of other functions since the step was last called."""
+        self._last_site: tuple[object, int] | None = None
+        self._noted_sites = 0
         self._returned = Returned()
 
     def __call__(self, fun: Any, args: Any, kwargs: Any, output: Any) -> None:
@@ -88,33 +95,35 @@ class Steps:
             if jitted is None or not jitted.is_programs_own:
                 return
             slot = box.slot()
+            # Within another operation, which shows already what this thread does.
             if slot is None or not slot.main or slot.depth:
                 return
             jitted.calls += 1
-            if jitted.calls <= LOOKS + 1 and not member.here.steps_told:
+            if jitted.calls <= FOLLOWED_CALLS + 1 and not member.here.steps_told:
                 self._follow(jitted, (args, kwargs), output)
             if member.here.steps_told:
                 slot.enter(jitted.label)
                 slot.leave(jitted.label)
-                if self._step is None and jitted.calls > LOOKS:
+                if self._step is None and jitted.calls > FOLLOWED_CALLS:
                     self._step = jitted  # which shows where the program makes its library's steps
                 if jitted is self._step:
-                    self._stands(sys._getframe(1))
-                    self._returned.look(box, jitted, box.steps + 1, output)
+                    self._note_call_site(sys._getframe(1))
+                    self._returned.add_result(box, jitted, box.steps + 1, output)
             elif jitted is self._step:
-                self._others = 0
+                self._other_calls = 0
                 member.step()
-                self._stands(sys._getframe(1))
-                self._returned.look(box, jitted, box.steps, output)
+                self._note_call_site(sys._getframe(1))
+                self._returned.add_result(box, jitted, box.steps, output)
             else:
-                self._other(jitted)
+                self._consider_as_step(jitted)
                 slot.enter(jitted.label)
                 slot.leave(jitted.label)
         except Exception:
+            # This runs inside the program's call: whatever is wrong with us is not raised there.
             self._known.clear()
 
     def label(self, fun: Any) -> bytes | None:
-        """Under which name it is shown; None for what is JAX's own."""
+        """Return the name under which a function is shown; None for one of JAX itself."""
         try:
             jitted = self._known.get(id(fun)) or self._learn(fun)
         except Exception:
@@ -122,7 +131,7 @@ class Steps:
         return jitted.label if jitted is not None and jitted.is_programs_own else None
 
     def _learn(self, fun: Any) -> _Jitted | None:
-        if len(self._known) >= MANY:
+        if len(self._known) >= MAX_FUNCTIONS:
             return None
         inner = getattr(fun, "__wrapped__", fun)
         jitted = self._known.get(id(inner)) or _Jitted(inner)
@@ -131,62 +140,67 @@ class Steps:
             try:
                 if id(part) not in jitted.references:
                     jitted.references[id(part)] = weakref.ref(
-                        part, functools.partial(self._gone, id(part))
+                        part, functools.partial(self._forget, id(part))
                     )
             except TypeError:
                 return None
             self._known[id(part)] = jitted
         return jitted
 
-    def _gone(self, number: int, _: object) -> None:
+    def _forget(self, number: int, _: object) -> None:
         jitted = self._known.pop(number, None)
         if jitted is not None:
             jitted.references.pop(number, None)
 
     def _follow(self, jitted: _Jitted, arguments: Any, output: Any) -> None:
         """Count how many of the arrays that the function returned last time it was given now."""
-        returned_ids = {id(a) for r in jitted.gave if (a := r()) is not None}
+        returned_ids = {id(a) for r in jitted.returned if (a := r()) is not None}
         if returned_ids:
-            jitted.carried = max(
-                jitted.carried, sum(id(a) in returned_ids for a in self._leaves(arguments))
+            jitted.carried_over = max(
+                jitted.carried_over, sum(id(a) in returned_ids for a in self._leaves(arguments))
             )
-        jitted.gave = []
-        if jitted.calls <= LOOKS:
-            jitted.gave = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
+        jitted.returned = []
+        if jitted.calls <= FOLLOWED_CALLS:
+            jitted.returned = [weakref.ref(a) for a in self._leaves(output) if arrays.is_array(a)]
 
-    def _other(self, jitted: _Jitted) -> None:
+    def _consider_as_step(self, jitted: _Jitted) -> None:
         """Make this function the step if it carries more arrays over, or as many and is the only
         one called."""
-        now = self._step
-        self._others += 1
-        more = now is not None and jitted.carried > now.carried
-        alone = self._others >= LOOKS and (now is None or 4 * jitted.carried >= 3 * now.carried)
-        if jitted.calls >= 2 and (more or alone or (now is None and jitted.carried)):
-            self._step, self._others = jitted, 0
+        current = self._step
+        self._other_calls += 1
+        if current is None:
+            fits = jitted.carried_over > 0 or self._other_calls >= FOLLOWED_CALLS
+        else:
+            # Three quarters of the arrays count as many.
+            carries_as_many = 4 * jitted.carried_over >= 3 * current.carried_over
+            is_only_one = self._other_calls >= FOLLOWED_CALLS and carries_as_many
+            fits = jitted.carried_over > current.carried_over or is_only_one
+        if fits and jitted.calls >= 2:
+            self._step, self._other_calls = jitted, 0
 
-    def _stands(self, frame: FrameType) -> None:
+    def _note_call_site(self, frame: FrameType) -> None:
         """Note the line where the step is called: a thread that waits in there shows no frame
         further in."""
-        if self._place == (frame.f_code, frame.f_lineno) or self._places > 8:
+        if self._last_site == (frame.f_code, frame.f_lineno) or self._noted_sites > MAX_SITES:
             return
-        self._place = frame.f_code, frame.f_lineno
-        self._places += 1
-        line, user = _line(frame), _users(frame)
+        self._last_site = frame.f_code, frame.f_lineno
+        self._noted_sites += 1
+        line, user = _location(frame), _user_frame(frame)
         if user is not None:
             member.here.notes[BY] = "" if user is frame else line
-            member.here.note(PLACE, line if user is frame else _line(user))
+            member.here.note(PLACE, line if user is frame else _location(user))
 
 
-def _line(frame: FrameType) -> str:
+def _location(frame: FrameType) -> str:
     return "%s:%d" % (frame.f_code.co_filename[-180:], frame.f_lineno)
 
 
-def _users(frame: FrameType) -> FrameType | None:
-    """The innermost frame of the program itself."""
+def _user_frame(frame: FrameType) -> FrameType | None:
+    """Return the innermost frame of the program itself."""
     candidate: FrameType | None = frame
-    for _ in range(DEEP):
+    for _ in range(MAX_FRAMES):
         if candidate is None or not any(
-            part in candidate.f_code.co_filename for part in _NOT_THE_USERS
+            part in candidate.f_code.co_filename for part in _LIBRARY_PATHS
         ):
             return candidate
         candidate = candidate.f_back
@@ -204,13 +218,13 @@ class _State:
         return getattr(self._state, name)
 
     def set_global(self, hook: Any) -> None:
-        self._state.set_global(self._both(hook) if hook is not None else self._ours)
+        self._state.set_global(self._with_ours(hook) if hook is not None else self._ours)
 
     def set_local(self, hook: Any) -> None:
         # A thread's own "none" would hide what is set for all.
-        self._state.set_local(self._both(hook) if hook is not None else self._ours)
+        self._state.set_local(self._with_ours(hook) if hook is not None else self._ours)
 
-    def _both(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_ours(self, theirs: Callable[..., Any]) -> Callable[..., Any]:
         ours = self._ours
 
         @functools.wraps(theirs)
@@ -224,8 +238,9 @@ class _State:
 _steps: list[Steps] = []
 
 
-def _not_the_users() -> None:
-    """JAX's messages and its profiles name the innermost frame that is not its own: not ours."""
+def _hide_from_messages() -> None:
+    """Keep JAX's messages and profiles from naming our frames as the program's: they name the innermost frame
+    that is not JAX's own."""
     for name in ("source_info_util", "traceback_util"):
         try:
             sys.modules["jax._src." + name].register_exclusion(__file__)
@@ -234,7 +249,7 @@ def _not_the_users() -> None:
 
 
 def api(module: Any) -> None:
-    """Hooks `jax._src.api`."""
+    """Hook `jax._src.api`."""
     state = getattr(module, "_post_hook_state", None)
     if state is None or not hasattr(state, "set_global"):
         member.here.lacks("jax._src.api", "_post_hook_state")
@@ -246,14 +261,14 @@ def api(module: Any) -> None:
 
 
 def slow(module: Any) -> None:
-    """Hooks `jax._src.pjit`: calls that compile, or have no fast path."""
+    """Hook `jax._src.pjit`: calls that compile, or have no fast path."""
     call = getattr(module, "_run_python_pjit", None)
     if call is None:
         member.here.lacks("jax._src.pjit", "_run_python_pjit")
         return
 
     core = getattr(module, "core", None)
-    _not_the_users()
+    _hide_from_messages()
 
     @functools.wraps(call)
     def _run_python_pjit(p: Any, flat: Any, fun: Any, args: Any, kwargs: Any) -> Any:

@@ -18,38 +18,44 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-TOGETHER = ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
+COLLECTIVE_NAMES = (
+    "sync_global_devices",
+    "process_allgather",
+    "broadcast_one_to_all",
+    "assert_equal",
+)
 
 
 def array(module: Any) -> None:
-    """Hooks `jax._src.array`: results that Python asks for."""
+    """Hook `jax._src.array`: results that Python asks for."""
     cls = module.ArrayImpl
     value = cls.__dict__.get("_value")
     if isinstance(value, property) and value.fget is not None:
-        cls._value = property(_asking("jax.Array value", value.fget))
+        cls._value = property(_timed_wait("jax.Array value", value.fget))
     else:
         member.here.lacks("jax._src.array", "ArrayImpl._value")
     ready = getattr(cls, "block_until_ready", None)
     if ready is not None:
-        cls.block_until_ready = _asking("block_until_ready", ready)
+        cls.block_until_ready = _timed_wait("block_until_ready", ready)
 
 
 def api(module: Any) -> None:
-    """Hooks `jax._src.api`."""
+    """Hook `jax._src.api`."""
     call = getattr(module, "block_until_ready", None)
     if call is not None:
-        module.block_until_ready = _asking("block_until_ready", call)
+        module.block_until_ready = _timed_wait("block_until_ready", call)
 
 
 def hosts(module: Any) -> None:
-    """Hooks `jax.experimental.multihost_utils`."""
-    for name in TOGETHER:
+    """Hook `jax.experimental.multihost_utils`."""
+    for name in COLLECTIVE_NAMES:
         call = getattr(module, name, None)
         if call is not None:
             setattr(module, name, hooks.waiting(name, call))
 
 
-def _asking(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+def _timed_wait(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that notes for how long this call waits for results."""
     label = name.encode()
 
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -60,16 +66,17 @@ def _asking(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         array = args[0] if args else kwargs.get("x")
         if not arrays.is_array(array):
             array = None  # a tree of the program's own: its classes are asked for nothing
+        # It has been fetched already: nothing is waited for.
         if getattr(array, "_npy_value", None) is not None:
             return call(*args, **kwargs)
-        together = member.here.round > 0
-        began_at, worked = monotonic(), process_time() if together else 0.0
+        has_peers = member.here.round > 0
+        began_at, worked = monotonic(), process_time() if has_peers else 0.0
         slot.enter(label, 0, 0, began_at)
         try:
             return call(*args, **kwargs)
         finally:
             slot.leave(label)
-            if together and _on_cpu(array):
+            if has_peers and _on_cpu(array):
                 box.sync += max(0.0, monotonic() - began_at - (process_time() - worked))
 
     try:
@@ -83,8 +90,8 @@ _platforms: dict[int, tuple[object, bool]] = {}
 
 
 def _on_cpu(array: Any) -> bool:
-    """Asked once of each layout of arrays; of a tree of several nothing is known, whatever the program's own
-    classes call ``sharding``."""
+    """Return True if all of an array lies on CPUs. Asked once for each layout of arrays; False for a tree of
+    several, whatever the program's own classes call ``sharding``."""
     sharding = getattr(array, "sharding", None)
     devices = getattr(sharding, "addressable_devices", None)
     if devices is None:
@@ -98,8 +105,8 @@ def _on_cpu(array: Any) -> bool:
     return cached[1]
 
 
-def _saving(owner: str, *names: str) -> Callable[[Any], None]:
-    """Hooks the methods of a class of the module, or functions of its own where ``owner`` is ""."""
+def _checkpoint_hook(owner: str, *names: str) -> Callable[[Any], None]:
+    """Return a hook for methods of a class of the module, or for its functions if ``owner`` is ""."""
 
     def hook(module: Any) -> None:
         target = getattr(module, owner) if owner else module
@@ -114,10 +121,14 @@ def _saving(owner: str, *names: str) -> Callable[[Any], None]:
 MODULES = {
     "jax._src.array": array,
     "jax.experimental.multihost_utils": hosts,
-    "flax.training.checkpoints": _saving(
+    "flax.training.checkpoints": _checkpoint_hook(
         "", "save_checkpoint", "save_checkpoint_multiprocess", "restore_checkpoint"
     ),
-    "orbax.checkpoint._src.checkpointers.checkpointer": _saving("Checkpointer", "save", "restore"),
-    "orbax.checkpoint._src.checkpointers.async_checkpointer": _saving("AsyncCheckpointer", "save"),
-    "orbax.checkpoint.checkpoint_manager": _saving("CheckpointManager", "save", "restore"),
+    "orbax.checkpoint._src.checkpointers.checkpointer": _checkpoint_hook(
+        "Checkpointer", "save", "restore"
+    ),
+    "orbax.checkpoint._src.checkpointers.async_checkpointer": _checkpoint_hook(
+        "AsyncCheckpointer", "save"
+    ),
+    "orbax.checkpoint.checkpoint_manager": _checkpoint_hook("CheckpointManager", "save", "restore"),
 }

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from ...blackbox import Box
 
-FINITE = 3
-"""Finite numbers that a function must have returned before others are told."""
-FUNCTIONS = 16
-"""Names of functions that are known, at the most."""
+MIN_FINITE = 3
+"""Finite numbers that a function must have returned before others are reported."""
+MAX_FUNCTIONS = 16
+"""Names of functions that are followed: a program may make new ones in every step."""
 
 
 class Returned:
@@ -33,7 +33,7 @@ class Returned:
         self._losses: dict[str, Losses] = {}
 
     def look(self, box: Box, name: str, result: Any) -> None:
-        """Takes in what one call of a function returned."""
+        """Take in what one call of a function returned."""
         number = _number(result)
         if number is None or self._context.context().is_async():  # then it would be waited for
             return
@@ -41,17 +41,20 @@ class Returned:
         losses = self._losses.get(name)
         if losses is not None:
             losses.record_value(box, value)
+            # Of several functions, the one that was the first to be known is shown: no mixture.
+            if value - value == 0.0 and next(iter(self._losses)) == name:
+                box.loss = value
         elif value - value != 0.0:
             self._finite.pop(name, None)
-        elif len(self._losses) < FUNCTIONS and len(self._finite) < FUNCTIONS:
+        elif len(self._losses) < MAX_FUNCTIONS and len(self._finite) < MAX_FUNCTIONS:
             self._finite[name] = finite_count = self._finite.get(name, 0) + 1
-            if finite_count >= FINITE:
+            if finite_count >= MIN_FINITE:
                 self._losses[name] = Losses()
                 del self._finite[name]
 
 
 def _number(result: Any) -> Any:
-    """The one number that was returned, a tensor on the CPU; None where there is none."""
+    """Return the one number of the result, a tensor on the CPU; None if there is none."""
     if type(result) is dict:
         result = result.get("loss")
     elif type(result) in (tuple, list):

@@ -17,6 +17,8 @@ from ...collective_calls import Calls, Group
 from ...layout import CALLS, LEFT_AT
 from . import collective_signatures as table
 from .backward_reach import UnknownGraphError, due
+from .tensor_numbers import FOLLOWED
+from .tensor_numbers import numbers as tensor_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,7 +162,10 @@ class Recorder:
             group.tried()
         if group.busy:  # by another thread: calls of this one within a call are not counted
             group.unordered(group.number)
-        group.call(numbers[0], numbers[1], numbers[2], now)
+        place_number = numbers[2]
+        if tensor is not None and name in FOLLOWED:
+            place_number += tensor_numbers.find(tensor)
+        group.call(numbers[0], numbers[1], place_number, now)
         if recent is not None and tensor is not None:
             memo_key = (code, id(pg), tensor.numel(), tensor.dtype, reduce, root_or_none, extra)
             recent[frame.f_lasti] = (*memo_key, box, group, numbers)
@@ -252,6 +257,7 @@ def recorded(
     """
     describe = describe or table.DESCRIBE[name][0]
     label = name.encode()
+    is_followed, tensor_sizes = name in FOLLOWED, tensor_numbers.sizes
     recent: dict[int, Last] = recorder.remembered()
     here = member.here
     told_entry, told_call = layout.ENTRY.pack_into, layout.CALL.pack_into
@@ -290,7 +296,10 @@ def recorded(
                 ):
                     group.number = number = group.number + 1
                     group.digest = digest = (group.digest * 1000003 + signed[1]) & 0xFFFFFFFF
-                    group.path = path = (group.path * 1000003 + signed[2]) & 0xFFFFFFFF
+                    place_number = signed[2]
+                    if is_followed and elements in tensor_sizes:
+                        place_number += tensor_numbers.find(tensor, elements)
+                    group.path = path = (group.path * 1000003 + place_number) & 0xFFFFFFFF
                     told_entry(map_, group.ring + number % CALLS * 12, digest, path, signed[0])
                     told_call(map_, group.offset, number, now, digest, number)
                 else:

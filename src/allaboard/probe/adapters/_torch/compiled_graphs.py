@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 KEY = "hook torch.compile"
 TRACED = ("functional_collectives.py", "phases.py")
 """Files whose functions stand in the place of some that a compiler follows, and do nothing while it looks."""
-OURS = "_c10d_functional."
-QUIET = ("wait_tensor",)
+OPERATION_PREFIX = "_c10d_functional."
+UNLISTED_OPERATIONS = ("wait_tensor",)
 
 
 def left_alone(module: Any) -> None:
-    """Hooks `torch._dynamo.trace_rules`: the probe's own functions are called as they are, like PyTorch's own
+    """Hook `torch._dynamo.trace_rules`: the probe's own functions are called as they are, like PyTorch's own
     Python; they would be compiled like the user's, with all that this breaks and warns of."""
     files = getattr(module, "FORCE_SKIP_FILES", None)
     if not isinstance(files, set):
@@ -39,7 +39,7 @@ def left_alone(module: Any) -> None:
 
 
 def hook(module: Any) -> None:
-    """Looks at each graph before it is compiled; a version without that place is left alone."""
+    """Look at each graph before it is compiled; a version without that place is left alone."""
     cls: Any = getattr(module, "OutputGraph", None)
     call = getattr(cls, "call_user_compiler", None)
     if not callable(call):
@@ -48,7 +48,7 @@ def hook(module: Any) -> None:
     @functools.wraps(call)
     def inside(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            _look(gm.graph.nodes)
+            _note_collectives(gm.graph.nodes)
         except Exception:
             pass  # another version's graph; the user's compilation goes on
         return call(self, gm, *args, **kwargs)
@@ -56,15 +56,18 @@ def hook(module: Any) -> None:
     cls.call_user_compiler = inside
 
 
-def _look(nodes: Iterable[Any]) -> None:
+def _note_collectives(nodes: Iterable[Any]) -> None:
     names = (str(node.target) for node in nodes if node.op == "call_function")
-    operations = sorted({_short(name) for name in names if OURS in name} - set(QUIET))
+    operations = sorted(
+        {_operation_name(name) for name in names if OPERATION_PREFIX in name}
+        - set(UNLISTED_OPERATIONS)
+    )
     if operations and KEY not in member.here.notes:
         shown = ", ".join(operations[:4])
         how_seen = "seen only where they stand still" if flight_recorder.listen() else "not counted"
         member.here.note(KEY, f"its graphs call collectives ({shown}), which are {how_seen}")
 
 
-def _short(name: str) -> str:
-    """``_c10d_functional.all_reduce.default`` as people know it."""
-    return name.partition(OURS)[2].partition(".")[0]
+def _operation_name(name: str) -> str:
+    """Return the name by which people know ``_c10d_functional.all_reduce.default``."""
+    return name.partition(OPERATION_PREFIX)[2].partition(".")[0]

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
     from ...blackbox import Box
 
-ELEMENTS = 32
-"""Of a batch that is sampled, so many elements go into its digest."""
-NOWHERE = Pass(None, 0)
+DIGEST_ELEMENTS = 32
+"""Elements of a sampled batch that go into its digest."""
+NO_PASS = Pass(None, 0)
 """A pass through a loop for which there is no room; it has no batches."""
-DEEP = 4
+MAX_DEPTH = 4
 """Lists and dicts within each other that are looked into for a tensor."""
 
 
-class _Data:
+class _ProcessLoops:
     """The loops of this process."""
 
     def __init__(self) -> None:
@@ -47,27 +47,27 @@ class _Data:
         return self.loops.begin(self.calls.caller(frame))
 
 
-_data = _Data()
+_process_loops = _ProcessLoops()
 
 
 def loader(module: Any) -> None:
-    """Hooks the iterators of `torch.utils.data.DataLoader`."""
+    """Hook the iterators of `torch.utils.data.DataLoader`."""
     cls = module._BaseDataLoaderIter
-    following, reset, here = cls.__next__, cls._reset, member.here
-    told = BATCHES.pack_into
+    next_batch, reset, here = cls.__next__, cls._reset, member.here
+    write_batches = BATCHES.pack_into
     # On the class: iterators that are there already have it, too.
     cls._allaboard_pass = None
 
-    @functools.wraps(following)
+    @functools.wraps(next_batch)
     def __next__(self: Any) -> Any:
         box = here.box
         if box is None:
-            return following(self)
+            return next_batch(self)
         began_at = monotonic()
         try:
-            data = following(self)
+            data = next_batch(self)
         except StopIteration:
-            _ended(self)
+            _note_end(self)
             raise
         if get_ident() == box.ident:
             box.input += monotonic() - began_at
@@ -77,12 +77,13 @@ def loader(module: Any) -> None:
                     current.batches = n = current.batches + 1
                     loop = current.loop
                     if loop.passes == current.number:
-                        told(loop.map, loop.offset + BATCHES_AT, current.number, n)
+                        write_batches(loop.map, loop.offset + BATCHES_AT, current.number, n)
+                    # The way of nearly every batch: all that is not needed for the count is left out.
                     if n % SAMPLE_STRIDE:
                         return data
-                _came(box, self, data, _getframe(1))
+                _note_batch(box, self, data, _getframe(1))
             except Exception:
-                pass
+                pass  # a batch of a kind of its own: the program gets it, and it is not counted
         return data
 
     @functools.wraps(reset)
@@ -94,28 +95,30 @@ def loader(module: Any) -> None:
     cls._reset = _reset
 
 
-def _came(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
-    """One of the first batches of a pass, or one of so many."""
+def _note_batch(box: Box, iterator: Any, data: Any, frame: FrameType) -> None:
+    """Note one of the first batches of a pass, or one of every `SAMPLE_STRIDE`."""
     current = iterator._allaboard_pass
     if current is None:
-        current = iterator._allaboard_pass = _data.begin(box, frame) or NOWHERE
-    if current is NOWHERE:
+        current = iterator._allaboard_pass = _process_loops.begin(box, frame) or NO_PASS
+    if current is NO_PASS:
         return
     if current.batches < FIRST_BATCHES:
         current.batch()
-    current.sample(*_told(data), box.steps)
+    current.sample(*_describe_batch(data), box.steps)
 
 
-def _ended(iterator: Any) -> None:
+def _note_end(iterator: Any) -> None:
     current = iterator._allaboard_pass
-    if current is not None and current is not NOWHERE:
+    if current is not None and current is not NO_PASS:
         current.whole()
 
 
-def _told(data: Any) -> tuple[int, int]:
-    """Rows and digest of the first tensor of a batch: of some elements, evenly spread. Nothing is taken from
-    what may be read once only: a generator, a zip."""
-    for _ in range(DEEP):
+def _describe_batch(data: Any) -> tuple[int, int]:
+    """Return rows and digest of the first tensor of a batch: of some elements, evenly spread.
+
+    Nothing is taken from what may be read once only: a generator, a zip.
+    """
+    for _ in range(MAX_DEPTH):
         if isinstance(data, Mapping):
             data = next(iter(data.values()), None)
         elif isinstance(data, (list, tuple)):
@@ -128,6 +131,6 @@ def _told(data: Any) -> tuple[int, int]:
     if data.device.type != "cpu" or not data.is_contiguous() or not data.numel():
         return rows, 0
     flat = data.detach().reshape(-1)
-    sample = flat[:: max(1, flat.numel() // ELEMENTS)][:ELEMENTS].tolist()
+    sample = flat[:: max(1, flat.numel() // DIGEST_ELEMENTS)][:DIGEST_ELEMENTS].tolist()
     # 0 stands for no digest.
     return rows, crc32(repr(sample).encode()) or 1

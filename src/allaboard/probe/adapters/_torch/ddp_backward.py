@@ -77,6 +77,10 @@ def backward(recorder: Recorder, call: Callable[..., Any]) -> Callable[..., Any]
                     value = root.item()
                     if value - value != 0.0 or losses.bad:
                         losses.record_value(box, value)
+                    elif (
+                        type(value) is float
+                    ):  # not the complex number that backward may begin from
+                        box.loss = value
                 else:
                     losses.look(box, root)
                 if here.is_pausing:

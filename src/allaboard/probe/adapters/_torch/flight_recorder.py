@@ -25,37 +25,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-ASK, TOLD = ".ask", ".recorded"
+ASK, ANSWER = ".ask", ".recorded"
 """The pipe by which the agent asks, and the file in which it is answered; the pid stands before."""
-LAST = 48
-"""Collectives of each group that are told: a compiled graph may have begun many before one is waited for."""
-KEPT = ("collective_seq_id", "record_id", "profiling_name", "process_group", "input_sizes",
-        "input_dtypes")  # fmt: skip
+MAX_COLLECTIVES = 48
+"""Collectives of each group that are reported: a compiled graph may begin many before one is waited for."""
+KEPT_FIELDS = (
+    "collective_seq_id",
+    "record_id",
+    "profiling_name",
+    "process_group",
+    "input_sizes",
+    "input_dtypes",
+)
 DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
 """Of two recorders the numbers of a group are two."""
-_listens: list[int] = []
+_listening_pids: list[int] = []
 """The process that does; a forked child has the parent's memory, but not its thread."""
 
 
 def listen() -> bool:
-    """Answers from now on; False where there is no recorder, or nobody who would ask. Raises OSError."""
+    """Answer from now on. Return False if there is no recorder, or no agent that asks. Raises OSError."""
     native = sys.modules.get("torch._C._distributed_c10d")
     dumps = [d for name in DUMPS if callable(d := getattr(native, name, None))]
     folder, pid = member.here.folder, os.getpid()
     if not dumps or not folder or member.here.box is None:
         return False
-    if pid in _listens:
+    if pid in _listening_pids:
         return True
-    _listens[:] = [pid]
+    _listening_pids[:] = [pid]
     path = os.path.join(folder, "%d%s" % (pid, ASK))
     os.mkfifo(path, 0o600)
     # Also for writing: it never comes to its end when an agent has gone.
     fd = move_descriptor(os.open(path, os.O_RDWR | os.O_CLOEXEC))
-    _thread.start_new_thread(_answers, (fd, dumps, os.path.join(folder, "%d%s" % (pid, TOLD))))
+    _thread.start_new_thread(
+        _answer_requests, (fd, dumps, os.path.join(folder, "%d%s" % (pid, ANSWER)))
+    )
     return True
 
 
-def _answers(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
+def _answer_requests(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
     try:
         pipe = os.fstat(fd)
         # A program that closes all its files may have one of its own by this number then.
@@ -63,7 +71,7 @@ def _answers(fd: int, dumps: list[Callable[..., bytes]], file: str) -> None:
             with open(file + ".new", "w", opener=_private) as answer:
                 records = [pickle.loads(dump(True, True, False)) for dump in dumps]
                 json.dump(
-                    {"entries": [e for one in records for e in last_collectives(one)]}, answer
+                    {"entries": [e for record in records for e in last_collectives(record)]}, answer
                 )
             os.replace(file + ".new", file)
     except Exception:
@@ -75,19 +83,25 @@ def _private(path: str, flags: int) -> int:
 
 
 def last_collectives(dump: dict[str, Any]) -> list[dict[str, Any]]:
-    """The last collectives of each group, each with the user's own line alone."""
+    """Return the last collectives of each group, each with the user's own line alone."""
     by_group: dict[object, list[dict[str, Any]]] = {}
     for entry in dump.get("entries", ()):
         if not entry.get("is_p2p"):
             by = str(entry.get("profiling_name")).partition(":")[0]
             by_group.setdefault((by, str(entry.get("process_group"))), []).append(entry)
-    return [_short(entry) for entries in by_group.values() for entry in entries[-LAST:]]
+    return [
+        _shorten_entry(entry)
+        for entries in by_group.values()
+        for entry in entries[-MAX_COLLECTIVES:]
+    ]
 
 
-def _short(entry: dict[str, Any]) -> dict[str, Any]:
-    user_frames = (f for f in entry.get("frames", ()) if not _foreign(str(f.get("filename", ""))))
+def _shorten_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    user_frames = (
+        f for f in entry.get("frames", ()) if not _is_not_the_users(str(f.get("filename", "")))
+    )
     short_entry = {
-        **{key: entry.get(key) for key in KEPT},
+        **{key: entry.get(key) for key in KEPT_FIELDS},
         "frames": [f for _, f in zip(range(1), user_frames)],
     }
     name, *description = short_entry["process_group"] or ("?",)
@@ -96,7 +110,7 @@ def _short(entry: dict[str, Any]) -> dict[str, Any]:
     return short_entry
 
 
-def _foreign(file: str) -> bool:
+def _is_not_the_users(file: str) -> bool:
     """Return True for a file that is not the user's; what a compiler has written
     (``<eval_with_key>.3``) is nobody's line either."""
     return file[:1] == "<" or "torchinductor_" in file or is_foreign_file(file)

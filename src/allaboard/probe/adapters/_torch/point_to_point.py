@@ -17,41 +17,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MOST = 1024
+MAX_MESSAGES = 1024
 """Messages under way that are kept in mind."""
 
 
-def sends(
+def describe_send(
     tensor: Any, dst: Any = None, group: Any = None, tag: int = 0, group_dst: Any = None
 ) -> str:
-    return _said(" to rank ", dst, group, tag, group_dst)
+    return _describe_peer(" to rank ", dst, group, tag, group_dst)
 
 
-def receives(
+def describe_receive(
     tensor: Any, src: Any = None, group: Any = None, tag: int = 0, group_src: Any = None
 ) -> str:
-    return _said(" from rank ", src, group, tag, group_src)
+    return _describe_peer(" from rank ", src, group, tag, group_src)
 
 
-def _said(way: str, peer: Any, group: Any, tag: int, within: Any) -> str:
-    if peer is None and within is not None:
-        peer = within
+def _describe_peer(direction: str, peer: Any, group: Any, tag: int, group_peer: Any) -> str:
+    if peer is None and group_peer is not None:
+        peer = group_peer
         if group is not None:
             distributed = sys.modules["torch.distributed.distributed_c10d"]
-            peer = distributed.get_global_rank(group, within)
-    return ("" if peer is None else way + str(int(peer))) + (", tag %d" % tag if tag else "")
+            peer = distributed.get_global_rank(group, group_peer)
+    return ("" if peer is None else direction + str(int(peer))) + (", tag %d" % tag if tag else "")
 
 
-BLOCKING = {"recv": receives, "send": sends}
+BLOCKING = {"recv": describe_receive, "send": describe_send}
 """Seen while they last, but no call that all ranks share; with what is said of the message."""
-UNDER_WAY = {"irecv": receives, "isend": sends}
-_begun: dict[int, tuple[weakref.ref[Any], str]] = {}
+UNDER_WAY = {"irecv": describe_receive, "isend": describe_send}
+_messages: dict[int, tuple[weakref.ref[Any], str]] = {}
 """By the id of its ``Work``: that, weakly, for it holds the tensor, and what the message is."""
 
 
 def begun(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """``call``, which begins a message; same signature, same result."""
-    more = UNDER_WAY[name]
+    """Return ``call``, which begins a message, and remember the message; same signature, same result."""
+    describe = UNDER_WAY[name]
 
     @functools.wraps(call)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -61,24 +61,25 @@ def begun(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 slot = box.slot()
                 if slot is not None and not slot.depth:  # else a blocking one waits for it itself
-                    _keep(work, name + more(*args, **kwargs))
+                    _remember(work, name + describe(*args, **kwargs))
             except Exception:
-                pass  # what is not known is not told
+                pass  # a message that cannot be described is waited for without a name
         return work
 
     return inside
 
 
-def _keep(work: Any, label: str) -> None:
-    if len(_begun) >= MOST:
-        for key in [k for k, (of, _) in _begun.items() if of() is None]:
-            del _begun[key]
-        if len(_begun) >= MOST:
-            _begun.clear()
-    _begun[id(work)] = weakref.ref(work), label
+def _remember(work: Any, label: str) -> None:
+    """Remember what a message is; those whose ``Work`` is gone make room first."""
+    if len(_messages) >= MAX_MESSAGES:
+        for key in [k for k, (reference, _) in _messages.items() if reference() is None]:
+            del _messages[key]
+        if len(_messages) >= MAX_MESSAGES:
+            _messages.clear()
+    _messages[id(work)] = weakref.ref(work), label
 
 
 def awaited(work: Any, *args: Any, **kwargs: Any) -> str:
     """Return what a wait for this work is for, if it is for a message; else ""."""
-    of, label = _begun.get(id(work), (None, ""))
-    return " for " + label if of is not None and of() is work else ""
+    reference, label = _messages.get(id(work), (None, ""))
+    return " for " + label if reference is not None and reference() is work else ""

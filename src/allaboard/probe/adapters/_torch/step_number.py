@@ -24,40 +24,46 @@ if TYPE_CHECKING:
     from typing import Any
 
 FIRST_STEP = "first step"
-TURNS = 3
+TURNS_TO_LEAD = 3
 """Steps of another optimizer by which it leads."""
-GONE = -1
-"""No object's id: one led, and is no more."""
-DEEP = 24
+NO_LEADER = -1
+"""No object's id: the optimizer that led is no more."""
+MAX_FRAMES = 24
 """Frames between the step of an optimizer and that of one that it holds, at the most."""
 
 
 class Steps:
     """Called after each step of an optimizer. A step of the training is one of the optimizer that leads: of
-    several that take turns (a GAN's) the first; another one once it has made TURNS steps without it.
+    several that take turns (a GAN's) the first; another one once it has made TURNS_TO_LEAD steps without it.
 
-    Where a program has made no other optimizer, none can stand around the one that steps: it is told in
+    Where a program has made no other optimizer, none can stand around the one that steps: it is noted in
     `__call__` alone. Each further function would cost more between a step's cold caches than what it does."""
 
     def __init__(self) -> None:
-        self._one = 0
-        self._alone = 0
-        self._made = 0
+        self._leading_id = 0
+        """id() of the optimizer that leads; 0 before the first step."""
+        self._only_id = 0
+        """id() of the leading optimizer if no other one was made: its steps need no more questions."""
+        self._optimizers_made = 0
         self._leader: Callable[[], object] | None = None
-        self._others: dict[int, int] = {}
+        self._turns_by_id: dict[int, int] = {}
+        """Steps of other optimizers, by id(), since the leading one has stepped."""
         self._values = Values()
         self._every = self._values.every
 
     def add_optimizer(self) -> None:
-        """The program has made an optimizer; one that holds another is one of two at least."""
-        self._made += 1
-        self._alone = 0
+        """Note that the program has made an optimizer; one that holds another is one of two at least."""
+        self._optimizers_made += 1
+        self._only_id = 0
 
     def __call__(
         self, optimizer: Any, args: object, kwargs: object, frame: FrameType | None = None
     ) -> None:
-        """``frame`` is PyTorch's own, which calls what is hooked after each step; else that of our caller."""
-        if id(optimizer) != self._alone and not self._counts(optimizer, frame or sys._getframe(1)):
+        """Note a step. ``frame`` is PyTorch's own, which calls what is hooked after each step, else that of
+        our caller."""
+        if id(optimizer) != self._only_id and not self._is_training_step(
+            optimizer, frame or sys._getframe(1)
+        ):
             return
         box = here.box
         if box is not None and box.phase_code == TRAINING and not here.is_pausing:
@@ -70,56 +76,62 @@ class Steps:
             except Exception:
                 self._every = 0
 
-    def _counts(self, optimizer: Any, frame: FrameType) -> bool:
+    def _is_training_step(self, optimizer: Any, frame: FrameType) -> bool:
         """Return True if this is a step of the training."""
-        if _inner(frame):
+        if _is_within_other_step(frame):
             return False  # the optimizer around it tells of the step
-        if id(optimizer) != self._one:
-            if not self._leads(optimizer):
+        if id(optimizer) != self._leading_id:
+            if not self._takes_lead(optimizer):
                 return False
-        elif self._others:
-            self._others = {}
-        if self._made == 1 and self._leader is not None:
-            self._alone = id(optimizer)
+        elif self._turns_by_id:
+            self._turns_by_id = {}
+        if self._optimizers_made == 1 and self._leader is not None:
+            self._only_id = id(optimizer)
         return True
 
-    def _leads(self, optimizer: Any) -> bool:
+    def _takes_lead(self, optimizer: Any) -> bool:
         """Return True if the steps of this optimizer count from now on."""
         try:
-            if not self._one:
-                self._first(optimizer)
+            if not self._leading_id:
+                self._note_first_step(optimizer)
             else:
                 self.add_optimizer()  # or copied it, which is not seen
                 if here.notes.pop(FIRST_STEP, None) is not None:
                     here.identify()
-                turns = self._others[id(optimizer)] = self._others.get(id(optimizer), 0) + 1
-                if turns < TURNS and self._leader is not None and self._leader() is not None:
+                turns = self._turns_by_id[id(optimizer)] = (
+                    self._turns_by_id.get(id(optimizer), 0) + 1
+                )
+                if (
+                    turns < TURNS_TO_LEAD
+                    and self._leader is not None
+                    and self._leader() is not None
+                ):
                     return False
-            self._one, self._others = id(optimizer), {}
-            self._leader = weakref.ref(optimizer, self._gone)
+            self._leading_id, self._turns_by_id = id(optimizer), {}
+            self._leader = weakref.ref(optimizer, self._forget_leader)
         except Exception:
             self._leader = None
         return True
 
-    def _gone(self, leader: object) -> None:
-        """Another optimizer may have its address next."""
+    def _forget_leader(self, leader: object) -> None:
+        """Forget the id of an optimizer that is gone: another one may get it."""
         if leader is self._leader:
-            self._one, self._alone = GONE, 0
+            self._leading_id, self._only_id = NO_LEADER, 0
 
-    def _first(self, optimizer: Any) -> None:
+    def _note_first_step(self, optimizer: Any) -> None:
         torch = sys.modules.get("torch")
         if torch is not None:
             here.note("threads", "%d" % torch.get_num_threads())
-        number = _count(optimizer)
+        number = _read_step_count(optimizer)
         if number is not None:
             here.note(FIRST_STEP, "%d" % number)
 
 
-def _inner(frame: FrameType) -> bool:
+def _is_within_other_step(frame: FrameType) -> bool:
     """Return True if another optimizer's step is running around this one, as that of a wrapper is
     (`ZeroRedundancyOptimizer`): PyTorch's frame around a step stands further out once more."""
     code, outer = frame.f_code, frame.f_back
-    for _ in range(DEEP):
+    for _ in range(MAX_FRAMES):
         if outer is None:
             return False
         if outer.f_code is code:
@@ -128,7 +140,7 @@ def _inner(frame: FrameType) -> bool:
     return False
 
 
-def _count(optimizer: Any) -> int | None:
+def _read_step_count(optimizer: Any) -> int | None:
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             state = optimizer.state.get(parameter)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-ENOUGH = 16
+SETTLED_STEPS = 16
 """Steps in which nobody waited but within operations, after which nobody else is thought to wait."""
 
 
@@ -33,9 +33,10 @@ class Waits:
         self._cls = cls
         self._bare = cls.wait
         self._hooked = hooks.waiting("Work.wait", cls.wait, awaited)
-        cls.wait = self._tried()
+        cls.wait = self._trial_wait()
 
-    def _tried(self) -> Callable[..., Any]:
+    def _trial_wait(self) -> Callable[..., Any]:
+        """Return the wait of the first steps, which finds out whether the program itself waits."""
         bare, hooked, here = self._bare, self._hooked, member.here
 
         @functools.wraps(bare)
@@ -45,18 +46,18 @@ class Waits:
             if slot is None:
                 return bare(*args, **kwargs)
             if not slot.depth:
-                self.on()
+                self.hook_again()
                 return hooked(*args, **kwargs)
             # Only while it is still this function: somebody else may have hooked it since.
-            if box is not None and box.steps >= ENOUGH and self._cls.wait is wait:
+            if box is not None and box.steps >= SETTLED_STEPS and self._cls.wait is wait:
                 self._cls.wait = bare
                 self.off = True
             return bare(*args, **kwargs)
 
         return wait
 
-    def on(self) -> None:
-        """The program waits itself, or is about to: from now on it is told."""
+    def hook_again(self) -> None:
+        """Hook the wait for good: the program waits itself, or is about to."""
         self.off = False
         if self._cls.wait is not self._hooked:
             self._cls.wait = self._hooked
@@ -64,15 +65,15 @@ class Waits:
     def begun(self, result: object) -> None:
         """Note what a call has returned, while the hook is off."""
         if isinstance(result, self._cls):
-            self.on()
+            self.hook_again()
 
     def entered(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """``call``, which begins what its own end waits for outside of all operations; same signature, same
-        result."""
+        """Return ``call``, which begins what its own end waits for outside of all operations, so that the
+        wait is hooked by then; same signature, same result."""
 
         @functools.wraps(call)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            self.on()
+            self.hook_again()
             return call(*args, **kwargs)
 
         return inside

@@ -1,0 +1,176 @@
+"""One worker's output: whole into its file, and line by line to the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from allaboard.agent.output.output_selection import DEFAULT_SELECTION, OutputSelection
+from allaboard.agent.output.stream_rows import StreamRows
+from allaboard.agent.output.terminal import LineSink
+from allaboard.launch.private_files import open_to_append
+
+MAX_UNFINISHED_LINE_BYTES = 1 << 20
+"""Bytes of an unfinished line after which they go into the file. Until then the worker's other stream cannot
+come between."""
+MAX_LAST_LINES = 100
+"""Lines of one read that are looked at for the one that says why the worker ended."""
+RANK_COLOURS = ("36", "33", "35", "32", "34", "31", "96", "93", "95", "92")
+_CONTROL = re.compile(
+    rb"\x1b\[(?![0-9;:]*m)[0-?]*[ -/]*[@-~]?|\x1b(?!\[)[ -/]*[0-~]?"
+    rb"|[\x00-\x08\x0b-\x0c\x0e-\x1a\x1c-\x1f\x7f]"
+)
+"""Every sequence of ECMA-48 but colours, whole or cut short: no escape is left to make others of."""
+_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+"""Control characters beyond ASCII, in UTF-8; some terminals take U+009B for the beginning of a sequence."""
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+_TRAILING_DUMP = re.compile(
+    rb"\s*(@\s+0x[0-9a-f]+\s|\*\*\* Check failure stack trace"
+    rb"|Additional GRPC error information|:UNKNOWN:Error"
+    rb"|frame #\d+: |Exception raised from .{1,300} \(most recent call first\):"
+    rb"|(?:Current thread|Thread) 0x[0-9a-f]+ |File \"[^\"]+\", line \d+ in |Extension modules: )"
+)
+"""Lines that absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
+_ABORTED = b"Fatal Python error: Aborted"
+_TERMINATE_REASON = "what(): "
+"""Prefix of the reason that std::terminate() prints before faulthandler, which prints only that it
+aborted."""
+
+
+class WorkerLog:
+    """Writes one worker's two streams into its file, and line by line to the terminal.
+
+    Of a progress bar, the file gets the last state; the terminal shows it while it moves. ``on_trouble`` is
+    called with a sentence when the file cannot be written any more. ``strips_colours``: the worker colours
+    its output only because it writes to a terminal; the file has it as it would be without one.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        index: int,
+        path: Path,
+        terminal: LineSink,
+        on_trouble: Callable[[str], None],
+        selection: OutputSelection = DEFAULT_SELECTION,
+        strips_colours: bool = False,
+    ) -> None:
+        self._terminal = terminal
+        self._prefix = b""
+        self.prefix_columns = 0
+        """Columns of the label in front of each line."""
+        if selection.prefix:
+            self._prefix = _label_prefix(label, index, terminal.uses_colour)
+            self.prefix_columns = len(f"[{label}] ")
+        self._strips_colours = strips_colours
+        self._shows_lines = selection.shows_lines(label)
+        self._shows_bars = terminal.is_tty and selection.shows_bars(label, index)
+        self._index = index
+        self._streams = {1: StreamRows(), 2: StreamRows()}
+        self._live: tuple[bytes, ...] = ()
+        self._unwritten = {1: b"", 2: b""}
+        self.last_line = ""
+        self._file: int | None = None
+        self._on_trouble = on_trouble
+        try:
+            # Appending: a restarted worker, or the next round, writes to the same file.
+            self._file = open_to_append(path)
+        except OSError as error:
+            self._give_up_file(error)
+
+    def write_output(self, fd: int, data: bytes) -> None:
+        """Take what the worker wrote to ``fd`` (1 or 2); b"" ends the stream."""
+        stream = self._streams[fd]
+        rows = stream.feed(data) if data else stream.end()
+        # First the file, which takes the bytes as they are; the terminal gets lines without control
+        # characters.
+        if rows:
+            self._write_to_file(fd, b"".join(rows), is_end=not data)
+            self._show_rows(fd, rows)
+        if self._shows_bars:
+            self._show_bars()
+
+    def _write_to_file(self, fd: int, text: bytes, is_end: bool) -> None:
+        """Append whole lines to the file: two streams share it, and cut elsewhere their lines would mix."""
+        if self._strips_colours:
+            text = _COLOUR.sub(b"", text)
+        pending = self._unwritten[fd] + text
+        cut = len(pending) if is_end else pending.rfind(b"\n") + 1
+        if len(pending) - cut >= MAX_UNFINISHED_LINE_BYTES:
+            cut = len(pending)
+        self._append(pending[:cut])
+        self._unwritten[fd] = pending[cut:]
+
+    def write_marker(self, text: str) -> None:
+        """Write a line of allaboard's own into the file, between the output of two rounds."""
+        self._append(text.encode(errors="replace") + b"\n")
+
+    @property
+    def is_file_open(self) -> bool:
+        """True while the file takes output."""
+        return self._file is not None
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            # NFS reports a full quota only now; the descriptor is free even so
+            with contextlib.suppress(OSError):
+                os.close(file)
+
+    def _show_rows(self, fd: int, rows: list[bytes]) -> None:
+        # Once for all of them: output may come in tens of megabytes a second.
+        if any(map(_CONTROL.search, rows)) or any(map(_C1.search, rows)):
+            rows = [harmless_row(row) for row in rows]
+        self._note_last_line(rows[-MAX_LAST_LINES:])
+        if self._shows_lines:
+            lines = [row if row.endswith(b"\n") else row + b"\n" for row in rows]
+            text = self._prefix + self._prefix.join(lines)
+            self._terminal.write_worker_lines(fd, text, len(lines), self.is_file_open)
+
+    def _note_last_line(self, rows: list[bytes]) -> None:
+        for row in rows:
+            line = _COLOUR.sub(b"", row).strip()
+            is_bare_abort = self.last_line.startswith(_TERMINATE_REASON) and line == _ABORTED
+            if line and not is_bare_abort and not _TRAILING_DUMP.match(line):
+                self.last_line = line.decode("utf-8", "replace")[:300]
+
+    def _show_bars(self) -> None:
+        """Show the rows that are still being written, if they have changed."""
+        live = tuple(
+            self._prefix + harmless_row(row)
+            for stream in self._streams.values()
+            for row in stream.live_rows
+            if row.strip()
+        )
+        if live != self._live:
+            self._live = live
+            self._terminal.show_bars(self._index, live)
+
+    def _append(self, data: bytes) -> None:
+        while data and self._file is not None:
+            try:
+                data = data[os.write(self._file, data) :]
+            except OSError as error:
+                self._give_up_file(error)
+
+    def _give_up_file(self, error: OSError) -> None:
+        self.close()
+        self._on_trouble(f"{error.strerror}: from now on, logs are shown here only")
+
+
+def harmless_row(row: bytes) -> bytes:
+    """Return the row with its colours, and without what moves outside of it or changes the terminal's
+    state."""
+    # In this order: what is removed may have stood between the two bytes of a C1 character, which is replaced
+    # rather than removed, so that nothing joins after it.
+    return _C1.sub(b"?", _CONTROL.sub(b"", row))
+
+
+def _label_prefix(label: str, index: int, uses_colour: bool) -> bytes:
+    prefix = f"[{label}] "
+    if uses_colour:
+        prefix = f"\x1b[{RANK_COLOURS[index % len(RANK_COLOURS)]}m{prefix}\x1b[0m"
+    return prefix.encode()

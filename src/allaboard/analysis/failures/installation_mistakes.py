@@ -1,0 +1,219 @@
+"""Exceptions that an installation, a host or a numerical set-up causes, and no line of the user's.
+
+The wording is that of Python 3.8 to 3.13, of glibc's dynamic loader, and of the libraries that each
+entry names.
+"""
+
+from __future__ import annotations
+
+from allaboard.analysis.failures.known_mistake import KnownMistake
+
+INSTALLATION_MISTAKES = (
+    KnownMistake(
+        pattern=r"(?P<library>[\w.+-]+\.so[\w.]*): undefined symbol: (?P<symbol>nccl\w+)",
+        cause="{library} was built for another NCCL than the one that is loaded: {symbol} is not in it",
+        fix="pip list | grep -i nccl; ldconfig -p | grep nccl; echo $LD_LIBRARY_PATH $LD_PRELOAD   "
+        "# one NCCL "
+        "alone, that of this PyTorch: pip install --force-reinstall torch brings it",
+        sample="/v/site-packages/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister",
+        near_miss="loaded libtorch_cuda.so with symbol ncclCommRegister",
+        source="glibc's loader; PyTorch 2.0 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"(?P<library>[\w.+-]+\.so[\w.]*): (?:undefined symbol: \S+|cannot open shared "
+        r"object file)",
+        cause="{library} does not fit the libraries that are installed beside it",
+        fix="pip check; ldd $(find $(python -c 'import site; print(site.getsitepackages()[0])') -name "
+        "'{library}') | grep 'not found'   # reinstall the package and what it was built for (torch, CUDA) "
+        "together",
+        sample="/v/site-packages/flash_attn_2_cuda.so: undefined symbol: _ZN3c104cuda9SetDeviceEi",
+        near_miss="libfoo.so: opened in 3 ms",
+        source="glibc's loader",
+    ),
+    KnownMistake(
+        pattern=r"A module that was compiled using NumPy 1\.x cannot be run in\s+NumPy (?P<version>[\d.]+)",
+        cause="a package was built for NumPy 1, and NumPy {version} is installed",
+        fix="pip install 'numpy<2'   # or a newer version of the package that was built for NumPy 1",
+        sample="\nA module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.0 as it "
+        "may crash.",
+        near_miss="a module that was compiled for NumPy 2.1",
+        source="NumPy 2.0 to 2.3",
+    ),
+    KnownMistake(
+        pattern=r"^No module named '(?P<top>\w+)(?P<below>[\w.]*)'$",
+        cause="this interpreter has no module {top}{below}",
+        fix="python -m pip install {top}   # with the interpreter that runs the ranks, on every "
+        "host; is it the "
+        "same environment as where it works? python -m pip show {top}",
+        sample="No module named 'einops'",
+        near_miss="No module in use named 'einops'",
+        source="Python 3.6 to 3.13",
+    ),
+    KnownMistake(
+        pattern=r"\[Errno 13\] Permission denied: '(?P<path>[^']+)'",
+        cause="this user may not use {path} on this host",
+        fix="id; ls -ld '{path}' \"$(dirname '{path}')\"   # on that host, as the job's user: "
+        "write elsewhere, or "
+        "have the owner allow it",
+        sample="[Errno 13] Permission denied: '/shared/out/run7'",
+        near_miss="Permission denied by the policy of 'runs'",
+        source="Python 3.3 to 3.13",
+    ),
+    KnownMistake(
+        pattern=r"Found no NVIDIA driver on your system",
+        cause="this host, or its container, has no NVIDIA driver",
+        fix="nvidia-smi   # on that host, and inside the container: docker run --gpus all, in Kubernetes "
+        "resources.limits nvidia.com/gpu, in Slurm --gres=gpu:N",
+        sample="Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU "
+        "and installed "
+        "a driver",
+        near_miss="Found the NVIDIA driver 550.54",
+        source="PyTorch 1.0 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"no kernel image is available for execution on the device",
+        cause="a library has no code for this model of GPU: it was built for others",
+        fix="python -c 'import torch; print(torch.cuda.get_arch_list(), "
+        "torch.cuda.get_device_capability())'   "
+        "# install a build that has the GPU's; extensions of your own: build again with "
+        "TORCH_CUDA_ARCH_LIST",
+        sample="CUDA error: no kernel image is available for execution on the device",
+        near_miss="the kernel image is available for download",
+        source="CUDA 9 to 13 (cudaErrorNoKernelImageForDevice)",
+    ),
+    KnownMistake(
+        pattern=r"peer access is not supported between these two devices",
+        cause="two GPUs of this host cannot reach each other's memory, and a library needs it",
+        fix="nvidia-smi topo -p2p r   # NCCL_P2P_DISABLE=1 lets NCCL go through host memory; a "
+        "server of models: "
+        "--disable-custom-all-reduce",
+        sample="CUDA error: peer access is not supported between these two devices",
+        near_miss="peer access is supported between all devices",
+        source="CUDA 9 to 13 (cudaErrorPeerAccessUnsupported)",
+    ),
+    KnownMistake(
+        pattern=r"You requested (?:GPUs?|gpu): ?(?P<asked>\[[^\]\n]*\]|\S+)\s+But your machine only has: "
+        r"(?P<seen>\[[^\]\n]*\])",
+        cause="the trainer asks for the GPUs {asked}, and this process sees {seen}",
+        fix="nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # where the process runs; then "
+        "Trainer(devices=N) of "
+        "those that it sees, and under Ray or Slurm a request for the GPUs",
+        sample="You requested GPUs: [0]\n But your machine only has: []",
+        near_miss="You requested 2 GPUs and your machine has 8",
+        source="Lightning 1.0 to 2.5",
+    ),
+    KnownMistake(
+        pattern=r"Current loss scale already at minimum",
+        cause="gradients overflowed in fp16 at every loss scale, so the loss is not finite",
+        fix="bf16 instead of fp16 if the GPUs have it; a lower learning rate, gradient clipping, "
+        "and a look for "
+        "the first OVERFLOW line; initial_scale_power alone seldom helps",
+        sample="Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        near_miss="Current loss scale 128 was decreased",
+        source="DeepSpeed 0.3 to 0.17",
+    ),
+    KnownMistake(
+        pattern=r"No available memory for the cache blocks|larger than the maximum number of "
+        r"tokens that can be "
+        r"stored in KV cache|is larger than the available KV cache memory",
+        cause="the model leaves too little GPU memory for the KV cache",
+        fix="a smaller --max-model-len, a higher --gpu-memory-utilization, more GPUs "
+        "(--tensor-parallel-size); "
+        "nvidia-smi   # does another process hold memory?",
+        sample="No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when "
+        "initializing the engine.",
+        near_miss="Memory for the cache blocks: 12 GiB",
+        source="vLLM 0.2 to 0.11",
+    ),
+    KnownMistake(
+        pattern=r"Hostfile (?:contains a bad entry|is not formatted correctly|contains multiple entries)"
+        r"[^\n]{0,200}",
+        cause="the hostfile has a line that the launcher cannot read; no rank was started",
+        fix="each line of the hostfile: HOST slots=N; then allaboard check HOSTFILE",
+        sample="Hostfile contains a bad entry: 10.0.0.8 lots=8, unable to proceed with launching",
+        near_miss="Hostfile contains 4 entries",
+        source="DeepSpeed 0.3 to 0.17 (launcher/runner.py)",
+    ),
+    KnownMistake(
+        pattern=r"launcher '(?P<launcher>\w+)' not installed",
+        cause="the launcher's program {launcher} is not on this host; no rank was started",
+        fix="install {launcher} (apt-get install {launcher}), or start one launcher on each host: "
+        "deepspeed "
+        "--no_ssh --node_rank K, torchrun, or srun",
+        sample="launcher 'pdsh' not installed.",
+        near_miss="launcher 'pdsh' installed",
+        source="DeepSpeed 0.3 to 0.17 (launcher/runner.py)",
+    ),
+    KnownMistake(
+        pattern=r"PytorchStreamWriter failed writing file|inline_container\.cc:\d+\] ?\. "
+        r"unexpected pos \d+ vs \d+",
+        cause="a checkpoint could not be written to its end: the disk, or the user's share of it, "
+        "is full, or it "
+        "went away",
+        fix="df -h DIR; df -i DIR; quota -s   # DIR: where the checkpoint is written; then remove "
+        "the broken file",
+        sample="[enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing "
+        "file data/176: file "
+        "write failed",
+        near_miss="PytorchStreamReader failed reading zip archive",
+        source="PyTorch 1.6 to 2.13 (caffe2/serialize)",
+    ),
+    KnownMistake(
+        pattern=r"Free memory on device (?:cuda:\d+ )?\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on "
+        r"startup is less "
+        r"than desired GPU memory utilization \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",
+        cause="only {free} of the GPU's {total} GiB were free when vLLM started, and it wants {wanted}",
+        fix="nvidia-smi   # on that host: which process holds the GPU's memory? End it, or: "
+        "--gpu-memory-utilization lower than {share}",
+        sample="Free memory on device (16.61/23.68 GiB) on startup is less than desired GPU memory "
+        "utilization (0.8, 18.95 GiB). Decrease GPU memory utilization or reduce GPU memory used by other "
+        "processes.",
+        near_miss="Free memory on device (16.61/23.68 GiB) on startup",
+        source="vLLM's v1 (worker/gpu_worker.py), from a report of 2025",
+    ),
+    KnownMistake(
+        pattern=r"CUDA-capable device\(s\) is/are busy or unavailable",
+        cause="the GPU takes no more processes: it is in exclusive mode and another process holds it, or "
+        "it is out of order",
+        fix="nvidia-smi; nvidia-smi -q -d COMPUTE   # on that host: is another process on it? Start one "
+        "process for a GPU, or set its mode back: sudo nvidia-smi -c DEFAULT",
+        sample="CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        near_miss="CUDA-capable devices found: 8",
+        source="CUDA 9 to 13 (cudaErrorDevicesUnavailable)",
+    ),
+    KnownMistake(
+        pattern=r"Placement group creation timed out after (?P<limit>[\d.]+) seconds",
+        cause="Ray had not got the CPUs and GPUs that the job asks for after {limit} s",
+        fix="ray status   # which resources are there, free and asked for? Ask for fewer, or for others, "
+        "or add nodes",
+        sample="Placement group creation timed out after 100 seconds. Make sure your cluster either has "
+        "enough resources or use an autoscaling cluster.",
+        near_miss="Placement group creation took 3 seconds",
+        source="xgboost_ray 0.1 (main.py), from a report of 2023",
+    ),
+    KnownMistake(
+        pattern=r"You set `(?P<option>devices|num_nodes)=(?P<set>\d+)` in Lightning, but the number of "
+        r"(?P<what>tasks per node|nodes) configured in SLURM `(?P<flag>--[\w-]+)=(?P<have>\d+)` does not "
+        r"match",
+        cause="Slurm has {flag}={have}, and the Trainer has {option}={set}",
+        fix="#SBATCH {flag}={set}   # and start it with srun; or Trainer({option}={have})",
+        sample="You set `devices=2` in Lightning, but the number of tasks per node configured in SLURM "
+        "`--ntasks-per-node=1` does not match. HINT: Set `devices=1`.",
+        near_miss="You set `devices=2` in Lightning",
+        source="Lightning 2.0 to 2.5 (fabric/plugins/environments/slurm.py)",
+    ),
+    KnownMistake(
+        pattern=r"The actor died (?:unexpectedly before finishing|because of an error raised "
+        r"in)|The actor is dead because "
+        r"its (?:worker process|node) has died",
+        cause="a worker process of Ray died below it",
+        fix="ray logs raylet.out -ip NODE_IP; on that node: dmesg -T | grep -iE 'killed process|oom'; in "
+        "Kubernetes kubectl describe pod POD   # OOMKilled?",
+        sample="The actor died unexpectedly before finishing this task.\n\tclass_name: T\nThe "
+        "actor is dead because "
+        "its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker exits",
+        near_miss="The actor was created on the node",
+        source="Ray 2.0 to 2.50 (exceptions.py, core worker)",
+    ),
+)
+"""Mistakes, the more special ones first."""

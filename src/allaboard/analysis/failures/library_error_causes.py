@@ -1,0 +1,293 @@
+"""Causes of exceptions that a framework raises below the user's line, as each version words them.
+
+The wording is that of PyTorch 1.4 to 2.13, TensorFlow 1.12 to 2.21 and JAX 0.2 to 0.10 (XLA), and of the C
+library's messages that they pass on.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from allaboard.facts.outcome import Retry
+
+_GPU_FIX = "on that host: nvidia-smi; dmesg -T | grep -i xid; then run once without that node"
+_GPU_CODES = (
+    r"HARDWARE_STACK_ERROR|ILLEGAL_INSTRUCTION|ILLEGAL_ADDRESS"
+    r"|MISALIGNED_ADDRESS|INVALID_ADDRESS_SPACE|INVALID_PC|LAUNCH_FAILED|LAUNCH_TIMEOUT|SYSTEM_NOT_READY"
+    r"|DEVICE_UNAVAILABLE|EXTERNAL_DEVICE|CONTAINED|MPS_\w+|UNKNOWN"
+)
+_GPU_WORDS = (
+    r"an illegal instruction was encountered|unspecified launch failure|misaligned address"
+    r"|hardware stack error|invalid program counter"
+    r"|the launch timed out[^\n]{0,40}"
+)
+_NAME_ERRORS = (
+    r"Name or service not known|Temporary failure in name resolution|No address associated with hostname"
+    r"|nodename nor servname|getaddrinfo failed|No such host is known|[Nn]ame does not resolve"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """One cause, as its exceptions word it."""
+
+    pattern: str
+    """Regular expression of "Type: message"; its groups fill the texts."""
+    says: str
+    """The cause: after the member's name if it is that member's own, else a sentence."""
+    fix: str
+    """What to do next."""
+    own: bool = True
+    """True if the member that raised it, or its host, is at fault."""
+    vague: bool = False
+    """True if a message in the log may say more."""
+    in_machinery: bool = False
+    """True if it counts only where a framework's code raised it: the words are common."""
+    retry: Retry = Retry.HERE
+    """What to do with a job that it ended."""
+    together: str = ""
+    """The cause after the names of several members that raised it; "" if it is the same as for one."""
+    fix_together: str = ""
+    """What to do next then."""
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """Return the compiled pattern."""
+        return re.compile(self.pattern, re.DOTALL)
+
+
+CAUSES = (
+    Cause(
+        pattern=r"\[(?P<waiter>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from "
+        r"\[(?P<rank>\d+)\].*?got error: (?P<why>[^\n]*[Tt]ime(?:d )?[Oo]ut[^\n]{0,40})",
+        says="rank {waiter} waited for rank {rank}, which was still in its own code (preparing data, for "
+        "example) or gone, until the store's timeout",
+        fix="read the log of rank {rank}; while it waits, on its host: py-spy dump --pid PID; raise "
+        "init_process_group(timeout=) (Trainer: ddp_timeout), or prepare the data before the job",
+        own=False,
+    ),
+    Cause(
+        pattern=r"^KeyError: '(?P<name>SLURM_(?:PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_\w+|STEPID|TASK_PID"
+        r"|SRUN_\w+|JOB_ID|JOB_NODELIST|NODELIST|NNODES))'$",
+        says="found no {name} in its environment: it runs in an allocation of Slurm or outside of it, and "
+        "not "
+        "in a step that srun started",
+        fix="srun python SCRIPT   # inside the job (sbatch, salloc); or give all arguments: "
+        "jax.distributed.initialize(coordinator_address=, num_processes=, process_id=)",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        # gloo's own words, whose file and line differ between versions.
+        pattern=r"enforce fail at [^\n]{0,200}context\.cc:\d+\]\s*"
+        r"rank < size\. (?P<rank>\d+) vs (?P<size>\d+)",
+        says="claims rank {rank} in a world of {size}: ranks begin with 0",
+        fix="echo $RANK $WORLD_SIZE   # on that host: a rank from 0 to the world size less one; Slurm's is "
+        "$SLURM_PROCID",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^KeyError: '(?P<name>(?:OMPI_COMM_WORLD|OMPI_MCA|PMIX?|PALS|MPI)_\w+)'$",
+        says="found no {name} in its environment: mpirun did not start it, or started it another way than "
+        "the "
+        "script expects",
+        fix="mpirun -np N python SCRIPT   # of the MPI whose variables the script reads: mpirun --version",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"Unable to find (?:address|interface) for: (?P<name>\^\S+)",
+        says="was given the interfaces '{name}', a list that only NCCL knows: gloo takes one name, and "
+        "looked "
+        "for an interface called so",
+        fix="export GLOO_SOCKET_IFNAME=NAME   # on that host, one interface that the others reach: "
+        "ip -br address",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"Unable to find (?:address|interface) for: (?P<name>[^\s^]\S*)",
+        says="was told to use the interface {name} (GLOO_SOCKET_IFNAME), which its host does not have",
+        fix="export GLOO_SOCKET_IFNAME=NAME   # on that host, one interface that the others reach: "
+        "ip -br address",
+    ),
+    Cause(
+        pattern=r"use_libuv was requested but PyTorch was buil[dt] without libuv",
+        says="found no libuv in its build of PyTorch, and its store was to use it",
+        fix="set USE_LIBUV=0 before the start (as builds for Windows have none), in the shell that "
+        "starts it",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"host not found: |hostname of the client socket cannot be retrieved"
+        r"|network addresses? of \(?(?P<name>[\w.-]+)[^\n]{0,60}cannot be retrieved",
+        says="could not resolve the name in MASTER_ADDR on its host",
+        fix='on that host: getent hosts "$MASTER_ADDR"   # no output: correct the name, DNS or /etc/hosts',
+    ),
+    Cause(
+        pattern=_NAME_ERRORS,
+        says="could not resolve the name of the host where the job meets (MASTER_ADDR, or the "
+        "coordinator's "
+        "address)",
+        fix='on that host: getent hosts "$MASTER_ADDR"   # no output: correct the name, DNS or /etc/hosts',
+        in_machinery=True,
+    ),
+    Cause(
+        pattern=r"Address already in use|EADDRINUSE",
+        says="found the port taken on which it was to listen",
+        fix='on that host: ss -ltnp "sport = :$MASTER_PORT"   # end the program that holds it, or take '
+        "another port",
+        in_machinery=True,
+        together="all wanted to listen on one port, which the job itself holds: more than one of "
+        "its members "
+        "takes itself for the first (rank 0, node 0)",
+        fix_together="give each process a RANK of its own, and each launcher its own number: srun "
+        "--ntasks-per-node=1 bash -c 'torchrun --node-rank=$SLURM_NODEID ...' (in single quotes: each node "
+        "must expand it)",
+    ),
+    Cause(
+        pattern=r"CUDA_ERROR_INVALID_DEVICE|invalid device ordinal|no supported devices found for platform"
+        r"|CUDA_ERROR_NO_DEVICE|no CUDA-capable device is detected",
+        says="asked for a GPU that it does not see",
+        fix="on that host: nvidia-smi -L; echo $CUDA_VISIBLE_DEVICES   # start no more tasks on a "
+        "node than "
+        "it has GPUs; with JAX and one visible GPU a task: initialize(local_device_ids=[0])",
+    ),
+    Cause(
+        # The only codes of CUDA that leave no reading but a broken device: cudaErrorECCUncorrectable (214)
+        # and cudaErrorNvlinkUncorrectable (220). An illegal address may be a mistake in a kernel.
+        pattern=r"(?P<what>CUDA_ERROR_(?:ECC|NVLINK)_UNCORRECTABLE\b|(?i:cuda|hip) (?:runtime )?"
+        r"(?:error|failure)[^\n]{0,40}uncorrectable (?:ECC|NVLink) error[^\n]{0,60})",
+        says="met a fault of its GPU or of the GPU's link: {what}",
+        fix=_GPU_FIX,
+        retry=Retry.ELSEWHERE,
+    ),
+    Cause(
+        pattern=rf"(?P<what>CUDA_ERROR_(?:{_GPU_CODES})\b|(?i:cuda|hip) (?:runtime "
+        rf")?(?:error|failure)[^\n]{{0,40}}"
+        rf"(?:{_GPU_WORDS}))",
+        says="met a fault of its GPU or of the GPU's link: {what}",
+        fix=_GPU_FIX,
+    ),
+    Cause(
+        pattern=r"(?:NCCL [Ee]rror|NCCL operation [^\n]{0,80}failed|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
+        r"(?P<what>unhandled (?:system|cuda) error|internal error|invalid "
+        r"(?:usage|argument)|unknown error)",
+        says="failed in NCCL: {what}",
+        fix="run once with NCCL_DEBUG=INFO: its lines before the error name the device or the host",
+        vague=True,
+    ),
+    Cause(
+        pattern=r"OutOfRangeError: .{0,400}?End of (?:sequence|file)"
+        r"|OutOfRangeError: [^\n]*(?:Queue|Queue '[^']*') is closed and has insufficient elements",
+        says="ran out of input in the middle of a step or a collective",
+        fix="dataset.repeat() with steps_per_epoch=, and the same number of batches on every worker",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"(?P<job>\w+) is not a valid task_type in the cluster_spec:\s*ClusterSpec\(\{"
+        r"(?P<jobs>[^}]*)\}",
+        says="got a TF_CONFIG whose cluster has no job '{job}'; it has {jobs}",
+        fix="rename the job in TF_CONFIG's cluster, or the task's type, and check it: allaboard check",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"No such job in cluster: ['\"]?(?P<job>\w+)"
+        r"|Job ['\"](?P<job2>\w+)['\"] was not defined in cluster"
+        r"|must have (?:exactly )?one \"(?P<job3>\w+)\" node|Task (?P<task>\d+) was not defined in job"
+        r"|Unable to find job ['\"]?(?P<job4>\w+)|(?P<job5>\w+) is not in the cluster_spec",
+        says="got a cluster without its own task: {message}",
+        fix="compare the cluster and the task in TF_CONFIG: allaboard check",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^(?:RuntimeError|TimeoutError|timeout|Dist\w*Error|ConnectionError): (?:\[[^\]]*\] ?)?"
+        r"(?:Socket Timeout|timed out$|connect\(\) timed out|[Ww]ait timeout|Timed? ?out waiting for)"
+        r"|client socket has timed out",
+        says="the store of the job did not answer in time: rank 0, or whoever serves it at "
+        "MASTER_ADDR:MASTER_PORT, was not there",
+        fix='read the log of rank 0; from this host: nc -vz "$MASTER_ADDR" "$MASTER_PORT"',
+        own=False,
+        vague=True,
+        in_machinery=True,
+    ),
+    Cause(
+        # PyTorch's backend nccl2, from torchcomms.
+        pattern=r"NCCLX? operation timed out$|Work timed out during finalize$",
+        says="ranks waited in a collective until its timeout for a peer that did not come",
+        fix="read the log of the rank that does not raise this; while it hangs, on each host: "
+        "py-spy dump --pid PID",
+        own=False,
+        vague=True,
+        in_machinery=True,
+    ),
+    Cause(
+        pattern=r"Connection refused",
+        says="nobody listened where the job was to meet when a member connected",
+        fix='start rank 0 and read its log; from this host: nc -vz "$MASTER_ADDR" "$MASTER_PORT"',
+        own=False,
+        in_machinery=True,
+    ),
+    Cause(
+        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Error|EOFError)\b"
+        r"[^\n]*(?:[Cc]onnection reset by peer|Broken pipe|[Cc]onnection (?:was )?closed|failed to recv"
+        r"|unexpected EOF|got 0 bytes)",
+        says="the connection to the store broke: the member that served it ended, or something "
+        "else answers "
+        "at MASTER_ADDR:MASTER_PORT",
+        fix='read the log of rank 0 first; on its host: ss -ltnp "sport = :$MASTER_PORT"   # only rank 0 of '
+        "this job may listen there",
+        own=False,
+        in_machinery=True,
+    ),
+    Cause(
+        pattern=r"^(?:Xla|Jax)RuntimeError: DEADLINE_EXCEEDED: Connect\(\) timed out",
+        says="the coordinator (process 0) did not answer when this process connected",
+        fix="read the log of process 0; compare coordinator_address in all of them, and try it from here: "
+        "nc -vz HOST PORT",
+        own=False,
+    ),
+    Cause(
+        pattern=r"^InternalError: [^\n]*Collective Op +\S* ?has group_size (?P<one>\d+) and "
+        r"group_key ?\S+ but that "
+        r"group has size (?P<two>\d+)",
+        says="the workers count different numbers of devices: {one} here, {two} in the group that "
+        "came first",
+        fix="echo $TF_CONFIG; nvidia-smi -L   # on each host: the same cluster everywhere, and the "
+        "same number of "
+        "visible GPUs",
+        own=False,
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^(?:Xla|Jax)RuntimeError: DEADLINE_EXCEEDED",
+        says="the coordinator (process 0), or a process that it waited for, did not answer in time",
+        fix="read the log of process 0; see which of the num_processes has no log; compare "
+        "coordinator_address in all of them",
+        own=False,
+        vague=True,
+        in_machinery=True,
+    ),
+    Cause(
+        pattern=r"NaN loss during training",
+        says="stopped because its loss was nan",
+        fix="look at the batch of that step, and lower the learning rate; "
+        "tf.debugging.enable_check_numerics() names the operation",
+        vague=True,
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^AbortedError: [^\n]*(?:Graph handle is not found|just restarted|has likely restarted)",
+        says="a worker of the session was restarted while the session went on; the message does "
+        "not name it",
+        fix="collect the logs of all other tasks: allaboard diagnose LOG...   # the one that started twice",
+        own=False,
+    ),
+    Cause(
+        pattern=r"^UnavailableError|^(?:Xla|Jax)RuntimeError: UNAVAILABLE",
+        says="the session lost a member that the message does not name",
+        fix="collect the logs of all other tasks: allaboard diagnose LOG...   # the one that ended "
+        "first is "
+        "the cause",
+        own=False,
+    ),
+)

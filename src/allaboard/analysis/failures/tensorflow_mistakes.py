@@ -1,0 +1,172 @@
+"""Mistakes in the set-up of distributed TensorFlow and JAX whose exceptions are known, with cause and
+remedy."""
+
+from __future__ import annotations
+
+from allaboard.analysis.failures.known_mistake import KnownMistake
+
+_LEGACY_KERAS = (
+    "pip install tf_keras; export TF_USE_LEGACY_KERAS=1   # on every worker, before tensorflow is "
+    "imported"
+)
+_AUTOSHARD_FIX = (
+    "options = tf.data.Options(); options.experimental_distribute.auto_shard_policy = "
+    "tf.data.experimental.AutoShardPolicy.DATA; dataset = dataset.with_options(options)   # or "
+    "write at least as many files as there are workers"
+)
+
+TENSORFLOW_MISTAKES = (
+    KnownMistake(
+        pattern=r"Attempt to convert a value \(PerReplica:",
+        raised_in=r"/keras/src/|\.(?:fit|evaluate|predict)\s*\(",
+        cause="Keras 3 does not support MultiWorkerMirroredStrategy in fit, only MirroredStrategy "
+        "on one host (TensorFlow 2.16 and later bring Keras 3)",
+        fix=_LEGACY_KERAS,
+        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 8), dtype=float32>\n})"
+        " with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
+        sample_frame=(
+            "/v/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py",
+            "raise e.with_traceback(filtered_tb) from None",
+        ),
+        near_miss="Attempt to convert a value (None) with an unsupported type (<class 'NoneType'>) to a "
+        "Tensor.",
+        source="TensorFlow 2.16 to 2.21 with Keras 3.0 to 3.15",
+    ),
+    KnownMistake(
+        pattern=r"Attempt to convert a value \(PerReplica:",
+        cause="a batch of a distributed dataset (PerReplica) is used outside of strategy.run",
+        fix="strategy.run(step, args=(batch,))   # in the step it is a plain tensor; or "
+        "strategy.experimental_local_results(value)",
+        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(1,), dtype=int64>\n}) with "
+        "an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
+        near_miss="Attempt to convert a value (<object object>) with an unsupported type to a Tensor.",
+        source="TensorFlow 2.2 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"Please use `?tf\.keras\.losses\.Reduction\.SUM`? or `?tf\.keras\.losses\.Reduction\.NONE`?",
+        cause="the loss has Keras's default reduction (AUTO, SUM_OVER_BATCH_SIZE), which a custom loop under "
+        "a strategy must not use: it would average over one replica's batch alone",
+        fix="loss = tf.keras.losses.X(reduction=tf.keras.losses.Reduction.NONE), then in the step "
+        "tf.nn.compute_average_loss(loss(y, p), global_batch_size=N)",
+        sample="Please use `tf.keras.losses.Reduction.SUM` or `tf.keras.losses.Reduction.NONE` for loss "
+        "reduction when losses are used with `tf.distribute.Strategy` outside of the built-in training "
+        "loops.",
+        near_miss="Invalid value for argument `reduction`. Expected one of sum, none. Received: "
+        "reduction=auto",
+        source="TensorFlow 1.14 to 2.15, tf_keras 2.16 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"(?:Invalid Reduction Key|Invalid value for argument `reduction`)\W.{0,120}?"
+        r"(?P<name>auto|AUTO)\b",
+        cause="Keras 3 has no loss reduction AUTO",
+        fix="reduction='sum_over_batch_size' for fit, 'none' or 'sum' in a custom loop under a strategy; or "
+        "the older Keras: TF_USE_LEGACY_KERAS=1 with tf_keras",
+        sample="Invalid value for argument `reduction`. Expected one of "
+        "('sum_over_batch_size', 'sum', None, 'none'). Received: reduction=auto",
+        near_miss="Invalid value for argument `padding`. Expected one of same, valid. Received: auto",
+        source="Keras 3.0 to 3.15",
+    ),
+    KnownMistake(
+        pattern=r"Could not apply FILE based sharding: the dataset only has (?P<files>\d+) file\(s\), which "
+        r"is not enough for the required (?P<workers>\d+)",
+        cause="the dataset has {files} file(s) for {workers} workers, and tf.data gives each worker files of "
+        "its own",
+        fix=_AUTOSHARD_FIX,
+        sample="{{function_node __wrapped__IteratorGetNext}} Could not apply FILE based sharding: "
+        "the dataset only has 1 file(s), which is not enough for the required 2 shards/workers.",
+        near_miss="Could not apply the patch: the dataset only has 1 file",
+        source="TensorFlow 2.9 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"There aren't enough elements in this dataset for each shard to have at least one element"
+        r" \(# elems = (?P<files>\d+), # shards = (?P<workers>\d+)\)",
+        cause="the dataset has fewer files or elements ({files}) than workers ({workers}), and tf.data "
+        "gives each worker some of its own",
+        fix=_AUTOSHARD_FIX,
+        sample="There aren't enough elements in this dataset for each shard to have at least one element "
+        "(# elems = 1, # shards = 2). If you are using datasets with distribution strategy, considering "
+        "setting the auto sharding policy to either DATA or OFF",
+        near_miss="There aren't enough elements in this list",
+        source="TensorFlow 2.0 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"Found an unshardable source dataset|Unable to shard this input\. You may need to wrap the "
+        r"inputs to your reader",
+        cause="tf.data cannot give each worker files of its own, since the dataset does not begin with a "
+        "list of files",
+        fix=_AUTOSHARD_FIX,
+        sample='Found an unshardable source dataset: name: "TensorSliceDataset/_2"',
+        near_miss="Found a source dataset: TensorSliceDataset",
+        source="TensorFlow 2.1 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"Trying to create optimizer slot variable under the scope for tf\.distribute\.Strategy",
+        cause="the model and its optimizer were created under different strategies, or one of them "
+        "under none",
+        fix="create the model, the optimizer and what restores them inside one `with strategy.scope():`",
+        sample="Trying to create optimizer slot variable under the scope for tf.distribute.Strategy (<x>), "
+        "which is different from the scope used for the original variable (<y>).",
+        near_miss="Trying to create a variable twice",
+        source="TensorFlow 2.0 to 2.15, tf_keras",
+    ),
+    KnownMistake(
+        pattern=r"You must specify an aggregation method to update a (?P<kind>\w+) in Replica Context",
+        cause="a variable is changed inside strategy.run, and TensorFlow does not know how the replicas' "
+        "values become one",
+        fix="tf.Variable(..., aggregation=tf.VariableAggregation.MEAN)   # or SUM, ONLY_FIRST_REPLICA",
+        sample="You must specify an aggregation method to update a MirroredVariable in Replica Context. You "
+        "can do so by passing an explicit value for argument `aggregation` to tf.Variable(..).",
+        near_miss="You must specify a method",
+        source="TensorFlow 2.0 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"If \"cluster\" is not set in TF_CONFIG, task type must be WORKER",
+        cause='its TF_CONFIG names a task that is no worker, and has no "cluster"',
+        fix='echo $TF_CONFIG   # it needs "cluster"; a TFJob with enableDynamicWorker writes '
+        '"sparseCluster", which an Estimator does not read: leave that option out',
+        sample='If "cluster" is not set in TF_CONFIG, task type must be WORKER.',
+        near_miss='If "cluster" is set in TF_CONFIG',
+        source="TensorFlow 1.4 to 2.15 (estimator/run_config.py)",
+    ),
+    KnownMistake(
+        pattern=r"`?merge_call`? called while defining a new graph or a tf\.function",
+        cause="a tf.function inside strategy.run updates variables (apply_gradients), which needs all "
+        "replicas at once",
+        fix="put @tf.function around the function that calls strategy.run, and none inside of the step",
+        sample="`merge_call` called while defining a new graph or a tf.function. This can often happen if "
+        "the function `fn` passed to `strategy.run()` contains a nested `@tf.function`",
+        near_miss="called while defining a new graph",
+        source="TensorFlow 2.0 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"(?:Fetching value for|Closing over) `?jax\.Array`? that spans non-addressable",
+        cause="the array is spread over the devices of several processes, and one process can read only its "
+        "own part",
+        fix="multihost_utils.process_allgather(x, tiled=True) in every process; or read "
+        "x.addressable_shards; pass such an array to jit as an argument, do not close over it",
+        sample="Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not "
+        "possible.",
+        near_miss="Fetching value for the key 'loss'",
+        source="JAX 0.4 to 0.10",
+    ),
+    KnownMistake(
+        pattern=r"distributed\.initialize should only be called once",
+        cause="initialize was called twice in one process",
+        fix="call it once per process; a library that calls it too: check "
+        "jax.distributed.is_initialized() first",
+        sample="distributed.initialize should only be called once.",
+        near_miss="initialize should be called once per test",
+        source="JAX 0.3 to 0.10",
+    ),
+    KnownMistake(
+        pattern=r"The TPU is already in use by (?:process with pid \d+|another process)",
+        cause="another process of this host holds the TPU",
+        fix="sudo lsof -w /dev/accel* /dev/vfio/*   # end it, or start one process per host "
+        "(or set TPU_VISIBLE_CHIPS for each)",
+        sample="Unable to initialize backend 'tpu': ABORTED: The TPU is already in use by process with pid "
+        "4711. Not attempting to load libtpu.so in this process.",
+        near_miss="The TPU is in use",
+        source="libtpu of JAX 0.4 to 0.10",
+    ),
+)
+"""Mistakes, the more special ones first."""

@@ -1,0 +1,249 @@
+"""Mistakes in the set-up of distributed PyTorch whose exceptions are known, with cause and remedy."""
+
+from __future__ import annotations
+
+from allaboard.analysis.failures.known_mistake import KnownMistake
+
+_SOURCES = "PyTorch 1.5 to 2.13"
+
+_FITTING_ARGUMENTS = (
+    "pass as many tensors as the group has ranks, of one shape and type, and a root below the world size. "
+    "If ranks have different numbers of rows: gather the numbers, pad to the largest, cut the rest off after"
+)
+
+TORCH_MISTAKES = (
+    KnownMistake(
+        # Each backend checks its arguments before it communicates: c10d/Utils.hpp and ProcessGroup*.cpp.
+        pattern=r"ProcessGroup\w+::\w+: (?P<what>(?:invalid|[Ii]ncorrect|requires?|unsupported|unexpected"
+        r"|expected)\b[^\n]{1,160})",
+        cause="the collective refuses the arguments of this call: {what}",
+        fix=_FITTING_ARGUMENTS,
+        sample="ProcessGroupGloo::allgather: invalid tensor size at index 0 (expected (11, 4), got (8, 4))",
+        near_miss="transforms: invalid tensor size at index 0 (expected (3, 224, 224), got (1, 28, 28))",
+        source="PyTorch 1.0 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"(?P<what>(?:ProcessGroup\w+\.cpp:\d+\] Check failed: [^\n]{1,120}?[sS]hape[^\n]{1,60}"
+        r"|output tensor size must be equal to world_size times input tensor size"
+        r"|input tensor must be the same size as output size times world size"
+        r"|All tensor operands to scatter/gather must have the same (?:number of elements|size)"
+        r"|Split sizes doesn'?t match total dim 0 size"
+        r"|Invalid usage of tensors with different dtypes ?Found [^\n]{1,60}"
+        r"|Tensor list (?:input|output) to (?:scatter|gather) must match number of collective "
+        r"participants))",
+        cause="the collective refuses the arguments of this call: {what}",
+        fix=_FITTING_ARGUMENTS,
+        sample="output tensor size must be equal to world_size times input tensor size",
+        near_miss="output tensor size must be a multiple of 8",
+        source="PyTorch 1.9 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"The connection to the C10d store has failed",
+        raised_in=r"/torch/distributed/elastic/",
+        cause="the store of torchrun's rendezvous has gone; another torchrun with the same "
+        "--rdzv-endpoint, "
+        "which has ended now, may have served it, or another host of this job",
+        fix="on one host: torchrun --standalone (or --rdzv-endpoint localhost:0); on several: give "
+        "each job "
+        "an endpoint with a port of its own, and read how the torchrun on the endpoint's host ended",
+        sample="The connection to the C10d store has failed. See inner exception for details.",
+        sample_frame=(
+            "/v/site-packages/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py",
+            "raise RendezvousConnectionError(",
+        ),
+        near_miss="The connection to the database has failed",
+        source="PyTorch 1.9 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"DDP expects same model across all ranks, but Rank (?P<one>\d+) has (?P<many>\d+) "
+        r"params, while "
+        r"rank (?P<two>\d+) has inconsistent (?P<few>\d+) params",
+        cause="rank {one} has a model of {many} parameters, and rank {two} one of {few}",
+        fix="build the same model on every rank: what differs there (a branch on the rank, a config, a "
+        "checkpoint or a version of the code on one host)? Where one has 0, it may have failed "
+        "first: read the "
+        "log of rank {two}; allaboard preflight compares the hosts",
+        sample="DDP expects same model across all ranks, but Rank 0 has 128 params, while rank 1 has "
+        "inconsistent 0 params.",
+        near_miss="DDP has the same model on all ranks",
+        source="PyTorch 1.9 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"Expected to have finished reduction in the prior iteration.{0,200}?training graph has "
+        r"changed",
+        cause="DDP was told static_graph=True, and this step used other parameters than the first one",
+        fix="DistributedDataParallel(..., static_graph=False, find_unused_parameters=True); or let every "
+        "step use the same parameters",
+        sample="Expected to have finished reduction in the prior iteration before starting a new one. This "
+        "error indicates that your training graph has changed in this iteration, e.g., one parameter is "
+        "used in first iteration, but then got unused in the second iteration.",
+        near_miss="the training graph has changed; compiling again",
+        source="PyTorch 1.10 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"Expected to have finished reduction in the prior iteration",
+        cause="some parameters of the model had no part in the loss of the step before, so that DDP waits "
+        "for their gradients",
+        fix="DistributedDataParallel(..., find_unused_parameters=True) (Trainer: "
+        "--ddp_find_unused_parameters true); or let the loss use every output of forward. "
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL names the parameters",
+        sample="Expected to have finished reduction in the prior iteration before starting a new one. This "
+        "error indicates that your module has parameters that were not used in producing loss.",
+        near_miss="finished reduction of the metrics in iteration 7",
+        source=_SOURCES,
+    ),
+    KnownMistake(
+        pattern=r"Expected to mark a variable ready only once",
+        cause="DDP saw the gradient of one parameter twice in one backward: a layer is run twice, or "
+        "checkpointed by re-entrant activation checkpointing",
+        fix="torch.utils.checkpoint.checkpoint(..., use_reentrant=False) (Trainer: "
+        "gradient_checkpointing_kwargs={{'use_reentrant': False}}); or DDP(..., static_graph=True); and "
+        "find_unused_parameters=False",
+        sample="Expected to mark a variable ready only once. This error is caused by one of the following "
+        "reasons: 1) Use of a module parameter outside the `forward` function.",
+        near_miss="Expected to mark the run as ready",
+        source=_SOURCES,
+    ),
+    KnownMistake(
+        pattern=r"Cannot re-initialize CUDA in forked subprocess",
+        cause="the process used CUDA before it forked, and a child uses it too",
+        fix="torch.multiprocessing.set_start_method('spawn'), DataLoader(..., "
+        "multiprocessing_context='spawn'); or touch no GPU before the fork (move .cuda(), .to(device) and "
+        "torch.cuda calls out of the dataset and the module's top)",
+        sample="Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+        "use the 'spawn' start method",
+        near_miss="CUDA initialized in subprocess 7",
+        source="PyTorch 0.4 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"Unable to find address for: (?P<list>[\^=!][^\s;]*)",
+        cause="GLOO_SOCKET_IFNAME is {list}: gloo takes names of interfaces alone, while ^ and = "
+        "are NCCL's "
+        "notation",
+        fix="give gloo one name: export GLOO_SOCKET_IFNAME=$(ip -4 route get MASTER_IP | grep -oP "
+        "'dev \\K\\S+'); NCCL_SOCKET_IFNAME may keep its ^ list",
+        sample="[enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] ifa != "
+        "nullptr. "
+        "Unable to find address for: ^lo,docker",
+        near_miss="[enforce fail at device.cc:84] Unable to find address of the printer: ^lo",
+        source="gloo in PyTorch 1.5 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"Unable to find address for: (?P<address>\d{1,3}(?:\.\d{1,3}){3})",
+        cause="GLOO_SOCKET_IFNAME is {address}: gloo takes the name of an interface, not an address",
+        fix="ip -br address   # the name of the interface that has {address}: export "
+        "GLOO_SOCKET_IFNAME=NAME",
+        sample="ifa != nullptr. Unable to find address for: 10.4.0.17",
+        near_miss="Unable to find the address: 10.4.0.17",
+        source="gloo in PyTorch 1.5 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"'(?P<wrapper>DistributedDataParallel|DataParallel)' object has no attribute "
+        r"'(?P<name>\w+)'",
+        cause="the model is wrapped, and the wrapper has no {name}: the model itself is its .module",
+        fix="model.module.{name}   # or keep a name for the model from before it was wrapped",
+        sample="'DistributedDataParallel' object has no attribute 'generate'",
+        near_miss="'Net' object has no attribute 'generate'",
+        source="PyTorch 0.4 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"sampler option is mutually exclusive with shuffle",
+        cause="a DataLoader cannot shuffle beside a sampler that decides the order",
+        fix="DataLoader(..., sampler=DistributedSampler(dataset, shuffle=True)) without shuffle=True, and "
+        "sampler.set_epoch(epoch) before each epoch",
+        sample="sampler option is mutually exclusive with shuffle",
+        near_miss="options verbose and quiet are mutually exclusive",
+        source="PyTorch 0.4 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"DistributedDataParallel device_ids and output_device arguments only work with "
+        r"single-device"
+        r".{0,120}?but got device_ids (?P<ids>\[[^\]]{0,60}\])",
+        cause="DDP was given device_ids {ids}, and the model is not on that one GPU",
+        fix="model.to(local_rank) before DDP(model, device_ids=[local_rank]); on CPUs, or with a "
+        "model that "
+        "spans GPUs (device_map='auto'), no device_ids",
+        sample="DistributedDataParallel device_ids and output_device arguments only work with "
+        "single-device/"
+        "multiple-device GPU modules or CPU modules, but got device_ids [1], output_device 1, and module "
+        "parameters {device(type='cpu')}.",
+        near_miss="arguments only work with single-device modules",
+        source="PyTorch 1.8 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"DistributedDataParallel is not needed when a module doesn't have any parameters? that "
+        r"requires? a gradient",
+        cause="no parameter of the model requires a gradient, so that DDP has nothing to do",
+        fix="wrap the model after its parameters are set to train (requires_grad_(True), adapters "
+        "added), or "
+        "do not wrap a frozen one",
+        sample="DistributedDataParallel is not needed when a module doesn't have any parameters "
+        "that require "
+        "a gradient.",
+        near_miss="element 0 of tensors does not require grad and does not have a grad_fn",
+        source="PyTorch 1.1 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"Must flatten tensors with (?:the same|uniform) dtype but got (?P<one>\S+) and "
+        r"(?P<two>\S+)",
+        cause="FSDP makes one flat tensor of a unit's parameters, and these have {one} and {two}",
+        fix="model.to(torch.bfloat16) (adapters of PEFT too) before FSDP, and "
+        "mixed_precision=MixedPrecision(...) for the rest; or wrap the parts of another dtype as units of "
+        "their own; or fully_shard (FSDP2)",
+        sample="Must flatten tensors with uniform dtype but got torch.bfloat16 and torch.float32",
+        near_miss="expected tensors with uniform dtype in this batch",
+        source="PyTorch 1.12 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"Must flatten tensors with uniform `?requires_grad`? when `?use_orig_params=False`?"
+        r"|Must flatten tensors with the same `?requires_grad`?",
+        cause="FSDP makes one flat tensor of a unit's parameters, of which some are frozen and "
+        "some are not",
+        fix="FSDP(..., use_orig_params=True) (accelerate: fsdp_use_orig_params: true)",
+        sample="Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`",
+        near_miss="tensor does not require grad",
+        source="PyTorch 2.0 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"DDPOptimizer backend: Found a higher order op in the graph",
+        cause="torch.compile splits the graph of a DDP model, and cannot where it has activation "
+        "checkpointing or control flow",
+        fix="torch._dynamo.config.optimize_ddp = False before torch.compile (or 'python_reducer')",
+        sample="backend='compile_fn' raised:\nNotImplementedError: DDPOptimizer backend: Found a higher "
+        "order op in the graph. This is not supported.",
+        near_miss="Found a higher order op in the graph",
+        source="PyTorch 2.1 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"SyncBatchNorm (?:expected input tensor to be on (?:GPU|CUDA)|layers only work "
+        r"with (?:GPU|"
+        r"CUDA) modules)",
+        cause="the model has SyncBatchNorm, and its input is on the CPU: this layer works on GPUs only",
+        fix="model.to(local_rank), and the batch too; on CPUs leave convert_sync_batchnorm out",
+        sample="SyncBatchNorm expected input tensor to be on GPU",
+        near_miss="BatchNorm expected input tensor of 4 dimensions",
+        source="PyTorch 1.1 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"error: unrecognized arguments: [^\n]{0,200}--local[-_]rank\b",
+        cause="torch.distributed.launch gives the script --local-rank (--local_rank before PyTorch "
+        "2.0), which "
+        "it does not take",
+        fix="torchrun SCRIPT, and int(os.environ['LOCAL_RANK']) in it; or "
+        "parser.add_argument('--local-rank', '--local_rank', type=int, default=0)",
+        sample="train.py: error: unrecognized arguments: --local-rank=1",
+        near_miss="train.py: error: unrecognized arguments: --local-files-only",
+        source="PyTorch 1.0 to 2.13 (launch.py), Python's argparse",
+    ),
+    KnownMistake(
+        pattern=r"module 'torch\.(?:_C\._)?distributed(?:_c10d)?' has no attribute '(?P<name>\w+)'",
+        cause="this build of PyTorch has no {name}: it was built without distributed, or is older than the "
+        "script",
+        fix='python -c "import torch; print(torch.__version__, torch.distributed.is_available())"   # False: '
+        "install a build with distributed",
+        sample="module 'torch.distributed' has no attribute 'ReduceOp'",
+        near_miss="module 'mylib.distributed' has no attribute 'ReduceOp'",
+        source="PyTorch 1.0 to 2.13, on Jetson, macOS and Windows",
+    ),
+)
+"""Mistakes, the more special ones first."""

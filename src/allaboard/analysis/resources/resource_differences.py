@@ -1,0 +1,77 @@
+"""What slow members' resources have that those of the others lack: the probable cause of their lag."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from allaboard.analysis.resources.gpu_holders import members_on_gpu
+from allaboard.facts import Evidence, JobView, Member, Use
+
+MIN_SPAN_S = 4.0
+"""Seconds over which the rate must have been measured."""
+MIN_FACTOR = 2.0
+"""Times the others' highest value that the slow members' lowest one must be."""
+
+
+class _Counter(NamedTuple):
+    """A counter whose rate explains a lag."""
+
+    name: str
+    least: float
+    """Rate per second from which it matters."""
+    meaning: str
+    """What it means, with a place for the rate."""
+    of_process: bool = False
+    """True if it is counted for each process, not for the host."""
+
+
+COUNTERS = (
+    _Counter("queued", 0.2, "its main thread waits for a core {:.0%} of the time", True),
+    _Counter("throttled", 0.1, "its cgroup is throttled {:.2f} s a second"),
+    _Counter("steal", 0.05, "the hypervisor takes {:.0%} of the host's CPU time"),
+    _Counter("swapped", 1e6, "the host swaps {:.0f} bytes a second"),
+    _Counter("memory pressure", 0.1, "tasks of the host wait for memory {:.0%} of the time"),
+    _Counter("io pressure", 0.2, "tasks of the host wait for disks {:.0%} of the time"),
+)
+"""In the order in which they are reported."""
+
+
+def find_differences(
+    view: JobView, slow: tuple[Member, ...], others: tuple[Member, ...]
+) -> Iterator[Evidence]:
+    """Yield what is measured of all slow members, and of the others at most half as much.
+
+    Counters of a host differ only if no other member is on the hosts of the slow ones.
+    """
+    rates = {(u.host, u.pid, u.name): u for u in view.uses if u.span >= MIN_SPAN_S}
+    for counter in COUNTERS:
+        of_slow = [_use(rates, m, counter) for m in slow]
+        measured = [use for use in of_slow if use is not None]
+        if len(measured) < len(slow) or not measured:
+            continue
+        lowest = min(measured, key=lambda use: use.rate)
+        highest = max((u.rate for m in others if (u := _use(rates, m, counter))), default=0.0)
+        if lowest.rate >= max(counter.least, MIN_FACTOR * highest):
+            yield Evidence(counter.meaning.format(lowest.rate), lowest.origin)
+    yield from _slowed_gpus(view, slow)
+
+
+def _use(rates: dict[tuple[str, int, str], Use], member: Member, counter: _Counter) -> Use | None:
+    own_use = rates.get((member.who.host, member.who.pid, counter.name))
+    return (
+        own_use if counter.of_process else own_use or rates.get((member.who.host, 0, counter.name))
+    )
+
+
+def _slowed_gpus(view: JobView, slow: tuple[Member, ...]) -> Iterator[Evidence]:
+    """Yield the GPUs that are slowed down now, if they are the slow members' alone."""
+    keys = {m.event_key for m in slow}
+    for gpu in view.gpus:
+        owners = {m.event_key for m in members_on_gpu(view, gpu)} if gpu.slowed_by else set()
+        if owners and owners <= keys:
+            yield Evidence(
+                f"GPU {gpu.index} runs at {gpu.clock_mhz} of {gpu.clock_limit_mhz} MHz: "
+                f"{', '.join(gpu.slowed_by)}",
+                "NVML",
+            )

@@ -1,0 +1,1 @@
+"""Batch scripts held against the files that their commands start."""

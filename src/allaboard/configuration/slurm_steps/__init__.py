@@ -1,0 +1,1 @@
+"""Steps of a Slurm batch script: what they ask for, and which mistakes they make."""

@@ -1,0 +1,119 @@
+"""The last word of a diagnosis of live processes in which no rule found anything. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from allaboard.analysis.member_names import name_first_members
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
+from allaboard.configuration import resolve
+from allaboard.facts import Address, Member, Present
+
+MAX_SHOWN_PEERS = 4
+"""Addresses of other hosts that are named."""
+
+
+def why_no_finding(
+    ranks: Sequence[Present],
+    departed_lines: Sequence[str],
+    unreachable: Sequence[str],
+    look_count: int,
+) -> str:
+    """Return why the rules say nothing about these processes, and what to do next."""
+    if departed_lines:
+        return "a process that has ended cannot be examined any more; read its output first"
+    if unreachable or any(p.why for p in ranks):
+        return "unknown, because not every process could be examined"
+    starved = [p.member for p in ranks if p.starved]
+    if starved:
+        return _describe_starved(starved)
+    if len(ranks) == 1:
+        return _describe_alone(ranks[0])
+    members = [p.member for p in ranks]
+    waiting_members = [
+        m for m in members if m.stack and not m.stack.moving and is_peer_wait(m.stack)
+    ]
+    other_members = [m for m in members if m not in waiting_members]
+    looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
+    if not waiting_members and all(
+        is_settled_stack(m.stack) and m.cpu < IDLE_CORES for m in members
+    ):
+        if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
+            return (
+                f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
+                + ", ".join(
+                    f"{m.who.name} is {classify_stack(m.stack)}{_at_own_code(m)}"
+                    for m in members[:4]
+                )
+            )
+        return (
+            f"all {len(members)} processes stand still{looks_clause}, but none at a place that shows what it "
+            "waits for: native code (a jitted call of JAX, an extension) leaves no frame; see "
+            f"py-spy dump --native --pid {members[0].who.pid}"
+        )
+    if not waiting_members or not other_members:
+        return (
+            f"no process stands still while another one waits for it{looks_clause}; run diagnose again while "
+            "the job hangs"
+        )
+    verb = "wait" if len(waiting_members) > 1 else "waits"
+    waits_clause = f"{name_first_members(waiting_members)} {verb} for "
+    idle_member = next(
+        (m for m in other_members if is_settled_stack(m.stack) and m.cpu < IDLE_CORES), None
+    )
+    if idle_member is not None:
+        return (
+            f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}"
+            f"{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What that waits for may "
+            f"still come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap "
+            f"{idle_member.who.pid} for its children"
+        )
+    return (
+        f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
+        f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
+    )
+
+
+def _describe_starved(starved: Sequence[Member]) -> str:
+    """Return why nothing can be said of processes that get no core, and how to see who takes it."""
+    verb = "wants" if len(starved) == 1 else "want"
+    gets = "gets" if len(starved) == 1 else "get"
+    return (
+        f"{name_first_members(starved)} {verb} to run and hardly {gets} a core of "
+        f"{starved[0].who.host or 'this host'}, so a place that does not change proves nothing; see who "
+        "takes them: top -o %CPU"
+    )
+
+
+def _at_own_code(one: Member) -> str:
+    """Return the place in the member's own code, in brackets."""
+    place = one.stack.user if one.stack is not None else None
+    return f" ({place})" if place is not None else ""
+
+
+def _describe_alone(process: Present) -> str:
+    """Return what the only process that was found of its job does."""
+    member = process.member
+    doing = f"{classify_stack(member.stack)}{_at_own_code(member)}"
+    if member.stack is None or not is_settled_stack(member.stack) or member.cpu >= IDLE_CORES:
+        return (
+            f"only this process was examined, and it is running ({doing}, "
+            f"{member.cpu * 100:.0f} % of a core); no other process of its job was found on this host"
+        )
+    if not is_peer_wait(member.stack) and resolve(process.stated).world_size < 2:
+        return (
+            f"it stands still, {doing}, and nothing shows that it belongs to a job of several processes; "
+            f"see py-spy dump --pid {member.who.pid}"
+        )
+    peers = sorted(
+        {Address.from_endpoint(s.remote).host for s in process.sockets if s.state == "ESTAB"}
+        - {Address.from_endpoint(s.local).host for s in process.sockets}
+    )
+    hosts = f" (it is connected to {', '.join(peers[:MAX_SHOWN_PEERS])})" if peers else ""
+    command = f"allaboard diagnose --hosts {','.join(peers[:MAX_SHOWN_PEERS]) or 'HOST1,HOST2'}"
+    waits = "waits for others" if is_peer_wait(member.stack) else "stands still"
+    return (
+        f"it {waits}, {doing}, and no other process of its job was found on this host{hosts}; "
+        f"look at the others, on their hosts: {command}"
+    )

@@ -1,0 +1,55 @@
+"""Names of processes whose rank neither environment nor arguments state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from allaboard.facts import Present
+from allaboard.facts.address import whole_number
+
+
+def name_unranked(ranks: Sequence[Present]) -> list[Present]:
+    """Return the processes; those without a rank get the one that their command lines show, else are called
+    by their pids: the order in which they were examined is no rank."""
+    unranked = [p for p in ranks if p.member.who.rank < 0 and p.member.who.job == "worker"]
+    numbers = ranks_by_differing_word([p.command for p in ranks]) if unranked else []
+    # Where ranks are known, the word must be these ranks.
+    is_rank = all(p.member.who.rank in (-1, n) for p, n in zip(ranks, numbers, strict=False))
+    by_pid = {
+        (p.member.who.host, p.member.who.pid): n
+        for p, n in zip(ranks, numbers, strict=False)
+        if is_rank
+    }
+    return [_renamed(p, by_pid) if p in unranked else p for p in ranks]
+
+
+def _renamed(process: Present, numbers: dict[tuple[str, int], int]) -> Present:
+    who = process.member.who
+    rank = numbers.get((who.host, who.pid), -1)
+    named = msgspec.structs.replace(who, rank=rank, index=rank)
+    return msgspec.structs.replace(
+        process, member=msgspec.structs.replace(process.member, who=named)
+    )
+
+
+def ranks_by_differing_word(commands: Sequence[Sequence[str]]) -> list[int]:
+    """Return the ranks of processes whose command lines differ in one word alone, a number of its own for
+    each (``train.py 0 4``, ``train.py 1 4``); [] if that is not so.
+
+    The numbers must be all from 0 on, or a number that all have (the world size) must be above them.
+    """
+    if len(commands) < 2 or len({len(command) for command in commands}) != 1:
+        return []
+    columns = list(zip(*commands, strict=True))
+    differing = [column for column in columns if len(set(column)) > 1]
+    if len(differing) != 1:
+        return []
+    numbers = [whole_number(argument) for argument in differing[0]]
+    ranks = [n for n in numbers if n is not None and 0 <= n < 100_000]
+    if len(ranks) < len(commands) or len(set(ranks)) < len(ranks):
+        return []
+    common = [n for column in columns if column not in differing and (n := whole_number(column[0]))]
+    is_complete = sorted(ranks) == list(range(len(ranks)))
+    return ranks if is_complete or any(max(ranks) < n <= 100_000 for n in common) else []

@@ -1,0 +1,66 @@
+"""The messages of all files: each once, without what others explain, and without what only refers to a cause.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from allaboard.analysis.failures.launcher_errors import refers_to_error_above
+from allaboard.analysis.log_messages import merge_heard
+from allaboard.diagnosis.logs.job_starts import start_messages
+from allaboard.diagnosis.logs.message_relations import relate_messages
+from allaboard.diagnosis.logs.run_readers import LogRecord
+from allaboard.facts import Finding, Heard, Severity
+from allaboard.rules.engine.catalogue import Catalogue
+from allaboard.rules.engine.relations import (
+    declared_relations,
+    reports_loss,
+    reports_waiting,
+)
+
+
+def related_messages(
+    record: LogRecord, catalogue: Catalogue, ends: Iterable[Finding]
+) -> list[Heard]:
+    """Return the messages of all files, each once, without those that others explain."""
+    # torchrun lists those that it ended itself: they wrote where the others wrote that they wait.
+    waiting_logs = {s.place.file for h in record.heard if h.awaits for s in h.speakers}
+    exits = [g for g in record.glimpses if g.exit is not None and g.exit.ended_at > 0]
+    listed_ranks = {g.rank for g in exits if g.origin.file in waiting_logs}
+    relations_of = declared_relations(catalogue.entries)
+    wait_was_ended = any(h.ended_wait or relations_of(h.rule).interruption for h in record.heard)
+    ranks_by_file = dict(zip(record.names, record.ranks, strict=True))
+    merged = merge_heard(
+        [*record.heard, *start_messages(record.starts, wait_was_ended, ranks_by_file)],
+        {*record.ranks, *record.labelled, *listed_ranks},
+    )
+    waits = frozenset(h.rule for h in merged if reports_waiting(relations_of(h.rule)))
+    failed_rules = frozenset(
+        f.rule
+        for f in ends
+        if f.severity is Severity.ERROR and not relations_of(f.rule).consequence_only
+    )
+    losses = frozenset(h.rule for h in merged if reports_loss(relations_of(h.rule)))
+    related = relate_messages(merged, record.last_words, waits, failed_rules, losses)
+    reasons = [
+        h
+        for h in related
+        if not h.ended_wait
+        and h.severity is Severity.ERROR
+        and not relations_of(h.rule).consequence_only
+        and not relations_of(h.rule).last_resort
+    ]
+    # What ended the job ended what stood still, or what had failed.
+    return [h for h in related if not (h.ended_wait and (reasons or failed_rules))]
+
+
+def without_wrappers(
+    findings: Sequence[Finding], message_findings: Sequence[Finding]
+) -> list[Finding]:
+    """Return the findings without exceptions that only refer to a cause, if another one reports a failure."""
+    wrappers = [f for f in findings if any(refers_to_error_above(e.observed) for e in f.evidence)]
+    causes = [f for f in (*findings, *message_findings) if f not in wrappers]
+    has_cause = any(f.severity is Severity.ERROR for f in causes)
+    return [f for f in findings if not (has_cause and f in wrappers)]

@@ -1,0 +1,170 @@
+"""What launchers and frameworks write of the job that they start or join: how many members, and which one.
+
+Each line is true of one process. Several of them together show members that never came, and hosts that each
+started a job of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from allaboard.contracts import LogReader
+from allaboard.facts import Exhibit, JobStart, Testimony
+
+NEVER_CAME, EACH_ALONE = "JOIN001", "JOIN010"
+"""The rules of members that never came, and of members that each have a job of their own."""
+TWO_AS_ONE, CANNOT_REACH = "JOIN005", "JOIN004"
+"""The rules of processes that claim one rank, and of members that have started and do not meet."""
+FOLLOW_FROM_ALONE = ("NET005", "JOIN001", "JOIN004", "JOIN007")
+"""Rules whose messages follow where each host is alone."""
+MAX_STARTS = 10_000
+"""Starts that are read of one log."""
+_PROGRESS = re.compile(
+    r"\bepoch\b|\bstep\b|\bit/s|s/it\b|\bloss\b|CUDA_VISIBLE_DEVICES|[Tt]rainable params|Sanity|\biter\b",
+    re.IGNORECASE,
+)
+"""Shows that a program has come beyond its start."""
+_WAITS = re.compile(
+    r"^[DI]\d{4} [^\n]*grpc|Enabled multi-worker collective ops|Waiting for the cluster, timeout"
+    r"|Using MirroredStrategy with devices|MultiWorkerMirroredStrategy with cluster_spec"
+    r"|Check health not enabled|Started server with target|Initializ\w+ \w*[Cc]oordination"
+)
+"""What a worker of TensorFlow writes while it waits for the others."""
+SERVER = "TensorFlow's server"
+"""Launcher of the starts of TensorFlow's own servers, which know the addresses of all members."""
+_SERVER_START = re.compile(
+    r"Initialize GrpcChannelCache for job worker -> \{(?P<members>0 -> [^}\n]{1,4000})\}.{0,2000}?"
+    r"Started server with target: grpc://(?P<own>[\w.:\[\]-]{1,255}:\d{1,5})",
+    re.DOTALL,
+)
+_MEMBER = re.compile(r"(\d{1,7}) -> ([^,\s]{1,255})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartLine:
+    """One wording of a start."""
+
+    launcher: str
+    """Who writes it."""
+    pattern: str
+    """Regular expression of the line; its groups are ``number`` (which one it is, from 0), ``size`` and
+    ``job`` (what else is the same for all members of one job)."""
+    completed: str = ""
+    """Regular expression of what is written once all have come; "" if nothing is."""
+    number: int = -1
+    """Which one it is, if the line means that without a number."""
+    size: int = 0
+    """How many there are, likewise."""
+    counts_nodes: bool = False
+    """True if it counts hosts, and not processes."""
+    sample: str
+    """A line in which it must be found."""
+    source: str
+    """The versions from whose source the wording is."""
+
+
+START_LINES = (
+    StartLine(
+        launcher="Lightning",
+        pattern=r"(?:initializing|Initializing) (?:ddp|distributed): GLOBAL_RANK: (?P<number>\d{1,7}), "
+        r"MEMBER: \d{1,7}/(?P<size>\d{1,7})",
+        completed=r"All (?:distributed|DDP) processes registered",
+        sample="Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/8",
+        source="PyTorch Lightning 0.8 to 2.6 (`initializing ddp` until 1.7)",
+    ),
+    StartLine(
+        launcher="DeepSpeed",
+        pattern=r"Unable to find hostfile, will proceed with training with local resources only"
+        r".{0,4000}? cmd = (?P<job>[^\n]{1,2000}).{0,4000}?nnodes=(?P<size>\d{1,5}), "
+        r"num_local_procs=\d+, node_rank=(?P<number>\d{1,5})",
+        counts_nodes=True,
+        sample="[WARNING] [runner.py:196:fetch_hostfile] Unable to find hostfile, will proceed with training "
+        "with local resources only.\n[INFO] [runner.py:555:main] cmd = /usr/bin/python3 -u -m "
+        "deepspeed.launcher.launch --master_addr=10.0.0.2 --master_port=29500 fit.py\n[INFO] "
+        "[launch.py:151:main] nnodes=1, num_local_procs=8, node_rank=0",
+        source="DeepSpeed 0.3 to 0.18 (launcher/runner.py, launcher/launch.py)",
+    ),
+    StartLine(
+        launcher="torchrun",
+        pattern=r"Starting elastic_operator with launch configs:\s+entrypoint +: (?P<job>\S+)\s+"
+        r"min_nodes +: (?P<size>\d{1,5})\s+max_nodes +: (?P=size)\s",
+        number=0,
+        counts_nodes=True,
+        sample="Starting elastic_operator with launch configs:\n  entrypoint       : fit.py\n  min_nodes    "
+        "    "
+        ": 1\n  max_nodes        : 1\n  nproc_per_node   : 8",
+        source="PyTorch 1.9 to 2.13 (torch/distributed/launcher/api.py)",
+    ),
+    StartLine(
+        launcher="MultiWorkerMirroredStrategy",
+        pattern=r"Single-worker (?:MultiWorkerMirroredStrategy|CollectiveAllReduceStrategy) with "
+        r"local_devices",
+        number=0,
+        size=1,
+        sample="INFO:tensorflow:Single-worker MultiWorkerMirroredStrategy with local_devices = "
+        "('/device:GPU:0',)",
+        source="TensorFlow 1.14 to 2.21 (collective_all_reduce_strategy.py)",
+    ),
+)
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    starts = tuple(s for line in START_LINES for s in _starts(exhibit, line))[:MAX_STARTS]
+    starts = (*starts, *_server_starts(exhibit))
+    return Testimony(starts=starts) if starts else None
+
+
+def _starts(exhibit: Exhibit, start_line: StartLine) -> Iterator[JobStart]:
+    text = exhibit.text
+    matches = list(re.finditer(start_line.pattern, text, re.DOTALL))
+    ends_log = bool(matches) and not text[matches[-1].end() :].strip()
+    for match in matches:
+        groups = match.groupdict()
+        following = text[match.end() :]
+        is_complete = bool(_PROGRESS.search(following)) or bool(
+            start_line.completed and re.search(start_line.completed, following)
+        )
+        yield JobStart(
+            place=exhibit.place_of_line(text.count("\n", 0, match.start())),
+            line=_shown(match[0]),
+            launcher=start_line.launcher,
+            number=int(groups["number"]) if groups.get("number") else start_line.number,
+            size=int(groups["size"]) if groups.get("size") else start_line.size,
+            job=groups.get("job") or "",
+            counts_nodes=start_line.counts_nodes,
+            is_complete=is_complete,
+            tells_completion=bool(start_line.completed),
+            ends_log=ends_log,
+        )
+
+
+def _server_starts(exhibit: Exhibit) -> Iterator[JobStart]:
+    """Yield the start of the server of one worker among several, without parameter servers."""
+    text = exhibit.text
+    match = _SERVER_START.search(text) if "GrpcChannelCache for job ps" not in text else None
+    members = dict(_MEMBER.findall(match["members"])) if match is not None else {}
+    if match is None or list(members) != [str(n) for n in range(len(members))]:
+        return
+    own_port = match["own"].rpartition(":")[2]
+    own_numbers = [n for n, a in members.items() if a in (match["own"], f"localhost:{own_port}")]
+    following = text[match.end() :].split("\n")[1:]
+    yield JobStart(
+        place=exhibit.place_of_line(text.count("\n", 0, match.end())),
+        line=f"Started server with target: grpc://{match['own']}",
+        launcher=SERVER,
+        number=int(own_numbers[0]) if len(own_numbers) == 1 else -1,
+        size=len(members),
+        members=tuple(members.values()),
+        ends_log=all(not line.strip() or _WAITS.search(line) for line in following),
+    )
+
+
+def _shown(text: str) -> str:
+    """Return the first and the last line of what was found, without the time before them."""
+    lines = text.split("\n")
+    return " ... ".join(dict.fromkeys(line.strip()[-120:] for line in (lines[0], lines[-1])))
+
+
+READER = LogReader(read=read_log)

@@ -1,0 +1,103 @@
+"""Messages that name a mistake in how a job was set up, without an exception of their own."""
+
+from __future__ import annotations
+
+from allaboard.analysis.failures.post_traceback_output import trains_on_after
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+from allaboard.contracts import LogReader
+from allaboard.facts import Certainty, Exhibit, Testimony
+
+MESSAGES = (
+    KnownMessage(
+        key="Mismatched NCCL version detected",
+        pattern=r"Mismatched NCCL version detected : rank (?P<one>\d+) version (?P<first>\d+) rank "
+        r"(?P<two>\d+) version (?P<second>\d+)",
+        rule="LOG013",
+        says="ranks {one} and {two} use different versions of NCCL ({first} and {second})",
+        fix="on each host: python -c 'import torch; print(torch.__version__, torch.cuda.nccl.version())'; "
+        "install the same build everywhere; see that no LD_LIBRARY_PATH or LD_PRELOAD brings "
+        "another libnccl",
+        certainty=Certainty.CERTAIN,
+        sample="node1:4242:4300 [0] init.cc:1021 NCCL WARN Mismatched NCCL version detected : rank "
+        "1 version "
+        "22705 rank 0 version 22703",
+        source="from the source of NCCL 2.19 to 2.30 (init.cc)",
+    ),
+    KnownMessage(
+        key="Driver/library version mismatch",
+        pattern=r"Failed to initialize NVML: Driver/library version mismatch",
+        rule="LOG013",
+        says="the NVIDIA driver's libraries were upgraded under the kernel module that is still loaded",
+        fix="reboot this host, or unload the old module; cat /proc/driver/nvidia/version tells "
+        "which one is loaded",
+        certainty=Certainty.CERTAIN,
+        sample="Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.144",
+        source="from NVML's error strings (nvmlErrorString), driver 390 to 580",
+    ),
+    KnownMessage(
+        key="Back-off restarting failed container",
+        pattern=r"Back-off restarting failed container (?P<container>init-\S+) in pod (?P<pod>[\w.-]+)_",
+        rule="JOIN001",
+        says="pod {pod} waits in its init container {container}, which fails again and again: what "
+        "it looks up or "
+        "pulls is not there (the master's Service)",
+        fix="kubectl logs {pod} -c {container} --previous; kubectl get pods,svc   # is the "
+        "master's pod there?",
+        proves_not="what is missing: the container's own log says it",
+        sample="  Warning  BackOff  2m49s  kubelet  Back-off restarting failed container "
+        "init-pytorch in pod "
+        "job-worker-0_team(8d6860a7)",
+        source="from the source of kubelet 1.27 to 1.33; init-pytorch is the training operator's",
+    ),
+    KnownMessage(
+        key=" is waiting to start: ",
+        pattern=r'container "(?P<container>[\w.-]+)" in pod "(?P<pod>[\w.-]+)" is waiting to start: '
+        r"(?P<reason>[A-Z]\w+|trying and failing to pull image)",
+        rule="JOIN001",
+        says="pod {pod} has not started: its container {container} waits ({reason})",
+        fix="kubectl describe pod {pod}   # its events: an image, a volume, or an init container that "
+        "waits: kubectl get pods,svc",
+        proves_not="that it failed: it may still start",
+        sample='Error from server (BadRequest): container "pytorch" in pod "job-worker-0" is waiting to '
+        "start: PodInitializing",
+        source="from the source of kubelet 1.10 to 1.33 (containerLogs)",
+    ),
+    KnownMessage(
+        key="Using IP address of  for node ",
+        pattern=r"Using IP address of  for node (?P<host>\S{1,255})",
+        rule="LOG013",
+        says="DeepSpeed's launcher found no address of {host} (`hostname -I` printed none there), so that "
+        "--master_addr is empty",
+        fix="deepspeed --master_addr=$(getent hosts {host} | cut -d' ' -f1) ...   # the address at which "
+        "all hosts "
+        "reach {host}",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "JOIN007"),
+        sample="[INFO] [runner.py:417:main] Using IP address of  for node pod-0.job",
+        source="its wording from the source of DeepSpeed 0.3 to 0.18 (launcher/runner.py)",
+    ),
+    KnownMessage(
+        key="error: unrecognized arguments:",
+        pattern=r"error: unrecognized arguments: [^\n]{0,200}--local[-_]rank\b",
+        rule="LOG013",
+        says="the script does not take --local-rank, which torch.distributed.launch gives it",
+        fix="torchrun SCRIPT, and int(os.environ['LOCAL_RANK']) in it; or "
+        "parser.add_argument('--local-rank', '--local_rank', type=int, default=0)",
+        sample="train.py: error: unrecognized arguments: --local-rank=1",
+        source="its wording from argparse, the option from PyTorch 1.0 to 2.13 (launch.py)",
+    ),
+)
+SURVIVED = ("Driver/library version mismatch", " is waiting to start: ")
+"""Keys of messages that are no reason to fail if the job trains on: some jobs need no GPU, and a pod may
+start later."""
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    counted = [
+        m for m in MESSAGES if m.key not in SURVIVED or not trains_on_after(exhibit.text, m.key, 1)
+    ]
+    heard = find_known_messages(exhibit, counted)
+    return Testimony(heard=heard) if heard else None
+
+
+READER = LogReader(read=read_log)

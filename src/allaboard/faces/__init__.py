@@ -1,0 +1,1 @@
+"""Faces: what people look at. They render the feed, and compute nothing."""

@@ -1,0 +1,1 @@
+"""The metrics of a run for Prometheus: a client of the feed. Needs prometheus-client (extra `metrics`)."""

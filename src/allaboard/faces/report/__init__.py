@@ -1,0 +1,1 @@
+"""The report of a run, or of a diagnosis, as one page, as Markdown and as traces for other viewers."""

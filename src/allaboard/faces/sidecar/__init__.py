@@ -1,0 +1,1 @@
+"""What a face needs that runs beside the job as a process of its own."""

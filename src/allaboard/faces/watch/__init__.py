@@ -1,0 +1,1 @@
+"""`allaboard watch`: a run in the terminal, from its feed."""

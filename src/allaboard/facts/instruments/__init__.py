@@ -1,0 +1,1 @@
+"""What instruments read: of GPUs and adapters, of NCCL, of collectives."""

@@ -1,0 +1,102 @@
+"""The value of an expression in a script, if it is the same in every run: constants are followed by name."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+
+from allaboard.formats.python.constants import UNKNOWN
+from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.script_ast import Script
+
+MAX_DEPTH = 12
+"""Names and operators that are followed into each other."""
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def resolve(script: Script, node: ast.expr, depth: int = MAX_DEPTH) -> ast.expr:
+    """Return the expression that a name stands for, in the script or in a file that it imports; else the
+    node itself."""
+    for _ in range(depth):
+        bound = None
+        if isinstance(node, ast.Name):
+            bound = script.ranks.sole_value(node)
+        if bound is None and isinstance(node, (ast.Name, ast.Attribute)):
+            bound = script.imported.get(full_name(node, {}))
+        if bound is None:
+            return node
+        node = bound
+    return node
+
+
+def evaluate(script: Script, node: ast.expr | None, depth: int = MAX_DEPTH) -> object:
+    """Return the value of an expression; UNKNOWN if only a run could tell."""
+    if node is None or depth <= 0:
+        return UNKNOWN
+    node = resolve(script, node, depth)
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, (ast.List, ast.Tuple)):
+        values = [evaluate(script, element, depth - 1) for element in node.elts]
+        return UNKNOWN if UNKNOWN in values else values
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = evaluate(script, node.operand, depth - 1)
+        return -value if isinstance(value, (int, float)) else UNKNOWN
+    if isinstance(node, ast.BinOp):
+        return _combined(script, node, depth)
+    if isinstance(node, ast.JoinedStr):
+        return _joined(script, node, depth)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        return _converted(node.func.id, evaluate(script, node.args[0], depth - 1))
+    return UNKNOWN
+
+
+def integer(script: Script, node: ast.expr | None) -> int | None:
+    """Return the whole number that an expression always is, also as text; None if it is none."""
+    value = evaluate(script, node)
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def _combined(script: Script, node: ast.BinOp, depth: int) -> object:
+    left = evaluate(script, node.left, depth - 1)
+    right = evaluate(script, node.right, depth - 1)
+    if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
+        return left + right
+    operation = _OPERATORS.get(type(node.op))
+    if operation is None or type(left) is not int or type(right) is not int:
+        return UNKNOWN
+    if right == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod)):
+        return UNKNOWN
+    return operation(left, right)
+
+
+def _joined(script: Script, node: ast.JoinedStr, depth: int) -> object:
+    pieces = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue) and part.format_spec is None:
+            value = evaluate(script, part.value, depth - 1)
+        else:
+            value = part.value if isinstance(part, ast.Constant) else UNKNOWN
+        if value is UNKNOWN:
+            return UNKNOWN
+        pieces.append(str(value))
+    return "".join(pieces)
+
+
+def _converted(function: str, value: object) -> object:
+    if function == "str" and isinstance(value, (int, str)):
+        return str(value)
+    if function == "int" and isinstance(value, (int, str)) and str(value).strip().isdecimal():
+        return int(value)
+    if function == "len" and isinstance(value, list):
+        return len(value)
+    return UNKNOWN

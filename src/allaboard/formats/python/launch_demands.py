@@ -1,0 +1,178 @@
+"""What a training script expects of its launcher: nodes, processes that it spawns, GPUs that it picks."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import msgspec
+
+from allaboard.facts import Value
+from allaboard.facts.configuration.script import LaunchDemands
+from allaboard.formats.python.import_names import full_name, imported_names
+from allaboard.formats.python.text_positions import ScriptPositions
+from allaboard.formats.python_parser import parse_without_warnings
+
+_TRAINER = re.compile(
+    r"(?:lightning|pytorch_lightning|lightning_fabric)(?:\.pytorch|\.fabric)?\.(?:Trainer|Fabric)\Z"
+)
+_TASK_COUNTS = ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS")
+_PROGRAM_STARTERS = ("subprocess.", "os.system", "os.popen", "os.exec", "os.spawn", "submitit.", "ray.",
+                     "mpi4py.", "dask", "pexpect.", "fabric.", "paramiko.")  # fmt: skip
+_RANK_STARTERS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
+_MAX_CHARS = 2**19
+
+
+def read_launch_demands(source: str, file: str) -> LaunchDemands | None:
+    """Return what the script expects; None if it cannot be read as Python."""
+    if len(source) > _MAX_CHARS:
+        return None
+    try:
+        tree = parse_without_warnings(source)
+        return _Reader(tree, ScriptPositions(source, file)).read(file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+class _Reader:
+    """One pass over the script's calls."""
+
+    def __init__(self, tree: ast.Module, positions: ScriptPositions) -> None:
+        self.tree = tree
+        self.positions = positions
+        self.names = imported_names(tree)
+        self.assigned = _assigned_once(tree)
+        self.conditional = _conditional_nodes(tree)
+
+    def read(self, file: str) -> LaunchDemands:
+        demands = LaunchDemands(file=file)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                name = full_name(node.func, self.names)
+                demands = self._read_call(demands, name, node)
+            elif isinstance(node, ast.Assign) and self._is_world_size(node.targets[0]):
+                demands = self._with_world_size(demands, node.value)
+        return demands
+
+    def _read_call(self, demands: LaunchDemands, name: str, node: ast.Call) -> LaunchDemands:
+        arguments = {k.arg: k.value for k in node.keywords if k.arg}
+        if any(k.arg is None for k in node.keywords):
+            return demands  # **options: what stands there, only a run could tell
+        if name in _RANK_STARTERS and id(node) in self.conditional:
+            return demands  # it may rather be what a scheduler's task does not do
+        if _TRAINER.match(name) and id(node) not in self.conditional:
+            return self._with_trainer(demands, arguments)
+        if name in _RANK_STARTERS:
+            count = arguments.get("nprocs", node.args[2] if len(node.args) > 2 else None)
+            return self._with_spawn(demands, count)
+        if name == "torch.distributed.init_process_group":
+            backend = arguments.get("backend", node.args[0] if node.args else None)
+            if isinstance(backend, ast.Constant) and "nccl" in str(backend.value):
+                demands = msgspec.structs.replace(demands, is_nccl=True)
+            size = arguments.get("world_size")
+            return self._with_world_size(demands, size) if size is not None else demands
+        if name == "jax.distributed.initialize" and len(node.args) < 4:
+            if "local_device_ids" in arguments or "cluster_detection_method" in arguments:
+                return demands
+            call = Value("jax.distributed.initialize", self.positions.origin(node))
+            return msgspec.structs.replace(demands, jax_initialize=call)
+        if name.startswith(_PROGRAM_STARTERS):
+            return msgspec.structs.replace(demands, starts_programs=True)
+        return demands
+
+    def _with_trainer(
+        self, demands: LaunchDemands, arguments: dict[str, ast.expr]
+    ) -> LaunchDemands:
+        nodes = self._number(arguments.get("num_nodes"), "Trainer(num_nodes=)")
+        # `gpus` until Lightning 1.9.
+        devices = self._number(arguments.get("devices"), "Trainer(devices=)") or self._number(
+            arguments.get("gpus"), "Trainer(gpus=)"
+        )
+        return msgspec.structs.replace(
+            demands, num_nodes=nodes or demands.num_nodes, devices=devices or demands.devices
+        )
+
+    def _with_spawn(self, demands: LaunchDemands, count: ast.expr | None) -> LaunchDemands:
+        if count is None:
+            return demands
+        flag = "spawn(nprocs=)"
+        value = self._number(count, flag) or Value("", self.positions.origin(count, flag=flag))
+        resolved = self._resolve(count)
+        per_device = (
+            isinstance(resolved, ast.Call)
+            and full_name(resolved.func, self.names) == "torch.cuda.device_count"
+        )
+        return msgspec.structs.replace(demands, spawn_count=value, spawns_per_device=per_device)
+
+    def _with_world_size(self, demands: LaunchDemands, node: ast.expr) -> LaunchDemands:
+        value = self._resolve(node)
+        while isinstance(value, ast.Call) and value.args:
+            name = full_name(value.func, self.names)
+            if name in ("int", "str"):
+                value = self._resolve(value.args[0])
+            elif name in ("os.getenv", "os.environ.get"):
+                value = value.args[0]
+            else:
+                return demands
+        if isinstance(value, ast.Subscript) and full_name(value.value, self.names) == "os.environ":
+            value = value.slice
+        if not isinstance(value, ast.Constant) or value.value not in _TASK_COUNTS:
+            return demands
+        variable = Value(str(value.value), self.positions.origin(node))
+        return msgspec.structs.replace(demands, world_size_variable=variable)
+
+    def _is_world_size(self, target: ast.expr) -> bool:
+        return (
+            isinstance(target, ast.Subscript)
+            and full_name(target.value, self.names) == "os.environ"
+            and isinstance(target.slice, ast.Constant)
+            and target.slice.value == "WORLD_SIZE"
+        )
+
+    def _resolve(self, node: ast.expr) -> ast.expr:
+        return self.assigned.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def _number(self, node: ast.expr | None, flag: str) -> Value | None:
+        """Return the number that the expression certainly is."""
+        resolved = self._resolve(node) if node is not None else None
+        if (
+            node is None
+            or not isinstance(resolved, ast.Constant)
+            or type(resolved.value) is not int
+        ):
+            return None
+        return Value(str(resolved.value), self.positions.origin(node, flag=flag))
+
+
+def _conditional_nodes(tree: ast.Module) -> frozenset[int]:
+    """Return the ids of the nodes that run only under a condition; ``if __name__ == "__main__"`` is none."""
+    conditional: set[int] = set()
+    open_nodes: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while open_nodes:
+        node, is_conditional = open_nodes.pop()
+        if is_conditional:
+            conditional.add(id(node))
+        branches = isinstance(node, (ast.If, ast.IfExp, ast.ExceptHandler, ast.Match))
+        is_guard = isinstance(node, ast.If) and _is_main_guard(node.test)
+        inside = is_conditional or (branches and not is_guard)
+        open_nodes += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return frozenset(conditional)
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    return names == {"__name__"}
+
+
+def _assigned_once(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the names that the script assigns exactly once, with their values."""
+    counts: dict[str, int] = {}
+    values: dict[str, ast.expr] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            counts[node.id] = counts.get(node.id, 0) + 1
+        elif isinstance(node, ast.arg):
+            counts[node.arg] = counts.get(node.arg, 0) + 2
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values[node.targets[0].id] = node.value
+    return {name: value for name, value in values.items() if counts.get(name) == 1}

@@ -1,0 +1,1 @@
+"""The GPUs of this host: their driver is asked in a process of its own."""

@@ -1,0 +1,139 @@
+"""The script uses CUDA before it forks processes that use CUDA too.
+
+## Why it matters
+A forked process inherits CUDA's state, which is not valid in it: "RuntimeError: Cannot re-initialize CUDA
+in forked subprocess", or a hang in the first kernel. On Linux, `multiprocessing` forks unless told
+otherwise (until Python 3.14).
+
+## What to do
+Start the processes by `torch.multiprocessing.spawn`, or call `set_start_method("spawn")` first. Or let the
+parent leave CUDA alone: `torch.cuda.is_available()` and `device_count()` are fine.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.script_ast import Script, read_script
+
+_OTHER_START = re.compile(r"""set_start_method|get_context|['"](?:spawn|forkserver)['"]""")
+"""Matches a script that chooses how processes start."""
+_HARMLESS = frozenset(
+    f"torch.cuda.{name}"
+    for name in (
+        *("is_available", "is_initialized", "device_count", "manual_seed", "manual_seed_all"),
+        *("empty_cache", "memory_allocated", "reset_peak_memory_stats"),
+    )
+)
+"""Functions that do not start CUDA: seeds are kept until CUDA starts."""
+_CUDA_TEXT = re.compile(r"\.cuda\(|['\"]cuda|torch\.cuda\.(?!is_available|device_count)|['\"]nccl")
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    source = facts.source
+    if ("Process(" not in source and "start_processes" not in source) or "cuda" not in source:
+        return
+    if _OTHER_START.search(source):
+        return
+    script = read_script(facts)
+    for launch in launches(script):
+        name = script.call_name(launch.call.func)
+        if name.endswith("spawn") or not name.startswith(("torch.multi", "multiprocessing")):
+            continue
+        if not _CUDA_TEXT.search(ast.unparse(launch.function)):
+            continue
+        use = next(_earlier_cuda_uses(script, launch.call), None)
+        if use is None:
+            continue
+        yield Claim(
+            summary=f"CUDA is used before {launch.function.name} is forked, which uses it again: "
+            "it cannot be initialised there",
+            evidence=(script.evidence_for(use), script.evidence_for(launch.call)),
+            fix='torch.multiprocessing.set_start_method("spawn")   # first line of the main part',
+            certainty=Certainty.LIKELY,
+            where=script.place_of(use),
+        )
+        return
+
+
+def _earlier_cuda_uses(script: Script, start: ast.Call) -> Iterator[ast.Call]:
+    """Yield the calls that start CUDA in the parent, certainly before the processes are started."""
+    function = script.enclosing_function(start)
+    for name, call in script.calls:
+        home = script.enclosing_function(call)
+        if call.lineno >= start.lineno or home not in (None, function):
+            continue
+        if home is None and _is_main_part(script, call) and function is not None:
+            continue
+        if any(
+            isinstance(a, (ast.If, ast.Try)) and not _is_guard(a) for a in script.ancestors(call)
+        ):
+            continue
+        if _starts_cuda(name, call):
+            yield call
+
+
+def _is_main_part(script: Script, node: ast.AST) -> bool:
+    return any(isinstance(a, ast.If) and _is_guard(a) for a in script.ancestors(node))
+
+
+def _is_guard(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+
+
+def _starts_cuda(name: str, call: ast.Call) -> bool:
+    if name.startswith("torch.cuda."):
+        return name not in _HARMLESS and name.count(".") == 2 and name.rpartition(".")[2].islower()
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+        return True
+    moved_to = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "device")]
+    moves = isinstance(call.func, ast.Attribute) and call.func.attr == "to"
+    makes = name.startswith("torch.") and any(k.arg == "device" for k in call.keywords)
+    return (moves or makes) and any(
+        isinstance(n, ast.Constant) and str(n.value).startswith("cuda") for n in moved_to
+    )
+
+
+_SCRIPT = """import torch
+import torch.multiprocessing as mp
+def work(rank):
+    x = torch.ones(2).cuda(rank)
+if __name__ == "__main__":
+    BEFORE
+    for r in range(2):
+        mp.Process(target=work, args=(r,)).start()
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a model on the GPU": (
+            ScriptFacts(source=_SCRIPT.replace("BEFORE", "model = Net().to('cuda')")),
+            "CUDA is used before work is forked, which uses it again: it cannot be initialised there",
+        ),
+        "a question to CUDA": (
+            ScriptFacts(source=_SCRIPT.replace("BEFORE", "print(torch.cuda.current_device())")),
+            "CUDA is used before work is forked, which uses it again: it cannot be initialised there",
+        ),
+    },
+    silent_on={
+        "spawned": ScriptFacts(
+            source=_SCRIPT.replace("BEFORE", "mp.set_start_method('spawn'); m = Net().cuda()")
+        ),
+        "counting the GPUs": ScriptFacts(
+            source=_SCRIPT.replace("BEFORE", "print(torch.cuda.device_count())")
+        ),
+        "processes without CUDA": ScriptFacts(
+            source=_SCRIPT.replace("BEFORE", "m = Net().cuda()").replace(".cuda(rank)", "")
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

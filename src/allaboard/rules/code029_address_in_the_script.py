@@ -1,0 +1,133 @@
+"""The address where the ranks meet is written into the script, and belongs to one private network.
+
+## Why it matters
+`MASTER_ADDR = "10.1.0.7"` is right as long as rank 0 runs on that host. A scheduler that places the job
+elsewhere does not change it: all ranks then wait for a host that takes no part, until the timeout. It also
+replaces what a launcher has set.
+
+## What to do
+Leave MASTER_ADDR to the launcher. If the script has to set one, only where none is set:
+`os.environ.setdefault("MASTER_ADDR", ...)`.
+"""
+
+from __future__ import annotations
+
+import ast
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.evaluation import evaluate, integer
+from allaboard.formats.python.fixed_ranks import is_unconditional, joins
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
+
+_INIT = "torch.distributed.init_process_group"
+_LAUNCHED = re.compile(r"environ.*RANK|getenv\(.*RANK|SLURM_|OMPI_COMM|PMI_|PALS_")
+"""Matches a script whose ranks come from a launcher, which also chooses the hosts."""
+_ADDRESS = re.compile(r"(?:tcp://)?\[?(?P<host>[0-9a-fA-F.:]+?)\]?(?::\d+)?(?:\?.*)?\Z")
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "init_process_group" not in facts.source:
+        return
+    script = read_script(facts)
+    inits = script.calls_of(_INIT)
+    if not inits or _is_for_one_member(script, facts.source):
+        return
+    for node, value in _stated_addresses(script, inits):
+        host = _private_host(evaluate(script, value))
+        if not host or not is_unconditional(script, node):
+            continue
+        yield Claim(
+            summary=f"the script itself says that the ranks meet at {host}, "
+            "an address of one private network",
+            evidence=(script.evidence_for(node),),
+            fix='os.environ["MASTER_ADDR"]   # as the launcher set it',
+            severity=Severity.INFO,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(value),
+        )
+        return
+
+
+def _is_for_one_member(script: Script, source: str) -> bool:
+    """Return True if the script states its rank, too: it is written for these hosts."""
+    return "environ['RANK'] =" in source.replace('"', "'") or any(
+        integer(script, join.rank) is not None for join in joins(script)
+    )
+
+
+def _stated_addresses(script: Script, inits: list[ast.Call]) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield where the script states an address, with the expression."""
+    for node in script.parents:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == (
+            "os.environ['MASTER_ADDR']"
+        ):
+            yield node, node.value
+    if not _LAUNCHED.search("\n".join(script.lines)) or any(launches(script)):
+        return  # who starts the ranks by hand, or by the script itself, knows the host
+    for init in inits:
+        url = call_argument(init, "init_method", 1)
+        if url is not None:
+            yield init, url
+
+
+def _private_host(value: object) -> str:
+    """Return the host in an address, if it is of a private network and not this host alone; else ""."""
+    address = _ADDRESS.match(value) if isinstance(value, str) else None
+    if address is None:
+        return ""
+    try:
+        parsed = ipaddress.ip_address(address["host"])
+    except ValueError:
+        return ""
+    alone = parsed.is_loopback or parsed.is_unspecified or parsed.is_link_local
+    return str(parsed) if parsed.is_private and not alone else ""
+
+
+_SCRIPT = """import os
+import torch.distributed as dist
+os.environ["MASTER_ADDR"] = "ADDRESS"
+dist.init_process_group("gloo")
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a variable": (
+            ScriptFacts(source=_SCRIPT.replace("ADDRESS", "192.168.7.20")),
+            "the script itself says that the ranks meet at 192.168.7.20, an address of one private network",
+        ),
+        "a URL made of constants": (
+            ScriptFacts(
+                source="import torch.distributed as dist\nHOST, PORT = '10.1.0.7', 29500\n"
+                "dist.init_process_group('gloo', init_method=f'tcp://{HOST}:{PORT}', "
+                "rank=int(os.environ['SLURM_PROCID']), world_size=4)\n"
+            ),
+            "the script itself says that the ranks meet at 10.1.0.7, an address of one private network",
+        ),
+    },
+    silent_on={
+        "this host": ScriptFacts(source=_SCRIPT.replace("ADDRESS", "127.0.0.1")),
+        "a script for one of its hosts": ScriptFacts(
+            source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace('"gloo"', '"gloo", rank=1')
+        ),
+        "ranks that are started by hand": ScriptFacts(
+            source="import torch.distributed as dist\ndist.init_process_group('gloo', "
+            "init_method='tcp://10.1.0.7:29500', rank=int(sys.argv[1]), world_size=2)\n"
+        ),
+        "a name": ScriptFacts(source=_SCRIPT.replace("ADDRESS", "node0")),
+        "only if none is set": ScriptFacts(
+            source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace(
+                "os.environ[", 'if "MASTER_ADDR" not in os.environ:\n    os.environ['
+            )
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

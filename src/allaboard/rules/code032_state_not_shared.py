@@ -1,0 +1,161 @@
+"""A variable that the script's own processes change is read in the parent, which does not see the change.
+
+## Why it matters
+Processes share nothing: each has a copy of the module's lists, dicts and counters. What a worker appends to
+`results` is in its own copy, and ends with it. The parent reads the value that it had itself, mostly an empty
+list, without any error.
+
+## What to do
+Return it through a queue (`multiprocessing.Queue`), a `multiprocessing.Manager().list()`, or collect it with
+`torch.distributed.gather_object` on rank 0.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.child_processes import Launch, launches
+from allaboard.formats.python.script_ast import Function, Script, read_script
+
+_CHANGING_METHODS = frozenset(
+    ("append", "extend", "insert", "add", "update", "setdefault", "pop", "clear", "remove")
+)
+_DISTRIBUTED_WORDS = ("torch", "tensorflow", "jax", "horovod")
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "rocess" not in facts.source or not any(w in facts.source for w in _DISTRIBUTED_WORDS):
+        return
+    script = read_script(facts)
+    names = _plain_globals(script)
+    if not names:
+        return
+    reported: set[str] = set()
+    for launch in launches(script):
+        for name, change in _changes(script, launch.function, names):
+            read = _read_after(script, launch, name)
+            if read is None or name in reported:
+                continue
+            reported.add(name)
+            yield Claim(
+                summary=f"{name} is changed in {launch.function.name}, in processes of its own: "
+                "the parent that reads it here sees nothing of that",
+                evidence=(script.evidence_for(read), script.evidence_for(change)),
+                fix=f"{name} = multiprocessing.Manager().{names[name]}   # passed to {launch.function.name}",
+                severity=Severity.WARNING,
+                certainty=Certainty.LIKELY,
+                where=script.place_of(read),
+            )
+
+
+def _plain_globals(script: Script) -> dict[str, str]:
+    """Return the lists, dicts, sets and numbers at the top of the script, with their shared counterparts."""
+    names = {}
+    for statement in script.tree.body:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        value = ast.unparse(statement.value)
+        if value in ("[]", "list()"):
+            names[statement.targets[0].id] = "list()"
+        elif value in ("{}", "dict()", "set()"):
+            names[statement.targets[0].id] = "dict()"
+        elif isinstance(statement.value, ast.Constant) and type(statement.value.value) in (
+            int,
+            float,
+        ):
+            names[statement.targets[0].id] = "Value('d', 0)"
+    return names
+
+
+def _changes(
+    script: Script, function: Function, names: dict[str, str]
+) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the globals that a function changes, with where."""
+    own = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)}
+    declared: set[str] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Global):
+            declared |= set(node.names)
+    own |= {
+        n.id
+        for n in ast.walk(function)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id not in declared
+    }
+    for node in ast.walk(function):
+        name = _changed_name(node)
+        rebinds = isinstance(node, ast.AugAssign)
+        if name in names and name not in own and (name in declared or not rebinds):
+            yield name, node
+
+
+def _changed_name(node: ast.AST) -> str:
+    """Return the variable that a node changes in place; "" if it changes none."""
+    target: ast.expr | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        target = node.func.value if node.func.attr in _CHANGING_METHODS else None
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        target = node.value
+    elif isinstance(node, ast.AugAssign):
+        target = node.target
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _read_after(script: Script, launch: Launch, name: str) -> ast.Name | None:
+    """Return where the parent reads a variable after the processes were started."""
+    home = script.enclosing_function(launch.call)
+    for node in script.parents:
+        if (
+            isinstance(node, ast.Name)
+            and node.id == name
+            and isinstance(node.ctx, ast.Load)
+            and node.lineno > launch.call.lineno
+            and script.enclosing_function(node) is home
+        ):
+            return node
+    return None
+
+
+_SCRIPT = """import torch
+import torch.multiprocessing as mp
+results = []
+def work(rank):
+    results.append(torch.ones(1))
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+    print(results)
+"""
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a list": (
+            ScriptFacts(source=_SCRIPT),
+            "results is changed in work, in processes of its own: the parent that reads it here sees nothing "
+            "of that",
+        ),
+        "a counter": (
+            ScriptFacts(
+                source=_SCRIPT.replace("[]", "0").replace(
+                    "results.append(torch.ones(1))", "global results\n    results += 1"
+                )
+            ),
+            "results is changed in work, in processes of its own: the parent that reads it here sees nothing "
+            "of that",
+        ),
+    },
+    silent_on={
+        "a shared list": ScriptFacts(source=_SCRIPT.replace("[]", "mp.Manager().list()")),
+        "each process's own": ScriptFacts(source=_SCRIPT.replace("    print(results)\n", "")),
+        "a local of the same name": ScriptFacts(
+            source=_SCRIPT.replace("def work(rank):", "def work(rank):\n    results = []")
+        ),
+        "passed": ScriptFacts(source=_SCRIPT.replace("work(rank)", "work(rank, results)")),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

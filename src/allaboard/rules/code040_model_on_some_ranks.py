@@ -1,0 +1,299 @@
+"""Only some ranks run a model whose forward meets the other ranks.
+
+## Why it matters
+A model that DDP wraps broadcasts its buffers in every forward, also in evaluation: the statistics of batch
+normalisation, and whatever else was registered as a buffer. A model that FSDP shards gathers its parameters.
+Under `if rank == 0` the others do not take part: they wait in their next collective, often a barrier, which
+then pairs with this broadcast, and the job hangs. Keras' callbacks of Horovod meet all ranks in the same way,
+and so do `fit` and `evaluate` under MultiWorkerMirroredStrategy.
+
+## What to do
+Let all ranks run it, or call the model inside of the wrapper, `model.module(...)`, where one rank runs a DDP
+model alone. A model without buffers, and one wrapped with `broadcast_buffers=False`, meet nobody
+in forward.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
+from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.wrapped_models import ModelRun, WrappedModels, find_run
+
+_WORDS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "horovod",
+          "MultiWorkerMirroredStrategy")  # fmt: skip
+"""Words without which no model of a script meets other ranks."""
+_HOROVOD_CALLBACK = re.compile(
+    r"horovod\.(?:\w+\.)*callbacks\.(?:MetricAverageCallback|BroadcastGlobalVariablesCallback)(?:Impl)?"
+)
+_KERAS_CALLS = ("fit", "evaluate", "predict")
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if not any(marker in facts.source for marker in _WORDS):
+        return
+    script = read_script(facts)
+    reach = CallGraph(script)
+    models = WrappedModels(script)
+    for _, call in script.calls:
+        condition = script.rank_condition(call)
+        if condition is None or not differs_between_ranks(script, reach, condition.test):
+            continue
+        run = find_run(script, reach, call, models) if not _is_without_sync(script, call) else None
+        if run is not None and (run.wrapped.meets_in_forward or run.trains):
+            on_both_ways = is_on_both_ways(
+                script, condition, lambda s: _runs_below(script, reach, s, models)
+            )
+            claim = _model_claim(script, call, condition, run)
+        elif meeting := _keras_meeting(script, call):
+            on_both_ways = is_on_both_ways(script, condition, lambda s: _keras_below(script, s))
+            claim = _keras_claim(script, call, condition, meeting)
+        else:
+            continue
+        if not on_both_ways:
+            yield claim
+
+
+def _is_without_sync(script: Script, call: ast.Call) -> bool:
+    """Return True under ``with model.no_sync():``, where DDP meets nobody."""
+    return any(
+        isinstance(a, ast.With) and any("no_sync" in ast.unparse(i.context_expr) for i in a.items)
+        for a in script.ancestors(call)
+    )
+
+
+def _runs_below(
+    script: Script, reach: CallGraph, statement: ast.stmt, models: WrappedModels
+) -> bool:
+    return any(
+        isinstance(n, ast.Call) and find_run(script, reach, n, models) is not None
+        for n in ast.walk(statement)
+    )
+
+
+def _model_claim(script: Script, call: ast.Call, condition: ast.If, run: ModelRun) -> Claim:
+    forward = "gathers its shards" if run.wrapped.wrapper == "FSDP" else "broadcasts its buffers"
+    does = (
+        f"whose forward {forward}"
+        if run.wrapped.meets_in_forward
+        else "whose backward meets all ranks"
+    )
+    evidence = [script.evidence_for(call)]
+    if run.inner.lineno != call.lineno:
+        evidence.append(script.evidence_for(run.inner))
+    if condition.lineno != call.lineno:
+        evidence.append(script.evidence_for(condition))
+    line = f" in line {run.inner.lineno}" if run.inner is not call else ""
+    return Claim(
+        summary=f"the {run.wrapped.wrapper} model {run.model}, {does}, runs{line} only where "
+        f"{script.reached_where(call, condition)}",
+        evidence=tuple(evidence),
+        fix=_corrected(script, call, run)
+        if run.wrapped.wrapper == "DDP"
+        else f"{script.source_line(call)}   # on all ranks, outside of the if of line {condition.lineno}",
+        certainty=Certainty.LIKELY,
+        where=script.place_of(call),
+    )
+
+
+def _corrected(script: Script, call: ast.Call, run: ModelRun) -> str:
+    """Return the line with the model inside of the wrapper."""
+    line = script.source_line(call)
+    pattern = (
+        rf"(?<![\w.]){re.escape(run.model)}(?=\()"
+        if run.inner is call
+        else (rf"(?<![\w.]){re.escape(run.model)}(?![\w.(=])")
+    )
+    return re.sub(pattern, f"{run.model}.module", line) + "   # or let all ranks run it"
+
+
+def _keras_below(script: Script, statement: ast.stmt) -> bool:
+    return any(
+        isinstance(n, ast.Call) and bool(_keras_meeting(script, n)) for n in ast.walk(statement)
+    )
+
+
+def _keras_meeting(script: Script, call: ast.Call) -> str:
+    """Return what in this call of Keras meets all ranks; "" for none."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _KERAS_CALLS:
+        return ""
+    callbacks = next((k.value for k in call.keywords if k.arg == "callbacks"), None)
+    if callbacks is not None:
+        for listed_call in _listed_calls(script, callbacks):
+            if _HOROVOD_CALLBACK.fullmatch(name := full_name(listed_call.func, script.names)):
+                return name.rpartition(".")[2]
+    is_multi_worker = any(
+        "MultiWorkerMirroredStrategy" in ast.unparse(strategy) for strategy in script.strategies
+    )
+    return "MultiWorkerMirroredStrategy" if is_multi_worker and call.func.attr != "predict" else ""
+
+
+def _listed_calls(script: Script, callbacks: ast.expr) -> Iterator[ast.Call]:
+    """Yield the calls in a list of callbacks, also where a variable holds it."""
+    expressions = [callbacks]
+    if isinstance(callbacks, ast.Name):
+        expressions = [
+            n.value
+            for n in ast.walk(script.tree)
+            if isinstance(n, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == callbacks.id for t in n.targets)
+        ]
+    for expression in expressions:
+        yield from (n for n in ast.walk(expression) if isinstance(n, ast.Call))
+
+
+def _keras_claim(script: Script, call: ast.Call, condition: ast.If, meeting: str) -> Claim:
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else "it"
+    evidence = [script.evidence_for(call)]
+    if condition.lineno != call.lineno:
+        evidence.append(script.evidence_for(condition))
+    return Claim(
+        summary=f"{method} runs only where {script.reached_where(call, condition)}, and "
+        f"{meeting} meets all ranks in it",
+        evidence=tuple(evidence),
+        fix=f"{script.source_line(call)}   # on all ranks, outside of the if of line {condition.lineno}",
+        certainty=Certainty.LIKELY,
+        where=script.place_of(call),
+    )
+
+
+_HEAD = (
+    "import torch.distributed as dist\nfrom torch import nn\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+)
+_NET = "class Net(nn.Module):\n    def __init__(self):\n        self.bn = nn.BatchNorm2d(8)\n"
+_VALIDATE = "def validate(net, data):\n    for x in data:\n        net(x)\n"
+_HOROVOD = "import horovod.keras as hvd\nhvd.init()\n"
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a validation in a function": (
+            ScriptFacts(
+                source=_HEAD
+                + _NET
+                + _VALIDATE
+                + "model = DDP(Net())\nif dist.get_rank() == 0:\n    validate(model, data)\n"
+            ),
+            "the DDP model model, whose forward broadcasts its buffers, runs in line 9 only where "
+            "dist.get_rank() == 0",
+        ),
+        "the model itself": (
+            ScriptFacts(
+                source=_HEAD + "import torchvision\nnet = torchvision.models.resnet50().cuda()\n"
+                "model = DDP(net)\nif rank == 0:\n    y = model(x)\n"
+            ),
+            "the DDP model model, whose forward broadcasts its buffers, runs only where rank == 0",
+        ),
+        "a step on one rank": (
+            ScriptFacts(
+                source=_HEAD + "model = DDP(make())\nif rank == 0:\n    loss = model(x).sum()\n"
+                "    loss.backward()\n"
+            ),
+            "the DDP model model, whose backward meets all ranks, runs only where rank == 0",
+        ),
+        "a trainer's attribute": (
+            ScriptFacts(
+                source=_HEAD + _NET + "class Trainer:\n    def __init__(self):\n"
+                "        self.model = DDP(Net())\n    def validate(self, x):\n        self.model(x)\n"
+                "    def fit(self):\n        if self.rank == 0:\n            y = self.model(x)\n"
+            ),
+            "the DDP model self.model, whose forward broadcasts its buffers, runs only where "
+            "self.rank == 0",
+        ),
+        "FSDP": (
+            ScriptFacts(
+                source="from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+                "model = FSDP(make())\nif rank == 0:\n    print(model(x))\n"
+            ),
+            "the FSDP model model, whose forward gathers its shards, runs only where rank == 0",
+        ),
+        "Horovod's callback": (
+            ScriptFacts(
+                source=_HOROVOD + "if hvd.rank() == 0:\n"
+                "    model.evaluate(test, callbacks=[hvd.callbacks.MetricAverageCallback()])\n"
+            ),
+            "evaluate runs only where hvd.rank() == 0, and MetricAverageCallback meets all ranks in it",
+        ),
+        "Keras under a strategy of several workers": (
+            ScriptFacts(
+                source="import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
+                "with s.scope():\n    model = make()\nmodel.fit(data)\nif task_id == 0:\n"
+                "    model.evaluate(test)\n"
+            ),
+            "evaluate runs only where task_id == 0, and MultiWorkerMirroredStrategy meets all ranks in it",
+        ),
+    },
+    silent_on={
+        "the model inside of the wrapper": ScriptFacts(
+            source=_HEAD
+            + _NET
+            + _VALIDATE
+            + "model = DDP(Net())\nif rank == 0:\n    validate(model.module, data)\n    model.module(x)\n"
+        ),
+        "all ranks validate": ScriptFacts(
+            source=_HEAD
+            + _NET
+            + _VALIDATE
+            + "model = DDP(Net())\nvalidate(model, data)\nif rank == 0:\n    print('done')\n"
+        ),
+        "a model of which no buffer is known": ScriptFacts(
+            source=_HEAD
+            + _VALIDATE
+            + "model = DDP(GPT(config))\nif rank == 0:\n    validate(model, data)\n"
+        ),
+        "no broadcast of buffers": ScriptFacts(
+            source=_HEAD + _NET + "model = DDP(Net(), broadcast_buffers=False)\nif rank == 0:\n"
+            "    print(model(x))\n"
+        ),
+        "both branches": ScriptFacts(
+            source=_HEAD
+            + _NET
+            + _VALIDATE
+            + "model = DDP(Net())\nif rank == 0:\n    validate(model, data)\nelse:\n    model(x)\n"
+        ),
+        "the model before it is wrapped": ScriptFacts(
+            source=_HEAD
+            + _NET
+            + _VALIDATE
+            + "net = Net()\nmodel = DDP(net)\nif rank == 0:\n    validate(net, data)\n"
+        ),
+        "the same name before it is wrapped": ScriptFacts(
+            source=_HEAD
+            + _NET
+            + "model = Net()\nif rank == 0:\n    print(model(x))\nmodel = DDP(model)\n"
+        ),
+        "a parameter of that name": ScriptFacts(
+            source=_HEAD + _NET + "def show(model):\n    if rank == 0:\n        print(model(x))\n"
+            "def main():\n    model = DDP(Net())\n    show(model.module)\n"
+        ),
+        "unwrapped again": ScriptFacts(
+            source=_HEAD + _NET + "model = DDP(Net())\ntrain(model)\nmodel = model.module\n"
+            "if rank == 0:\n    print(model(x))\n"
+        ),
+        "its state alone": ScriptFacts(
+            source=_HEAD
+            + _NET
+            + "def save(net):\n    write(net.state_dict())\nmodel = DDP(Net())\n"
+            "if rank == 0:\n    save(model)\n"
+        ),
+        "Horovod's callbacks on all ranks": ScriptFacts(
+            source=_HOROVOD + "callbacks = [hvd.callbacks.MetricAverageCallback()]\n"
+            "model.fit(train, callbacks=callbacks)\nif hvd.rank() == 0:\n    model.evaluate(test)\n"
+        ),
+        "callbacks of one rank alone": ScriptFacts(
+            source=_HOROVOD + "if hvd.rank() == 0:\n"
+            "    model.evaluate(test, callbacks=[keras.callbacks.TensorBoard()])\n"
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

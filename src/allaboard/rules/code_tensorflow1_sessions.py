@@ -1,0 +1,197 @@
+"""Mistakes in the sessions of distributed scripts of TensorFlow 1: each rule reports one of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.script_ast import Script
+from allaboard.formats.python.script_rule import script_rule
+from allaboard.formats.python.tf1_servers import cluster_jobs, plain_session, server_script
+
+_INITIALISERS = (
+    "tensorflow.global_variables_initializer",
+    "tensorflow.initialize_all_variables",
+)
+
+
+def _initialised_by_all(facts: ScriptFacts) -> Iterator[Claim]:
+    script = server_script(facts)
+    session = plain_session(script, facts.source) if script is not None else None
+    if script is None or session is None or _is_for_one_task(script, session):
+        return
+    if "report_uninitialized" in facts.source or "ps" not in cluster_jobs(script):
+        return
+    for run in script.method_calls("run"):
+        passed = run.args[0] if run.args else None
+        initialiser = resolve(script, passed) if passed is not None else None
+        if not isinstance(initialiser, ast.Call):
+            continue
+        if script.call_name(initialiser.func) not in _INITIALISERS:
+            continue
+        if _is_for_one_task(script, run):
+            return
+        yield Claim(
+            summary="every worker initialises the variables on the ps again, and undoes what the others have "
+            "trained",
+            evidence=(script.evidence_for(run), script.evidence_for(session)),
+            fix="tf.train.MonitoredTrainingSession(master=server.target, is_chief=(task_index == 0))",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(run),
+        )
+        return
+
+
+def _is_for_one_task(script: Script, node: ast.AST) -> bool:
+    """Return True if only one task of its job comes to a node. `job_name == "worker"` is not that."""
+    for above in script.ancestors(node):
+        if isinstance(above, ast.If) and re.search(
+            r"task|index|chief|master|rank|initial", ast.unparse(above.test), re.I
+        ):
+            return True
+    return False
+
+
+def _synchronous_without_chief(facts: ScriptFacts) -> Iterator[Claim]:
+    script = server_script(facts)
+    if script is None or "SyncReplicasOptimizer" not in facts.source:
+        return
+    session = plain_session(script, facts.source)
+    optimizers = [c for n, c in script.calls if n.endswith(".SyncReplicasOptimizer")]
+    if session is None or not optimizers or "get_chief_queue_runner" in facts.source:
+        return
+    if "get_init_tokens_op" in facts.source:
+        return
+    yield Claim(
+        summary="SyncReplicasOptimizer needs a chief that hands out tokens, and a plain Session has none: "
+        "every worker waits for a token",
+        evidence=(script.evidence_for(session), script.evidence_for(optimizers[0])),
+        fix="tf.train.MonitoredTrainingSession(master=server.target, is_chief=is_chief, "
+        "hooks=[opt.make_session_run_hook(is_chief)])",
+        certainty=Certainty.LIKELY,
+        where=script.place_of(session),
+    )
+
+
+def _no_device_filters(facts: ScriptFacts) -> Iterator[Claim]:
+    script = server_script(facts)
+    if script is None or "device_filters" in facts.source or "SyncReplicas" in facts.source:
+        return
+    workers = cluster_jobs(script).get("worker")
+    if (
+        "ps" not in cluster_jobs(script)
+        or not isinstance(workers, ast.List)
+        or len(workers.elts) < 2
+    ):
+        return
+    session = plain_session(script, facts.source)
+    if session is None or "replica_device_setter" not in facts.source:
+        return
+    yield Claim(
+        summary="a session without device_filters waits for every task of the cluster: a worker that is down "
+        "stops all others",
+        evidence=(script.evidence_for(session),),
+        fix='tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task_index}"])',
+        severity=Severity.INFO,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(session),
+    )
+
+
+_HEAD = """import tensorflow as tf
+cluster = tf.train.ClusterSpec({"ps": ["p:2222"], "worker": ["a:2222", "b:2222"]})
+server = tf.train.Server(cluster, job_name=job, task_index=index)
+with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+    w = tf.get_variable("w", [10])
+"""
+_SESSION = """with tf.Session(server.target) as sess:
+    sess.run(tf.global_variables_initializer())
+    sess.run(train)
+"""
+_FILTERED = _SESSION.replace("target", "target, config=tf.ConfigProto(device_filters=filters)")
+_MONITORED = (
+    "with tf.train.MonitoredTrainingSession(server.target, index == 0) as s:\n    s.run(train)\n"
+)
+_SYNC = "opt = tf.train.SyncReplicasOptimizer(opt, 2)\n"
+
+RULES = {
+    "code033_initialised_by_all": script_rule(
+        page="""Every worker of a TensorFlow 1 job runs the initialiser of the shared variables.
+
+## Why it matters
+The variables are on the parameter servers, and all workers share them. A worker that starts, or starts again,
+sets them back to their initial values while the others train: the loss jumps, and checkpoints are lost. A
+session that nothing manages also does not wait for the chief.
+
+## What to do
+Use MonitoredTrainingSession with `is_chief`: the chief initialises or restores, the others wait for it.
+""",
+        check=_initialised_by_all,
+        fires_on={
+            "a plain session": (
+                _HEAD + _SESSION,
+                "every worker initialises the variables on the ps again, and undoes what the others have "
+                "trained",
+            )
+        },
+        silent_on={
+            "the chief alone": _HEAD
+            + _SESSION.replace("    sess.run(tf.g", "    if index == 0:\n        sess.run(tf.g"),
+            "managed": _HEAD + _MONITORED,
+            "one process": _SESSION,
+        },
+    ),
+    "code034_synchronous_without_chief": script_rule(
+        page="""SyncReplicasOptimizer runs in a session without a chief.
+
+## Why it matters
+The chief fills the queue of tokens with which workers wait for each other. In a plain `tf.Session` nothing
+starts that queue: all workers block in their first `train_op`, without a message.
+
+## What to do
+Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`.
+""",
+        check=_synchronous_without_chief,
+        fires_on={
+            "a plain session": (
+                _HEAD + _SYNC + _SESSION,
+                "SyncReplicasOptimizer needs a chief that hands out tokens, and a plain Session has none: "
+                "every worker waits for a token",
+            )
+        },
+        silent_on={
+            "managed": _HEAD + _SYNC + _MONITORED,
+            "tokens by hand": _HEAD + _SYNC + "sess.run(opt.get_init_tokens_op())\n" + _SESSION,
+        },
+    ),
+    "code037_no_device_filters": script_rule(
+        page="""The session of a TensorFlow 1 worker waits for all tasks of the cluster.
+
+## Why it matters
+Without `device_filters`, a session connects to every worker, although a worker needs the parameter servers
+only. "CreateSession still waiting for response from worker" is printed for ever if any worker is not there,
+and one that fails ends the steps of all others. MonitoredTrainingSession has the same need; this reports
+plain sessions, which nothing restarts.
+
+## What to do
+Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worker's own task.
+""",
+        check=_no_device_filters,
+        fires_on={
+            "a plain session": (
+                _HEAD + _SESSION,
+                "a session without device_filters waits for every task of the cluster: a worker that is down "
+                "stops all others",
+            )
+        },
+        silent_on={
+            "with filters": _HEAD + _FILTERED,
+            "synchronous, which needs all": _HEAD + _SYNC + _SESSION,
+            "one worker": _HEAD.replace(', "b:2222"', "") + _SESSION,
+        },
+    ),
+}

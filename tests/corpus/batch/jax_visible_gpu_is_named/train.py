@@ -1,0 +1,3 @@
+import jax
+
+jax.distributed.initialize(local_device_ids=[0])

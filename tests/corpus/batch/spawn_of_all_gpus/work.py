@@ -1,0 +1,5 @@
+import torch
+import torch.multiprocessing as mp
+
+if __name__ == '__main__':
+    mp.spawn(work, nprocs=torch.cuda.device_count())

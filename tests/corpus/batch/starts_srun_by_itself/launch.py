@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.run(['/usr/bin/env', 'bash', 'step.sh'], check=True)

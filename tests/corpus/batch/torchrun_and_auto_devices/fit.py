@@ -1,0 +1,3 @@
+import lightning as L
+
+L.Trainer(devices='auto').fit(module(), data())

@@ -1,0 +1,2 @@
+#!/bin/bash
+deepspeed --hostfile hostfile --master_addr=127.0.0.1 train.py

@@ -1,0 +1,2 @@
+#!/bin/bash
+horovodrun -np 12 --hostfile hostfile python fit.py

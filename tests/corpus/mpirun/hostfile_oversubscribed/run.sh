@@ -1,0 +1,2 @@
+#!/bin/bash
+mpirun -np 16 --oversubscribe --hostfile hostfile python train.py

@@ -1,0 +1,51 @@
+"""The last word on one process whose peers are not on this host."""
+
+from __future__ import annotations
+
+from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
+from allaboard.facts import Frame, HostLook, Member, Phase, Present, Socket, Stack, Who
+
+BACKWARD = Frame("/site-packages/torch/autograd/graph.py", 1, "_engine_run_backward")
+OWN = Frame("/home/u/train.py", 9, "main", "loss.backward()")
+
+
+def last_word(
+    *frames: Frame,
+    moving: bool = False,
+    cpu: float = 0.0,
+    size: str = "2",
+    sockets: tuple[Socket, ...] = (),
+) -> str:
+    stack = Stack(frames=(*frames, OWN), taken_at=10.0, samples=5, span=2.0, moving=moving)
+    member = Member(
+        who=Who(index=0, rank=0, host="h", pid=100),
+        worker=0,
+        phase=Phase.TRAINING,
+        stack=stack,
+        cpu=cpu,
+    )
+    variables = {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "h", "MASTER_PORT": "1"}
+    present = Present(member=member, variables=variables, sockets=sockets)
+    answer = diagnose_processes([HostLook(host="h", now=12.0, present=(present,))])
+    assert not answer.findings
+    return answer.conclusion
+
+
+def test_who_stands_in_backward_is_said_to_wait_and_where_to_look() -> None:
+    text = last_word(BACKWARD, sockets=(Socket("10.0.0.1:5", "10.0.0.2:6", "ESTAB"),))
+    assert text == (
+        "no finding: it waits for others, in a training step (train.py:9 in main), and no other process "
+        "of its job was found on this host (it is connected to 10.0.0.2); look at the others, "
+        "on their hosts: allaboard diagnose --hosts 10.0.0.2"
+    )
+
+
+def test_who_moves_or_computes_runs() -> None:
+    for text in (last_word(BACKWARD, moving=True), last_word(BACKWARD, cpu=0.9)):
+        assert text.startswith("no finding: only this process was examined, and it is running (")
+
+
+def test_who_stands_still_alone_has_no_peers() -> None:
+    text = last_word(size="1")
+    assert "nothing shows that it belongs to a job of several processes" in text
+    assert text.endswith("see py-spy dump --pid 100") and "--hosts" not in text

@@ -1,0 +1,162 @@
+"""Tasks of a TensorFlow cluster, by who listens at their addresses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from allaboard.diagnosis.live.live_diagnosis import diagnose_processes
+from allaboard.facts import Diagnosis, Frame, HostLook, Member, Phase, Present, Socket, Stack, Who
+
+TF = "/site-packages/tensorflow/python"
+SERVES = Frame(f"{TF}/training/server_lib.py", 1, "join")
+CONNECTS = Frame(f"{TF}/eager/context.py", 1, "ensure_initialized")
+OPENS = Frame(f"{TF}/client/session.py", 1, "_extend_graph")
+RUNS = Frame(f"{TF}/client/session.py", 1, "_call_tf_sessionrun")
+OWN = Frame("/home/u/train.py", 9, "main", "load()")
+CLUSTER = {"chief": ["h:1"], "worker": ["h:2", "h:3"], "ps": ["h:4"]}
+PORTS = {"chief:0": "1", "worker:0": "2", "worker:1": "3", "ps:0": "4"}
+
+
+def task(
+    name: str,
+    *frames: Frame,
+    listens: bool = True,
+    cluster: dict[str, list[str]] | None = None,
+    sockets: tuple[Socket, ...] = (),
+    moving: bool = False,
+    **changes: Any,
+) -> Present:
+    job, _, index = name.partition(":")
+    config = {"cluster": cluster or CLUSTER, "task": {"type": job, "index": int(index)}}
+    number = list(PORTS).index(name) if name in PORTS else 9
+    stack = Stack(frames=(*frames, OWN), taken_at=10.0, samples=5, span=2.0, moving=moving)
+    port = PORTS.get(name, "9")
+    own = (Socket(f"[::]:{port}", "[::]:0", "LISTEN"),) if listens else ()
+    member = Member(
+        who=Who(index=number, rank=number, host="h", pid=100 + number),
+        worker=number,
+        phase=Phase.TRAINING,
+        stack=stack,
+    )
+    return Present(
+        member=msgspec.structs.replace(member, **changes),
+        variables={"TF_CONFIG": json.dumps(config)},
+        command=("python", "train.py"),
+        sockets=own + sockets,
+    )
+
+
+def diagnosed(
+    *present: Present, also_listening: tuple[str, ...] = (), own: bool = True
+) -> Diagnosis:
+    listeners = {s.local for p in present for s in p.sockets if s.state == "LISTEN"}
+    look = HostLook(
+        host="h",
+        now=12.0,
+        present=present,
+        listeners=(*listeners, *(f"[::]:{port}" for port in also_listening)),
+        addresses=("127.0.0.1", "h") if own else ("127.0.0.1",),
+    )
+    return diagnose_processes([look])
+
+
+def absent(answer: Diagnosis) -> list[str]:
+    return [w.name for f in answer.findings for w in f.who]
+
+
+SERVERS = (task("worker:0", SERVES), task("worker:1", SERVES), task("ps:0", SERVES))
+
+
+def test_a_server_at_whose_address_nothing_listens_has_not_come() -> None:
+    answer = diagnosed(task("chief:0", CONNECTS), *SERVERS[:2])
+    (one,) = answer.findings
+    assert one.rule == "JOIN001" and absent(answer) == ["ps 0"] and one.certainty == "likely"
+    assert one.evidence[0].observed == "nothing listens at h:4 of ps 0 on h"
+    assert '"task": {"type": "ps", "index": 0}' in one.fix and one.fix.endswith("python train.py")
+
+
+def test_a_task_that_listens_is_never_missing_though_nobody_examined_it() -> None:
+    assert not diagnosed(task("chief:0", CONNECTS), *SERVERS[:2], also_listening=("4",)).findings
+    both = diagnosed(task("chief:0", CONNECTS), SERVERS[0], also_listening=("4",))
+    assert absent(both) == ["worker 1"]
+
+
+def test_the_chief_that_nobody_started() -> None:
+    answer = diagnosed(*SERVERS)
+    assert absent(answer) == ["chief 0"]
+
+
+def test_servers_whose_chief_is_there_wait_for_nobody() -> None:
+    assert not diagnosed(*SERVERS, also_listening=("1",)).findings
+    trains = task("chief:0", RUNS, moving=True, cpu=0.8)
+    assert not diagnosed(trains, *SERVERS).findings
+
+
+@pytest.mark.parametrize(
+    "busy",
+    [{"moving": True}, {"cpu": 0.7}, {"traffic": 1e6}],
+    ids=["other lines", "computes", "data"],
+)
+def test_who_trains_without_a_task_does_not_wait_for_it(busy: dict[str, Any]) -> None:
+    assert not diagnosed(task("worker:0", RUNS, **busy), task("ps:0", SERVES)).findings
+
+
+def test_a_session_that_waits_for_another_worker() -> None:
+    two = {"worker": ["h:2", "h:3"], "ps": ["h:4"]}
+    answer = diagnosed(task("worker:0", OPENS, cluster=two), task("ps:0", SERVES, cluster=two))
+    assert absent(answer) == ["worker 1"]
+    told = answer.findings[0].summary + answer.findings[0].fix
+    assert "collective" not in told and "shape" not in told
+
+
+def test_a_task_that_lives_and_has_not_opened_its_port_is_late_not_missing() -> None:
+    asleep = task("ps:0", listens=False, os_state_since=1.0)
+    answer = diagnosed(task("chief:0", CONNECTS), *SERVERS[:2], asleep)
+    assert [f.rule for f in answer.findings] == ["JOIN002"] and absent(answer) == ["ps 0"]
+
+
+def test_nobody_waits_for_an_evaluator() -> None:
+    evaluator = task("evaluator:0", listens=False)
+    answer = diagnosed(task("chief:0", CONNECTS), *SERVERS, evaluator)
+    assert not any(w.job == "evaluator" for f in answer.findings for w in f.who)
+    assert any(line.startswith("evaluator 0") for line in answer.told)
+    assert not any(crowd.others for crowd in answer.crowds), "it is at no place of the job"
+
+
+def test_a_task_of_another_host_is_missing_only_if_it_does_not_answer() -> None:
+    far = {**CLUSTER, "ps": ["10.9.9.9:4"]}
+    present = (
+        task("chief:0", CONNECTS, cluster=far),
+        task("worker:0", SERVES, cluster=far),
+        task("worker:1", SERVES, cluster=far),
+    )
+    unseen = diagnosed(*present)
+    assert not unseen.findings and "ps 0 (10.9.9.9:4)" in unseen.missing[0]
+    silent = task(
+        "chief:0", CONNECTS, cluster=far,
+        sockets=(Socket("10.0.0.1:51000", "10.9.9.9:4", "SYN-SENT"),),
+    )  # fmt: skip
+    answer = diagnosed(silent, *present[1:])
+    assert absent(answer) == ["ps 0"]
+    assert "does not answer (SYN-SENT)" in answer.findings[0].evidence[0].observed
+    connected = task(
+        "chief:0", CONNECTS, cluster=far,
+        sockets=(Socket("10.0.0.1:51000", "10.9.9.9:4", "ESTAB"),),
+    )  # fmt: skip
+    assert not diagnosed(connected, *present[1:]).findings
+
+
+def test_the_host_of_a_listening_task_is_this_one_whatever_it_is_called() -> None:
+    cluster = {"worker": ["trainer-a:2", "trainer-a:3"], "ps": ["trainer-b:4"]}
+    answer = diagnosed(task("worker:0", CONNECTS, cluster=cluster), own=False)
+    assert absent(answer) == ["worker 1"] and "ps 0 (trainer-b:4)" in answer.missing[0]
+
+
+def test_a_script_that_sets_tf_config_itself_is_not_told_to_be_given_it() -> None:
+    chief = msgspec.structs.replace(task("chief:0", CONNECTS), set_by_program=("TF_CONFIG",))
+    (one,) = diagnosed(chief, *SERVERS[:2]).findings
+    assert one.fix == "start ps 0 on its host, as the others were started"

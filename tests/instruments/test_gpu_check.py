@@ -1,0 +1,84 @@
+"""scripts/gpu-check: which steps run where, what it writes; its steps on a CPU for real."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "gpu_check.py"
+
+
+@pytest.fixture(scope="module")
+def gpu_check() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gpu_check", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["gpu_check"] = module  # its dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def reasons(gpu_check: ModuleType, cpu: bool = False, **machine: object) -> dict[str, str]:
+    there = gpu_check.Machine(**machine)
+    return {s.name: gpu_check.why_not(s, there, cpu) for s in gpu_check.STEPS}
+
+
+ALL = {
+    "frameworks": ("torch", "torch-cuda", "tensorflow", "jax"),
+    "programs": ("nvidia-smi", "dmesg"),
+}
+
+
+def test_without_a_gpu_no_step_runs(gpu_check: ModuleType) -> None:
+    assert set(reasons(gpu_check, frameworks=("torch", "jax")).values()) == {"no GPU is visible"}
+
+
+def test_one_gpu_runs_all_but_what_needs_two_or_is_not_installed(gpu_check: ModuleType) -> None:
+    skipped = {n: r for n, r in reasons(gpu_check, gpus=1, **ALL).items() if r}
+    assert skipped == {
+        "dcgm-health": "needs dcgmi",
+        "ibstat": "needs ibstat",
+        "torch-nccl-all": "needs two GPUs",
+        "nccl-stopped": "needs two GPUs",
+    }
+    assert "nccl-stopped" not in {n for n, r in reasons(gpu_check, gpus=8, **ALL).items() if r}
+
+
+def test_a_torch_for_the_cpu_on_a_machine_with_a_gpu_is_said(gpu_check: ModuleType) -> None:
+    why = reasons(gpu_check, gpus=1, frameworks=("torch",), programs=("nvidia-smi",))
+    assert why["torch-nccl-1"] == "needs torch-cuda" and why["tensorflow"] == "needs tensorflow"
+
+
+def test_on_a_cpu_only_steps_with_such_a_form_run(gpu_check: ModuleType) -> None:
+    why = reasons(gpu_check, cpu=True, frameworks=("torch",))
+    assert [n for n, r in why.items() if not r] == ["torch-gloo", "gloo-stopped"]
+    assert why["jax"] == "needs jax" and why["ras"] == "has no form without a GPU"
+
+
+def run(*arguments: str, timeout: int = 60) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def test_a_dry_run_writes_the_plan(tmp_path: Path) -> None:
+    done = run("--dry-run", "--cpu", "--out", str(tmp_path), timeout=200)
+    assert done.returncode == 0, done.stderr
+    document = json.loads((tmp_path / "results.json").read_text())
+    states = {r["name"]: r["state"] for r in document["results"]}
+    assert states["torch-gloo"] == "would run" and states["ras"] == "skipped"
+    assert "| torch-gloo | two ranks train with gloo |" in (tmp_path / "results.md").read_text()
+
+
+@pytest.mark.zoo
+def test_the_steps_with_gloo_hold_on_this_machine(tmp_path: Path) -> None:
+    steps = ("--step", "torch-gloo", "--step", "gloo-stopped")
+    done = run("--cpu", *steps, "--out", str(tmp_path), timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    states = [r["state"] for r in json.loads((tmp_path / "results.json").read_text())["results"]]
+    assert states == ["held", "held"]

@@ -1,0 +1,138 @@
+"""Which parameter, gradient or buffer a collective of the real PyTorch is called with, in a group of one."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from allaboard.blackbox.collective_calls import CallReader
+from probed import Program
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="not on this machine: torch"
+)
+START = """
+import warnings
+warnings.simplefilter("error")
+import torch, torch.distributed as dist
+from torch import nn
+dist.init_process_group("gloo", "tcp://127.0.0.1:0", rank=0, world_size=1)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+        self.register_buffer("mean", torch.zeros(4, 4))
+
+    def forward(self, x):
+        return self.body(x)
+
+net = Net()
+weight, bias = net.body[0].weight, net.body[0].bias
+
+def backward():
+    net.zero_grad()
+    net(torch.randn(3, 4)).sum().backward()
+
+def done():
+    dist.destroy_process_group()
+"""
+
+
+def numbered(program: Program, code: str) -> list[str]:
+    """What the calls of this program were called with, by its black box; "" for what is no tensor of a
+    module."""
+    ended = program.run(START + code + "\ndone()\n")
+    assert ended.code == 0, ended.err
+    box = program.box(ended.pid)
+    reader = CallReader(box.map)
+    (group,) = box.read_snapshot().groups
+    trace = reader.trace_group(*group.key)
+    assert trace is not None
+    tensors = trace.tensors or (0,) * len(trace.calls)
+    return [trace.tensor_names.get(number, f"?{number}" if number else "") for number in tensors]
+
+
+def test_a_tensor_is_known_by_itself_its_data_and_its_gradient(program: Program) -> None:
+    calls = """
+backward()
+for tensor in (weight, weight.data, weight.grad, weight.grad.data, bias.grad, net.mean, weight.view(-1)):
+    with torch.no_grad():
+        dist.all_reduce(tensor)
+"""
+    name = "Net.body.0.weight"
+    bias = "Net.body.0.bias"
+    assert numbered(program, calls) == [name, name, name, name, bias, "Net.mean", name]
+
+
+def test_gradients_that_move_are_found_again(program: Program) -> None:
+    calls = """
+kept = []
+for _ in range(3):
+    backward()
+    kept.append(torch.randn(4, 4))
+    for parameter in net.parameters():
+        dist.all_reduce(parameter.grad)
+    kept.append(weight.grad)
+    weight.grad = None
+"""
+    order = ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert numbered(program, calls) == [f"Net.body.{name}" for name in order] * 3
+
+
+def test_another_tensor_at_the_address_of_a_gradient_is_none(program: Program) -> None:
+    calls = """
+backward()
+dist.all_reduce(weight.grad)
+old = weight.grad
+weight.grad = None
+dist.all_reduce(old)
+"""
+    assert numbered(program, calls) == ["Net.body.0.weight", ""]
+
+
+def test_tensors_of_no_module_are_not_followed(program: Program) -> None:
+    calls = """
+dist.all_reduce(torch.zeros(4, 4))
+dist.all_reduce(torch.zeros(7))
+dist.all_reduce(torch.zeros(()))
+dist.all_gather([torch.zeros(4, 4)], weight.data)
+dist.barrier()
+"""
+    assert numbered(program, calls) == [""] * 5
+
+
+def test_the_path_is_the_same_under_ddp(program: Program) -> None:
+    calls = """
+model = nn.parallel.DistributedDataParallel(net)
+dist.broadcast(weight.data, 0)
+"""
+    assert numbered(program, calls)[-1] == "Net.body.0.weight"
+
+
+def test_a_size_that_is_never_a_tensor_of_a_module_is_given_up(program: Program) -> None:
+    calls = """
+from _allaboard_probe.adapters._torch.tensor_numbers import numbers
+for _ in range(40):
+    dist.all_reduce(torch.zeros(4, 4))
+assert 16 not in numbers.sizes and 4 in numbers.sizes, numbers.sizes
+"""
+    assert set(numbered(program, calls)) == {""}
+
+
+def test_what_a_program_lets_go_of_is_gone(program: Program) -> None:
+    calls = """
+import gc, weakref
+from _allaboard_probe.adapters._torch.tensor_numbers import numbers
+dist.all_reduce(bias.data)
+before = len(numbers._by_id)
+extra = Net()
+assert len(numbers._by_id) > before
+gone = weakref.ref(extra), weakref.ref(extra.body[0].weight)
+del extra
+gc.collect()
+assert gone[0]() is None and gone[1]() is None and len(numbers._by_id) == before
+dist.all_reduce(bias.data)
+"""
+    assert numbered(program, calls) == ["Net.body.0.bias"] * 2

@@ -1,0 +1,5 @@
+import jax
+jax.distributed.initialize(coordinator_address="10.0.0.1:1234", num_processes=2, process_id=0)
+print(jax.device_count())
+xs = jax.numpy.ones(jax.local_device_count())
+print(jax.pmap(lambda x: jax.lax.psum(x, 'i'), axis_name='i')(xs))

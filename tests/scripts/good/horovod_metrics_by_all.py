@@ -1,0 +1,17 @@
+"""All ranks evaluate, and rank 0 prints the metrics and saves the model."""
+
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+model.compile(optimizer=hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1)), loss="mse")
+callbacks = [
+    hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+    hvd.callbacks.MetricAverageCallback(),
+]
+model.fit(tf.ones((8, 2)), tf.ones((8, 2)), callbacks=callbacks)
+metrics = model.evaluate(tf.ones((8, 2)), tf.ones((8, 2)), callbacks=callbacks)
+if hvd.rank() == 0:
+    print(metrics)
+    model.save("out.keras")
