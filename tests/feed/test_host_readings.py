@@ -5,10 +5,20 @@ from __future__ import annotations
 import msgspec
 
 from allaboard.analysis.resources.gpu_holders import example_gpu
-from allaboard.facts import GpuProcess, GpuState, JobView, LoadState, StoreState, Trend, Use
+from allaboard.facts import (
+    DeviceMemory,
+    GpuProcess,
+    GpuState,
+    JobView,
+    LoadState,
+    StoreState,
+    Trend,
+    Use,
+)
 from allaboard.facts.samples import sample_job, sample_member
 from allaboard.facts.snapshot.job_snapshot import Snapshot
 from allaboard.feed.build_snapshot import RunFacts, build_snapshot
+from allaboard.feed.series import series_point
 
 
 def use(name: str, value: float = 0.0, rate: float = 0.0, pid: int = 0, limit: float = 0.0) -> Use:
@@ -78,3 +88,20 @@ def test_whose_memory_is_on_a_gpu() -> None:
             slowed_by="power brake",
         ),
     )
+
+
+def test_what_frameworks_count_of_their_memory() -> None:
+    memory = DeviceMemory(
+        used_nbytes=5_000_000, reserved_nbytes=9_000_000, source="torch.cuda.memory_stats"
+    )
+    uncounted = DeviceMemory(used_nbytes=1_000_000)
+    members = (
+        sample_member(0, memory=memory),
+        sample_member(1),
+        sample_member(2, memory=uncounted),
+    )
+    snapshot = snapshot_of(sample_job(*members))
+    assert [r.device_memory for r in snapshot.ranks] == [memory, None, uncounted]
+    point = series_point(snapshot)
+    assert (point.gpu_used_mb, point.gpu_reserved_mb) == ((5.0, None, 1.0), (9.0, None, None))
+    assert series_point(snapshot_of(sample_job(sample_member(0)))).gpu_used_mb == ()

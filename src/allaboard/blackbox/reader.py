@@ -14,8 +14,8 @@ from allaboard.blackbox.operations import current_operation, seconds_in_operatio
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.blackbox.steps import StepReader
 from allaboard.blackbox.text_records import Identity, TextRecords
-from allaboard.facts import BOX, Check, Loss, Numbered, Saves, Spent, Traced
-from allaboard.probe import layout
+from allaboard.facts import BOX, Check, DeviceMemory, Loss, Numbered, Saves, Spent, Traced
+from allaboard.probe import device_memory, layout
 
 PAUSE_KINDS = ("checkpoint", "evaluation")
 """As they stand in the box."""
@@ -124,6 +124,7 @@ class OpenBox:
             loops=self.data_loops.loops(),
             loss=self._loss(),
             last_loss=self.steps.loss,
+            memory=self.read_memory(),
             numbered=self._numbered(),
             kept=self._saves(),
             checks=self._checks(),
@@ -208,6 +209,26 @@ class OpenBox:
         # A value that is being written is left out; it is there at the next look.
         begin, bad, step, value, end = layout.LOSS.unpack_from(self.map, layout.LOSS_AT)
         return Loss(bad=bad, step=step, value=str(value)) if begin and begin == end else None
+
+    def read_memory(self) -> DeviceMemory | None:
+        """Return its memory on an accelerator, as of the last look; None if no framework counts any."""
+        begin, *counted, retries, source, device, end = layout.MEMORY.unpack_from(
+            self.map, layout.MEMORY_AT
+        )
+        if not begin or begin != end or begin >> 63:
+            return None
+        used, reserved, peak, limit = (max(0, nbytes) for nbytes in counted)
+        sources = [name for _, _, name in device_memory.READERS]
+        return DeviceMemory(
+            device=device,
+            used_nbytes=used,
+            reserved_nbytes=reserved,
+            peak_nbytes=peak,
+            limit_nbytes=limit,
+            retries=max(-1, retries),
+            source=sources[source - 1] if 0 < source <= len(sources) else "",
+            sample=begin,
+        )
 
     def _numbered(self) -> Numbered | None:
         begin, *fields, end = layout.NUMBER.unpack_from(self.map, layout.NUMBER_AT)

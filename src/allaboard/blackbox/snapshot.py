@@ -7,6 +7,7 @@ import msgspec
 from allaboard.facts import (
     Check,
     Declared,
+    DeviceMemory,
     GroupState,
     Loop,
     Loss,
@@ -52,6 +53,8 @@ class BoxReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     loss: Loss | None = None
     last_loss: Measure | None = None
     """The last finite loss; None if none was seen."""
+    memory: DeviceMemory | None = None
+    """Its memory on an accelerator; None if no framework counts any."""
     numbered: Numbered | None = None
     kept: Saves | None = None
     checks: tuple[Check, ...] = ()

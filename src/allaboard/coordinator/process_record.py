@@ -303,6 +303,7 @@ class ProcessRecord:
             loops=box.loops,
             loss=box.loss,
             last_loss=box.last_loss,
+            memory=box.memory,
             numbered=box.numbered,
             saves=box.kept,
             checks=box.checks,

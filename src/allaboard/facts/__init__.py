@@ -92,7 +92,7 @@ from allaboard.facts.snapshot.tracker_run import TrackerRun
 from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
 from allaboard.facts.time_shares import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.traffic import Flow, Flows, Pair
-from allaboard.facts.usage import Gpu, GpuProcess, Reading, Trend, Use
+from allaboard.facts.usage import DeviceMemory, Gpu, GpuProcess, Reading, Trend, Use
 
 __all__ = [
     "ABSENT_ANSWERS",
@@ -122,6 +122,7 @@ __all__ = [
     "Crowd",
     "Declared",
     "Departed",
+    "DeviceMemory",
     "Diagnosis",
     "Dumps",
     "Evidence",

@@ -17,6 +17,7 @@ from allaboard.facts.link import Silence
 from allaboard.facts.stack import Frame, Stack
 from allaboard.facts.time_shares import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
 from allaboard.facts.traffic import Pair
+from allaboard.facts.usage import DeviceMemory
 
 ATTACHED = "attached"
 """Note of a member to which an agent has attached itself (ALLABOARD=1, drop-ins)."""
@@ -182,6 +183,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its last losses, if they are not finite."""
     last_loss: float | None = None
     """Its last finite loss; None if none was seen."""
+    memory: DeviceMemory | None = None
+    """Its memory on an accelerator; None if no framework counts any."""
     numbered: Numbered | None = None
     """The framework's own numbers of its steps; None if there are none."""
     saves: Saves | None = None

@@ -69,6 +69,33 @@ class Use(msgspec.Struct, frozen=True, kw_only=True):
         return (self.limit - self.value) / self.rate if self.rate > 0 else float("inf")
 
 
+class DeviceMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory of a process on an accelerator, as its framework counts it after a step. A number that the
+    framework does not tell is 0, or -1 where 0 has a meaning."""
+
+    device: Whole = 0
+    """Number of the device within the process."""
+    used_nbytes: Whole = 0
+    """Memory that tensors hold."""
+    reserved_nbytes: Whole = 0
+    """Memory that the framework's allocator has taken from the driver."""
+    peak_nbytes: Whole = 0
+    """The most that tensors held at a time, within steps too."""
+    limit_nbytes: Whole = 0
+    """Memory that the allocator may take, or that the device has."""
+    retries: Whole = -1
+    """Allocations that failed until the allocator gave its cache back; -1 if not known."""
+    source: ShortText = ""
+    """What counts it: "torch.cuda.memory_stats"."""
+    sample: Whole = 0
+    """Number of this reading."""
+
+    @property
+    def unusable_nbytes(self) -> int:
+        """Memory that was reserved and that tensors never held at a time; 0 if not known."""
+        return max(0, self.reserved_nbytes - self.peak_nbytes) if self.peak_nbytes else 0
+
+
 class GpuProcess(msgspec.Struct, frozen=True, kw_only=True):
     """One process that holds memory on a GPU."""
 

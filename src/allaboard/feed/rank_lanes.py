@@ -68,6 +68,10 @@ class ResourcePoint(msgspec.Struct, frozen=True, kw_only=True):
     """Mean share in which the GPUs were busy; None if not measured."""
     gpu_memory_nbytes: float | None = None
     """Memory on GPUs; None if not measured."""
+    gpu_used_nbytes: float | None = None
+    """Memory on accelerators that tensors hold; None if no framework counts it."""
+    gpu_reserved_nbytes: float | None = None
+    """Memory that frameworks have taken from the driver for it; None if not known."""
 
 
 class RunCourse(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,14 +123,20 @@ def read_course(folder: Path, wanted_names: frozenset[str] = frozenset()) -> Run
 
 def _resources(line: SeriesPoint) -> ResourcePoint:
     gpus = [share for share in line.host_gpu if share is not None]
-    memory = [mb for mb in line.gpu_memory_mb if mb is not None]
     return ResourcePoint(
         elapsed_s=line.elapsed_s,
         received_per_s=sum(line.host_received_mb_s) * 1e6,
         sent_per_s=sum(line.host_sent_mb_s) * 1e6,
         gpu=sum(gpus) / len(gpus) if gpus else None,
-        gpu_memory_nbytes=sum(memory) * 1e6 if memory else None,
+        gpu_memory_nbytes=_sum_nbytes(line.gpu_memory_mb),
+        gpu_used_nbytes=_sum_nbytes(line.gpu_used_mb),
+        gpu_reserved_nbytes=_sum_nbytes(line.gpu_reserved_mb),
     )
+
+
+def _sum_nbytes(column: tuple[float | None, ...]) -> float | None:
+    known = [mb for mb in column if mb is not None]
+    return sum(known) * 1e6 if known else None
 
 
 def _lanes(rows: list[_Row]) -> list[Lane]:

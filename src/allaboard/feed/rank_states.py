@@ -128,6 +128,7 @@ def _rank_state(
         cpu=round(member.cpu, 3) if alive else 0.0,
         cores=round(member.load.allowed, 2),
         memory_nbytes=member.rss_nbytes if alive else 0,
+        device_memory=member.memory if alive else None,
         received_per_s=sum(p.received for p in member.pairs) if alive else 0.0,
         sent_per_s=sum(p.sent for p in member.pairs) if alive else 0.0,
         state=member.os_state if alive else "",

@@ -9,12 +9,12 @@ Points come once a second, rarer in a job of thousands of ranks, and the file is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from allaboard.facts import Activity, HostState, RankState, Snapshot
+from allaboard.facts import Activity, HostState, Snapshot
 from allaboard.feed.run_files import open_run_file, read_lines
 from allaboard.launch.private_files import open_to_append
 
@@ -76,6 +76,11 @@ class SeriesPoint(
     """Resident memory (10^6 bytes)."""
     gpu_memory_mb: tuple[float | None, ...] = ()
     """Memory on GPUs (10^6 bytes); null if not known."""
+    gpu_used_mb: tuple[float | None, ...] = ()
+    """Memory on an accelerator that tensors hold, as the framework counts it (10^6 bytes); null if not
+    known."""
+    gpu_reserved_mb: tuple[float | None, ...] = ()
+    """Memory that the framework has taken from the driver for it (10^6 bytes); null if not known."""
     host_cpu: tuple[float, ...] = ()
     """Cores that the job uses on the host."""
     host_memory_mb: tuple[float, ...] = ()
@@ -110,6 +115,7 @@ def members_of(snapshot: Snapshot) -> SeriesMembers:
 def series_point(snapshot: Snapshot) -> SeriesPoint:
     """Return the point of a snapshot."""
     ranks, hosts = snapshot.ranks, snapshot.hosts
+    memories = [r.device_memory for r in ranks]
     return SeriesPoint(
         taken_at=snapshot.taken_at,
         elapsed_s=round(snapshot.run.elapsed_s, 2),
@@ -121,7 +127,9 @@ def series_point(snapshot: Snapshot) -> SeriesPoint:
         loss=tuple(r.loss for r in ranks) if any(r.loss is not None for r in ranks) else (),
         cpu=_unless_all_zero(tuple(round(r.cpu, 2) for r in ranks)),
         memory_mb=_unless_all_zero(tuple(round(r.memory_nbytes / 1e6, 1) for r in ranks)),
-        gpu_memory_mb=_gpu_memory(ranks),
+        gpu_memory_mb=_megabytes(r.gpu_memory_nbytes for r in ranks),
+        gpu_used_mb=_megabytes(m.used_nbytes if m else None for m in memories),
+        gpu_reserved_mb=_megabytes((m.reserved_nbytes or None) if m else None for m in memories),
         host_cpu=_unless_all_zero(tuple(round(h.cpu, 2) for h in hosts)),
         host_memory_mb=_unless_all_zero(tuple(_level(h, "host memory") for h in hosts)),
         host_disk_mb=_unless_all_zero(tuple(_level(h, "disk") for h in hosts)),
@@ -135,11 +143,10 @@ def _unless_all_zero(column: tuple[float, ...]) -> tuple[float, ...]:
     return column if any(column) else ()
 
 
-def _gpu_memory(ranks: tuple[RankState, ...]) -> tuple[float | None, ...]:
-    if all(r.gpu_memory_nbytes is None for r in ranks):
-        return ()
-    values = (r.gpu_memory_nbytes for r in ranks)
-    return tuple(None if v is None else round(v / 1e6, 1) for v in values)
+def _megabytes(values: Iterable[int | None]) -> tuple[float | None, ...]:
+    """Return the column of these numbers of bytes; it is empty if none is known."""
+    column = tuple(None if v is None else round(v / 1e6, 1) for v in values)
+    return column if any(v is not None for v in column) else ()
 
 
 def _gpu_use(hosts: tuple[HostState, ...]) -> tuple[float | None, ...]:

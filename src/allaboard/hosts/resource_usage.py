@@ -24,6 +24,8 @@ LOOKS_PER_SHARED_CORES_READ = 5
 LOOKS_PER_COUNTERS_READ = 5
 """Of so many looks one reads the counters of the host, and the number of threads."""
 THREADS = "threads"
+DEVICE_MEMORY, ALLOCATION_RETRIES = "device memory", "allocation retries"
+"""Of a process, by its framework's count."""
 SHM, DISK = "/dev/shm", "disk"
 THROTTLED, STEAL, SWAPPED, QUEUED = "throttled", "steal", "swapped", "queued"
 _UNLIMITED = 1 << 60

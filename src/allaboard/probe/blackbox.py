@@ -117,8 +117,8 @@ class Box:
             self._generation,
         )  # fmt: skip
 
-    def step(self) -> None:
-        """Counts one finished step."""
+    def step(self) -> float:
+        """Counts one finished step; returns the time (s)."""
         self.steps = n = self.steps + 1
         now = monotonic()
         input_, sync = self.input, self.sync
@@ -128,6 +128,7 @@ class Box:
         self.all_sync = all_sync = self.all_sync + sync
         STEP.pack_into(self.map, STEP_AT, n, n, now, all_input, all_sync, self.loss, n)
         self.input = self.sync = 0.0
+        return now
 
     def number(self, value: int) -> None:
         """The number that the framework itself gave to a step that is done."""

@@ -13,6 +13,7 @@ offset size    content
                none was seen)
 320    64      the values that backward began from: how many, how many not finite in a row, the step
                of the first of these, its value
+384    64      memory on an accelerator, as the framework counts it: see `MEMORY`
 1024   2048    16 thread slots of 128: operations entered, since (s), seconds inside before, inside,
                group (1...), number in the group, name; at 112 of a slot: the thread
 4096   61440   texts: detail, identity, declared, raised, verdict; each has a sequence lock
@@ -104,6 +105,11 @@ PACE = struct.Struct("<ddd")
 RING_AT = 301056
 LOSS = struct.Struct("<QIQdQ")
 LOSS_AT = 320
+MEMORY = struct.Struct("<QqqqqqIiQ")
+"""Generation; bytes in use by tensors, reserved from the driver, the peak of those in use, and the limit;
+allocations that had to be tried again; who counts (see `device_memory.READERS`, from 1); the device;
+generation. -1 where it is not told."""
+MEMORY_AT = 384
 LOOP = struct.Struct("<IIII256sI")
 """Generation, passes begun, the last that is over, its batches, the place (file, line and function in
 lines), generation. A pass goes once through a loader; passes count from 1."""

@@ -14,6 +14,7 @@ import time
 
 from . import (
     arrival_signal,
+    device_memory,
     gate,
     import_record,
     leader_port,
@@ -58,6 +59,8 @@ class _Process:
         """What the thread had done that is noted as ended by an exception: see `thread_raised`."""
         self.steps_told = False
         """A library above JAX tells which calls are steps: JAX's own hook need not guess."""
+        self.memory_due = 0.0
+        """When the memory on accelerators is read again (s)."""
         self.attach: Callable[[Declared], object] | None = None
 
     def wake(self) -> None:
@@ -221,7 +224,10 @@ def step() -> None:
             _note_tracker_runs()
             import_record.here.write(here.folder, here.worker)
             box.input = box.sync = 0.0  # of before: the time of training begins here
-        box.step()
+        now = box.step()
+        if now >= here.memory_due:
+            here.memory_due = now + device_memory.INTERVAL_S
+            device_memory.record_memory(box.map)
 
 
 def _note_tracker_runs() -> None:

@@ -1,10 +1,11 @@
 """Memory will run out soon if its use keeps growing at the present rate.
 
 allaboard reads every second: the memory of the workers' cgroup against its limit, that of the host, and a
-worker's address space if `ulimit -v` limits it; every five seconds that of the GPUs (NVML). Page cache that
-can be dropped does not count. It is reported once half is used, and the use rises in a straight line that
-reaches the limit within five times the observed time: ten seconds or more, or four if the line is nearly
-perfect. A rise that has stopped in the last four seconds (a warm-up) is not reported.
+worker's address space if `ulimit -v` limits it; every five seconds that of the GPUs (NVML), and what tensors
+hold there after a step, where PyTorch or JAX counts it. Page cache that can be dropped does not count. It is
+reported once half is used, and the use rises in a straight line that reaches the limit within five times the
+observed time: ten seconds or more, four if the line is nearly perfect, 30 on a GPU. A rise that has stopped
+in the last four seconds (a warm-up) is not reported.
 
 ## Why it matters
 The kernel then kills the largest process (exit by signal 9, no traceback), or an allocation fails in a line
@@ -39,10 +40,17 @@ MIN_GPU_SPAN_S = 30.0
 
 
 def check(view: JobView) -> Iterator[Claim]:
-    for use, members in find_running_out(
-        view, "address space", "memory of the cgroup", "host memory", "gpu memory"
+    tensors = [u for u in find_running_out(view, "device memory") if u[0].span >= MIN_GPU_SPAN_S]
+    counted = {m.event_key for _, members in tensors for m in members}
+    for use, members in (
+        *tensors,
+        *find_running_out(
+            view, "address space", "memory of the cgroup", "host memory", "gpu memory"
+        ),
     ):
-        if use.name.startswith("gpu memory"):
+        if use.name == "device memory":
+            prediction = f"{name_members(members)} will run out of memory for tensors"
+        elif use.name.startswith("gpu memory"):
             if use.span < MIN_GPU_SPAN_S:
                 continue
             index = use.name.removeprefix("gpu memory ")
@@ -51,6 +59,8 @@ def check(view: JobView) -> Iterator[Claim]:
             members = members_on_gpu(view, gpu) if gpu is not None else ()
             if not members:  # others' GPU
                 continue
+            if counted.issuperset(m.event_key for m in members):
+                continue  # the framework's own count says which of them
         elif use.name == "address space":
             prediction = f"{name_members(members)} will run out of address space (ulimit -v)"
         elif use.name == "host memory":
@@ -86,6 +96,18 @@ RULE = Rule(
             ),
             "GPU 0 of a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
         ),
+        "tensors of one rank, on its GPU as well": (
+            msgspec.structs.replace(
+                example_rising_use("device memory", span=40.0),
+                uses=(
+                    *example_rising_use("gpu memory 0", pid=0, span=40.0).uses,
+                    *example_rising_use("device memory", span=40.0).uses,
+                ),
+                gpus=(example_gpu(0, pid=101),),
+            ),
+            "worker 1 will run out of memory for tensors in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more "
+            "a second",
+        ),
         "the host": (
             example_rising_use("host memory", pid=0),
             "host a will run out of memory in about 30 s: 700.0 MB of 1.0 GB, 10.0 MB more a second",
@@ -98,6 +120,10 @@ RULE = Rule(
         "it grew only during warm-up": example_rising_use("host memory", pid=0, recent=0.0),
         "a GPU that others fill": msgspec.structs.replace(
             example_rising_use("gpu memory 0", pid=0, span=40.0), gpus=(example_gpu(0, pid=4711),)
+        ),
+        "tensors during the first steps": example_rising_use("device memory", span=20.0),
+        "tensors that TensorFlow counts without a limit": example_rising_use(
+            "device memory", span=40.0, limit=0.0
         ),
         "a GPU whose cache fills up": example_rising_use("gpu memory 0", pid=0, span=20.0),
         "less than half": example_rising_use("address space", value=400.0),

@@ -20,7 +20,16 @@ from allaboard.faces.metrics.metric_table import (
 from allaboard.faces.metrics.read_metrics import MAX_LABEL_LENGTH, read_families
 from allaboard.faces.metrics.run_totals import RunTotals
 from allaboard.faces.metrics.step_histogram import StepHistogram, step_durations
-from allaboard.facts import Activity, Point, RankState, RunPhase, RunState, Snapshot, Who
+from allaboard.facts import (
+    Activity,
+    DeviceMemory,
+    Point,
+    RankState,
+    RunPhase,
+    RunState,
+    Snapshot,
+    Who,
+)
 from allaboard.facts.snapshot.host_state import (
     GpuState,
     HostState,
@@ -227,3 +236,25 @@ def test_what_is_measured_of_hosts_and_gpus() -> None:
     }
     assert found["allaboard_host_steal_ratio"] == {("a",): 0.1}
     assert found["allaboard_store_latency_seconds"] == {("a", "/data"): 0.045}
+
+
+def test_memory_that_frameworks_count_is_reported_where_it_is_known() -> None:
+    memory = DeviceMemory(used_nbytes=5, reserved_nbytes=9, limit_nbytes=20, retries=0)
+    ranks = (
+        rank(0, device_memory=memory),
+        rank(1, device_memory=DeviceMemory(used_nbytes=1)),
+        rank(2),
+    )
+    snapshot = picture(1.0, *ranks)
+    families = {
+        m.name: list(m.read(JobPicture(snapshot, totals_of(snapshot))))
+        for m in METRICS
+        if m.name.startswith("allaboard_rank_gpu_")
+    }
+    assert families["allaboard_rank_gpu_used_bytes"] == [(("0",), 5), (("1",), 1)]
+    assert families["allaboard_rank_gpu_reserved_bytes"] == [(("0",), 9)]
+    assert families["allaboard_rank_gpu_allocation_retries"] == [(("0",), 0)]
+    assert families["allaboard_rank_gpu_peak_bytes"] == []
+    many = picture(1.0, *(rank(n, device_memory=memory) for n in range(MAX_RANK_SERIES + 1)))
+    used = next(m for m in METRICS if m.name == "allaboard_rank_gpu_used_bytes")
+    assert list(used.read(JobPicture(many, totals_of(many)))) == [(("all",), 5 * len(many.ranks))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
@@ -14,11 +14,11 @@ from allaboard.analysis.failures.failure_causality import known_exit_status
 from allaboard.analysis.parameter_servers import SERVER_JOBS
 from allaboard.blackbox.reader import OpenBox
 from allaboard.blackbox.snapshot import BoxReading
-from allaboard.facts import Phase, Silence
+from allaboard.facts import Phase, Reading, Silence
 from allaboard.hosts import proc
 from allaboard.hosts.cpu_quota import cpu_quota_of
 from allaboard.hosts.exit_watcher import ExitWatcher
-from allaboard.hosts.resource_usage import ResourceUsage
+from allaboard.hosts.resource_usage import ALLOCATION_RETRIES, DEVICE_MEMORY, ResourceUsage
 from allaboard.hosts.tcp_retransmits import UnansweredConnections
 from allaboard.probe.layout import ENDED
 from allaboard.protocol.events import Event, ProcessExited, ProcessSampled, ResourcesMeasured
@@ -81,6 +81,8 @@ class ProcessWatcher:
         self._quotas: dict[int, tuple[float, float | None]] = {}
         self._usage = ResourceUsage(written_folders)
         self._measured_at = float("-inf")
+        self._memory_samples: dict[int, int] = {}
+        """By pid the number of the last reading of the memory on accelerators."""
         self._silences: dict[int, tuple[float, tuple[Silence, ...]]] = {}
         self._socket_probe = UnansweredConnections()
         self._last_glance: tuple[object, ...] = ()
@@ -96,7 +98,20 @@ class ProcessWatcher:
         alive = [pid for pid in self.boxes if pid not in self.exited_pids]
         serving = [pid for pid in alive if self.boxes[pid].job in SERVER_JOBS]
         readings = self._usage.read_usage(alive, serving)
+        for pid in alive:
+            readings += self._memory_readings(pid)
         return [ResourcesMeasured(measured_at=now, readings=tuple(readings))] if readings else []
+
+    def _memory_readings(self, pid: int) -> Iterator[Reading]:
+        """Yield what a framework has counted of its memory since the last call: a value that is repeated
+        would look like one that does not rise."""
+        memory = self.boxes[pid].read_memory()
+        if memory is None or memory.sample == self._memory_samples.get(pid):
+            return
+        self._memory_samples[pid] = memory.sample
+        yield Reading(DEVICE_MEMORY, memory.used_nbytes, memory.limit_nbytes, pid, memory.source)
+        if memory.retries >= 0:
+            yield Reading(ALLOCATION_RETRIES, memory.retries, 0, pid, memory.source)
 
     def confirm_workers(self, all_known: bool) -> None:
         """Note whether the pid of every worker is known; only then are new black boxes opened."""

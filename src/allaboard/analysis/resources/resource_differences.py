@@ -28,6 +28,12 @@ class _Counter(NamedTuple):
 
 COUNTERS = (
     _Counter("queued", 0.2, "its main thread waits for a core {:.0%} of the time", True),
+    _Counter(
+        "allocation retries",
+        0.05,
+        "its framework gives its cache on the GPU back and asks again {:.1f} times a second",
+        True,
+    ),
     _Counter("throttled", 0.1, "its cgroup is throttled {:.2f} s a second"),
     _Counter("steal", 0.05, "the hypervisor takes {:.0%} of the host's CPU time"),
     _Counter("swapped", 1e6, "the host swaps {:.0f} bytes a second"),

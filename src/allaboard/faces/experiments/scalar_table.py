@@ -88,6 +88,10 @@ RANK_SCALARS: tuple[RankScalar, ...] = (
     RankScalar("data_share", "Share of the time in which it waits for data.", lambda r: r.input),
     RankScalar("memory_bytes", "Its resident memory.", lambda r: r.memory_nbytes or None),
     RankScalar("gpu_memory_bytes", "Memory that it holds on GPUs.", lambda r: r.gpu_memory_nbytes),
+    RankScalar("gpu_used_bytes", "Memory on its accelerator that tensors hold.",
+               lambda r: r.device_memory.used_nbytes if r.device_memory else None),
+    RankScalar("gpu_peak_bytes", "The most memory that tensors held at a time.",
+               lambda r: (r.device_memory.peak_nbytes or None) if r.device_memory else None),
 )  # fmt: skip
 """Scalars of every rank that lives."""
 

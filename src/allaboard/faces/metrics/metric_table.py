@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from allaboard.faces.metrics.run_totals import RunTotals, rank_label
-from allaboard.facts import Activity, Finding, HostState, RankState, RunPhase, Snapshot
+from allaboard.facts import (
+    Activity,
+    DeviceMemory,
+    Finding,
+    HostState,
+    RankState,
+    RunPhase,
+    Snapshot,
+)
 
 MAX_RANK_SERIES = 256
 """Ranks that have series of their own; in a larger job one series, with ``rank="all"``, stands for all."""
@@ -68,6 +76,25 @@ def _rank(value_of: Callable[[RankState], float]) -> Callable[[JobPicture], Iter
             return
         for state in states:
             yield (rank_label(state),), value_of(state)
+
+    return read
+
+
+def _device_memory(
+    value_of: Callable[[DeviceMemory], float | None],
+) -> Callable[[JobPicture], Iterator[Value]]:
+    """Read a number of the memory on accelerators, of the ranks whose framework tells it."""
+
+    def read(picture: JobPicture) -> Iterator[Value]:
+        values = {
+            rank_label(r): value_of(r.device_memory)
+            for r in picture.snapshot.ranks
+            if r.device_memory is not None and not r.end
+        }
+        known = {label: value for label, value in values.items() if value is not None}
+        if known and _has_too_many_ranks(picture):
+            known = {OVERALL: sum(known.values())}
+        yield from (((label,), value) for label, value in known.items())
 
     return read
 
@@ -224,6 +251,21 @@ METRICS: tuple[Metric, ...] = (
     Metric("allaboard_rank_gpu_memory_bytes", "gauge", "Memory that a rank holds on GPUs.", ("rank",),
            lambda p: _rank(lambda r: r.gpu_memory_nbytes or 0)(p)
            if any(r.gpu_memory_nbytes is not None for r in p.snapshot.ranks) else ()),
+    Metric("allaboard_rank_gpu_used_bytes", "gauge",
+           "Memory on its accelerator that a rank's tensors hold, by the framework's count.", ("rank",),
+           _device_memory(lambda m: m.used_nbytes)),
+    Metric("allaboard_rank_gpu_reserved_bytes", "gauge",
+           "Memory that the framework of a rank has taken from the driver.", ("rank",),
+           _device_memory(lambda m: m.reserved_nbytes or None)),
+    Metric("allaboard_rank_gpu_peak_bytes", "gauge",
+           "The most memory that a rank's tensors held at a time.", ("rank",),
+           _device_memory(lambda m: m.peak_nbytes or None)),
+    Metric("allaboard_rank_gpu_limit_bytes", "gauge",
+           "Memory that a rank may use on its accelerator, as far as the framework tells.", ("rank",),
+           _device_memory(lambda m: m.limit_nbytes or None)),
+    Metric("allaboard_rank_gpu_allocation_retries", "gauge",
+           "Allocations of a rank's process that failed until the framework gave its cache back.", ("rank",),
+           _device_memory(lambda m: m.retries if m.retries >= 0 else None)),
     Metric("allaboard_rank_awaited_by", "gauge", "Ranks that wait for this one now.", ("rank",),
            _rank(lambda r: r.awaited_by)),
     Metric("allaboard_host_cpu_cores", "gauge", "Cores that the job uses on a host.", ("host",),

@@ -9,7 +9,7 @@ from statistics import median
 import msgspec
 
 from allaboard.faces.report.axis import Series, round_ticks, thin, tick_time, time_ticks
-from allaboard.feed.rank_lanes import RunCourse
+from allaboard.feed.rank_lanes import ResourcePoint, RunCourse
 from allaboard.report.servers import format_bytes
 from allaboard.report.what_happened import step_words
 
@@ -78,9 +78,11 @@ def _plot_data(course: RunCourse) -> list[_PlotData]:
     longest = [(p.elapsed_s, p.step_longest_s) for p in points if p.step_longest_s is not None]
     loss = [(p.elapsed_s, p.loss) for p in points if p.loss is not None]
     gpu = [(p.elapsed_s, p.gpu) for p in used if p.gpu is not None]
-    gpu_memory = [
-        (p.elapsed_s, p.gpu_memory_nbytes) for p in used if p.gpu_memory_nbytes is not None
-    ]
+    gpu_memory = (
+        ("held", _known(used, lambda p: p.gpu_memory_nbytes)),
+        ("reserved by the framework", _known(used, lambda p: p.gpu_reserved_nbytes)),
+        ("in use by tensors", _known(used, lambda p: p.gpu_used_nbytes)),
+    )
     network = (
         ("received", [(p.elapsed_s, p.received_per_s) for p in used]),
         ("sent", [(p.elapsed_s, p.sent_per_s) for p in used]),
@@ -108,9 +110,15 @@ def _plot_data(course: RunCourse) -> list[_PlotData]:
             format_bytes,
         ),
         _PlotData("GPUs busy", (("", gpu),), "{:.0%}".format),
-        _PlotData("Memory on GPUs", (("", gpu_memory),), format_bytes),
+        _PlotData("Memory on GPUs", gpu_memory, format_bytes),
         _PlotData("Network", network, lambda rate: f"{format_bytes(rate)}/s"),
     ]
+
+
+def _known(
+    points: Iterable[ResourcePoint], value_of: Callable[[ResourcePoint], float | None]
+) -> list[tuple[float, float]]:
+    return [(p.elapsed_s, value) for p in points if (value := value_of(p)) is not None]
 
 
 def _lay_out(

@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from allaboard.facts.snapshot.tracker_run import TrackerRun
+from allaboard.facts.usage import DeviceMemory
 
 
 class Activity(StrEnum):
@@ -116,6 +117,8 @@ class RankState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """How many it may have open; 0 if there is no limit, or it is not known."""
     gpu_memory_nbytes: int | None = None
     """Memory that it holds on GPUs; absent if not known."""
+    device_memory: DeviceMemory | None = None
+    """Its memory on an accelerator as its framework counts it; absent if not known."""
     received_per_s: float = 0.0
     """Bytes per second that it receives from other tasks, if that is measured."""
     sent_per_s: float = 0.0

@@ -169,6 +169,12 @@ export class Grid {
       if (this.picture.selected_place) details.push(`at ${this.picture.selected_place}`);
       if (rank.memory_nbytes) details.push(bytes(rank.memory_nbytes));
       if (rank.gpu_memory_nbytes) details.push(`${bytes(rank.gpu_memory_nbytes)} on GPUs`);
+      const memory = rank.device_memory;
+      if (memory) {
+        const limit = memory.limit_nbytes ? ` of ${bytes(memory.limit_nbytes)}` : "";
+        details.push(`tensors hold ${bytes(memory.used_nbytes)}${limit}`);
+        if (memory.peak_nbytes) details.push(`${bytes(memory.peak_nbytes)} at most`);
+      }
       if (rank.cpu) details.push(`${rank.cpu.toFixed(1)} cores`);
       if (rank.queued >= 0.05) details.push(`waits for a core ${share(rank.queued)}`);
       if (rank.threads) details.push(`${rank.threads} threads`);
