@@ -12,6 +12,7 @@ from allaboard.analysis.parameter_servers import AWAIT_CHIEF_OP, SERVER_JOBS, SE
 from allaboard.blackbox.snapshot import BoxReading
 from allaboard.coordinator.process_identity import identify_process
 from allaboard.coordinator.trackers.idle_groups import IdleGroups
+from allaboard.coordinator.trackers.loss_course import LossBlocks
 from allaboard.coordinator.trackers.stack_samples import StackSamples
 from allaboard.coordinator.trackers.step_times import StepTimes
 from allaboard.coordinator.trackers.time_shares import TimeShares
@@ -65,8 +66,8 @@ class ProcessRecord:
     __slots__ = (
         "_interval_made", "_last_op", "_picture_made", "_who_made", "alike", "box",
         "candidate", "cpu_marks", "exit", "extra_task", "facts", "host", "idle_groups", "interrupted",
-        "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at", "rank", "recorded",
-        "rss_nbytes", "sleeps", "stack_samples", "started", "started_at", "state", "state_since",
+        "loss_blocks", "lost", "moved_at", "peak_rss_nbytes", "pid", "predecessor_ended_at", "rank",
+        "recorded", "rss_nbytes", "sleeps", "stack_samples", "started", "started_at", "state", "state_since",
         "step_times", "task", "time_shares", "traces", "traffic_rates", "unanswered", "unreadable",
         "worker", "wraps", "wraps_python",
     )  # fmt: skip
@@ -107,6 +108,7 @@ class ProcessRecord:
         # Not made before there is anything to keep in them: there are thousands of records.
         self.traffic_rates: TrafficRates | None = None
         self.step_times: StepTimes | None = None
+        self.loss_blocks: LossBlocks | None = None
         self.idle_groups: IdleGroups | None = None
         self.stack_samples: StackSamples | None = None
         self._interval_made: tuple[tuple[float, ...], float | None] = (), None
@@ -154,6 +156,9 @@ class ProcessRecord:
         if box is not None and box.pace is not None:
             self.step_times = self.step_times or StepTimes()
             self.step_times.add_step_times(event.sampled_at, box.pace, box.step)
+        if box is not None and box.step and box.last_loss is not None:
+            self.loss_blocks = self.loss_blocks or LossBlocks()
+            self.loss_blocks.add_loss(event.sampled_at, box.step, box.last_loss)
         if box is not None and box.step and box.groups:
             self.idle_groups = self.idle_groups or IdleGroups()
             self.idle_groups.add_group_states(box.step, box.groups)
@@ -303,6 +308,7 @@ class ProcessRecord:
             loops=box.loops,
             loss=box.loss,
             last_loss=box.last_loss,
+            loss_course=self.loss_blocks.course if self.loss_blocks is not None else None,
             memory=box.memory,
             numbered=box.numbered,
             saves=box.kept,

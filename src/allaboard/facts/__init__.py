@@ -90,7 +90,18 @@ from allaboard.facts.snapshot.rank_state import Activity, RankState
 from allaboard.facts.snapshot.run_state import Point, RestartState, RunPhase, RunState
 from allaboard.facts.snapshot.tracker_run import TrackerRun
 from allaboard.facts.stack import Frame, Grip, Holds, Stack, Task
-from allaboard.facts.time_shares import Batch, Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
+from allaboard.facts.time_shares import (
+    Batch,
+    Check,
+    Load,
+    Loop,
+    Loss,
+    LossCourse,
+    Numbered,
+    Pace,
+    Saves,
+    Spent,
+)
 from allaboard.facts.traffic import Flow, Flows, Pair
 from allaboard.facts.usage import DeviceMemory, Gpu, GpuProcess, Reading, Trend, Use
 
@@ -159,6 +170,7 @@ __all__ = [
     "LockWait",
     "Loop",
     "Loss",
+    "LossCourse",
     "Machine",
     "ManifestFacts",
     "Material",

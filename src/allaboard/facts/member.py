@@ -15,7 +15,17 @@ from allaboard.facts.finding import Who
 from allaboard.facts.flight_records import Recorded
 from allaboard.facts.link import Silence
 from allaboard.facts.stack import Frame, Stack
-from allaboard.facts.time_shares import Check, Load, Loop, Loss, Numbered, Pace, Saves, Spent
+from allaboard.facts.time_shares import (
+    Check,
+    Load,
+    Loop,
+    Loss,
+    LossCourse,
+    Numbered,
+    Pace,
+    Saves,
+    Spent,
+)
 from allaboard.facts.traffic import Pair
 from allaboard.facts.usage import DeviceMemory
 
@@ -183,6 +193,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its last losses, if they are not finite."""
     last_loss: float | None = None
     """Its last finite loss; None if none was seen."""
+    loss_course: LossCourse | None = None
+    """The course of its losses since its first step; None if hardly any were seen."""
     memory: DeviceMemory | None = None
     """Its memory on an accelerator; None if no framework counts any."""
     numbered: Numbered | None = None

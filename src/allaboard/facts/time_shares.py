@@ -121,6 +121,27 @@ class Loss(msgspec.Struct, frozen=True):
     """That value in words ("nan", "inf", "-inf")."""
 
 
+class LossCourse(msgspec.Struct, frozen=True, kw_only=True):
+    """The losses of a process since its first step, as means over 8 to 15 equal parts of them."""
+
+    samples: Whole
+    """Losses that were seen; one that repeats the last is not counted."""
+    first_step: Whole
+    """Step of the first."""
+    last_step: Whole
+    """Step of the last."""
+    span: Measure
+    """Seconds between them."""
+    first_mean: Measure
+    """Mean of the first eight."""
+    lowest: Measure
+    """The lowest of all."""
+    lowest_mean: Measure
+    """The lowest mean of a part."""
+    highest_mean: Measure
+    """The highest mean of a part."""
+
+
 class Numbered(msgspec.Struct, frozen=True):
     """The numbers that the framework itself gave to steps: TensorFlow 1's global step, as its hooks
     receive it."""

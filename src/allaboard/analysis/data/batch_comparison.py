@@ -21,6 +21,9 @@ DDP_BACKWARD = "DDP backward"
 MIN_SEEN_BATCHES = 3
 """Batches that must have been sampled on every rank."""
 
+MIN_REPEATED_BATCHES = 6
+"""Batches of a rank that must all be one before it counts as reading only that."""
+
 
 class UnevenPass(msgspec.Struct, frozen=True, kw_only=True):
     """A pass over the data in which ranks had different numbers of batches."""
@@ -129,6 +132,24 @@ def batches_side_by_side(view: JobView) -> dict[Frame, tuple[BatchRow, ...]]:
             for k in shared
         )
     return rows
+
+
+@cached_per_view
+def find_repeating_members(view: JobView) -> tuple[Member, ...]:
+    """Return the members that read one batch again and again while the batches of all others differ."""
+    members = tuple(m for m in view.alive if not m.launcher)
+    for rows in batches_side_by_side(view).values():
+        by_member = list(zip(*([b.digest for b in row.batches] for row in rows), strict=True))
+        repeats = [len(set(digests)) == 1 for digests in by_member]
+        others = [digests for digests, is_one in zip(by_member, repeats, strict=True) if not is_one]
+        if (
+            len(rows) >= MIN_REPEATED_BATCHES
+            and others
+            and all(0 not in digests for digests in by_member)
+            and all(len(set(digests)) >= MIN_SEEN_BATCHES for digests in others)
+        ):
+            return tuple(m for m, is_one in zip(members, repeats, strict=True) if is_one)
+    return ()
 
 
 def _averages_gradients(member: Member, size: int) -> bool:

@@ -32,6 +32,18 @@ DRILLS = {
         script="torch_shards.py",
         expects="NUM005",
     ),
+    "flat-loss": lasting_drill(
+        title="The optimizer has the parameters of a copy of the model",
+        script="torch_flat.py",
+        expects="NUM008",
+        guilty=-1,
+        long="the loss must not move for a minute",
+    ),
+    "one-batch": lasting_drill(
+        title="A rank's dataset returns the same rows for every index",
+        script="torch_shards.py",
+        expects="DATA005",
+    ),
     "same-batches": lasting_drill(
         title="The data is not sharded: every rank reads all of it",
         script="torch_shards.py",

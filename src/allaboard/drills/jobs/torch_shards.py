@@ -29,6 +29,8 @@ def part(fault, guilty, batches, rows):
         images = images[dist.get_rank() :: dist.get_world_size()]
     if fault in ("uneven-batches", "uneven-passes") and guilty:
         images = images[: -2 * ROWS]
+    if fault == "one-batch" and guilty:
+        images = images[:rows].repeat(len(images) // rows, 1)
     return TensorDataset(images, (images.sum(1) > 0).long())
 
 
@@ -61,7 +63,7 @@ def main():
     rows = ROWS // 2 if options.fault == "batch-sizes-differ" and guilty else ROWS
     loader = DataLoader(part(options.fault, guilty, options.at_step, rows), batch_size=rows)
     begins = options.at_step
-    if options.fault in ("same-batches", "batch-sizes-differ"):
+    if options.fault in ("same-batches", "batch-sizes-differ", "one-batch"):
         begins = 1
     elif options.fault == "uneven-batches":
         begins -= 2
