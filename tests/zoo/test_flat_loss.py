@@ -34,5 +34,5 @@ def test_a_loss_that_moves_is_not_reported(course: str, tmp_path: Path) -> None:
     process.terminate()
     process.wait(30)
     report = json.loads((folder / "report.json").read_text())
-    assert max(worker["steps"] for worker in report["workers"]) > 1500
+    assert max(worker["step"] for worker in report["workers"]) > 1500
     assert [f["rule"] for f in report["findings"] if f["rule"] == "NUM008"] == []

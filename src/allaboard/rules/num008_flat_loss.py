@@ -28,7 +28,7 @@ import msgspec
 from allaboard.analysis.data.batch_comparison import find_repeating_members
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.resources.host_load import is_whole_job_training
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
     Check,
@@ -177,4 +177,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     drill=("flat-loss",),
+    relations=Relations(measured=True),
 )

@@ -25,7 +25,7 @@ import msgspec
 
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.resources.host_load import is_whole_job_training
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import (
     Certainty,
     Claim,
@@ -145,4 +145,5 @@ RULE = Rule(
     since="0.1",
     passes=True,
     unstaged="needs a GPU; made from the documents and the source of PyTorch's allocator",
+    relations=Relations(measured=True),
 )

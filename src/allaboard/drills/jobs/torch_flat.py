@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 CLASSES = 10
-ROWS = 256
+ROWS = 1024
 
 
 def main():
