@@ -8,7 +8,7 @@ from typing import Any
 from allaboard.check.jax_coordinator import VARIABLE, check_coordinator_address
 from allaboard.dropin.arguments import accepts_arguments
 from allaboard.dropin.joining import joining
-from allaboard.probe.adapters.jax import declared
+from allaboard.probe.adapters.jax import read_declaration
 
 
 def initialize(
@@ -20,14 +20,16 @@ def initialize(
     initialization_timeout: int = 300,
     **more: Any,
 ) -> None:
-    """As `jax.distributed.initialize`, whose arguments these are; what is left out is read from
-    JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID. ``initialization_timeout`` (s) bounds
-    the roll call, and then JAX's own call, which aborts the process where it fails.
+    """Call `jax.distributed.initialize` with these arguments after a roll call.
+
+    Arguments that are left out are read from JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and
+    JAX_PROCESS_ID. ``initialization_timeout`` (s) bounds the roll call, and then JAX's own call, which
+    aborts the process if it fails.
 
     Raises:
         ConfigurationError: the coordinator's address is no HOST:PORT.
-        RollCallError: somebody is missing, there twice, or cannot be reached; on every process.
-        Everything that JAX raises: of arguments that it does not take, before the roll is called.
+        RollCallError: a process is missing, there twice, or cannot be reached; on every process.
+        Everything that JAX raises; for arguments that it does not take, before the roll call.
     """
     import jax
 
@@ -35,7 +37,7 @@ def initialize(
 
     if num_processes is None and process_id is None:
         num_processes, process_id = integer("JAX_NUM_PROCESSES"), integer("JAX_PROCESS_ID")
-    given = (
+    arguments = (
         coordinator_address,
         num_processes,
         process_id,
@@ -43,12 +45,12 @@ def initialize(
         cluster_detection_method,
         initialization_timeout,
     )
-    told = declared((None, coordinator_address, num_processes, process_id), {})
-    timed = isinstance(initialization_timeout, (int, float))
-    if not timed or not accepts_arguments(jax.distributed.initialize, *given, **more):
-        told = None
-    if told is not None:
+    declaration = read_declaration((None, coordinator_address, num_processes, process_id), {})
+    has_limit = isinstance(initialization_timeout, (int, float))
+    if not has_limit or not accepts_arguments(jax.distributed.initialize, *arguments, **more):
+        declaration = None
+    if declaration is not None:
         check_coordinator_address(coordinator_address, os.environ.get(VARIABLE, ""))
-    bound = float(initialization_timeout) if told is not None else 0.0
-    with joining(told, bound):
-        jax.distributed.initialize(*given, **more)
+    limit_s = float(initialization_timeout) if declaration is not None else 0.0
+    with joining(declaration, limit_s):
+        jax.distributed.initialize(*arguments, **more)

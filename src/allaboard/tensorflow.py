@@ -14,7 +14,7 @@ from allaboard.check.tensorflow_resolver import tensorflow_resolver
 from allaboard.dropin.joining import DEFAULT_TIMEOUT_S, joining
 from allaboard.dropin.roll_call import Roster
 from allaboard.dropin.roll_call import roll_call as _roll_call
-from allaboard.probe.adapters.tensorflow import declared
+from allaboard.probe.adapters.tensorflow import read_declaration
 
 
 def MultiWorkerMirroredStrategy(
@@ -23,29 +23,29 @@ def MultiWorkerMirroredStrategy(
     *,
     timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Any:
-    """As `tf.distribute.MultiWorkerMirroredStrategy`. The configuration is checked, then the roll is
-    called, then TensorFlow's own strategy is made; ``timeout`` (s) bounds both.
+    """Return a `tf.distribute.MultiWorkerMirroredStrategy` after a check of the configuration and a
+    roll call. ``timeout`` (s) bounds the roll call, and then TensorFlow's start.
 
     Raises:
-        ConfigurationError: TF_CONFIG would not start (`allaboard check` says the same).
-        RollCallError: somebody is missing, there twice, or cannot be reached; on every worker.
+        ConfigurationError: TF_CONFIG would not start (`allaboard check` reports the same).
+        RollCallError: a worker is missing, there twice, or cannot be reached; on every worker.
     """
     import tensorflow as tf
 
-    given = cluster_resolver is not None
-    if not given:
+    is_given = cluster_resolver is not None
+    if not is_given:
         cluster_resolver = tensorflow_resolver()
-    with joining(cluster_of_task(cluster_resolver, given), timeout):
+    with joining(cluster_of_task(cluster_resolver, is_given), timeout):
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver, communication_options)
 
 
-def cluster_of_task(resolver: Any, given: bool) -> dict[str, Any] | None:
-    """What this task is told of its cluster, and where; not ``given``: the resolver was made here, of what
-    the environment says."""
-    found = declared((None, resolver), {})
-    if found is not None and not given:
-        found["origin"] = "TF_CONFIG" if "TF_CONFIG" in os.environ else "environment"
-    return found
+def cluster_of_task(resolver: Any, is_given: bool) -> dict[str, Any] | None:
+    """Return the declaration of this task, with its origin; not ``is_given``: the resolver was made
+    here, from the environment."""
+    declaration = read_declaration((None, resolver), {})
+    if declaration is not None and not is_given:
+        declaration["origin"] = "TF_CONFIG" if "TF_CONFIG" in os.environ else "environment"
+    return declaration
 
 
 def ParameterServerStrategy(
@@ -54,8 +54,8 @@ def ParameterServerStrategy(
     *,
     timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Any:
-    """As `tf.distribute.ParameterServerStrategy`, on the chief. Its workers and parameter servers are
-    `tf.distribute.Server`s that are up before the chief: every address of the cluster is tried first.
+    """Return a `tf.distribute.ParameterServerStrategy` on the chief, once every address of the cluster
+    answers: its workers and parameter servers are `tf.distribute.Server`s that start before it.
 
     Raises:
         ConfigurationError: TF_CONFIG would not start.
@@ -77,6 +77,6 @@ def roll_call(
     task_type: str = "worker",
     task_id: int = 0,
 ) -> Roster:
-    """The roll call of TF_CONFIG's cluster, or of the one given, without TensorFlow; see
-    `allaboard.roll_call`. Call it before TensorFlow binds its port."""
+    """Hold the roll call of TF_CONFIG's cluster, or of ``cluster``, without TensorFlow, before it binds
+    its port; see `allaboard.roll_call`."""
     return _roll_call(timeout, cluster=cluster, task_type=task_type, task_id=task_id)

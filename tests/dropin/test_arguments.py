@@ -7,7 +7,7 @@ import pytest
 from allaboard.check.jax_coordinator import check_coordinator_address
 from allaboard.check.tensorflow_resolver import ConfigurationError
 from allaboard.dropin.arguments import accepts_arguments
-from allaboard.probe.adapters.jax import declared
+from allaboard.probe.adapters.jax import read_declaration
 
 
 def test_what_it_does_not_take() -> None:
@@ -22,11 +22,11 @@ def test_what_it_does_not_take() -> None:
     [("a:1", "2", 0), ("a:1", 2, "0"), (1234, 2, 0), ("a:1", 0, 0), ("a:1", 2, -1)],
 )
 def test_what_is_no_rank_is_left_to_jax(address: object, size: object, rank: object) -> None:
-    assert declared((None, address, size, rank), {}) is None
+    assert read_declaration((None, address, size, rank), {}) is None
 
 
 def test_a_rank_beyond_the_last_is_told_to_all() -> None:
-    told = declared((None, "a:1", 2, 2), {})
+    told = read_declaration((None, "a:1", 2, 2), {})
     assert told is not None and told["rank"] == 2
 
 
@@ -55,7 +55,7 @@ def test_where_the_coordinator_listens_is_told_of_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def bound(rank: int, **more: object) -> object:
-        told = declared((None, "a:1", 2, rank), dict(more))
+        told = read_declaration((None, "a:1", 2, rank), dict(more))
         assert told is not None
         return told["bind"]
 

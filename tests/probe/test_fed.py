@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from allaboard.probe.adapters._tensorflow.fed_variables import steps
+from allaboard.probe.adapters._tensorflow.fed_variables import split_steps
 
 
 class Value:
@@ -17,7 +17,7 @@ def given(*sizes: int) -> list[tuple[Any, Any, Any]]:
 
 
 def names(found: list[tuple[Any, Any, Any]], most: int) -> list[list[str]]:
-    return [[variable for variable, _, _ in step] for step in steps(found, most)]
+    return [[variable for variable, _, _ in step] for step in split_steps(found, most)]
 
 
 def test_all_are_fed_at_once_where_they_fit() -> None:

@@ -37,7 +37,7 @@ def _returned(is_async: bool = False) -> Returned:
 def _bad(results: list[Any], returned: Returned, name: str = "train_step") -> int:
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size))
     for box.steps, result in enumerate(results):
-        returned.look(box, name, result)
+        returned.add_result(box, name, result)
     bad: int = LOSS.unpack_from(box.map, LOSS_AT)[1]
     return bad
 
@@ -49,8 +49,8 @@ def test_the_last_finite_loss_of_the_first_function_is_noted() -> None:
     returned = _returned()
     box: Any = SimpleNamespace(steps=0, map=bytearray(LOSS_AT + LOSS.size), loss=NAN)
     for value in (0.5, 0.5, 0.5, 0.25, NAN):
-        returned.look(box, "train_step", EagerTensor(value))
-        returned.look(box, "gradient_norm", EagerTensor(3.0))
+        returned.add_result(box, "train_step", EagerTensor(value))
+        returned.add_result(box, "gradient_norm", EagerTensor(3.0))
     assert box.loss == 0.25
 
 

@@ -24,7 +24,7 @@ def test_an_address_of_ipv6_stands_in_brackets(
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     for name, value in (("MASTER_ADDR", told), ("MASTER_PORT", "29500")):
         monkeypatch.setenv(name, value)
-    found = torch.declared(("gloo",), {"rank": 0, "world_size": 2})
+    found = torch.read_declaration(("gloo",), {"rank": 0, "world_size": 2})
     assert found is not None and found["place"] == place and found["local"] is local
 
 
@@ -37,7 +37,7 @@ def test_a_launcher_that_starts_only_some_of_the_ranks_has_others_elsewhere(
     monkeypatch.setenv("LOCAL_WORLD_SIZE", started_here)
     for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")):
         monkeypatch.setenv(name, value)
-    found = torch.declared(("gloo",), {"rank": 0, "world_size": 2})
+    found = torch.read_declaration(("gloo",), {"rank": 0, "world_size": 2})
     assert found is not None and found["local"] is local
 
 
@@ -61,13 +61,13 @@ def test_a_world_of_one_with_a_place_of_its_own_is_no_part_of_the_job(
         ("WORLD_SIZE", several),
     ):
         monkeypatch.setenv(name, value)
-    told = torch.declared(("gloo",), {"rank": 0, "world_size": 1, **given})
+    told = torch.read_declaration(("gloo",), {"rank": 0, "world_size": 1, **given})
     assert (told is not None) is member
 
 
 def test_the_interface_is_read_at_init(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"init_method": "tcp://10.0.0.1:29500", "rank": 0, "world_size": 2}
     monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
-    assert (torch.declared(("gloo",), told) or {})["interface"] == ""
+    assert (torch.read_declaration(("gloo",), told) or {})["interface"] == ""
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth1")  # as a script does with os.environ
-    assert (torch.declared(("gloo",), told) or {})["interface"] == "eth1"
+    assert (torch.read_declaration(("gloo",), told) or {})["interface"] == "eth1"

@@ -21,7 +21,7 @@ import torch.distributed as dist, torch.distributed.rpc as rpc, _allaboard_probe
 
 
 def asked(*args: object, **kwargs: object) -> dict[str, object] | None:
-    return rpc.rpc_declaration(args, kwargs, torch.declared)
+    return rpc.rpc_declaration(args, kwargs, torch.read_declaration)
 
 
 def test_it_tells_rank_size_and_place(monkeypatch: pytest.MonkeyPatch) -> None:

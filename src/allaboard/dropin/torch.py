@@ -7,7 +7,7 @@ from typing import Any
 
 from allaboard.dropin.arguments import accepts_arguments
 from allaboard.dropin.joining import DEFAULT_TIMEOUT_S, joining
-from allaboard.probe.adapters.torch import declared
+from allaboard.probe.adapters.torch import read_declaration
 
 
 def init_process_group(
@@ -50,6 +50,6 @@ def _declared(arguments: dict[str, Any]) -> dict[str, Any] | None:
     if arguments["store"] is not None:
         return None
     try:
-        return declared((), arguments)
+        return read_declaration((), arguments)
     except (KeyError, ValueError, TypeError, AttributeError):
         return None  # an argument or a variable that is missing is torch's to judge

@@ -41,8 +41,8 @@ def never(*_: object) -> None:
 manager = tf.train.SessionManager(ready_op=tf.report_uninitialized_variables())
 call = tf.train.SessionManager.prepare_session
 given = {"self": manager, "master": "", "init_op": init, "init_fn": never, "saver": saver}
-found = fed.initialised(call, given, prefix)
-told = found.run(every)
+session_with_values = fed.prepare_with_values(call, given, prefix)
+told = session_with_values.run(every)
 assert len(told) == 7 and all((v == n + 1).all() for n, v in enumerate(told)), told
-assert fed.initialised(call, dict(given, init_op=None), prefix) is None
+assert fed.prepare_with_values(call, dict(given, init_op=None), prefix) is None
 print("all as they were", flush=True)

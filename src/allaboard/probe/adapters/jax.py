@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _distributed(module: Any) -> None:
     # The method, behind the checks of `jax.distributed.initialize`: a refused call never arrives.
-    call = hooks.joining(module.State.initialize, declared)
+    call = hooks.joining(module.State.initialize, read_declaration)
 
     @functools.wraps(call)
     def initialize(
@@ -73,7 +73,7 @@ def integer(name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def read_declaration(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Return the declaration in initialize's arguments; None if it is not understood, or has no
     rank: JAX itself judges it."""
     address, size, rank = args[1:4]

@@ -63,7 +63,7 @@ def _distributed(module: Any) -> None:
     if destroy is not None:
         module.destroy_process_group = _destroying(recorder, destroy)
     # In this module: `torch.distributed` copies its names as soon as it has executed.
-    module.init_process_group = hooks.joining(module.init_process_group, declared)
+    module.init_process_group = hooks.joining(module.init_process_group, read_declaration)
     # DDP's own all-reduces run in C++, and pass through none of the functions above.
     if hasattr(getattr(native, "Reducer", None), "prepare_for_backward"):
         gradients.reducer(recorder, native.Reducer)  # type: ignore[union-attr]
@@ -133,7 +133,7 @@ def _functional(module: Any) -> None:
         functional.hook(recorder, module)
 
 
-def declared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+def read_declaration(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """Return the declaration of init_process_group: its arguments first, the environment second."""
     names = ("backend", "init_method", "timeout", "world_size", "rank", "store")
     arguments = dict(zip(names, args), **kwargs)
@@ -179,7 +179,7 @@ def _private(method: str, store: Any) -> bool:
 
 
 def _rpc(module: Any) -> None:
-    rpc.hook(module, declared)
+    rpc.hook(module, read_declaration)
 
 
 def _local(method: str, size: int) -> bool:

@@ -1,5 +1,5 @@
-"""When a program writes and reads checkpoints with `tf.train.Checkpoint` (its manager and Keras's callback
-do, too). Tried on TensorFlow 2.21.
+"""Counts checkpoints that a program writes and reads with `tf.train.Checkpoint`, as its manager and
+Keras's callback do. Tried on TensorFlow 2.21.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def saver(module: Any) -> None:
-    """Hooks `tensorflow.python.checkpoint.checkpoint`."""
+def hook_saver(module: Any) -> None:
+    """Hook `tensorflow.python.checkpoint.checkpoint`."""
     cls = module.TrackableSaver
-    cls.save = _told(cls.save, read=False)
-    cls.restore = _told(cls.restore, read=True)
+    cls.save = _counting(cls.save, is_read=False)
+    cls.restore = _counting(cls.restore, is_read=True)
 
 
-def _told(call: Callable[..., Any], read: bool) -> Callable[..., Any]:
+def _counting(call: Callable[..., Any], is_read: bool) -> Callable[..., Any]:
     @functools.wraps(call)
-    def inside(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = call(self, *args, **kwargs)
         box = member.here.box
-        path = args[0] if args else kwargs.get("save_path" if read else "file_prefix")
+        path = args[0] if args else kwargs.get("save_path" if is_read else "file_prefix")
         if box is not None and path is not None:  # None: there is nothing to restore
-            box.count_checkpoint(read)
+            box.count_checkpoint(is_read)
         return result
 
-    return inside
+    return wrapper

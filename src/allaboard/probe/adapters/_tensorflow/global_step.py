@@ -1,6 +1,7 @@
-"""TensorFlow 1's global step, as the hooks of a MonitoredSession fetch it in each run anyway: nothing more
-is run for it. A session without any of these hooks tells nothing. Tried on `tf.compat.v1` of TensorFlow
-2.21.
+"""TensorFlow 1's global step, read from the results that a MonitoredSession's hooks fetch in each run.
+
+Nothing more is run for it; a session without any of these hooks has no known step. Tried on
+`tf.compat.v1` of TensorFlow 2.21.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-HOOKS = ("StopAtStepHook", "CheckpointSaverHook", "StepCounterHook")
-"""Those that fetch the global step alone (`before_run` of each)."""
+STEP_HOOKS = ("StopAtStepHook", "CheckpointSaverHook", "StepCounterHook")
+"""Hooks that fetch the global step and nothing else (`before_run` of each)."""
 
 
-def _hooks(module: Any) -> None:
-    for name in HOOKS:
+def _wrap_hooks(module: Any) -> None:
+    for name in STEP_HOOKS:
         cls = getattr(module, name)
-        cls.after_run = _told(cls.after_run)
+        cls.after_run = _noting_step(cls.after_run)
 
 
-def _told(call: Callable[..., None]) -> Callable[..., None]:
+def _noting_step(call: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(call)
     def after_run(self: Any, run_context: Any, run_values: Any) -> None:
         box = member.here.box
@@ -38,4 +39,4 @@ def _told(call: Callable[..., None]) -> Callable[..., None]:
     return after_run
 
 
-MODULES = {"tensorflow.python.training.basic_session_run_hooks": _hooks}
+MODULES = {"tensorflow.python.training.basic_session_run_hooks": _wrap_hooks}

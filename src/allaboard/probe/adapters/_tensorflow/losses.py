@@ -1,9 +1,9 @@
-"""The value that a training step returns, where that is one number: whether it is still a finite one.
+"""The loss that a training step returns, and whether it is still finite.
 
-A tf.function tells nothing of what it computes but what it returns: a number, the first of several, or what
-is called "loss" among them (Keras' `fit`: its mean since the epoch began). Only a number on the CPU is looked
-at; to see one on a device, the device would have to be waited for. Several functions may return numbers, and
-some of them none that is finite, on purpose: each is judged by itself, once it has returned some that were.
+Only what a tf.function returns can be seen: a number, the first of several, or the one called "loss"
+(in Keras' `fit` its mean since the epoch began). Only numbers on the CPU are read: a read from a
+device would wait for it. Several functions may return numbers, some of them never finite on purpose:
+each is judged by itself, once it has returned finite ones.
 
 Tried on TensorFlow 2.21 and tf_keras 2.21.
 """
@@ -32,7 +32,7 @@ class Returned:
         self._finite: dict[str, int] = {}
         self._losses: dict[str, Losses] = {}
 
-    def look(self, box: Box, name: str, result: Any) -> None:
+    def add_result(self, box: Box, name: str, result: Any) -> None:
         """Take in what one call of a function returned."""
         number = _number(result)
         if number is None or self._context.context().is_async():  # then it would be waited for

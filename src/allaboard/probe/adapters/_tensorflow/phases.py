@@ -1,7 +1,8 @@
-"""Where TensorFlow's main thread spends its time besides training: data, checkpoints.
+"""Time of TensorFlow's main thread that is no training: waits for data and for other workers, and
+checkpoints.
 
-Tried on TensorFlow 2.21. What is hooked is what Python calls: a dataset that is gone through inside of a
-tf.function, as Keras' `fit` does, is part of that function's step, and cannot be told from it.
+Tried on TensorFlow 2.21. Only calls from Python can be hooked: a dataset that is iterated inside a
+tf.function, as Keras' `fit` does, counts as part of that function's step.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _iterator(module: Any) -> None:
-    """The last call in Python before tf.data's own code, so that what a distributed iterator agrees upon
-    with other workers is no waiting for data."""
+def _hook_iterator(module: Any) -> None:
+    """Hook the last call in Python before tf.data's own code: an agreement of a distributed iterator
+    with other workers does not count as a wait for data."""
     cls = module.OwnedIterator
     for name in ("_next_internal", "get_next_as_optional"):
         _replace(module, cls, name, hooks.fetching)
 
 
-def _distributed(module: Any) -> None:
-    _agreement(module)
-    replicas.iterator(module)
+def _hook_distributed_input(module: Any) -> None:
+    _hook_batch_agreement(module)
+    replicas.hook_iterator(module)
 
 
-def _agreement(module: Any) -> None:
+def _hook_batch_agreement(module: Any) -> None:
     """Hook the agreement of workers, before each batch of a finite dataset, on whether anybody has
     one."""
     call = getattr(module, "_calculate_replicas_with_values", None)
@@ -38,7 +39,7 @@ def _agreement(module: Any) -> None:
         module._calculate_replicas_with_values = hooks.waiting("agreeing on a batch", call)
 
 
-def _collectives(module: Any) -> None:
+def _hook_collectives(module: Any) -> None:
     """Hook what a strategy reduces and gathers outside of a tf.function, as `fit` does with the
     results of its steps.
 
@@ -53,19 +54,19 @@ def _waiting(name: str) -> Any:
     return functools.partial(hooks.waiting, name)
 
 
-def _checkpoint(module: Any) -> None:
+def _hook_checkpoint(module: Any) -> None:
     for cls in (module.Checkpoint, getattr(module, "CheckpointV1", None)):
         for name in ("save", "write", "restore", "read"):
             if hasattr(cls, name):
                 _replace(module, cls, name, _saving if name in ("save", "write") else _reading)
 
 
-def _manager(module: Any) -> None:
-    """It deletes old checkpoints too."""
+def _hook_manager(module: Any) -> None:
+    """Hook the checkpoint manager, which deletes old checkpoints too."""
     _replace(module, module.CheckpointManager, "save", _saving)
 
 
-def _saver(module: Any) -> None:
+def _hook_saver(module: Any) -> None:
     _replace(module, module.Saver, "save", _saving)
     _replace(module, module.Saver, "restore", _reading)
 
@@ -79,6 +80,7 @@ def _saving(call: Any) -> Any:
 
 
 def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
+    """Wrap a method of the class; note it as lacking in this version of TensorFlow otherwise."""
     call = cls.__dict__.get(name)
     if call is None:
         member.here.lacks(module.__name__, "%s.%s" % (cls.__name__, name))
@@ -87,10 +89,10 @@ def _replace(module: Any, cls: Any, name: str, wrap: Any) -> None:
 
 
 MODULES = {
-    "tensorflow.python.distribute.input_lib": _distributed,
-    "tensorflow.python.distribute.cross_device_ops": _collectives,
-    "tensorflow.python.data.ops.iterator_ops": _iterator,
-    "tensorflow.python.checkpoint.checkpoint": _checkpoint,
-    "tensorflow.python.checkpoint.checkpoint_management": _manager,
-    "tensorflow.python.training.saver": _saver,
+    "tensorflow.python.distribute.input_lib": _hook_distributed_input,
+    "tensorflow.python.distribute.cross_device_ops": _hook_collectives,
+    "tensorflow.python.data.ops.iterator_ops": _hook_iterator,
+    "tensorflow.python.checkpoint.checkpoint": _hook_checkpoint,
+    "tensorflow.python.checkpoint.checkpoint_management": _hook_manager,
+    "tensorflow.python.training.saver": _hook_saver,
 }

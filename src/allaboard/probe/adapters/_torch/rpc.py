@@ -1,9 +1,9 @@
 """`torch.distributed.rpc`: `init_rpc` as an init of PyTorch.
 
-Tried on torch 2.13. It meets through a store as `init_process_group` does, by the same addresses, and holds
-every member until all are there. It makes a group of its own for that, in C++, which counts nowhere else.
-Who joins the groups of `init_process_group` and who takes part in RPC may differ by right, and so may the
-order of the two inits. So RPC has a roll call only in a process that has joined nothing else before.
+`init_rpc` meets through a store as `init_process_group` does, at the same addresses, and holds every
+member until all are there. The group that it makes for that, in C++, counts nowhere else. The members
+of RPC and those of `init_process_group` may rightly differ, as may the order of the two inits: RPC
+has a roll call only in a process that has joined nothing else before. Tried on torch 2.13.
 """
 
 from __future__ import annotations
@@ -15,37 +15,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Declare = Callable[[tuple[Any, ...], dict[str, Any]], dict[str, Any] | None]
+    ReadDeclaration = Callable[[tuple[Any, ...], dict[str, Any]], dict[str, Any] | None]
 
 CALL = "init_rpc"
-_COUNT = [0]
-"""How many roll calls of RPC this process has answered."""
+_answered_roll_calls = [0]
+"""The number of RPC's roll calls that this process has answered."""
 
 
-def hook(module: Any, declared: Declare) -> None:
-    """``module`` is torch.distributed.rpc; ``declared`` reads the arguments of `init_process_group`."""
+def hook(module: Any, read_declaration: ReadDeclaration) -> None:
+    """Hook `torch.distributed.rpc`; ``read_declaration`` reads arguments of `init_process_group`."""
 
-    def told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        declaration = rpc_declaration(args, kwargs, declared)
+    def declare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+        declaration = rpc_declaration(args, kwargs, read_declaration)
         if not member.here.round:
-            _COUNT[0] = 0  # also in a forked child
-        if declaration is None or member.here.round != _COUNT[0] or _elsewhere():
+            _answered_roll_calls[0] = 0  # also in a forked child
+        if (
+            declaration is None
+            or member.here.round != _answered_roll_calls[0]
+            or _may_have_other_hosts()
+        ):
             return None
-        _COUNT[0] += member.here.depth == 0
+        _answered_roll_calls[0] += member.here.depth == 0
         return declaration
 
     call = getattr(module, CALL, None)
     if call is not None:  # PyTorch may be built without
-        setattr(module, CALL, hooks.joining(call, told))
+        setattr(module, CALL, hooks.joining(call, declare))
 
 
-def _elsewhere() -> bool:
+def _may_have_other_hosts() -> bool:
     """Return True if members may be on other hosts, whose agents know only process groups."""
     return member.here.gated == "cluster" or member.here.attach is not None
 
 
 def rpc_declaration(
-    args: tuple[Any, ...], kwargs: dict[str, Any], declared: Declare
+    args: tuple[Any, ...], kwargs: dict[str, Any], read_declaration: ReadDeclaration
 ) -> dict[str, Any] | None:
     """Return the declaration in init_rpc's arguments; None for a group without a size, whose
     members come and go."""
@@ -56,7 +60,9 @@ def rpc_declaration(
     if not size or rank is None or rank < 0:
         return None
     method = getattr(arguments.get("rpc_backend_options"), "init_method", None)
-    declaration = declared((), {"init_method": method, "rank": int(rank), "world_size": int(size)})
+    declaration = read_declaration(
+        (), {"init_method": method, "rank": int(rank), "world_size": int(size)}
+    )
     if declaration is None:
         return None
     origin = str(declaration["origin"]).replace("init_process_group", CALL)
