@@ -42,6 +42,8 @@ class Relations(msgspec.Struct, frozen=True, kw_only=True):
     below_user_code: bool = False
     """It reports a failure below the user's code (GPU, CUDA, NCCL): it takes the place of the exception that
     printed the same message, and that exception's members."""
+    bare_exit: bool = False
+    """It reports an exit code alone: a message of the same file that says why a process failed says more."""
     last_resort: bool = False
     """It quotes how a process ended, and nothing more is known: reported only if no other error is."""
     raised_as: str = ""

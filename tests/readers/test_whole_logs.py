@@ -28,7 +28,12 @@ FAILED = {
         "raised KeyError at t.py:8 in main",
         "fix /home/u/t.py:8",
     ),
-    "deepspeed_killed": ("EXIT001", "", "local rank 1 was killed by signal 9", "dmesg -T"),
+    "deepspeed_killed": (
+        "EXIT001",
+        "",
+        "one of the 2 processes that DeepSpeed started",
+        "dmesg -T",
+    ),
     "horovodrun_killed": ("EXIT001", "worker 1", "was killed by SIGKILL", "dmesg -T"),
     "lightning_killed": ("EXIT001", "pid 814", "was killed by SIGKILL", "dmesg -T"),
     "mpirun_tagged": (

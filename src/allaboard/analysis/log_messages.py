@@ -57,6 +57,8 @@ class KnownMessage:
     """True if it is harmless alone: it counts only beside a message of a rule that it ``explains``."""
     ended_wait: bool = False
     """True if it reports a limit that ends any job: what the job waited for then is the cause."""
+    bare_end: bool = False
+    """True if it reports only that a process ended, not why. The group ``pid`` is the process."""
     sample: str
     """Lines in which the message must be found, as they were written."""
     source: str
@@ -113,7 +115,7 @@ def _make_heard(
     return Heard(
         rule=message.rule,
         says=message.says.format(**groups),
-        speakers=(Speaker(speaker_rank(line, exhibit.rank), shown, location),),
+        speakers=(Speaker(speaker_rank(line, exhibit.rank), shown, location, exhibit.pid),),
         fix=message.fix.format(**groups),
         about=_members_about(groups),
         awaits=message.awaits,
@@ -124,6 +126,8 @@ def _make_heard(
         explains=message.explains,
         only_explains=message.only_explains,
         ended_wait=message.ended_wait,
+        bare_end=message.bare_end,
+        pid=int(groups.get("pid") or 0) if message.bare_end else 0,
     )
 
 

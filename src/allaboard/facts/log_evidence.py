@@ -57,6 +57,8 @@ class Speaker(msgspec.Struct, frozen=True):
     """The line."""
     place: Place
     """Its place."""
+    pid: int = 0
+    """Pid of the process that wrote it, if a prefix tells it; else 0."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,10 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """True if it is harmless alone: it counts only beside a message of a rule that it ``explains``."""
     ended_wait: bool = False
     """True if it reports a limit that ends any job: what the job waited for then is the cause."""
+    bare_end: bool = False
+    """True if it reports only that a process ended: what that process wrote itself says why."""
+    pid: int = 0
+    """Pid of the process whose end it reports; 0 if it tells none."""
 
 
 class JobStart(msgspec.Struct, frozen=True, kw_only=True):

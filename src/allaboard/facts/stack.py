@@ -20,7 +20,9 @@ _INSTALLED = re.compile(
     r"/(?:site|dist)-packages/|/bin/(?:torchrun|accelerate|deepspeed|horovodrun|ray)$"
     r"|\.(?:egg|zip|whl|pex|par)/|/(?:_vendor|vendored|third_party|third-party)/"
     # Source trees of the frameworks, which are used without an installation.
-    r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/|/megatron/core/",
+    r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/|/megatron/core/"
+    r"|/vllm/(?:v1|engine|executor|worker|distributed|entrypoints|model_executor)/|/sglang/srt/"
+    r"|/deepspeed/(?:runtime|launcher|comm|ops)/|/src/(?:accelerate|transformers|trl|peft)/",
     re.IGNORECASE,
 )
 """In the path of a library: installed, in an archive, or copied into a project."""

@@ -211,5 +211,5 @@ RULE = Rule(
     },
     since="0.1",
     drill=("exits-3", "rpc-actor-exits"),
-    relations=Relations(begins_failure=True),
+    relations=Relations(begins_failure=True, bare_exit=True),
 )

@@ -153,7 +153,7 @@ Run on that host: `nvidia-smi`, and `dmesg -T | grep -i xid` for the driver's ow
             fix="nvidia-smi",
         ),
         unstaged=_NCCL_DOCUMENTS,
-        relations=Relations(below_user_code=True),
+        relations=Relations(below_user_code=True, ends_by_abort=True),
     ),
     "log010_nccl_failed": _rule(
         page="""NCCL failed and says little about the reason.

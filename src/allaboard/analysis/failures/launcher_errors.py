@@ -10,6 +10,16 @@ CHILD_ERRORS = ("CalledProcessError",)
 """Exceptions of Python's subprocess about the end of a child."""
 _SPARE_RESULT = "'NoneType' object has no attribute 'is_failed'"
 """What torchrun raises on a host that is not needed: it has no result of its workers."""
+RAY_DEATHS = {
+    "RayActorError",
+    "ActorDiedError",
+    "NodeDiedError",
+    "OwnerDiedError",
+    "WorkerCrashedError",
+}
+"""Exceptions of Ray's driver about an actor, or a worker, that is gone."""
+_RAY_DEATH_WORDS = re.compile(r"The actor died unexpectedly before finishing this task")
+"""Begins what Ray tells of that actor; the reader of Ray's messages names it."""
 _LAUNCHER_FILES = re.compile(
     r"[/\\](?:torch[/\\]distributed[/\\](?:launch|run|launcher[/\\]\w+)|accelerate[/\\]commands[/\\]\w+"
     r"|deepspeed[/\\]launcher[/\\]\w+|horovod[/\\]run(?:ner)?[/\\][\w/\\]+|torch_xla[/\\]distributed[/\\]\w+)"
@@ -32,6 +42,8 @@ def refers_to_error_above(text: str) -> bool:
 
 def is_launcher_child_error(traceback: Traceback) -> bool:
     """Return True if a launcher raised it because its command failed, or because it had none to start."""
+    if traceback.type in RAY_DEATHS and _RAY_DEATH_WORDS.match(traceback.message):
+        return "ip: " in traceback.message
     is_of_spare = traceback.type == "AttributeError" and _SPARE_RESULT in traceback.message
     if traceback.type not in CHILD_ERRORS and not is_of_spare:
         return False

@@ -211,6 +211,28 @@ CAUSES = (
         in_machinery=True,
     ),
     Cause(
+        pattern=r"^TimeoutError: RPC call to (?P<call>\w+) timed out",
+        says="a worker process of vLLM did not finish {call} in time: it is stuck, or gone",
+        fix="read what the workers wrote before it; while it hangs: py-spy dump --pid PID of each "
+        "(pgrep -af VLLM), then allaboard diagnose DUMP...",
+        own=False,
+        vague=True,
+    ),
+    Cause(
+        pattern=r"NCCL communicator was aborted after a previous error",
+        says="a collective of this rank had failed before, and its communicator was given up",
+        fix="read the lines before it, of all ranks: the first error says which collective failed, and why",
+        own=False,
+        vague=True,
+    ),
+    Cause(
+        # torchcomms: rank 0 tells the others that all have come to monitored_barrier.
+        pattern=r"\[Rank 0\]: failed to ack ranks (?P<rank>\d+(?:, ?\d+)*) in monitoredBarrier",
+        says="rank {rank} came to a monitored barrier, but went away before rank 0 could answer",
+        fix="read the log of rank {rank}: how did it end?",
+        own=False,
+    ),
+    Cause(
         # PyTorch's backend nccl2, from torchcomms.
         pattern=r"NCCLX? operation timed out$|Work timed out during finalize$",
         says="ranks waited in a collective until its timeout for a peer that did not come",

@@ -87,7 +87,7 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
         if "jobs" in groups:
             groups["jobs"] = ", ".join(re.findall(r"'\w+'(?=:)", groups["jobs"])) or "none"
         rank = groups.get("rank", "")
-        about = (Who(index=int(rank), rank=int(rank)),) if rank else ()
+        about = tuple(Who(index=int(r), rank=int(r)) for r in re.findall(r"\d+", rank))
         return LibraryFailure(
             cause.says.format(**groups),
             cause.fix.format(**groups),

@@ -42,6 +42,8 @@ def drop_following_aborts(
 def _is_by_speaker(finding: Finding, speakers: set[tuple[str, int]]) -> bool:
     places = {e.origin for e in finding.evidence}
     ranks = {w.rank for w in finding.who}
+    # Where a launcher's file does not tell who wrote the reason, it is one of those that it lists.
     return any(
-        rank in ranks and any(p.startswith(f"{file}:") for p in places) for file, rank in speakers
+        (rank in ranks or rank < 0) and any(p.startswith(f"{file}:") for p in places)
+        for file, rank in speakers
     )

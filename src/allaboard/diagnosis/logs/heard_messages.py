@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from allaboard.analysis.failures.launcher_errors import refers_to_error_above
 from allaboard.analysis.log_messages import merge_heard
+from allaboard.diagnosis.logs.bare_ends import without_explained_ends
 from allaboard.diagnosis.logs.job_starts import start_messages
 from allaboard.diagnosis.logs.message_relations import relate_messages
 from allaboard.diagnosis.logs.run_readers import LogRecord
@@ -44,6 +45,7 @@ def related_messages(
     )
     losses = frozenset(h.rule for h in merged if reports_loss(relations_of(h.rule)))
     related = relate_messages(merged, record.last_words, waits, failed_rules, losses)
+    related = without_explained_ends(related, relations_of)
     reasons = [
         h
         for h in related

@@ -15,6 +15,7 @@ from allaboard.diagnosis.logs.abort_reasons import (
     drop_explained_aborts,
     drop_following_aborts,
 )
+from allaboard.diagnosis.logs.bare_ends import settle_bare_ends
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.heard_messages import related_messages, without_wrappers
 from allaboard.diagnosis.logs.non_rank_processes import separate_ranks
@@ -105,6 +106,9 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
             ]
     findings = without_wrappers(findings, message_findings)
     message_findings = drop_following_aborts(message_findings, findings)
+    message_findings, findings = settle_bare_ends(
+        message_findings, findings, messages, relations_of
+    )
     last_words = last_resort.unexplained_ends(members, origins, record)
     last_claims = [
         make_finding(entry, known_message_claim(h))

@@ -5,10 +5,12 @@ There was no GPU where this was written: every sample is from NCCL's documents a
 
 from __future__ import annotations
 
-from allaboard.analysis.log_messages import KnownMessage, find_known_messages
+import re
+
+from allaboard.analysis.log_messages import KnownMessage, find_known_messages, speaker_rank
 from allaboard.analysis.network.nccl_loopback import as_loopback
 from allaboard.contracts import LogReader
-from allaboard.facts import Certainty, Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
 
 _LOOPBACK = "NET009"
 _DOCUMENT = "from NCCL's source and documents, not recorded: it needs GPUs"
@@ -92,6 +94,45 @@ def _no_room(key: str, pattern: str, line: str, source: str) -> KnownMessage:
 MESSAGES = (
     _SHM_FULL,
     KnownMessage(
+        key="NET/OFI",
+        pattern=r"NCCL WARN NET/OFI (?P<what>Couldn't find any optimal provider|Failed to initialize \w+ protocol"
+        r"|No (?:eligible|matching) providers?[^\n]{0,80}|fi_getinfo[^\n]{0,80})",
+        rule="LOG005",
+        says="NCCL's plugin for AWS found no network of its own (EFA): {what}",
+        fix="fi_info -p efa -t FI_EP_RDM   # on that host, in its container: empty? The container needs "
+        "/dev/infiniband (--device, in Kubernetes vpc.amazonaws.com/efa) and libfabric; without EFA: "
+        "NCCL_NET_PLUGIN=none, or FI_PROVIDER=tcp",
+        explains=("LOG010",),
+        sample="ip-10-0-3-7:101:101 [0] find_ofi_provider:543 NCCL WARN NET/OFI Couldn't find any optimal "
+        "provider",
+        source="from the source of aws-ofi-nccl 1.0 to 1.16",
+    ),
+    KnownMessage(
+        key="NET/OFI Request",
+        pattern=r"NCCL WARN NET/OFI Request [^\n]{1,80}completed with error\. RC: (?P<code>\d+)\. Error: "
+        r"(?P<why>[^\n]{1,80}?)\. Completed",
+        rule="LOG010",
+        says="a transfer over libfabric (EFA) failed: {why} (code {code})",
+        fix="read the logs of the ranks that do not write this: one that ended breaks transfers, too; else the "
+        "security group must allow all traffic to and from itself, in both directions; fi_info -p efa",
+        proves_not="whether the peer ended or the network refused it",
+        sample="algo-1:127:305 [0] ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f9a completed with error. RC: "
+        "21. Error: unknown error. Completed length: 0, Request: { dev: 0 }",
+        source="from the source of aws-ofi-nccl 1.0 to 1.16",
+    ),
+    KnownMessage(
+        key="graph/xml.",
+        pattern=r"graph/xml\.(?:h|cc):\d+ NCCL WARN (?P<what>Attribute (?P<name>\w+) of node (?P<node>\w+) not "
+        r"found|(?:XML|Could not open XML|Unable to find XML)[^\n]{0,100})",
+        rule="LOG010",
+        says="NCCL cannot use the file that describes the host's topology: {what}",
+        fix="echo $NCCL_TOPO_FILE   # unset it: NCCL then finds the topology itself; a plugin of a cloud (aws-ofi-"
+        "nccl) may set it: use the version that is made for this kind of host",
+        proves_not=_FIRST_USE,
+        sample="node1:75:95 [2] graph/xml.h:101 NCCL WARN Attribute arch of node cpu not found",
+        source="from the source of NCCL 2.6 to 2.30 (graph/xml.h)",
+    ),
+    KnownMessage(
         key="Duplicate GPU detected",
         pattern=r"Duplicate GPU detected : rank (?P<one>\d+) and rank (?P<two>\d+) both on CUDA device "
         r"(?P<device>\w+)",
@@ -152,6 +193,7 @@ MESSAGES = (
         fix="ip route get {peer}; nc -vz {peer} {port}   # every rank must reach every other on all ports "
         "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        explains=("EXIT005",),
         sample="node1:4242:4300 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to "
         "10.1.2.3<41000> failed : Connection refused",
         source="from the source of NCCL 2.8 to 2.30 (misc/socket.cc, os/linux.cc): `failed : TEXT`, since "
@@ -165,6 +207,7 @@ MESSAGES = (
         fix="ip route get {peer}; nc -vz {peer} {port}   # every rank must reach every other on all ports "
         "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        explains=("EXIT005",),
         sample="node1:4242:4300 [0] os/linux.cc:328 NCCL WARN ncclOsSocketPollConnect to 10.1.2.3<41000> "
         "failed with error Connection timed out",
         source="from the source of NCCL 2.30 (os/linux.cc)",
@@ -178,6 +221,7 @@ MESSAGES = (
         fix="NCCL_DEBUG=INFO for one run shows the addresses; every rank must reach every other on all ports "
         "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
+        explains=("EXIT005",),
         sample="node1:4242:4300 [0] include/socket.h:403 NCCL WARN Call to connect failed : Connection "
         "timed out",
         source="from the source of NCCL 2.4 to 2.18 (checks.h, include/socket.h)",
@@ -365,6 +409,21 @@ MESSAGES = (
 )
 
 
+_WARNING = re.compile(
+    r"^(?P<line>[^\n]*? NCCL WARN (?P<what>[^\n]{4,300}))\n(?=[^\n]* NCCL INFO [\w./-]+:\d+ -> [1-9])",
+    re.MULTILINE,
+)
+"""Matches a warning that made NCCL fail: it then writes each place that the error passes (`init.cc:10 -> 3`)."""
+_OWN_PEER = re.compile(
+    r"^\s*(?:\[[^\]\n]{1,40}\]\S*\s?)?(?P<host>[\w-]+)[\w.-]*:\d+:\d+ \[\d+\] [^\n]{0,80}NCCL WARN [^\n]{0,60}"
+    r"onnection closed by remote peer (?P<peer>(?P=host)\b[\w.:-]*)<",
+    re.MULTILINE,
+)
+"""Matches a connection to a thread of NCCL on the writer's own host."""
+MAX_SHOWN_WARNING = 160
+"""Characters of an unknown warning that are shown."""
+
+
 def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = find_known_messages(exhibit, MESSAGES)
     if any(
@@ -372,7 +431,36 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     ):  # the proof of what the next message leaves open
         heard = tuple(h for h in heard if h.rule != _SHM_FULL.rule or h.says == _SHM_FULL.says)
     heard = tuple(as_loopback(h, exhibit.text, _LOOPBACK) for h in heard)
+    heard = _without_own_proxies(heard, exhibit.text) or _unknown_warning(exhibit)
     return Testimony(heard=heard) if heard else None
+
+
+def _without_own_proxies(heard: tuple[Heard, ...], text: str) -> tuple[Heard, ...]:
+    """Return the messages without connections to threads of NCCL on the writer's own host, if others tell more.
+
+    If a thread fails that serves the GPUs of a host, the ranks there lose the connection to it, too.
+    """
+    own = {f"a peer at {m['peer']} went away" for m in _OWN_PEER.finditer(text)}
+    others = tuple(h for h in heard if not any(h.says.startswith(words) for words in own))
+    return others or heard
+
+
+def _unknown_warning(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return the first warning after which NCCL failed, if no message of the table says more."""
+    match = _WARNING.search(exhibit.text) if " NCCL WARN " in exhibit.text else None
+    if match is None:
+        return ()
+    place = exhibit.place_of_line(exhibit.text.count("\n", 0, match.start()))
+    line = match["line"].strip()
+    return (
+        Heard(
+            rule="LOG010",
+            says=f"NCCL failed: {match['what'].strip()[:MAX_SHOWN_WARNING]}",
+            speakers=(Speaker(speaker_rank(line, exhibit.rank), line[:300], place, exhibit.pid),),
+            fix=_INFO,
+            proves_not=_FIRST_USE,
+        ),
+    )
 
 
 READER = LogReader(read=read_log)

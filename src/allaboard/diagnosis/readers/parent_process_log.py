@@ -1,5 +1,5 @@
-"""Ends of processes, as docker compose, horovodrun, Lightning, torch's spawn and DataLoader, and DeepSpeed
-report those that they started."""
+"""Ends of processes, as docker compose, horovodrun, Lightning, torch's spawn and DataLoader report those that
+they started."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
+from allaboard.facts.signal_name import signal_name
 
 _END = re.compile(
     r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: "
@@ -54,33 +56,26 @@ MESSAGES = (
         "insufficient shared memory (shm).",
         source="its wording from the source of PyTorch 2.13.0",
     ),
-    KnownMessage(
-        key="exits with return code = -",
-        pattern=r"--local_rank=(?P<local>\d+)[^\n]{0,2000} exits with return code = -(?P<signal>\d{1,2})\b",
-        rule="EXIT001",
-        says="the process of local rank {local} was killed by signal {signal}",
-        fix="signal 9: dmesg -T | grep -i kill, and the batch system; 7 and 11: native code crashed",
-        proves_not="which rank: DeepSpeed tells the rank on its host",
-        sample="[2026-01-02 03:04:05,200] [ERROR] [launch.py:321:sigkill_handler] "
-        "['/usr/bin/python3', '-u', "
-        "'train.py', '--local_rank=1'] exits with return code = -9",
-        source="its wording from the source of DeepSpeed (launcher/launch.py), not recorded",
-    ),
 )
-TORCHRUN_CHILD = KnownMessage(
-    key="failed (exitcode: -",
-    pattern=r"failed \(exitcode: -(?P<signal>(?!6\))\d{1,2})\) local_rank: (?P<local>\d+) \(pid: "
-    r"(?P<pid>\d+)\) of binary",
-    rule="EXIT001",
-    says="the process of local rank {local} (pid {pid}) was killed by signal {signal}",
-    fix="signal 9: dmesg -T | grep -i 'killed process', and the batch system; 7 and 11: native "
-    "code crashed, "
-    "PYTHONFAULTHANDLER=1 shows the line",
-    proves_not="which rank on several hosts: torchrun tells the rank on its host",
-    sample="ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: "
-    "3 (pid: 812917) of "
-    "binary: /usr/bin/python3",
-    source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
+
+
+def _torchrun_child(number: int) -> KnownMessage:
+    """Return torchrun's line on the first child that a signal ended."""
+    return KnownMessage(
+        key=f"failed (exitcode: -{number})",
+        pattern=rf"failed \(exitcode: -{number}\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\) of binary",
+        rule="EXIT001",
+        says=f"the process of local rank {{local}} (pid {{pid}}) was killed by {signal_name(number)}",
+        fix=signal_advice(number),
+        proves_not="which rank on several hosts: torchrun tells the rank on its host",
+        sample=f"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -{number}) local_rank: "
+        "3 (pid: 812917) of binary: /usr/bin/python3",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
+    )
+
+
+TORCHRUN_CHILDREN = tuple(
+    _torchrun_child(int(s)) for s in signal.Signals if s is not signal.SIGABRT
 )
 """torchrun's line on the first child that failed. A summary below it tells the rank too."""
 TORCHRUN_ABORT = KnownMessage(
@@ -101,7 +96,7 @@ _SUMMARY = "Root Cause (first observed failure)"
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_process_ends(exhibit))[:1000]
-    torchrun = () if _SUMMARY in exhibit.text else (TORCHRUN_CHILD, TORCHRUN_ABORT)
+    torchrun = () if _SUMMARY in exhibit.text else (*TORCHRUN_CHILDREN, TORCHRUN_ABORT)
     heard = find_known_messages(exhibit, (*MESSAGES, *torchrun))
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
 

@@ -8,7 +8,92 @@ from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Testimony
 
 _SOURCE = "its wording from Ray's source (raylet), not recorded"
+_DIED = "The actor died unexpectedly before finishing this task."
+_ACTOR = r"The actor died unexpectedly before finishing this task\.\s+class_name: (?P<name>\S{1,200}).{0,600}?"
+_AT = r"ip: (?P<host>[\w.:-]+)\s+"
+_DETAIL = r"(?:[^\n]{0,200}Worker exit detail: (?P<detail>[^\n]{1,200}?\.)(?=\s|$))?"
+_DEAD_FIX = "on {host}: dmesg -T | grep -iE 'killed process|oom'; ray logs raylet.out -ip {host}"
+_NODE_FIX = (
+    "ssh {host} uptime   # does it still run? ray status; ray logs raylet.out -ip {host}; its kernel's "
+    "log: dmesg -T | tail"
+)
+
+
+def _actor_died(
+    reason: str,
+    rule: str,
+    says: str,
+    fix: str,
+    sample: str,
+    *,
+    bare: bool = False,
+    explains: tuple[str, ...] = (),
+) -> KnownMessage:
+    """Return what Ray's driver raises of an actor that is gone, for one ``reason``, a regular expression."""
+    return KnownMessage(
+        key=_DIED,
+        pattern=_ACTOR + reason,
+        rule=rule,
+        says=says,
+        fix=fix,
+        proves_not="by what: Ray sees only that its connection ended",
+        bare_end=bare,
+        explains=explains,
+        sample=f"ray.exceptions.ActorDiedError: {_DIED}\n\tclass_name: RayTrainWorker\n\tactor_id: f2\n\tpid: "
+        f"4351\n\tnamespace: 87\n\tip: 10.0.0.7\nThe actor is dead because {sample}",
+        source="its wording from the source of Ray 2.0 to 2.50 (exceptions.py, gcs_actor_manager)",
+    )
+
+
+_DEATHS = (
+    _actor_died(
+        rf"pid: (?P<pid>\d+).{{0,300}}?{_AT}The actor is dead because its worker process has died\.{_DETAIL}",
+        "EXIT001",
+        "Ray's worker of pid {pid} on {host} died",
+        _DEAD_FIX,
+        "its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker exits.",
+        bare=True,
+    ),
+    _actor_died(
+        _AT + r"The actor is dead because its node has died",
+        "EXIT010",
+        "Ray lost its node {host}: it sent no sign of life any more",
+        _NODE_FIX,
+        "its node has died. Node Id: 56b97",
+        explains=("EXIT001",),
+    ),
+    _actor_died(
+        r".{0,200}?The actor is dead because its owner has died\.[^\n]{0,200}?Owner Ip address: "
+        r"(?P<host>[\w.:-]+)[^\n]{0,200}?Owner's node has crashed",
+        "EXIT010",
+        "Ray lost its node {host}: it sent no sign of life any more",
+        _NODE_FIX,
+        "its owner has died. Owner Id: 01ff Owner Ip address: 10.0.0.8 Owner worker exit type: SYSTEM_ERROR "
+        "Worker exit detail: Owner's node has crashed.",
+        explains=("EXIT001",),
+    ),
+    _actor_died(
+        r".{0,200}?The actor is dead because its owner has died\.[^\n]{0,200}?Owner Ip address: "
+        r"(?P<host>[\w.:-]+)(?![^\n]{0,200}?Owner's node has crashed)",
+        "EXIT001",
+        "the process on {host} that had started Ray's actor {name} died, and Ray ended the actor",
+        _DEAD_FIX,
+        "its owner has died. Owner Id: 01ff Owner Ip address: 10.0.0.8 Owner worker exit type: SYSTEM_ERROR "
+        "Worker exit detail: Owner's worker process has crashed.",
+        bare=True,
+    ),
+    _actor_died(
+        r".{0,300}?The actor (?:is dead because (?:it was killed by|all references)|was killed by)"
+        r"[^\n]{0,20}?`?(?P<why>ray\.kill|ray stop|to the actor were removed)",
+        "EXIT008",
+        "Ray's actor {name} was ended from within the program or by a person ({why}) while a call to it ran",
+        "grep -rn 'ray.kill\\|del ' SCRIPT   # who ends it, or lets go of its last reference, before the call is "
+        "done? Else ask who ran ray stop",
+        "it was killed by `ray.kill`.",
+    ),
+)
 MESSAGES = (
+    *_DEATHS,
     KnownMessage(
         key="killed due to memory pressure (OOM)",
         pattern=r"(?P<count>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)"
@@ -29,6 +114,7 @@ MESSAGES = (
         says="Ray's worker of pid {pid} on {host} died",
         fix="on {host}: dmesg -T | grep -iE 'killed process|oom'; ray logs raylet.out -ip {host}",
         proves_not="by what: Ray sees only that its connection ended",
+        bare_end=True,
         sample="(raylet) A worker died or was killed while executing a task by an unexpected system "
         "error. To troubleshoot the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: "
         "ab Node ID: 12 Worker IP address: 10.0.0.7 Worker port: 10012 Worker PID: 2211 Worker exit type: "
@@ -37,13 +123,12 @@ MESSAGES = (
     ),
     KnownMessage(
         key="has been marked dead because the detector",
-        pattern=r"The node with node id: (?P<node>\w+) and (?:ip|address): (?P<host>[\w.:-]+)[^\n]{0,80}? "
+        pattern=r"The node with node id: (?P<node>\w+) and (?:ip|address): (?P<host>[\w.:-]+)[^\n]{0,120}? "
         r"has been "
         r"marked dead because the detector has missed too many heartbeats",
         rule="EXIT010",
         says="Ray lost its node {host}: it sent no sign of life any more",
-        fix="ssh {host} uptime   # does it still run? ray status; ray logs raylet.out -ip {host}; its "
-        "kernel's log: dmesg -T | tail",
+        fix=_NODE_FIX,
         proves_not="whether {host} ended, was shut down, or was too busy to answer",
         explains=("EXIT001",),
         sample="WARNING worker.py:1462 -- The node with node id: 8f205b and ip: 10.0.0.7 has been marked "

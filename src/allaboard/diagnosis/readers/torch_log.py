@@ -22,6 +22,8 @@ STUCK_WATCHDOG = "watchdog got stuck for"
 _RECORDED = "recorded, PyTorch 2.13.0 with gloo"
 _DOCUMENT = "from the source of PyTorch's ProcessGroupNCCL, not recorded: it needs GPUs"
 
+_DOCKER_PLACE = re.compile(r"nobody answered at (172\.17\.\d+\.\d+):\d")
+"""The addresses that Docker gives on its default bridge of each host."""
 _LOOPBACK_PLACE = re.compile(r"nobody answered at (127\.[\d.]+|::1|localhost[\w.]*):\d")
 _ENDED_FROM_OUTSIDE = re.compile(
     r"slurmstepd: |srun: |CANCELLED|TIME LIMIT|Terminated|Killed|KeyboardInterrupt|death signal"
@@ -262,7 +264,16 @@ def _waiting_in_barrier(exhibit: Exhibit) -> tuple[Heard, ...]:
 
 
 def _with_loopback(heard: Heard) -> Heard:
-    """Return a meeting place that was not reached with what a loopback address means, if it is one."""
+    """Return a meeting place that was not reached with what its address means, if only one host knows it."""
+    docker = _DOCKER_PLACE.match(heard.says)
+    if docker is not None:
+        return msgspec.structs.replace(
+            heard,
+            says=f"{heard.says}; {docker[1]} looks like an address of Docker's bridge, which other hosts cannot "
+            "reach",
+            fix="start the containers with --network=host, or give the host's own address (MASTER_ADDR; Ray: "
+            f"--node-ip-address, VLLM_HOST_IP); on one host: {heard.fix}",
+        )
     match = _LOOPBACK_PLACE.match(heard.says)
     if match is None:
         return heard

@@ -125,12 +125,41 @@ def _rendezvous_errors(exhibit: Exhibit) -> tuple[Heard, ...]:
         for t in find_tracebacks([line.rstrip("\r") for line in exhibit.text.split("\n")])
         if t.type == "RendezvousConnectionError"
     ]
+    heard = tuple(_as_closed_by_another(h, exhibit.text) for h in heard)
     return tuple(
         _as_lost_store(h, exhibit.text, tracebacks)
         if h.rule == CANNOT_MEET and _had_met(exhibit.text, tracebacks)
         else h
         for h in heard
         if h.rule != CANNOT_MEET or _ADDRESS_KNOWN not in exhibit.text
+    )
+
+
+CLOSED = "JOIN008"
+"""The rule of a rendezvous that is closed when torchrun comes."""
+_RAN_BEFORE = re.compile(
+    r"Rendezvous complete for workers|Worker group (?:FAILED|UNHEALTHY)|will restart worker group"
+    r"|Starting worker group|attempts? left"
+)
+"""Words of torchrun about workers that it had started, or starts anew."""
+_OWN_FAILURE = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)")
+
+
+def _as_closed_by_another(heard: Heard, text: str) -> Heard:
+    """Return a closed rendezvous as what it means for a torchrun whose workers had already run."""
+    if heard.rule != CLOSED or not _RAN_BEFORE.search(text, 0, text.find("RendezvousClosedError")):
+        return heard
+    own = _OWN_FAILURE.search(text)
+    failed = (
+        f" after its local rank {own['local']} had failed (exit code {own['code']})" if own else ""
+    )
+    return msgspec.structs.replace(
+        heard,
+        says=f"torchrun could not start its workers again{failed}: another torchrun of the job had ended, which "
+        "closes the rendezvous for all",
+        fix="read the logs of the other hosts' torchruns: how did the first of them end? A torchrun that is ended "
+        "by a signal closes the rendezvous; all must be started again, with a new --rdzv-id",
+        proves_not="which failed first: a worker here, or another host",
     )
 
 

@@ -1,0 +1,135 @@
+"""A parent that sees only that a child is gone, and what else the logs tell: which of the two is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
+from allaboard.facts import Finding, Severity
+from allaboard.rules.engine.catalogue import load_catalogue
+
+RAYLET = (
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error. To troubleshoot "
+    "the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: ab Node ID: 12 Worker IP address: "
+    "10.0.0.7 Worker port: 10012 Worker PID: {pid} Worker exit type: SYSTEM_ERROR"
+)
+WATCHDOG = (
+    "(TrainWorker pid={pid}, ip=10.0.0.7) [rank{rank}]:[E429 12:07:50.107371021 ProcessGroupNCCL.cpp:629] [Rank "
+    "{rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=4, "
+    "NumelOut=4, Timeout(ms)=1800000) ran for 1800081 milliseconds before timing out."
+)
+DEEPSPEED = (
+    "[2024-03-20 20:31:29,269] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', 'train.py', "
+    "'--local_rank={last}', '--deepspeed', 'ds.json'] exits with return code = {code}"
+)
+
+
+def errors(tmp_path: Path, *lines: str) -> list[Finding]:
+    path = tmp_path / "job.log"
+    path.write_text("\n".join(lines) + "\n")
+    found = diagnose_paths([path], load_catalogue()).findings
+    return [f for f in found if f.severity is Severity.ERROR]
+
+
+def test_whoever_died_without_a_word_is_why_the_others_waited(tmp_path: Path) -> None:
+    (finding,) = errors(
+        tmp_path, RAYLET.format(pid=41), WATCHDOG.format(pid=42, rank=1), RAYLET.format(pid=42)
+    )
+    assert finding.rule == "EXIT001" and "pid 41" in finding.summary
+
+
+def test_whoever_wrote_why_it_ended_is_reported_by_that(tmp_path: Path) -> None:
+    (finding,) = errors(tmp_path, WATCHDOG.format(pid=42, rank=1), RAYLET.format(pid=42))
+    assert finding.rule == "LOG001"
+
+
+@pytest.mark.parametrize(
+    ("last", "code", "says"),
+    [
+        (7, -9, "one of the 8 processes that DeepSpeed started on this host was killed by SIGKILL"),
+        (0, -11, "the process that DeepSpeed started on this host was killed by SIGSEGV"),
+        (1, 1, "one of the 2 processes that DeepSpeed started on this host ended with exit code 1"),
+    ],
+)
+def test_the_last_command_of_deepspeed_is_no_culprit(
+    tmp_path: Path, last: int, code: int, says: str
+) -> None:
+    (finding,) = errors(tmp_path, DEEPSPEED.format(last=last, code=code))
+    assert finding.summary == says and finding.who == ()
+
+
+def test_an_exception_says_more_than_the_code_that_deepspeed_reports(tmp_path: Path) -> None:
+    (finding,) = errors(
+        tmp_path,
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    d['x']",
+        "KeyError: 'x'",
+        DEEPSPEED.format(last=1, code=1),
+    )
+    assert finding.rule == "EXIT002"
+
+
+NCCL = "node1:75:95 [2] "
+
+
+@pytest.mark.parametrize(
+    ("follows", "rules"),
+    [
+        (f"{NCCL}NCCL INFO init.cc:1012 -> 3", ["LOG010"]),
+        (f"{NCCL}NCCL INFO Connected all rings", []),
+    ],
+)
+def test_an_unknown_warning_of_nccl_counts_if_nccl_failed_after_it(
+    tmp_path: Path, follows: str, rules: list[str]
+) -> None:
+    found = errors(tmp_path, f"{NCCL}transport/new.cc:7 NCCL WARN The flux is not aligned", follows)
+    assert [f.rule for f in found] == rules
+    assert all("The flux is not aligned" in f.summary for f in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        (
+            "[2025-03-09 00:57:15 TP4] Watchdog timeout (self.watchdog_timeout=300)",
+            ["LOG001"],
+        ),
+        (
+            "[2026-03-09 00:57:15 DP1 TP4] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+            ["LOG001"],
+        ),
+        (
+            "[2026-03-09 00:57:15 TP4] Scheduler watchdog timeout (self.watchdog_timeout=5, self.soft=True)",
+            [],
+        ),
+        ("EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: x", ["LOG001"]),
+        (
+            "EL0004: 2024-08-05-18:15:21.270.506 Failed to allocate memory. Reason: the device is full",
+            ["LOG010"],
+        ),
+        ("the report E2024: see Reason: unknown", []),
+        (
+            "2023:11:28-16:35:45:(35980) |CCL_ERROR| exec.cpp:134 start_workers: condition failed",
+            ["LOG010"],
+        ),
+        (
+            "2023:11:28-16:35:45:(35980) |CCL_WARN| exec.cpp:134 start_workers: condition failed",
+            [],
+        ),
+        (
+            "-" * 74 + "\nIt looks like MPI_INIT failed for some reason; your parallel process is\nlikely to abort.\n"
+            "\n  PML add procs failed\n  --> Returned \"Not found\" (-13) instead of \"Success\" (0)\n" + "-" * 74,
+            ["LOG012"],
+        ),
+        (
+            "Abort(2138767) on node 0 (rank 3 in comm 0): Fatal error in PMPI_Init: Unknown error class, error "
+            "stack:\nMPIR_Init_thread(189)........: \nfind_provider(2819)..........: OFI fi_getinfo() failed",
+            ["LOG012"],
+        ),
+    ],
+)  # fmt: skip
+def test_words_of_vendors_and_servers(tmp_path: Path, line: str, rules: list[str]) -> None:
+    assert [f.rule for f in errors(tmp_path, line)] == rules
