@@ -11,17 +11,21 @@ from allaboard.facts import Finding, Severity
 from allaboard.rules.engine.catalogue import load_catalogue
 
 RAYLET = (
-    "(raylet) A worker died or was killed while executing a task by an unexpected system error. To troubleshoot "
-    "the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: ab Node ID: 12 Worker IP address: "
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error. To "
+    "troubleshoot "
+    "the problem, check the logs for the dead worker. RayTask ID: ff Worker ID: ab Node ID: 12 Worker IP "
+    "address: "
     "10.0.0.7 Worker port: 10012 Worker PID: {pid} Worker exit type: SYSTEM_ERROR"
 )
 WATCHDOG = (
-    "(TrainWorker pid={pid}, ip=10.0.0.7) [rank{rank}]:[E429 12:07:50.107371021 ProcessGroupNCCL.cpp:629] [Rank "
+    "(TrainWorker pid={pid}, ip=10.0.0.7) [rank{rank}]:[E429 12:07:50.107371021 ProcessGroupNCCL.cpp:629] "
+    "[Rank "
     "{rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=4, "
     "NumelOut=4, Timeout(ms)=1800000) ran for 1800081 milliseconds before timing out."
 )
 DEEPSPEED = (
-    "[2024-03-20 20:31:29,269] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', 'train.py', "
+    "[2024-03-20 20:31:29,269] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', "
+    "'train.py', "
     "'--local_rank={last}', '--deepspeed', 'ds.json'] exits with return code = {code}"
 )
 
@@ -72,6 +76,7 @@ def test_an_exception_says_more_than_the_code_that_deepspeed_reports(tmp_path: P
     assert finding.rule == "EXIT002"
 
 
+DASHES = "-" * 74
 NCCL = "node1:75:95 [2] "
 
 
@@ -98,7 +103,8 @@ def test_an_unknown_warning_of_nccl_counts_if_nccl_failed_after_it(
             ["LOG001"],
         ),
         (
-            "[2026-03-09 00:57:15 DP1 TP4] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)",
+            "[2026-03-09 00:57:15 DP1 TP4] Scheduler watchdog timeout (self.watchdog_timeout=300, "
+            "self.soft=False)",
             ["LOG001"],
         ),
         (
@@ -120,12 +126,14 @@ def test_an_unknown_warning_of_nccl_counts_if_nccl_failed_after_it(
             [],
         ),
         (
-            "-" * 74 + "\nIt looks like MPI_INIT failed for some reason; your parallel process is\nlikely to abort.\n"
-            "\n  PML add procs failed\n  --> Returned \"Not found\" (-13) instead of \"Success\" (0)\n" + "-" * 74,
+            f"{DASHES}\nIt looks like MPI_INIT failed for some reason; your parallel process is\nlikely to "
+            "abort.\n\n  PML add procs failed\n  --> Returned 'Not found' (-13) instead of 'Success' (0)\n"
+            f"{DASHES}",
             ["LOG012"],
         ),
         (
-            "Abort(2138767) on node 0 (rank 3 in comm 0): Fatal error in PMPI_Init: Unknown error class, error "
+            "Abort(2138767) on node 0 (rank 3 in comm 0): Fatal error in PMPI_Init: Unknown error class, "
+            "error "
             "stack:\nMPIR_Init_thread(189)........: \nfind_provider(2819)..........: OFI fi_getinfo() failed",
             ["LOG012"],
         ),

@@ -10,6 +10,19 @@ _FITTING_ARGUMENTS = (
     "pass as many tensors as the group has ranks, of one shape and type, and a root below the world size. "
     "If ranks have different numbers of rows: gather the numbers, pad to the largest, cut the rest off after"
 )
+_SIZES = (
+    r"world[ _]size|(?:tensor|pipeline|context|expert|sequence|data|model)[ _-](?:model[ _-])?"
+    r"parallel(?:[ _-]size)?|total_model_size|[tpd]p_size|nnodes|num_nodes|device[-_ ]count|local[-_]rank"
+    r"|number of (?:required )?(?:gpus|nodes|processes|devices)"
+)
+_DIFFER = (
+    r"divisible|does not match|must match|must (?:be )?equal|to be the same as|must be (?:smaller|less)"
+    r"|exceeds?|is (?:larger|greater|bigger) than|is not equal"
+)
+_SIZES_DIFFER = (
+    rf"(?i:(?P<what>[^\n]{{0,120}}\b(?:{_SIZES})\b[^\n]{{0,80}}?(?:{_DIFFER})\b[^\n]{{0,120}}))"
+)
+"""Matches what a check says of two numbers of the launch that do not fit each other."""
 
 TORCH_MISTAKES = (
     KnownMistake(
@@ -237,11 +250,13 @@ TORCH_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"(?P<what>(?:Check batch related parameters\. )?train_batch_size is not equal to "
-        r"micro_batch_per_gpu \* gradient_acc_step \* world_size (?P<have>\d+) != (?P<micro>\d+) \* (?P<acc>\d+) \* "
+        r"micro_batch_per_gpu \* gradient_acc_step \* world_size (?P<have>\d+) != (?P<micro>\d+) \* "
+        r"(?P<acc>\d+) \* "
         r"(?P<size>\d+))",
         cause="the batch sizes of DeepSpeed's configuration do not fit the {size} processes: {have} is not "
         "{micro} x {acc} x {size}",
-        fix="let train_batch_size be micro batch x gradient accumulation x world size ('auto' with the Trainer or "
+        fix="let train_batch_size be micro batch x gradient accumulation x world size ('auto' with the "
+        "Trainer or "
         "accelerate); a world size of 1 here, with several GPUs: the processes did not find each other",
         sample="Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
         "gradient_acc_step * world_size 256 != 2 * 18 * 7",
@@ -250,15 +265,12 @@ TORCH_MISTAKES = (
     ),
     KnownMistake(
         # The checks of Megatron, DeepSpeed, vLLM, SGLang, ColossalAI and NeMo of what they were started with.
-        pattern=r"(?i:(?P<what>[^\n]{0,120}\b(?:world[ _]size|(?:tensor|pipeline|context|expert|sequence|data|model)"
-        r"[ _-](?:model[ _-])?parallel(?:[ _-]size)?|total_model_size|tp_size|pp_size|dp_size|nnodes|num_nodes"
-        r"|number of (?:required )?(?:gpus|nodes|processes|devices)|device[-_ ]count|local[-_]rank)\b[^\n]{0,80}?"
-        r"(?:divisible|does not match|must match|must (?:be )?equal|to be the same as|must be (?:smaller|less|at most)"
-        r"|exceeds?|is (?:larger|greater|bigger) than|is not equal)\b[^\n]{0,120}))",
+        pattern=_SIZES_DIFFER,
         raised_in=r"/(?:megatron|deepspeed|vllm|sglang|colossalai|nemo|verl|accelerate|lightning|torch)[^/]*/"
         r"|Megatron|assert |raise (?:Assertion|Value)Error",
         cause="the numbers that it was started with do not fit each other: {what}",
-        fix="count: nodes x GPUs a node is the world size, and a multiple of the tensor x pipeline x context parallel "
+        fix="count: nodes x GPUs a node is the world size, and a multiple of the tensor x pipeline x context "
+        "parallel "
         "sizes; change --nnodes and --nproc-per-node, or these sizes; the same number of GPUs on every node "
         "(nvidia-smi -L, CUDA_VISIBLE_DEVICES)",
         sample="world size (8) is not divisible by total_model_size (total_model_size=6)",
@@ -270,12 +282,15 @@ TORCH_MISTAKES = (
         source="Megatron-LM, DeepSpeed, vLLM and SGLang of 2020 to 2026",
     ),
     KnownMistake(
-        pattern=r"disagreement between rank0 and rank(?P<rank>\d+): rank0: (?P<one>\[[^\]]{0,80}\]), rank\d+: "
+        pattern=r"disagreement between rank0 and rank(?P<rank>\d+): rank0: (?P<one>\[[^\]]{0,80}\]), "
+        r"rank\d+: "
         r"(?P<two>\[[^\]]{0,80}\])",
-        cause="ranks 0 and {rank} need different parameters of a ZeRO-3 model at the same time: they do not run the "
+        cause="ranks 0 and {rank} need different parameters of a ZeRO-3 model at the same time: they do not "
+        "run the "
         "same layers in the same order",
         fix="let every rank run the same forward, as often, in the same order: no branch on rank or data in "
-        "it (mixture of experts: deepspeed.utils.set_z3_leaf_modules), generate with synced_gpus=True, and the same "
+        "it (mixture of experts: deepspeed.utils.set_z3_leaf_modules), generate with synced_gpus=True, and "
+        "the same "
         "number of batches",
         sample="disagreement between rank0 and rank1: rank0: [292], rank1: [0, 1, 2]",
         near_miss="disagreement between raters 0 and 1",

@@ -84,6 +84,7 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         numbers_in_file = tuple(line_numbers) if text != exhibit.text else ()
         return (msgspec.structs.replace(exhibit, data=plain.encode(), numbers=numbers_in_file),)
     process_of = _process_labels(labels)
+    pid_of = _only_pids(process_of)
     # What a node's launcher wrote itself is of none of its ranks, whatever the file is called.
     file_rank = exhibit.rank if all(label.local_rank < 0 for label in labels) else -1
     parts: dict[Label, tuple[list[str], list[int]]] = {}
@@ -97,7 +98,7 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
             data="\n".join(lines).encode(),
             rank=label.rank if label.rank >= 0 else file_rank,
             host=label.host,
-            pid=label.pid,
+            pid=label.pid or pid_of.get(label, 0),
             numbers=tuple(numbers),
             labelled=label.by_launcher,
             local=label.local_rank,
@@ -105,6 +106,15 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
         for label, (lines, numbers) in parts.items()
         if any(lines)
     )
+
+
+def _only_pids(process_of: dict[Label, Label]) -> dict[Label, int]:
+    """Return, by the label of a process, its pid, if its lines name only one."""
+    pids: dict[Label, set[int]] = defaultdict(set)
+    for label, process in process_of.items():
+        pids[process].add(label.pid)
+    only = {process: found - {0} for process, found in pids.items()}
+    return {process: found.pop() for process, found in only.items() if len(found) == 1}
 
 
 def _process_labels(labels: set[Label]) -> dict[Label, Label]:

@@ -15,7 +15,8 @@ from allaboard.facts import Exhibit, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import signal_name
 
 _END = re.compile(
-    r"^(?=[^\n]*sigkill_handler\])[^\n]*(?P<command>\[[^\n]{1,4000}\]) exits with return code = (?P<code>-?\d{1,3})\b",
+    r"^(?=[^\n]*sigkill_handler\])[^\n]*(?P<command>\[[^\n]{1,4000}\]) exits with return code = "
+    r"(?P<code>-?\d{1,3})\b",
     re.MULTILINE,
 )
 _LOCAL_RANK = re.compile(r"--local[-_]rank[= ',]{1,4}(\d{1,5})")

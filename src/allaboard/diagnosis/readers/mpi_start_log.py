@@ -1,7 +1,7 @@
 """What MPI libraries write if they cannot start in a process, or if a process aborts the job.
 
-Open MPI and PMIx write blocks of help between two lines of dashes; MPICH and Intel MPI write a stack of errors,
-of which the last line says most.
+Open MPI and PMIx write blocks of help between two lines of dashes; MPICH and Intel MPI write a stack of
+errors, of which the last line says most.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
 _OPEN_MPI = "its wording from the sources of Open MPI 2 to 5 and PMIx 2 to 5 (help texts)"
 _MPICH = "its wording from the sources of MPICH 3 to 4 and Intel MPI 2019 to 2021"
 _SRUN_FIX = (
-    "srun --mpi=list   # which of them has the MPI? ompi_info | grep -i pmix: then srun --mpi=pmix PROGRAM; else "
+    "srun --mpi=list   # which of them has the MPI? ompi_info | grep -i pmix: then srun --mpi=pmix PROGRAM; "
+    "else "
     "start it with the MPI's own mpirun inside the allocation, or let it be built --with-pmix"
 )
 MESSAGES = (
@@ -23,19 +24,20 @@ MESSAGES = (
         key="was not built with SLURM's PMI support",
         pattern=r"was not built with SLURM's PMI support",
         rule="LOG013",
-        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the others",
+        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the "
+        "others",
         fix=_SRUN_FIX,
         certainty=Certainty.CERTAIN,
         explains=("EXIT003",),
-        sample='The application appears to have been direct launched using "srun",\nbut OMPI was not built with '
-        "SLURM's PMI support and therefore cannot execute.",
+        sample="but OMPI was not built with SLURM's PMI support and therefore cannot execute.",
         source=_OPEN_MPI,
     ),
     KnownMessage(
         key="not built with support for SLURM",
         pattern=r"OMPI was not built with support for SLURM",
         rule="LOG013",
-        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the others",
+        says="srun started an Open MPI that was built without Slurm's PMI, so that no process could join the "
+        "others",
         fix=_SRUN_FIX,
         certainty=Certainty.CERTAIN,
         explains=("EXIT003",),
@@ -55,8 +57,10 @@ MESSAGES = (
         key="Framework: psec",
         pattern=r"Framework: psec\s+Component: munge",
         rule="LOG013",
-        says="PMIx cannot use munge here, by which the hosts are to prove who they are: mostly a container without it",
-        fix="export PMIX_MCA_psec=native   # in the job, for all hosts; or install libmunge in the container and "
+        says="PMIx cannot use munge here, by which the hosts are to prove who they are: mostly a container "
+        "without it",
+        fix="export PMIX_MCA_psec=native   # in the job, for all hosts; or install libmunge in the container "
+        "and "
         "mount /run/munge",
         sample="Host:      node7\nFramework: psec\nComponent: munge",
         source=_OPEN_MPI,
@@ -71,7 +75,8 @@ _FATAL = re.compile(
     r"(?P<what>[^\n]*)(?P<stack>(?:\n[\w.()]+\.*: ?[^\n]*)*)"
 )
 _HELP = re.compile(
-    r"^-{40,}\n(?P<text>It looks like (?P<what>[\w ]{2,40}?)(?: runtime init)? failed for some reason;.{0,900}?)\n-{40,}$",
+    r"^-{40,}\n(?P<text>It looks like (?P<what>[\w ]{2,40}?)(?: runtime init)? failed for some "
+    r"reason;.{0,900}?)\n-{40,}$",
     re.MULTILINE | re.DOTALL,
 )
 _HELP_REASON = re.compile(r"\n\s*\n(?P<reason>  \S[^\n]{3,120}(?:\n  -->[^\n]{1,160})?)\s*$")
@@ -91,17 +96,22 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
         last_line = [x for x in match["stack"].split("\n") if x.strip()][-1:] or [match["what"]]
         reason = last_line[0].partition(": ")[2].strip() or match["what"].strip()
         says = f"rank {match['rank']} ended in {match['call']}: {reason[:160]}"
-        fix = "fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi for one run: does the network fail? Then the log "
+        fix = "fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi for one run: does the network fail? "
+        "Then the log "
         return (_heard(exhibit, match, says, fix + "of that rank", int(match["rank"])),)
     if match := _ABORTED.search(text):
         says = f"rank {match['rank']} ended the whole job by MPI_Abort (exit code {match['code']})"
-        fix = "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught exception, for example)"
+        fix = (
+            "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught "
+        )
+        "exception, for example)"
         return (_heard(exhibit, match, says, fix, int(match["rank"])),)
     if match := _HELP.search(text):
         reason = _HELP_REASON.search(match["text"])
         words = " ".join(reason["reason"].split()) if reason else "it does not say why"
         says = f"{match['what']} failed: {words[:160]}"
-        fix = "read the blocks of help before it; were all processes started by this MPI's own launcher? mpirun --version"
+        fix = "read the blocks of help before it; were all processes started by this MPI's own launcher? "
+        "mpirun --version"
         return (_heard(exhibit, match, says, fix, -1),)
     return ()
 

@@ -95,7 +95,8 @@ MESSAGES = (
     _SHM_FULL,
     KnownMessage(
         key="NET/OFI",
-        pattern=r"NCCL WARN NET/OFI (?P<what>Couldn't find any optimal provider|Failed to initialize \w+ protocol"
+        pattern=r"NCCL WARN NET/OFI (?P<what>Couldn't find any optimal provider|Failed to initialize \w+ "
+        r"protocol"
         r"|No (?:eligible|matching) providers?[^\n]{0,80}|fi_getinfo[^\n]{0,80})",
         rule="LOG005",
         says="NCCL's plugin for AWS found no network of its own (EFA): {what}",
@@ -113,20 +114,24 @@ MESSAGES = (
         r"(?P<why>[^\n]{1,80}?)\. Completed",
         rule="LOG010",
         says="a transfer over libfabric (EFA) failed: {why} (code {code})",
-        fix="read the logs of the ranks that do not write this: one that ended breaks transfers, too; else the "
+        fix="read the logs of the ranks that do not write this: one that ended breaks transfers, too; else "
+        "the "
         "security group must allow all traffic to and from itself, in both directions; fi_info -p efa",
         proves_not="whether the peer ended or the network refused it",
-        sample="algo-1:127:305 [0] ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f9a completed with error. RC: "
+        sample="algo-1:127:305 [0] ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f9a completed with "
+        "error. RC: "
         "21. Error: unknown error. Completed length: 0, Request: { dev: 0 }",
         source="from the source of aws-ofi-nccl 1.0 to 1.16",
     ),
     KnownMessage(
         key="graph/xml.",
-        pattern=r"graph/xml\.(?:h|cc):\d+ NCCL WARN (?P<what>Attribute (?P<name>\w+) of node (?P<node>\w+) not "
+        pattern=r"graph/xml\.(?:h|cc):\d+ NCCL WARN (?P<what>Attribute (?P<name>\w+) of node (?P<node>\w+) "
+        r"not "
         r"found|(?:XML|Could not open XML|Unable to find XML)[^\n]{0,100})",
         rule="LOG010",
         says="NCCL cannot use the file that describes the host's topology: {what}",
-        fix="echo $NCCL_TOPO_FILE   # unset it: NCCL then finds the topology itself; a plugin of a cloud (aws-ofi-"
+        fix="echo $NCCL_TOPO_FILE   # unset it: NCCL then finds the topology itself; a plugin of a cloud "
+        "(aws-ofi-"
         "nccl) may set it: use the version that is made for this kind of host",
         proves_not=_FIRST_USE,
         sample="node1:75:95 [2] graph/xml.h:101 NCCL WARN Attribute arch of node cpu not found",
@@ -413,9 +418,11 @@ _WARNING = re.compile(
     r"^(?P<line>[^\n]*? NCCL WARN (?P<what>[^\n]{4,300}))\n(?=[^\n]* NCCL INFO [\w./-]+:\d+ -> [1-9])",
     re.MULTILINE,
 )
-"""Matches a warning that made NCCL fail: it then writes each place that the error passes (`init.cc:10 -> 3`)."""
+"""Matches a warning that made NCCL fail: it then writes each place that the error passes (`init.cc:10 -> "
+"3`)."""
 _OWN_PEER = re.compile(
-    r"^\s*(?:\[[^\]\n]{1,40}\]\S*\s?)?(?P<host>[\w-]+)[\w.-]*:\d+:\d+ \[\d+\] [^\n]{0,80}NCCL WARN [^\n]{0,60}"
+    r"^\s*(?:\[[^\]\n]{1,40}\]\S*\s?)?(?P<host>[\w-]+)[\w.-]*:\d+:\d+ \[\d+\] [^\n]{0,80}NCCL WARN "
+    r"[^\n]{0,60}"
     r"onnection closed by remote peer (?P<peer>(?P=host)\b[\w.:-]*)<",
     re.MULTILINE,
 )
@@ -436,7 +443,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 
 def _without_own_proxies(heard: tuple[Heard, ...], text: str) -> tuple[Heard, ...]:
-    """Return the messages without connections to threads of NCCL on the writer's own host, if others tell more.
+    """Return the messages without connections to NCCL's threads on the writer's own host, if others say more.
 
     If a thread fails that serves the GPUs of a host, the ranks there lose the connection to it, too.
     """

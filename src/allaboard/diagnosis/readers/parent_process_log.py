@@ -68,7 +68,8 @@ def _torchrun_child(number: int) -> KnownMessage:
         says=f"the process of local rank {{local}} (pid {{pid}}) was killed by {signal_name(number)}",
         fix=signal_advice(number),
         proves_not="which rank on several hosts: torchrun tells the rank on its host",
-        sample=f"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -{number}) local_rank: "
+        sample=f"ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -{number}) "
+        f"local_rank: "
         "3 (pid: 812917) of binary: /usr/bin/python3",
         source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
     )

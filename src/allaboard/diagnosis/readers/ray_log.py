@@ -9,7 +9,10 @@ from allaboard.facts import Certainty, Exhibit, Testimony
 
 _SOURCE = "its wording from Ray's source (raylet), not recorded"
 _DIED = "The actor died unexpectedly before finishing this task."
-_ACTOR = r"The actor died unexpectedly before finishing this task\.\s+class_name: (?P<name>\S{1,200}).{0,600}?"
+_ACTOR = (
+    r"The actor died unexpectedly before finishing this task\.\s+class_name: (?P<name>\S{1,200})"
+    r".{0,600}?"
+)
 _AT = r"ip: (?P<host>[\w.:-]+)\s+"
 _DETAIL = r"(?:[^\n]{0,200}Worker exit detail: (?P<detail>[^\n]{1,200}?\.)(?=\s|$))?"
 _DEAD_FIX = "on {host}: dmesg -T | grep -iE 'killed process|oom'; ray logs raylet.out -ip {host}"
@@ -39,8 +42,8 @@ def _actor_died(
         proves_not="by what: Ray sees only that its connection ended",
         bare_end=bare,
         explains=explains,
-        sample=f"ray.exceptions.ActorDiedError: {_DIED}\n\tclass_name: RayTrainWorker\n\tactor_id: f2\n\tpid: "
-        f"4351\n\tnamespace: 87\n\tip: 10.0.0.7\nThe actor is dead because {sample}",
+        sample=f"ray.exceptions.ActorDiedError: {_DIED}\n\tclass_name: Worker\n\tactor_id: f2"
+        f"\n\tpid: 4351\n\tnamespace: 87\n\tip: 10.0.0.7\nThe actor is dead because {sample}",
         source="its wording from the source of Ray 2.0 to 2.50 (exceptions.py, gcs_actor_manager)",
     )
 
@@ -87,7 +90,8 @@ _DEATHS = (
         r"[^\n]{0,20}?`?(?P<why>ray\.kill|ray stop|to the actor were removed)",
         "EXIT008",
         "Ray's actor {name} was ended from within the program or by a person ({why}) while a call to it ran",
-        "grep -rn 'ray.kill\\|del ' SCRIPT   # who ends it, or lets go of its last reference, before the call is "
+        "grep -rn 'ray.kill\\|del ' SCRIPT   # who ends it, or lets go of its last reference, before the "
+        "call is "
         "done? Else ask who ran ray stop",
         "it was killed by `ray.kill`.",
     ),

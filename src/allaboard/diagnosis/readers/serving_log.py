@@ -49,7 +49,8 @@ MESSAGES = (
         says="SGLang's process {name} (pid {pid}) was killed by signal {signal}",
         fix=_DEAD_FIX,
         bare_end=True,
-        sample="[2026-03-17 17:31:53] Subprocess scheduler_0 (pid=10366) crashed with exit code -6. Triggering "
+        sample="[2026-03-17 17:31:53] Subprocess scheduler_0 (pid=10366) crashed with exit code -6. "
+        "Triggering "
         "SIGQUIT for cleanup...",
         source="its wording from the source of SGLang 0.5 (utils/watchdog.py)",
     ),
@@ -61,7 +62,8 @@ MESSAGES = (
         fix="read what its schedulers wrote before this line, on every node: allaboard diagnose LOG...",
         proves_not="which one, and why: the server only got its signal",
         bare_end=True,
-        sample="[2025-08-08 09:09:09] Received sigquit from a child process. It usually means the child failed.",
+        sample="[2025-08-08 09:09:09] Received sigquit from a child process. It usually means the child "
+        "failed.",
         source="its wording from the source of SGLang 0.3 to 0.5 (entrypoints/engine.py)",
     ),
 )
@@ -102,9 +104,11 @@ def _stalls(exhibit: Exhibit) -> tuple[Heard, ...]:
             speakers=(
                 Speaker(-1, first[0].strip()[:300], exhibit.place_of_line(number), exhibit.pid),
             ),
-            fix="while it hangs, on each node: py-spy dump --pid PID of each scheduler (SGLang writes such a dump "
+            fix="while it hangs, on each node: py-spy dump --pid PID of each scheduler (SGLang writes such a "
+            "dump "
             "into its log if py-spy is installed), then allaboard diagnose DUMP...; NCCL_DEBUG=INFO",
-            proves_not="which one held up the others: those that wait in a collective make no progress either",
+            proves_not="which one held up the others: those that wait in a collective make no progress "
+            "either",
         ),
     )
 

@@ -269,7 +269,8 @@ def _with_loopback(heard: Heard) -> Heard:
     if docker is not None:
         return msgspec.structs.replace(
             heard,
-            says=f"{heard.says}; {docker[1]} looks like an address of Docker's bridge, which other hosts cannot "
+            says=f"{heard.says}; {docker[1]} looks like an address of Docker's bridge, which other hosts "
+            f"cannot "
             "reach",
             fix="start the containers with --network=host, or give the host's own address (MASTER_ADDR; Ray: "
             f"--node-ip-address, VLLM_HOST_IP); on one host: {heard.fix}",

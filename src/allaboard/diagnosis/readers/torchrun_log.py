@@ -155,9 +155,11 @@ def _as_closed_by_another(heard: Heard, text: str) -> Heard:
     )
     return msgspec.structs.replace(
         heard,
-        says=f"torchrun could not start its workers again{failed}: another torchrun of the job had ended, which "
+        says=f"torchrun could not start its workers again{failed}: another torchrun of the job had ended, "
+        f"which "
         "closes the rendezvous for all",
-        fix="read the logs of the other hosts' torchruns: how did the first of them end? A torchrun that is ended "
+        fix="read the logs of the other hosts' torchruns: how did the first of them end? A torchrun that is "
+        "ended "
         "by a signal closes the rendezvous; all must be started again, with a new --rdzv-id",
         proves_not="which failed first: a worker here, or another host",
     )

@@ -1,4 +1,4 @@
-"""Messages of other vendors' accelerators and their collectives: AMD's ROCm, Huawei's HCCL, Intel's oneCCL."""
+"""Messages of other vendors' accelerators and collectives: AMD's ROCm, Huawei's HCCL, Intel's oneCCL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
 
-_AMD_FIX = "on that host: rocm-smi --showrasinfo all; dmesg -T | grep -i amdgpu; then run once without that GPU"
+_AMD_FIX = "on that host: rocm-smi --showrasinfo all; dmesg -T | grep -i amdgpu; then once without that GPU"
 _AMD_SOURCE = "its wording from the source of ROCm 4 to 7 (ROCR-Runtime, clr), from users' logs"
 _HCCL_SOURCE = "its wording from logs of CANN 7 to 8.3, in users' reports"
 _CCL_SOURCE = "its wording from the source of oneCCL 2021 (atl/ofi, exec), from users' logs"
@@ -33,7 +33,8 @@ MESSAGES = (
         fix="AMD_LOG_LEVEL=3 AMD_SERIALIZE_KERNEL=3 for one run shows the kernel; " + _AMD_FIX,
         proves_not="that the GPU is broken: a kernel that reads beyond its buffer does that, too",
         explains=("EXIT001",),
-        sample=":0:rocdevice.cpp :3586: 74339723890 us:  Callback: Queue 0x7f78cb400000 aborting with error : "
+        sample=":0:rocdevice.cpp :3586: 74339723890 us:  Callback: Queue 0x7f78cb400000 aborting with error "
+        ": "
         "HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016",
         source=_AMD_SOURCE,
     ),
@@ -52,11 +53,13 @@ MESSAGES = (
         pattern=r"Getting socket times out",
         rule="LOG001",
         says="a rank waited for another NPU's rank, which did not connect or send, until HCCL's timeout",
-        fix="read the log of the rank that does not write this: did it fail, or come later? If it only came late: "
+        fix="read the log of the rank that does not write this: did it fail, or come later? If it only came "
+        "late: "
         "export HCCL_CONNECT_TIMEOUT=1800 on all; the link: hccn_tool -i 0 -link -g; hccn_tool -i 0 -tls -g",
         proves_not="which rank: those that write it are victims",
         awaits=True,
-        sample="EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not send the "
+        sample="EI0006: 2024-08-05-18:15:21.270.506 Getting socket times out. Reason: Remote Rank did not "
+        "send the "
         "data in time.",
         source=_HCCL_SOURCE,
     ),
@@ -66,7 +69,8 @@ MESSAGES = (
         rule="RES005",
         says="the NPUs are still held by a process of an earlier run",
         fix="npu-smi info   # which process is on them? pgrep -af python; end it, wait 10 s, and start again",
-        sample="EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process. Reason: Maybe the last "
+        sample="EJ0001: 2024-05-21-11:57:54.167.645 Failed to initialize the HCCP process. Reason: Maybe the "
+        "last "
         "training process is running.",
         source=_HCCL_SOURCE,
     ),
@@ -78,7 +82,8 @@ MESSAGES = (
         fix="fi_info   # which providers are there? source oneCCL's and Intel MPI's setvars.sh, or export "
         "FI_PROVIDER_PATH=$I_MPI_ROOT/opt/mpi/libfabric/lib/prov FI_PROVIDER=tcp",
         explains=("LOG010",),
-        sample="2024:08:21-10:24:26:( 4456) |CCL_ERROR| atl_ofi_helper.cpp:867 atl_ofi_get_prov_list: fi_getinfo "
+        sample="2024:08:21-10:24:26:( 4456) |CCL_ERROR| atl_ofi_helper.cpp:867 atl_ofi_get_prov_list: "
+        "fi_getinfo "
         "error: ret -61, providers 0",
         source=_CCL_SOURCE,
     ),
@@ -87,9 +92,11 @@ MESSAGES = (
         pattern=r"error while creating worker thread #\d+ pthread_create returns 22",
         rule="LOG010",
         says="oneCCL could not pin its worker threads: they are to run on CPUs that the process may not use",
-        fix="taskset -cp $$   # the CPUs of this shell; then export CCL_WORKER_AFFINITY with some of them, or "
+        fix="taskset -cp $$   # the CPUs of this shell; then export CCL_WORKER_AFFINITY with some of them, "
+        "or "
         "unset it and I_MPI_PIN_DOMAIN; a container needs the CPUs that the mask names",
-        sample="2023:11:28-16:35:45:(35980) |CCL_ERROR| base_thread.cpp:36 start: error while creating worker "
+        sample="2023:11:28-16:35:45:(35980) |CCL_ERROR| base_thread.cpp:36 start: error while creating "
+        "worker "
         "thread #0 pthread_create returns 22",
         source=_CCL_SOURCE,
     ),
@@ -107,12 +114,14 @@ _CCL_ERROR = KnownMessage(
 
 _CANN_ERROR = KnownMessage(
     key=" Reason: ",
-    pattern=r"\b(?P<code>E[A-Z]\d{4}): (?:\[PID: \d+\] )?\d{4}-\d\d-\d\d-[\d:.]{8,20} +(?P<what>[A-Z][^\n]{8,160}?)"
+    pattern=r"\b(?P<code>E[A-Z]\d{4}): (?:\[PID: \d+\] )?\d{4}-\d\d-\d\d-[\d:.]{8,20} "
+    r"+(?P<what>[A-Z][^\n]{8,160}?)"
     r"\. Reason: (?P<why>[^\n]{1,160})",
     rule="LOG010",
     says="the NPU's software failed ({code}): {what}: {why}",
     fix="read the lines `Solution:` after it; on that host: npu-smi info; the logs of CANN: ls ~/ascend/log",
-    sample="EI0002: 2024-07-03-11:28:40.450.757 The wait execution of the Notify register times out. Reason: The "
+    sample="EI0002: 2024-07-03-11:28:40.450.757 The wait execution of the Notify register times out. Reason: "
+    "The "
     "Notify register has not received the Notify record from remote rank",
     source=_HCCL_SOURCE,
 )
