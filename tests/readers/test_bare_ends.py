@@ -141,3 +141,51 @@ def test_an_unknown_warning_of_nccl_counts_if_nccl_failed_after_it(
 )  # fmt: skip
 def test_words_of_vendors_and_servers(tmp_path: Path, line: str, rules: list[str]) -> None:
     assert [f.rule for f in errors(tmp_path, line)] == rules
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            ("Name:         train-worker-1", "  Warning  Evicted  4m  kubelet  The node was low on resource: memory."),
+            "Kubernetes evicted the pod train-worker-1: its node ran out of memory",
+        ),
+        (
+            ("9s  Warning  FailedScheduling  pod/w-1  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
+            "Kubernetes finds no node for the pod w-1: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu",
+        ),
+        (
+            (
+                "9s  Warning  FailedScheduling  pod/w-1  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+                "2s  Normal   Scheduled         pod/w-1  Successfully assigned ns/w-1 to node-7",
+            ),
+            "",
+        ),
+        (("the node was low on resources, says the report; evicted: nobody",), ""),
+    ],
+)  # fmt: skip
+def test_events_of_kubernetes(tmp_path: Path, lines: tuple[str, ...], says: str) -> None:
+    assert [f.summary for f in errors(tmp_path, *lines)] == ([says] if says else [])
+
+
+@pytest.mark.parametrize(
+    ("file", "message", "is_blamed"),
+    [
+        ("/v/site-packages/newlib/ops.py", "native/plan.cc:88 : the plan is empty", False),
+        ("/v/site-packages/newlib/ops.py", "the plan is empty", True),
+        ("train.py", "native/plan.cc:88 : the plan is empty", True),
+    ],
+)
+def test_a_check_in_native_code_of_a_library_is_no_fault_of_the_line_that_called_it(
+    tmp_path: Path, file: str, message: str, is_blamed: bool
+) -> None:
+    (finding,) = errors(
+        tmp_path,
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    run()",
+        f'  File "{file}", line 7, in run',
+        "    _native.run()",
+        f"RuntimeError: {message}",
+    )
+    assert ("fix train.py" in finding.fix) == is_blamed

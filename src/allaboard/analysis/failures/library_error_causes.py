@@ -211,6 +211,26 @@ CAUSES = (
         in_machinery=True,
     ),
     Cause(
+        pattern=r"Failed to connect to client mesh master: (?P<host>[\w.-]+):(?P<port>\d+)",
+        says="nobody answered at {host}:{port}, where the processes of the TPU meet: process 0 was not "
+        "there, or "
+        "the meeting was asked for outside of xmp.spawn",
+        fix="call xm.rendezvous only inside of the function that xmp.spawn starts; read the log of process "
+        "0; "
+        "nc -vz {host} {port}",
+        own=False,
+    ),
+    Cause(
+        pattern=r"Failed to meet rendezvous '(?P<tag>[^']{1,80})': (?P<why>[^\n]{1,80}?)(?: "
+        r"\(\d+\))?(?:\n|$)",
+        says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, process 0, "
+        "had "
+        "ended, or something else answers there",
+        fix="read the log of process 0: how did it end? Every process must call the same rendezvous, as "
+        "often",
+        own=False,
+    ),
+    Cause(
         pattern=r"^TimeoutError: RPC call to (?P<call>\w+) timed out",
         says="a worker process of vLLM did not finish {call} in time: it is stuck, or gone",
         fix="read what the workers wrote before it; while it hangs: py-spy dump --pid PID of each "
@@ -250,7 +270,8 @@ CAUSES = (
         in_machinery=True,
     ),
     Cause(
-        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Error|EOFError)\b"
+        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Error|EOFError"
+        r")\b"
         r"[^\n]*(?:[Cc]onnection reset by peer|Broken pipe|[Cc]onnection (?:was )?closed|failed to recv"
         r"|unexpected EOF|got 0 bytes)",
         says="the connection to the store broke: the member that served it ended, or something "

@@ -23,6 +23,7 @@ _MACHINERY = re.compile(
     r"|training/(?:server_lib|session_manager|monitored_session|supervisor|coordinator))"
     r"|/run_config\.py|/accelerate/(?:state|commands)|/lightning\w*/(?:fabric|pytorch)/(?:strategies|plugins)/"
     r"|/pytorch_lightning/(?:strategies|plugins)/|/ray/(?:train|_private)/|/mpi4py/"
+    r"|/torch_xla/(?:distributed|core/xla_model|_internal)|/torch_npu/distributed/"
 )
 """Paths of the code that meets, communicates, runs sessions or starts processes."""
 _NEVER_USERS = re.compile(
@@ -34,6 +35,10 @@ _XLA_STATUS = re.compile(
     r"(?:Xla|Jax)RuntimeError: (?:INTERNAL|UNKNOWN|ABORTED|DATA_LOSS|CANCELLED|DEADLINE_EXCEEDED)\b"
 )
 """Status with which XLA's runtime fails, whatever the user's line asks for."""
+_NATIVE_PLACE = re.compile(
+    r"(?:^|[\s\"])[\w./-]{1,200}\.(?:cc|cpp|cxx|cu|h|hpp)\"?:\d+ ?[:\]]|INTERNAL ASSERT FAILED at"
+)
+"""Place in a library's native code, with which the message of its own checks begins."""
 _MACHINERY_TYPES = {"RuntimeError", "OSError", "TimeoutError", "ConnectionError", "ConnectionRefusedError",
     "ConnectionResetError", "BrokenPipeError", "EOFError", "gaierror", "timeout", "XlaRuntimeError",
     "JaxRuntimeError", "UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError",
@@ -102,6 +107,7 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
         _NEVER_USERS.match(raised.type)
         or _XLA_STATUS.match(text)
         or (in_machinery and raised.type in _MACHINERY_TYPES)
+        or is_raised_by_native_check(raised)
     ):
         return None
     line = raised.message.partition("\n")[0][:160]
@@ -124,6 +130,13 @@ def is_raised_by_machinery(raised: Raised) -> bool:
         return True
     innermost = next((f for f in raised.frames if not f.is_standard_library), None)
     return innermost is not None and bool(_MACHINERY.search(innermost.file.replace("\\", "/")))
+
+
+def is_raised_by_native_check(raised: Raised) -> bool:
+    """Return True if the message begins with a place in native code that a library's own line called."""
+    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    begins = _NATIVE_PLACE.search(raised.message.partition("\n")[0][:240])
+    return bool(begins and innermost is not None and not innermost.is_user)
 
 
 def called_from(raised: Raised) -> str:

@@ -50,7 +50,8 @@ _PEER_LOSS_PHRASES = re.compile(
 """gRPC's codes count in capitals only: TensorFlow writes "stack traces unavailable" about any error."""
 
 _ENGINE_FILES = re.compile(
-    r"/(torch|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed|allaboard)/"
+    r"/(torch|torch_xla|torch_npu|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed"
+    r"|vllm|sglang|megatron|accelerate|lightning|pytorch_lightning|allaboard)/"
     r"|/bin/(torchrun|accelerate|deepspeed|horovodrun)$"
 )
 """Paths of the code that uses the job's own connections, and of our hooks around it."""

@@ -21,7 +21,11 @@ def without_explained_ends(heard: Sequence[Heard], relations_of: RelationsOf) ->
     ends = [h for h in heard if h.bare_end]
     if not ends:
         return list(heard)
-    words = [h for h in heard if not h.bare_end and h.severity is Severity.ERROR]
+    words = [
+        h
+        for h in heard
+        if not h.bare_end and h.severity is Severity.ERROR and not relations_of(h.rule).last_resort
+    ]
     writers = {s.pid for h in words for s in h.speakers}
     waits = [h for h in words if reports_waiting(relations_of(h.rule))]
     silent = [h for h in ends if h.pid and h.pid not in writers]

@@ -80,6 +80,18 @@ _HELP = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _HELP_REASON = re.compile(r"\n\s*\n(?P<reason>  \S[^\n]{3,120}(?:\n  -->[^\n]{1,160})?)\s*$")
+_FATAL_FIX = (
+    "read the log of that rank; does the network fail? fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi "
+    "for one run"
+)
+_ABORT_FIX = (
+    "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught exception, for "
+    "example)"
+)
+_HELP_FIX = (
+    "read the blocks of help before it; were all processes started by this MPI's own launcher? mpirun "
+    "--version"
+)
 UNEXPLAINED_END = "LOG012"
 """The rule that quotes how a process ended."""
 
@@ -94,25 +106,17 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
     text = exhibit.text
     if match := _FATAL.search(text):
         last_line = [x for x in match["stack"].split("\n") if x.strip()][-1:] or [match["what"]]
-        reason = last_line[0].partition(": ")[2].strip() or match["what"].strip()
-        says = f"rank {match['rank']} ended in {match['call']}: {reason[:160]}"
-        fix = "fi_info; export FI_PROVIDER=tcp I_MPI_FABRICS=shm:ofi for one run: does the network fail? "
-        "Then the log "
-        return (_heard(exhibit, match, says, fix + "of that rank", int(match["rank"])),)
+        why = last_line[0].partition(": ")[2].strip() or match["what"].strip()
+        says = f"rank {match['rank']} ended in {match['call']}: {why[:160]}"
+        return (_heard(exhibit, match, says, _FATAL_FIX, int(match["rank"])),)
     if match := _ABORTED.search(text):
         says = f"rank {match['rank']} ended the whole job by MPI_Abort (exit code {match['code']})"
-        fix = (
-            "read what that rank wrote before: who calls MPI_Abort mostly prints why (an uncaught "
-        )
-        "exception, for example)"
-        return (_heard(exhibit, match, says, fix, int(match["rank"])),)
+        return (_heard(exhibit, match, says, _ABORT_FIX, int(match["rank"])),)
     if match := _HELP.search(text):
         reason = _HELP_REASON.search(match["text"])
         words = " ".join(reason["reason"].split()) if reason else "it does not say why"
         says = f"{match['what']} failed: {words[:160]}"
-        fix = "read the blocks of help before it; were all processes started by this MPI's own launcher? "
-        "mpirun --version"
-        return (_heard(exhibit, match, says, fix, -1),)
+        return (_heard(exhibit, match, says, _HELP_FIX, -1),)
     return ()
 
 

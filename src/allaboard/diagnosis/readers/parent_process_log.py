@@ -20,7 +20,8 @@ _END = re.compile(
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
     r"(?P<child>-?\d{1,3})\."
     r"[^\n]*"
-    r"|torch\.multiprocessing\.spawn\.ProcessExitedException: process (?P<index>\d{1,7}) terminated with "
+    r"|(?:torch\.multiprocessing\.spawn\.)?ProcessExitedException: process (?P<index>\d{1,7}) terminated "
+    r"with "
     r"(?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
     re.MULTILINE,
 )
@@ -43,6 +44,24 @@ MESSAGES = (
         proves_not="why: the loader sees only that they are gone",
         sample="RuntimeError: DataLoader worker (pid(s) 4321, 4322) exited unexpectedly",
         source="its wording from the source of PyTorch 2.13.0",
+    ),
+    KnownMessage(
+        key="Child process with PID ",
+        pattern=r"Child process with PID (?P<pid>\d+) terminated with code (?P<code>[1-9]\d{0,2})\. "
+        r"Forcefully "
+        r"terminating all other processes",
+        rule="EXIT003",
+        says="Lightning's process of pid {pid} ended with exit code {code}, and Lightning ended the others",
+        fix="read what that process wrote before this line, on its standard error; alone: "
+        "CUDA_VISIBLE_DEVICES=0 "
+        "with devices=1",
+        proves_not="which rank it is: Lightning tells its pid",
+        bare_end=True,
+        sample="[rank: 2] Child process with PID 652 terminated with code 1. Forcefully terminating all "
+        "other "
+        "processes to avoid zombies",
+        source="its wording from the source of Lightning 2.0 to 2.5 "
+        "(strategies/launchers/subprocess_script.py)",
     ),
     KnownMessage(
         key="nsufficient shared memory",
