@@ -22,6 +22,13 @@ another code than was expected, which was then admitted: the 29 of the column "f
 other 15, nothing at all was said of 9. A third set of 18 (kind "third_set"), the same way with no code
 admitted afterwards: 9 were right at the first try.
 
+A fourth set (kind "fourth_set") has 38 public reports of launchers, servers and vendors that had not
+been met before (Ray's drivers, DeepSpeed's launcher, vLLM, SGLang, MPI under srun, ROCm, HCCL, oneCCL,
+EFA), one reworded input and 6 healthy ones. 10 of the 38 were right at the first try, and all healthy
+ones, with no code admitted afterwards. After these had been mended, a fifth set (kind "fifth_set") of 15
+more reports and 2 healthy inputs was tried: 10 of the 15 were right, and both healthy ones. Some of its
+kinds are neighbours of those of the fourth set.
+
 The program has been mended for these inputs since, so the share says how well they are answered,
 and not how well new ones will be.
 """

@@ -76,6 +76,7 @@ def test_an_exception_says_more_than_the_code_that_deepspeed_reports(tmp_path: P
     assert finding.rule == "EXIT002"
 
 
+NO_NODE = "9s  Warning  FailedScheduling  pod/w-1  0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 DASHES = "-" * 74
 NCCL = "node1:75:95 [2] "
 
@@ -147,16 +148,17 @@ def test_words_of_vendors_and_servers(tmp_path: Path, line: str, rules: list[str
     ("lines", "says"),
     [
         (
-            ("Name:         train-worker-1", "  Warning  Evicted  4m  kubelet  The node was low on resource: memory."),
+            ("Name:   train-worker-1", " Warning  Evicted  kubelet  The node was low on resource: memory."),
             "Kubernetes evicted the pod train-worker-1: its node ran out of memory",
         ),
         (
-            ("9s  Warning  FailedScheduling  pod/w-1  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",),
-            "Kubernetes finds no node for the pod w-1: 0/3 nodes are available: 3 Insufficient nvidia.com/gpu",
+            (NO_NODE,),
+            "Kubernetes finds no node for the pod w-1: 0/3 nodes are available: 3 Insufficient nvidia.com"
+            "/gpu",
         ),
         (
             (
-                "9s  Warning  FailedScheduling  pod/w-1  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+                NO_NODE,
                 "2s  Normal   Scheduled         pod/w-1  Successfully assigned ns/w-1 to node-7",
             ),
             "",

@@ -1,4 +1,4 @@
-"""Events of Kubernetes, as `kubectl get events` and `kubectl describe pod` list them: evictions, pods without a node."""
+"""Events of Kubernetes, as `kubectl get events` and `kubectl describe pod` list them."""
 
 from __future__ import annotations
 
