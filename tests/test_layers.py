@@ -26,7 +26,13 @@ ROWS: list[tuple[str, ...]] = [
     ("analysis/performance", "analysis/stacks", "configuration"),
     ("analysis/failures", "analysis/network", "analysis/resources"),
     ("analysis/collectives", "analysis/configuration", "cluster/transport", "coordinator/trackers"),
-    ("analysis/stalls", "cluster/connections", "diagnosis/instruments", "diagnosis/readers"),
+    (
+        "analysis/stalls",
+        "cluster/connections",
+        "diagnosis/instruments",
+        "diagnosis/platforms",
+        "diagnosis/readers",
+    ),
     ("feed", "policy/restart", "policy/retry", "rules", "sampling"),
     ("policy/end", "rules/engine"),
     ("check/launched", "coordinator", "diagnosis/logs", "report"),
@@ -54,6 +60,7 @@ PLUGIN_ROOMS = {
     "drills",
     "configuration/sources",
     "diagnosis/instruments",
+    "diagnosis/platforms",
     "diagnosis/readers",
 }
 """Each file stands alone: it never imports another one of its room."""

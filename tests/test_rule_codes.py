@@ -8,7 +8,13 @@ from pathlib import Path
 
 SRC = Path(__file__).parents[1] / "src" / "allaboard"
 CODE = re.compile(r"[A-Z]{2,5}[0-9]{3}")
-MAY_NAME_RULES = ("rules", "drills", "diagnosis/instruments", "diagnosis/readers")
+MAY_NAME_RULES = (
+    "rules",
+    "drills",
+    "diagnosis/instruments",
+    "diagnosis/platforms",
+    "diagnosis/readers",
+)
 """Rules themselves, what drills expect, and the rows of readers: which rule a message means."""
 
 

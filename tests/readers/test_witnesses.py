@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages, merge_heard
 from allaboard.contracts import LogReader
-from allaboard.diagnosis import readers
+from allaboard.diagnosis import platforms, readers
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.diagnosis.readers.gloo_log import FALLBACK
 from allaboard.diagnosis.readers.job_start_log import READER as START_READER
@@ -25,7 +25,12 @@ from allaboard.plugins import Plugin, plugins
 from allaboard.rules.engine.catalogue import load_catalogue
 
 SAMPLES = Path(__file__).parent / "samples"
-LOADED = [p for p in plugins(readers, "READER", LogReader) if isinstance(p, Plugin)]
+LOADED = [
+    p
+    for room in (readers, platforms)
+    for p in plugins(room, "READER", LogReader)
+    if isinstance(p, Plugin)
+]
 MESSAGES = [
     *((p.stem, m) for p in LOADED for m in getattr(p.module, "MESSAGES", ())),
     *(("gloo_log", m) for m in (FALLBACK,)),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from allaboard.analysis.failures.launcher_errors import refers_to_error_above
 from allaboard.analysis.log_messages import merge_heard
-from allaboard.diagnosis.logs.bare_ends import without_explained_ends
+from allaboard.diagnosis.logs.end_reasons import without_explained_ends
 from allaboard.diagnosis.logs.job_starts import start_messages
 from allaboard.diagnosis.logs.message_relations import relate_messages
 from allaboard.diagnosis.logs.run_readers import LogRecord

@@ -11,11 +11,11 @@ from allaboard.analysis.log_messages import known_message_claim, merge_heard
 from allaboard.analysis.member_names import name_members
 from allaboard.analysis.stacks.unranked_processes import FIRST_UNRANKED_NUMBER
 from allaboard.diagnosis.logs import last_resort
-from allaboard.diagnosis.logs.abort_reasons import (
+from allaboard.diagnosis.logs.end_reasons import (
     drop_explained_aborts,
     drop_following_aborts,
+    settle_bare_ends,
 )
-from allaboard.diagnosis.logs.bare_ends import settle_bare_ends
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.heard_messages import related_messages, without_wrappers
 from allaboard.diagnosis.logs.non_rank_processes import separate_ranks

@@ -14,7 +14,7 @@ from allaboard.analysis.failures.post_traceback_output import (
     work_over_line,
 )
 from allaboard.contracts import LogReader
-from allaboard.diagnosis import instruments, readers
+from allaboard.diagnosis import instruments, platforms, readers
 from allaboard.diagnosis.logs.group_name_collisions import disambiguate_groups
 from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
 from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
@@ -211,7 +211,9 @@ def _add(record: LogRecord, testimony: Testimony) -> None:
 @cache
 def _load_readers() -> tuple[tuple[tuple[str, LogReader], ...], tuple[Broken, ...]]:
     plugins_found = [
-        plugin for room in (readers, instruments) for plugin in plugins(room, "READER", LogReader)
+        plugin
+        for room in (readers, platforms, instruments)
+        for plugin in plugins(room, "READER", LogReader)
     ]
     broken = tuple(p for p in plugins_found if isinstance(p, Broken))
     readers_by_name = tuple((p.stem, p.value) for p in plugins_found if not isinstance(p, Broken))

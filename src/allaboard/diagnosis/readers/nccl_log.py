@@ -447,9 +447,11 @@ def _without_own_proxies(heard: tuple[Heard, ...], text: str) -> tuple[Heard, ..
 
     If a thread fails that serves the GPUs of a host, the ranks there lose the connection to it, too.
     """
-    own = {f"a peer at {m['peer']} went away" for m in _OWN_PEER.finditer(text)}
-    others = tuple(h for h in heard if not any(h.says.startswith(words) for words in own))
-    return others or heard
+    own_peers = {f"a peer at {m['peer']} went away" for m in _OWN_PEER.finditer(text)}
+    foreign = tuple(
+        h for h in heard if not any(h.says.startswith(text_begin) for text_begin in own_peers)
+    )
+    return foreign or heard
 
 
 def _unknown_warning(exhibit: Exhibit) -> tuple[Heard, ...]:

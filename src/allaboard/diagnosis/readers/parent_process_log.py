@@ -110,7 +110,7 @@ TORCHRUN_ABORT = KnownMessage(
     "(exitcode: -6) local_rank: 0 (pid: 80746) of binary: /usr/bin/python3",
     source="its wording from the source of PyTorch 1.9 to 2.13 (elastic/agent/server/api.py)",
 )
-"""The same of a child that aborted: see `abort_reasons.drop_following_aborts`."""
+"""The same of a child that aborted: see `end_reasons.drop_following_aborts`."""
 _SUMMARY = "Root Cause (first observed failure)"
 
 

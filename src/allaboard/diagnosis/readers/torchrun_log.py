@@ -149,9 +149,11 @@ def _as_closed_by_another(heard: Heard, text: str) -> Heard:
     """Return a closed rendezvous as what it means for a torchrun whose workers had already run."""
     if heard.rule != CLOSED or not _RAN_BEFORE.search(text, 0, text.find("RendezvousClosedError")):
         return heard
-    own = _OWN_FAILURE.search(text)
+    own_failure = _OWN_FAILURE.search(text)
     failed = (
-        f" after its local rank {own['local']} had failed (exit code {own['code']})" if own else ""
+        f" after its local rank {own_failure['local']} had failed (exit code {own_failure['code']})"
+        if own_failure
+        else ""
     )
     return msgspec.structs.replace(
         heard,

@@ -91,18 +91,22 @@ def _stalls(exhibit: Exhibit) -> tuple[Heard, ...]:
     if not stalls:
         return ()
     stalled = sorted({m["who"].strip() for m in stalls if m["who"]}, key=_numbers)
-    known = {m[1].strip() for m in _SCHEDULER.finditer(text)}
+    scheduler_names = {m[1].strip() for m in _SCHEDULER.finditer(text)}
     names = ", ".join(stalled[:MAX_SHOWN]) + (", ..." if len(stalled) > MAX_SHOWN else "")
-    who = f"all schedulers ({names})" if len(stalled) > 1 and known <= set(stalled) else names
-    first = stalls[0]
-    number = text.count("\n", 0, first.start())
+    stalled_text = (
+        f"all schedulers ({names})"
+        if len(stalled) > 1 and scheduler_names <= set(stalled)
+        else names
+    )
+    earliest = stalls[0]
+    number = text.count("\n", 0, earliest.start())
     return (
         Heard(
             rule="LOG001",
-            says=f"SGLang's watchdog ended the server: {who or 'a scheduler'} made no progress for "
-            f"{float(first['limit']):g} s",
+            says=f"SGLang's watchdog ended the server: {stalled_text or 'a scheduler'} made no progress for "
+            f"{float(earliest['limit']):g} s",
             speakers=(
-                Speaker(-1, first[0].strip()[:300], exhibit.place_of_line(number), exhibit.pid),
+                Speaker(-1, earliest[0].strip()[:300], exhibit.place_of_line(number), exhibit.pid),
             ),
             fix="while it hangs, on each node: py-spy dump --pid PID of each scheduler (SGLang writes such a "
             "dump "

@@ -1,6 +1,7 @@
-"""Reports of a parent that a process ended, without a reason: what else the logs tell says more.
+"""Ends of processes whose reason stands elsewhere: a signal, an exit code or a parent's report is no cause.
 
-Ray, DeepSpeed's launcher, vLLM and SGLang see only that a child is gone. Pure.
+A process aborts itself once it has logged why. Ray, DeepSpeed's launcher, vLLM and SGLang see only that a
+child is gone. Pure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,46 @@ from collections.abc import Iterable, Sequence
 
 from allaboard.facts import Evidence, Finding, Heard, Severity
 from allaboard.rules.engine.relations import RelationsOf, reports_waiting
+
+_SIGNAL = "killed by SIGABRT"
+_LAUNCHERS_WORD = "aborted (SIGABRT)"
+"""In the launcher's line on a child that aborted, which gives no reason."""
+
+
+def drop_explained_aborts(
+    findings: Sequence[Finding], messages: Iterable[Heard], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the findings without ends by SIGABRT of processes that logged the reason in the same file.
+
+    JAX's client, XLA's rendezvous and NCCL's watchdog end their process so.
+    """
+    reasons = (h for h in messages if relations_of(h.rule).ends_by_abort)
+    speakers = {(s.place.file, s.rank) for h in reasons for s in h.speakers}
+    return [f for f in findings if not (_SIGNAL in f.summary and _is_by_speaker(f, speakers))]
+
+
+def drop_following_aborts(
+    message_findings: Sequence[Finding], findings: Iterable[Finding]
+) -> list[Finding]:
+    """Return the findings without a launcher's line on a child that aborted, if anything else failed.
+
+    NCCL's watchdog and gloo abort a process that waits for one that has failed, and an assertion or an
+    uncaught C++ exception is reported by itself.
+    """
+    aborts = [f for f in message_findings if _LAUNCHERS_WORD in f.summary]
+    others = [f for f in message_findings if f not in aborts]
+    has_cause = any(f.severity is Severity.ERROR for f in (*others, *findings))
+    return others if has_cause else list(message_findings)
+
+
+def _is_by_speaker(finding: Finding, speakers: set[tuple[str, int]]) -> bool:
+    places = {e.origin for e in finding.evidence}
+    ranks = {w.rank for w in finding.who}
+    # Where a launcher's file does not tell who wrote the reason, it is one of those that it lists.
+    return any(
+        (rank in ranks or rank < 0) and any(p.startswith(f"{file}:") for p in places)
+        for file, rank in speakers
+    )
 
 
 def without_explained_ends(heard: Sequence[Heard], relations_of: RelationsOf) -> list[Heard]:
@@ -21,17 +62,17 @@ def without_explained_ends(heard: Sequence[Heard], relations_of: RelationsOf) ->
     ends = [h for h in heard if h.bare_end]
     if not ends:
         return list(heard)
-    words = [
+    reasons = [
         h
         for h in heard
         if not h.bare_end and h.severity is Severity.ERROR and not relations_of(h.rule).last_resort
     ]
-    writers = {s.pid for h in words for s in h.speakers}
-    waits = [h for h in words if reports_waiting(relations_of(h.rule))]
+    writers = {s.pid for h in reasons for s in h.speakers}
+    waits = [h for h in reasons if reports_waiting(relations_of(h.rule))]
     silent = [h for h in ends if h.pid and h.pid not in writers]
-    if not words:
+    if not reasons:
         return [h for h in heard if h not in ends[1:]]
-    if silent and len(waits) == len(words) and 0 not in writers:
+    if silent and len(waits) == len(reasons) and 0 not in writers:
         return [h for h in heard if h is silent[0] or not (h in ends or h in waits)]
     return [h for h in heard if h not in ends]
 
@@ -45,15 +86,15 @@ def settle_bare_ends(
     """Return the findings from messages without bare ends that another one explains, and the other findings
     without members that only lost or awaited who ended so."""
     findings = _without_bare_exits(message_findings, findings, relations_of)
-    said = {h.says for h in heard if h.bare_end}
-    bare = [f for f in message_findings if f.summary in said]
-    others = [f for f in message_findings if f not in bare]
+    bare_texts = {h.says for h in heard if h.bare_end}
+    bare = [f for f in message_findings if f.summary in bare_texts]
+    explaining = [f for f in message_findings if f not in bare]
     followed = [f for f in findings if reports_waiting(relations_of(f.rule))]
-    causes = [f for f in (*others, *findings) if f not in followed]
+    causes = [f for f in (*explaining, *findings) if f not in followed]
     if not bare:
         return list(message_findings), list(findings)
     if any(f.severity is Severity.ERROR for f in causes):
-        return others, list(findings)
+        return explaining, list(findings)
     return list(message_findings), [f for f in findings if f not in followed]
 
 

@@ -140,8 +140,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 
 def _without_repeats(heard: tuple[Heard, ...]) -> tuple[Heard, ...]:
     """Return the messages with one for a fault that takes all queues of a GPU, or all GPUs, along."""
-    first = next((h for h in heard if h.rule == "LOG006"), None)
-    return tuple(h for h in heard if h.rule != "LOG006" or h is first)
+    first_fault = next((h for h in heard if h.rule == "LOG006"), None)
+    return tuple(h for h in heard if h.rule != "LOG006" or h is first_fault)
 
 
 READER = LogReader(read=read_log)

@@ -114,8 +114,8 @@ def _aborts(exhibit: Exhibit) -> tuple[Heard, ...]:
         return (_heard(exhibit, match, says, _ABORT_FIX, int(match["rank"])),)
     if match := _HELP.search(text):
         reason = _HELP_REASON.search(match["text"])
-        words = " ".join(reason["reason"].split()) if reason else "it does not say why"
-        says = f"{match['what']} failed: {words[:160]}"
+        reason_text = " ".join(reason["reason"].split()) if reason else "it does not say why"
+        says = f"{match['what']} failed: {reason_text[:160]}"
         return (_heard(exhibit, match, says, _HELP_FIX, -1),)
     return ()
 

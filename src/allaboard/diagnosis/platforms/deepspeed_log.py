@@ -34,16 +34,16 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         return None
     local = _LOCAL_RANK.search(match["command"])
     count = int(local[1]) + 1 if local is not None else 0
-    who = f"one of the {count} processes that DeepSpeed started on this host"
-    who = "the process that DeepSpeed started on this host" if count == 1 else who
-    who = "a process that DeepSpeed started" if count == 0 else who
+    name = f"one of the {count} processes that DeepSpeed started on this host"
+    name = "the process that DeepSpeed started on this host" if count == 1 else name
+    name = "a process that DeepSpeed started" if count == 0 else name
     killed = -code if -code in _VALID_SIGNALS else None
     place = exhibit.place_of_line(text.count("\n", 0, match.start()))
     heard = Heard(
         rule="EXIT001" if killed else "EXIT003",
-        says=f"{who} was killed by {signal_name(killed)}"
+        says=f"{name} was killed by {signal_name(killed)}"
         if killed
-        else f"{who} ended with exit code {code}",
+        else f"{name} ended with exit code {code}",
         speakers=(Speaker(-1, f"... exits with return code = {code}", place, exhibit.pid),),
         fix=signal_advice(killed) if killed and killed != signal.SIGABRT else _READ,
         proves_not="which one: the command that DeepSpeed prints is the last that it started, whichever ended"
