@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from host_runs import files_left_behind
 from hurt import left_behind
 
 INJECTOR = Path(__file__).with_name("failing_calls")
@@ -135,11 +136,7 @@ def _left_behind(folder: Path, mark: str) -> tuple[str, ...]:
     # The guard ends right after the agent, which does not always wait for it.
     while (processes := left_behind(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    journal = folder / "run/journal.jsonl"
-    jobs = re.findall(r'"job":"([\w-]+)"', journal.read_text()) if journal.exists() else []
-    memory = [str(p) for job in set(jobs) for p in Path("/dev/shm").glob(f"*{job}*")]
-    temporary = [str(p) for p in (folder / "tmp").iterdir()]
-    return (*processes, *memory, *temporary)
+    return (*processes, *files_left_behind(folder))
 
 
 def violations(outcome: Outcome, has_output: bool = True) -> list[str]:

@@ -151,9 +151,8 @@ class CommandExecutor:
             case TraceCalls():
                 self._trace_calls(command)
             case EndJob():
-                if not self._job.status.leader_decides or may_end(
-                    command, self._options, self._job.status.view(now)
-                ):
+                is_own = not command.is_from_leader and not self._job.status.leader_decides
+                if is_own or may_end(command, self._options, self._job.status.view(now)):
                     self._end_job(now, command)
             case ReportInterruption():
                 self._report_interruption(now, command)
@@ -245,10 +244,8 @@ class CommandExecutor:
         )
 
     def _own_pids(self, now: float, pids: tuple[int, ...]) -> tuple[int, ...]:
-        """Return those of these processes that are members on this host: another host may ask for no
-        other."""
-        if not self._job.status.leader_decides:
-            return pids
+        """Return those of these processes that are members on this host: another host, which may have
+        hung up by now, may ask for no other."""
         members = {m.event_key for m in self._job.status.view(now).members}
         return tuple(pid for pid in pids if pid in members)
 

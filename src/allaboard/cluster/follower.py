@@ -75,6 +75,14 @@ class StreamEnd(NamedTuple):
         return self.roster.agents[0]
 
 
+class EarlyWord:
+    """What the leader has said of the end of the roll call, until it is believed."""
+
+    def __init__(self) -> None:
+        self.is_roll_call_over = False
+        self.roster: LeaderRoster | None = None
+
+
 class Follower:
     """The connection of this host to the leader.
 
@@ -100,6 +108,7 @@ class Follower:
         link_limits: LinkLimits | None = None,
     ) -> None:
         self._link_limits = link_limits
+        self._early_word = EarlyWord()
         self._find_address = find_address
         self._identity = identity
         self._release_port = release_port
@@ -204,6 +213,7 @@ class Follower:
         self._silence = SilenceDetector()  # of the stream before this one
         self._set_keepalive(on=True)
         self._reports.begin_stream()
+        self._early_word = EarlyWord()
         self._record_call(address, Answer.ABOARD, "", result.numeric_address, has_shaken_hands=True)
         try:
             while True:
@@ -289,6 +299,7 @@ class Follower:
     def send_events(self, now: float, events: list[Event]) -> None:
         """Send what is new on this host to the leader, and remember the newest state for a reconnect."""
         self._reports.add_events(events)
+        self._believe_early_word()
         writer = self._writer
         # They are remembered above and go with the next Hello.
         if writer is None or writer.is_closing():
@@ -323,12 +334,16 @@ class Follower:
         match message:
             case LeaderCommands():
                 self.commands += message.commands
-                if any(isinstance(c, OpenGate | OpenHeldGates) for c in message.commands):
+                if any(map(self._opens_gate_here, message.commands)):
                     self._on_gate_open()
+                    self._believe_early_word()
             case RollCallEnded():
-                self._on_gate_open()
+                self._early_word.is_roll_call_over = True
+                self._believe_early_word()
             case LeaderRoster():
-                self._take_roster(message)
+                self._check_term(message)
+                self._early_word.roster = message
+                self._believe_early_word()
             case LeaderLeaves():
                 self.leader = None
             case LinkTestRequest():
@@ -339,16 +354,36 @@ class Follower:
                 if self._writer is not None:
                     self._writer.write(wire.encode_frame(PortReleased()))
 
-    def _take_roster(self, roster: LeaderRoster) -> None:
-        """Remember the agents of the job. Raises GarbledMessageError for an agent that leads no longer."""
+    def _opens_gate_here(self, command: Command) -> bool:
+        return isinstance(command, OpenHeldGates) or (
+            isinstance(command, OpenGate) and self._reports.is_at_gate(command.pid, command.round)
+        )
+
+    def _check_term(self, roster: LeaderRoster) -> None:
+        """Raise GarbledMessageError for an agent that leads no longer."""
         # An agent that was cut off may still take itself for the leader while another one leads already.
         if self._roster is not None and roster.term < self._roster.term:
             why = (
                 f"its orders are those of leader {roster.term}; leader {self._roster.term} is known"
             )
             raise wire.GarbledMessageError(why)
-        self._roster, self.leader = roster, roster.agents[0]
-        self._on_roster(roster)
+
+    def _believe_early_word(self) -> None:
+        """Take it that the roll call is over, and who leads, once that can be so.
+
+        Whoever answers at the rendezvous address before the leader comes can say both, too. A leader that
+        has proved nothing is believed when a member of this host is let in, or was not held at all; what it
+        has said is forgotten when it hangs up before.
+        """
+        has_proved = self._link_limits is None
+        if not (has_proved or self._is_gate_open or self._reports.has_started_member):
+            return
+        word, self._early_word = self._early_word, EarlyWord()
+        if word.is_roll_call_over:
+            self._on_gate_open()
+        if word.roster is not None:
+            self._roster, self.leader = word.roster, word.roster.agents[0]
+            self._on_roster(word.roster)
 
     def _on_gate_open(self) -> None:
         """Note that the roll call is over: from now on a patient follower outlasts a pause of the network."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from allaboard.cluster.election import Election
 from allaboard.cluster.follower import Follower, StreamEnd
 from allaboard.cluster.leader import Leader
@@ -188,12 +190,7 @@ class Membership:
             self._admit_late_agents(leader)
             self._succession.watch_quorum(leader)
         if follower is not None:
-            local_commands += (
-                follower.commands
-                if self._role.is_sealed
-                else [mark_unproved(c, follower.leader_address) for c in follower.commands]
-            )
-            follower.commands.clear()
+            local_commands += self._take_orders(follower)
         local_commands += [ShowNote(text=text) for text in self._succession.notes]
         self._succession.notes.clear()
         if election is not None:
@@ -210,6 +207,17 @@ class Membership:
         if any(isinstance(c, OpenGate) for c in local_commands):
             self._release_ports()
         return local_commands
+
+    def _take_orders(self, follower: Follower) -> list[Command]:
+        """Return what the leader has ordered, marked as its word."""
+        orders = [
+            replace(c, is_from_leader=True) if isinstance(c, EndJob) else c
+            for c in follower.commands
+        ]
+        follower.commands.clear()
+        if self._role.is_sealed:
+            return orders
+        return [mark_unproved(c, follower.leader_address) for c in orders]
 
     def open_all_gates(self, reason: str) -> None:
         """Let the members of all hosts that this one leads go on, and free the framework's ports."""

@@ -12,7 +12,15 @@ import re
 import msgspec
 
 from allaboard.facts import Certainty, Evidence, Finding
-from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, ShowNote
+from allaboard.protocol.commands import (
+    AnnounceFinding,
+    Command,
+    EndJob,
+    KillForReplacement,
+    OpenHeldGates,
+    ReportInterruption,
+    ShowNote,
+)
 
 _RULE_CODE = re.compile(r"[A-Z]{2,6}[0-9]{3}")
 
@@ -23,9 +31,11 @@ def mark_unproved(command: Command, leader: str) -> Command:
     match command:
         case AnnounceFinding():
             return AnnounceFinding(finding=_unproved_finding(command.finding, says))
-        case ShowNote() if not command.is_waiting_line:
+        case ShowNote():
             return msgspec.structs.replace(command, text=f"{command.text} ({says})")
-        case EndJob():
+        case ReportInterruption():
+            return msgspec.structs.replace(command, host=f"{command.host} ({says})")
+        case EndJob() | OpenHeldGates() | KillForReplacement():
             return msgspec.structs.replace(command, reason=f"{command.reason} ({says})")
     return command
 

@@ -21,6 +21,9 @@ FACTS_GRACE_S = 2.0
 CALLERS_GRACE_S = 2.0
 """How long the gate stays closed after a failed roll call if a member was never heard of: it may have waited
 for the leader's host, and find it just then. It must be told why it will not start."""
+FOREIGN_LISTENER_GRACE_S = 20.0
+"""How long the gate stays closed if something else than this job's leader answers in its place: it may be
+gone before the leader comes, and a member that is let in earlier would connect to it and wait in vain."""
 ONLY_REPORTED = (
     "reported only; the framework's timeout decides when to give up. "
     "Use --timeout S to abort after S seconds"
@@ -81,6 +84,11 @@ class Gate:
             self._failed_at = now if self._failed_at is None else self._failed_at
             has_unheard = other_hosts.leads and any(r.unheard_ranks for r in rolls)
             if has_unheard and now - self._failed_at < CALLERS_GRACE_S:
+                return
+            call = other_hosts.rendezvous_call
+            is_foreign = not other_hosts.leads and call is not None and call.answer is Answer.OTHER
+            is_recent = call is not None and now - call.since < FOREIGN_LISTENER_GRACE_S
+            if is_foreign and is_recent and not is_overdue:
                 return
             # The framework's timeout is to decide, and it runs only once the members are let in.
             early_reason = _only_reported(rolls)

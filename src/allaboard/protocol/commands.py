@@ -54,6 +54,9 @@ class EndJob(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Why, for people."""
     final: bool = False
     """True if no part of the job is restarted, whatever the policy says."""
+    is_from_leader: bool = False
+    """True if another host ordered it. Set by the host that received it: the connection may have ended
+    before the order is carried out."""
 
 
 class ReportInterruption(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -54,6 +54,16 @@ class HostReports:
         """True if a member waits at the gate."""
         return any(e.box and e.box.phase == Phase.ARRIVED for e in self._samples.values())
 
+    @property
+    def has_started_member(self) -> bool:
+        """True if a member is through the gate, or was never held there."""
+        return any(e.box and e.box.phase > Phase.ARRIVED for e in self._samples.values())
+
+    def is_at_gate(self, pid: int, round_: int) -> bool:
+        """Return True if this process was seen, and at no gate of a later round."""
+        sample = self._samples.get(pid)
+        return sample is not None and sample.box is not None and sample.box.round <= round_
+
     def add_events(self, events: Iterable[Event]) -> None:
         """Remember the newest state of everything, for the next Hello."""
         self._fact_reports |= {e.pid: e for e in events if isinstance(e, MemberFactsReported)}

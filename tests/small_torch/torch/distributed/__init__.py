@@ -1,0 +1,1 @@
+from .distributed_c10d import *
