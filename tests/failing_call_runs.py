@@ -74,6 +74,8 @@ class Outcome(NamedTuple):
     """Workers that came to their end."""
     left: tuple[str, ...]
     """Processes and files that were left behind."""
+    workers: int = 2
+    """Workers of the agent."""
 
 
 def run_job(
@@ -119,15 +121,16 @@ def run_job(
             process.kill()
             process.wait()
     left = _left_behind(folder, mark)
+    places, has_failed = read_log(log, call)
+    done = len(list((folder / "done").iterdir()))
+    return Outcome(code, output.read_text(errors="replace"), places, has_failed, done, left)
+
+
+def read_log(log: Path, call: FailingCall) -> tuple[tuple[str, ...], bool]:
+    """Return the places that made a call, in the order in which they first did, and if this one failed."""
     lines = log.read_text().splitlines() if log.exists() else []
-    return Outcome(
-        code,
-        output.read_text(errors="replace"),
-        tuple(dict.fromkeys(line for line in lines if not line.startswith("failed "))),
-        f"failed {call.place}" in lines,
-        len(list((folder / "done").iterdir())),
-        left,
-    )
+    places = dict.fromkeys(line for line in lines if not line.startswith("failed "))
+    return tuple(places), f"failed {call.place}" in lines
 
 
 def _left_behind(folder: Path, mark: str) -> tuple[str, ...]:
@@ -154,11 +157,12 @@ def violations(outcome: Outcome, has_output: bool = True) -> list[str]:
         wrong.append("a traceback is shown")
     if "internal error" in text:
         wrong.append("an expected error counts as an internal one")
-    if code == 0 and outcome.done != 2:
-        wrong.append(f"exit code 0, and {outcome.done} of 2 workers came to their end")
+    workers = outcome.workers
+    if code == 0 and outcome.done != workers:
+        wrong.append(f"exit code 0, and {outcome.done} of {workers} workers came to their end")
     if has_output and code and not re.search(r"(?m)^allaboard", text):
         wrong.append("nothing is said of the end")
-    if has_output and code == 0 and text.count("done ") != 2 and "not shown here" not in text:
+    if has_output and code == 0 and text.count("done ") != workers and "not shown here" not in text:
         wrong.append("output of the workers is lost, and nothing says so")
     wrong += [f"left behind: {what}" for what in outcome.left]
     return wrong

@@ -109,3 +109,15 @@ def test_a_secret_that_is_empty_is_no_secret(
     """A variable that a cluster's secret was to fill in, and did not."""
     monkeypatch.setenv("ALLABOARD_SECRET", "\n")
     assert "ALLABOARD_SECRET is set and empty" in _refused(tmp_path)
+
+
+def test_names_in_certificates(tmp_path: Path) -> None:
+    tls = signed(tmp_path, "host", authority(tmp_path, "ca"))
+    files = _certificates(tls.cert, tls.key, tls.ca)
+    said = _refused(tmp_path, *files, "--tls-names", "node[0-3],other")
+    assert f"{tls.cert} would be refused by every host" in said
+    assert "it has none of the job's names (--tls-names), but host; sha256:" in said
+    assert '"a;b" is no name of a host' in _refused(tmp_path, *files, "--tls-names", "a;b")
+    assert "give --tls-cert, --tls-key and --tls-ca too" in _refused(
+        tmp_path, "--tls-names", "host"
+    )

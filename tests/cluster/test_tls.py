@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 
 import pytest
 
@@ -15,7 +16,8 @@ from allaboard.cluster.transport.connect_probe import connect_and_greet
 from allaboard.cluster.transport.link_trial import try_link
 from allaboard.cluster.transport.listener import Listener
 from allaboard.cluster.transport.member_connection import MemberConnection
-from allaboard.cluster.transport.tls import TlsFiles
+from allaboard.cluster.transport.peer_names import PeerNamesError, parse_peer_names
+from allaboard.cluster.transport.tls import TlsFiles, certificate_fault
 from allaboard.cluster.transport.wire import Message
 from allaboard.facts import Answer, Knock
 from certificates import authority, signed
@@ -118,3 +120,84 @@ def test_a_callers_certificate_is_checked_too(ours: TlsFiles, strangers: TlsFile
         asyncio.run(_enter(door, forged))
     assert door.here == [] and set(door.knocks) == {"no-tls"}
     assert "h1 (rank 1): shows a certificate that is not taken here: " in door.words[-1]
+
+
+@pytest.fixture(scope="module")
+def evil(ours: TlsFiles, tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
+    """A certificate of the same authority for a host of another job."""
+    key = ours.ca.with_suffix(".key")
+    names = "subjectAltName=DNS:build7.corp.example,IP:10.0.0.7"
+    return signed(tmp_path_factory.mktemp("evil"), "evil", (key, ours.ca), names)
+
+
+def named(files: TlsFiles, names: str) -> TlsFiles:
+    return files._replace(names=parse_peer_names(names))
+
+
+def fingerprint(files: TlsFiles) -> str:
+    shown = subprocess.run(
+        ["openssl", "x509", "-in", str(files.cert), "-noout", "-fingerprint", "-sha256"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return f"sha256:{shown.stdout.partition('=')[2].strip()}"
+
+
+@pytest.mark.parametrize(
+    "names", ["host", "HOST.", "node[0-3],host", "*.corp.example,host", "10.0.0.9,host"]
+)
+def test_a_host_with_one_of_the_names_takes_part(ours: TlsFiles, names: str) -> None:
+    assert asyncio.run(_enter(Door(named(ours, names)), named(ours, names))) is Answer.ABOARD
+
+
+@pytest.mark.parametrize("name", ["build7.corp.example", "*.corp.example", "10.0.0.7"])
+def test_alternative_names_count_and_then_the_common_one_does_not(
+    evil: TlsFiles, name: str
+) -> None:
+    assert certificate_fault(named(evil, name)) == ""
+    for other in ("evil", "corp.example", "*.example", "10.0.0.70"):
+        assert certificate_fault(named(evil, other)).startswith("it has none of the job's names")
+
+
+def test_a_certificate_may_be_pinned(ours: TlsFiles, evil: TlsFiles) -> None:
+    pin = fingerprint(ours)
+    assert certificate_fault(named(ours, pin)) == ""
+    assert certificate_fault(named(ours, pin.lower().replace(":", "").replace("256", "256:"))) == ""
+    assert "build7.corp.example, 10.0.0.7; sha256:" in certificate_fault(named(evil, pin))
+
+
+def test_a_caller_with_another_name_is_turned_away(ours: TlsFiles, evil: TlsFiles) -> None:
+    door = Door(named(ours, "host"))
+    with pytest.raises(HandshakeRefusedError, match="none of the job's names") as refused:
+        asyncio.run(_enter(door, evil))
+    assert (refused.value.kind, refused.value.is_proven) == ("tls-name", True)
+    assert door.here == [] and door.knocks == ["tls-name"]
+    assert "build7.corp.example, 10.0.0.7; sha256:" in door.words[0]
+
+
+def test_no_link_is_tested_for_it_either(ours: TlsFiles, evil: TlsFiles) -> None:
+    door = Door(named(ours, "host"))
+    assert asyncio.run(_enter(door, evil, only_link=True)) is not Answer.ABOARD
+
+
+def test_a_leader_with_another_name_is_not_followed(ours: TlsFiles, evil: TlsFiles) -> None:
+    door = Door(evil)
+    with pytest.raises(HandshakeRefusedError, match="its certificate has none of") as refused:
+        asyncio.run(_enter(door, named(ours, "host")))
+    assert refused.value.kind == "tls-name"
+    assert door.here == [] and door.knocks == ["tls-name"]
+    assert door.words[0].startswith("h1 (rank 1): is shown a certificate here with none of")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("", "it names no host"),
+        ("node[0-", "brackets"),
+        ("a b;c", '"b;c" is no name of a host'),
+        ("sha256:12ab", '"sha256:12ab" is no name'),
+        ("node0:29500", '"node0:29500" is no name'),
+    ],
+)
+def test_what_is_no_name_is_refused(names: str, message: str) -> None:
+    with pytest.raises(PeerNamesError, match=message):
+        parse_peer_names(names)

@@ -135,7 +135,7 @@ class Silence(msgspec.Struct, frozen=True):
     """True if packets of the other side came in meanwhile all the same; None if that is not known yet."""
 
 
-LACKING = ("no-secret", "no-tls", "version", "other-job")
+LACKING = ("no-secret", "no-tls", "tls-name", "version", "other-job")
 """Kinds of workers that run under allaboard but lack what the roll call asks of the members of its job."""
 
 
@@ -181,6 +181,7 @@ KNOCKS = (
     "elsewhere",
     "no-secret",
     "no-tls",
+    "tls-name",
     "version",
     "forged",
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from allaboard.options.usage_error import raise_usage_error
 
 if TYPE_CHECKING:
+    from allaboard.cluster.transport.peer_names import PeerNames
     from allaboard.cluster.transport.tls import TlsFiles
 
 DEFAULT_PAGE_PORT = 8701
@@ -91,6 +92,12 @@ def add_tls_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -
             type=Path,
             help=f"TLS between hosts: {description} (PEM)",
         )
+    parser.add_argument(
+        "--tls-names",
+        metavar="LIST",
+        help="TLS between hosts: names of which each host's certificate must have one, as node[0-3],"
+        "*.example.org, or sha256:HEX of a whole certificate",
+    )
 
 
 def add_web_option(add: Callable[..., argparse.Action], explanation: str) -> None:
@@ -106,8 +113,8 @@ def add_web_option(add: Callable[..., argparse.Action], explanation: str) -> Non
 
 
 def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
-    """Return the files of --tls-cert, --tls-key and --tls-ca, or of ALLABOARD_TLS_CERT, _KEY and _CA; None
-    if there are none.
+    """Return the files of --tls-cert, --tls-key and --tls-ca, or of ALLABOARD_TLS_CERT, _KEY and _CA, with
+    the names of --tls-names or ALLABOARD_TLS_NAMES; None if there are none.
 
     Raises:
         UsageError: one of the three is missing or cannot be read, or other hosts would refuse the
@@ -119,16 +126,21 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
         text = os.environ.get(f"ALLABOARD_TLS_{name.upper()}", "")
         if file is not None or text:
             paths[name] = file or Path(text)
+    listed = getattr(options, "tls_names", None) or os.environ.get("ALLABOARD_TLS_NAMES", "")
     if not paths:
+        if getattr(options, "tls_names", None) is not None:
+            raise_usage_error(
+                "--tls-names are names in certificates: give --tls-cert, --tls-key and --tls-ca too"
+            )
         return None
     missing = ", ".join(f"--tls-{n}" for n in TLS_PARTS if n not in paths)
     if missing:
         raise_usage_error(f"TLS between hosts needs three files; give {missing} too")
     from allaboard.cluster.transport.tls import TlsFiles, certificate_fault, is_key_mismatch
 
-    files = TlsFiles(**paths)
+    files = TlsFiles(**paths, names=_parse_tls_names(listed) if listed else None)
     host = os.uname().nodename  # under a launcher the messages of all hosts come out in one place
-    for file in files:
+    for file in (files.cert, files.key, files.ca):
         try:
             content = file.read_bytes()
         except OSError as error:
@@ -151,6 +163,15 @@ def read_tls_files(options: argparse.Namespace) -> TlsFiles | None:
             f"openssl verify -show_chain -CAfile {files.ca} {files.cert}; date"
         )
     return files
+
+
+def _parse_tls_names(text: str) -> PeerNames:
+    from allaboard.cluster.transport.peer_names import PeerNamesError, parse_peer_names
+
+    try:
+        return parse_peer_names(text)
+    except PeerNamesError as error:
+        raise_usage_error(f"--tls-names {text[:80]}: {error}; e.g. --tls-names 'node[0-3]'")
 
 
 def check_coordinator(

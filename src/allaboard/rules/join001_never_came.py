@@ -53,6 +53,8 @@ FIX_BY_REJECTION = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
     "no-tls": "give all hosts certificates of the same authority (--tls-cert, --tls-key, --tls-ca), or "
     "none",
+    "tls-name": "give that host a certificate with one of the names of --tls-names, or add its name to "
+    "--tls-names on all hosts",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
     "other-job": "if it belongs to this job, start all of its tasks in one launch, or give all of them the "
     "same ALLABOARD_JOB_ID; otherwise give each job a port of its own",

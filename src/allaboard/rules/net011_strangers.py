@@ -19,7 +19,7 @@ from allaboard.facts.samples import arrived_member, led_job
 
 MIN_CONNECTIONS = 3
 """Connections before they are reported; a single one may be chance."""
-WARNING_KINDS = ("no-secret", "no-tls")
+WARNING_KINDS = ("no-secret", "no-tls", "tls-name")
 """Kinds of callers that may belong to the job, but were rejected."""
 KINDS = ("http", "tls", "silent", "other", *WARNING_KINDS, "version", "store", "grpc")
 """All kinds of callers that are reported; JOIN009 reports other jobs."""

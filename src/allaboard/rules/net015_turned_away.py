@@ -7,7 +7,7 @@ A rejected host waits forever, and the others wait for it. To a framework, both 
 Give every host of the job:
 
 - the same `--secret-file` (or ALLABOARD_SECRET);
-- certificates of the same authority (`--tls-cert`, `--tls-key`, `--tls-ca`);
+- certificates of the same authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same `--tls-names`, if any;
 - the same version of allaboard.
 
 If a job restarts its workers (`--on-failure restart`), a host that was lost, or was started again separately,
@@ -28,6 +28,8 @@ FIXES = {
     "no-secret": "give all hosts of the job the same secret: --secret-file FILE, or ALLABOARD_SECRET",
     "tls": "give all hosts valid certificates of the same authority (--tls-cert, --tls-key, "
     "--tls-ca), or none to any host",
+    "tls-name": "give that host a certificate with one of the names of --tls-names, or add its name to "
+    "--tls-names on all hosts",
     "other-round": "start all tasks of the job again: the others went on without this one",
     "version": "install the same version of allaboard on all hosts: pip install -U allaboard",
 }
@@ -79,6 +81,13 @@ RULE = Rule(
             ),
             "a is rejected at the rendezvous address node0:29500: it speaks TLS, and this host was given "
             "no certificate",
+        ),
+        "a certificate with another name": (
+            example_attempt(
+                Answer.OTHER, 3.0, "its certificate has none of the job's names", kind="tls-name"
+            ),
+            "a is rejected at the rendezvous address node0:29500: its certificate has none of the job's "
+            "names",
         ),
         "a certificate that has expired": (
             example_attempt(

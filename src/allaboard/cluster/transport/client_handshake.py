@@ -14,6 +14,7 @@ import msgspec
 from allaboard.cluster.transport import wire
 from allaboard.cluster.transport.connect_probe import ConnectResult, connect_and_greet
 from allaboard.cluster.transport.handshake_proof import HandshakeKeys, proofs_match
+from allaboard.cluster.transport.peer_names import peer_mismatch
 from allaboard.cluster.transport.sealed_stream import Admission, CallerSeal
 from allaboard.cluster.transport.tls import TLS_HANDSHAKE_TIMEOUT_S, TlsFiles, alert_text
 from allaboard.cluster.transport.wire import (
@@ -172,6 +173,10 @@ async def _start_tls(result: ConnectResult, identity: Identity) -> None:
         raise HandshakeRefusedError(
             "tls", f"its certificate is not of our authority: {error.verify_message}"
         ) from None
+    mismatch = peer_mismatch(own_files.names, writer.get_extra_info("ssl_object"))
+    if mismatch:
+        _say_why(writer, identity, "tls-name", f"is shown a certificate here with {mismatch}")
+        raise HandshakeRefusedError("tls-name", f"its certificate has {mismatch}")
 
 
 async def _say_why_over_new_stream(result: ConnectResult, identity: Identity, why: str) -> None:

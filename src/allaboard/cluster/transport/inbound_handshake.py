@@ -20,6 +20,7 @@ from allaboard.cluster.transport.epoll_poller import EpollPoller
 from allaboard.cluster.transport.handshake_proof import HandshakeKeys, proofs_match
 from allaboard.cluster.transport.link_echo import LinkEcho
 from allaboard.cluster.transport.member_connection import ClockQuestion, MemberConnection
+from allaboard.cluster.transport.peer_names import PeerNames, peer_mismatch
 from allaboard.cluster.transport.sealed_records import (
     ForgedMessageError,
     RecordOpener,
@@ -39,6 +40,7 @@ class CallerHost(Protocol):
     job: str
     secret: bytes
     tls: ssl.SSLContext | None
+    peer_names: PeerNames | None
     poller: EpollPoller
     round: int
     redirect_reason: str
@@ -266,6 +268,8 @@ class InboundCaller:
         # Before all other checks but the version: who cannot prove the secret learns nothing about the job.
         if keys is not None and not proofs_match(hello.proof, keys.caller_proof()):
             return Refused(kind="no-secret", why="does not know the job's secret")
+        if mismatch := peer_mismatch(self._host.peer_names, self.stream.tls_session):
+            return Refused(kind="tls-name", why=f"shows a certificate with {mismatch}")
         refusal = self._find_mismatch(hello)
         if refusal is None or keys is None:
             return refusal

@@ -67,6 +67,7 @@ class Listener:
         on_forgery: Callable[[MemberConnection], None] = lambda member: None,
     ) -> None:
         self.tls = tls.make_context(server=True) if tls is not None else None
+        self.peer_names = tls.names if tls is not None else None
         self.round = round_
         self.job = job
         self.secret = secret

@@ -66,12 +66,13 @@ CALLER_NAMES = {
     "no-meeting": "a worker that takes another port of this host for the meeting place",
     "no-secret": "a worker without the job's secret",
     "no-tls": "a worker without a certificate of this job",
+    "tls-name": "a worker whose certificate has none of the job's names",
     "version": "another version of allaboard",
     "forged": "something that changes what is sent between the hosts",
 }
 """Kinds of callers, in words for people."""
 
-DISTRUST_KINDS = ("no-secret", "no-tls", "version")
+DISTRUST_KINDS = ("no-secret", "no-tls", "tls-name", "version")
 """Kinds of refusals that come from the worker itself."""
 
 

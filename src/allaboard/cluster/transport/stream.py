@@ -90,6 +90,11 @@ class Stream:
         return self._tls.error if self._tls is not None else ""
 
     @property
+    def tls_session(self) -> ssl.SSLObject | None:
+        """The session of TLS; None without TLS."""
+        return self._tls.session if self._tls is not None else None
+
+    @property
     def is_tls_pending(self) -> bool:
         """True while the TLS handshake is not complete."""
         return self._tls is not None and not self._tls.is_handshake_done
@@ -229,16 +234,16 @@ class TlsServer:
     __slots__ = (
         "_incoming",
         "_outgoing",
-        "_ssl",
         "_unencrypted",
         "error",
         "first_bytes",
         "is_handshake_done",
+        "session",
     )
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self.session = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self.is_handshake_done = False
         self._unencrypted = b""
         self.error = ""
@@ -255,12 +260,12 @@ class TlsServer:
             if not self.is_handshake_done:
                 # Raises SSLWantReadError until the client has sent everything; each call goes on where it
                 # stopped.
-                self._ssl.do_handshake()
+                self.session.do_handshake()
                 self.is_handshake_done, self.first_bytes = True, b""
                 if self._unencrypted:
-                    self._ssl.write(self._unencrypted)
+                    self.session.write(self._unencrypted)
                     self._unencrypted = b""
-            while chunk := self._ssl.read(READ_BYTES):
+            while chunk := self.session.read(READ_BYTES):
                 plain += chunk
         except ssl.SSLWantReadError:
             pass
@@ -273,7 +278,7 @@ class TlsServer:
         if not self.is_handshake_done:
             self._unencrypted += data
         else:
-            self._ssl.write(data)
+            self.session.write(data)
         return self.take_output()
 
     def take_output(self) -> bytes:

@@ -1,7 +1,8 @@
 """TLS between agents, if the user has certificates: each side shows one and checks the other's.
 
-The check is that the job's own authority (``ca``) signed it, not the name in it: hosts of a job meet at
-addresses that launchers hand out. The greeting stays in plain text, since it tells the roll call from other
+The check is that the job's own authority (``ca``) signed it. The name in it is not that of the address, since
+hosts of a job meet at addresses that launchers hand out; the user may say which names count (`peer_names`).
+The greeting stays in plain text, since it tells the roll call from other
 programs; TLS begins right after the banner.
 """
 
@@ -10,6 +11,8 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 from typing import NamedTuple
+
+from allaboard.cluster.transport.peer_names import PeerNames, peer_mismatch
 
 TLS_HANDSHAKE_TIMEOUT_S = 5.0
 """Seconds for the TLS handshake."""
@@ -26,6 +29,8 @@ class TlsFiles(NamedTuple):
     """Key of our certificate."""
     ca: Path
     """Authority that signed the certificates of all hosts of the job."""
+    names: PeerNames | None = None
+    """What the certificate of another agent must say; None if any of the authority's is taken."""
 
     def make_context(self, server: bool) -> ssl.SSLContext:
         """Return an SSL context for one side. Raises OSError (ssl.SSLError is one) for a missing or wrong
@@ -58,7 +63,8 @@ def certificate_fault(files: TlsFiles) -> str:
             return error.verify_message
         except ssl.SSLError as error:
             return error.reason or str(error)
-    return ""
+    mismatch = peer_mismatch(files.names, client)
+    return f"it has {mismatch}" if mismatch else ""
 
 
 def is_key_mismatch(error: OSError) -> bool:
