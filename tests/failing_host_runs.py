@@ -11,7 +11,7 @@ from typing import NamedTuple
 from failing_call_runs import INJECTOR, FailingCall, Outcome, read_log, violations
 from host_runs import TRAINING, HostRun, free_port
 
-BOUND_S = 20
+BOUND_S = 12
 """The ``--timeout`` of the roll call (s)."""
 LIMIT_S = 75.0
 """Seconds for one run on a busy machine."""

@@ -115,8 +115,7 @@ ROWS: dict[str, Row] = {
         c.ReportInterruption(host="evil", signal=15, members=f"rogue word {ESCAPE}")
     ),
     **{
-        f"ends the job ({outcome.name.lower()})": lambda e, o=outcome: end(o)
-        for outcome in Outcome
+        f"ends the job ({outcome.name.lower()})": lambda e, o=outcome: end(o) for outcome in Outcome
     },
     "kills for a replacement": lambda e: order(
         c.KillForReplacement(pid=e.pid, reason=f"rogue word {ESCAPE}"),
@@ -141,16 +140,20 @@ ROWS: dict[str, Row] = {
     "nests 100,000 levels": lambda e: nested(100_000),
     "announces four gigabytes": lambda e: b"\xff\xff\xff\xff" + bytes(1 << 16),
     "says 50,000 notes": lambda e: order(*[c.ShowNote(text="rogue word")] * 5000) * 10,
-    "announces 20,000 findings": lambda e: order(
-        *[
-            c.AnnounceFinding(finding=msgspec.structs.replace(FINDING, summary=f"rogue word {n}"))
-            for n in range(2000)
-        ]
-    )
-    * 10,
-    "asks 100,000 times for stacks": lambda e: order(
-        *[c.SampleStacks(pids=(e.pid,))] * 10_000
-    ) * 10,
+    "announces 20,000 findings": lambda e: (
+        order(
+            *[
+                c.AnnounceFinding(
+                    finding=msgspec.structs.replace(FINDING, summary=f"rogue word {n}")
+                )
+                for n in range(2000)
+            ]
+        )
+        * 10
+    ),
+    "asks 100,000 times for stacks": lambda e: (
+        order(*[c.SampleStacks(pids=(e.pid,))] * 10_000) * 10
+    ),
     "says nothing": lambda e: b"",
     "ends the roll call and names itself the leader": lambda e: (
         wire.encode_frame(RollCallEnded()) + roster(e, 1 << 62, "evil ticket")

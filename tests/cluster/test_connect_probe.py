@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 from allaboard.cluster.transport import connect_probe
 from allaboard.facts import Answer
@@ -40,3 +41,14 @@ def test_a_refusal_is_told_in_the_systems_words() -> None:
         port = server.getsockname()[1]
     met = asyncio.run(connect_probe.connect_and_greet(f"127.0.0.1:{port}"))
     assert (met.answer, met.detail) == (Answer.REFUSED, "Connection refused")
+
+
+def test_where_no_thread_can_ask_for_the_name_the_attempt_has_failed() -> None:
+    async def main() -> connect_probe.ConnectResult:
+        threads = ThreadPoolExecutor(1)
+        threads.shutdown()  # as where no thread can be started: RuntimeError
+        asyncio.get_running_loop().set_default_executor(threads)
+        return await connect_probe.connect_and_greet("127.0.0.1:1")
+
+    result = asyncio.run(main())
+    assert result.answer is Answer.FAILED and result.detail

@@ -151,9 +151,7 @@ def test_the_training_runs_although_one_refused_it(
     name: str, tmp_path: Path, bystander: int
 ) -> None:
     rows = [lambda ears: b""] * len(REFUSALS)
-    wrong, text = asyncio.run(
-        survives(tmp_path, bystander, PROTECTIONS[name], rows, refuses=True)
-    )
+    wrong, text = asyncio.run(survives(tmp_path, bystander, PROTECTIONS[name], rows, refuses=True))
     assert wrong == [], text
 
 
@@ -168,6 +166,7 @@ async def trains_with(folder: Path, bystander: int) -> tuple[list[str], str]:
         first = HostRun(folder, 0, 2, port, None)
         codes = [await asyncio.to_thread(run.wait, 60.0) for run in (first, follower)]
     wrong = [f"exit codes {codes}"] if codes != [0, 0] else []
+    wrong += [] if "rogue word" in follower.text else ["nothing that it said was heard"]
     wrong += untrue(rogue, follower.text, is_believed=True)
     return wrong + [f"left behind: {what}" for what in follower.left_behind()], follower.text
 

@@ -88,6 +88,8 @@ class Leader:
         is_mixed: bool = False,
         job_addresses: Callable[[], frozenset[str] | None] = frozenset,
     ) -> None:
+        self.notes: list[str] = []
+        """Sentences about members that were dropped, until they are taken."""
         self.listener = Listener(
             job,
             secret,
@@ -98,6 +100,7 @@ class Leader:
             round_,
             on_misuse=lambda member, reason: self.expel(member.number, reason),
             on_forgery=self._on_forgery,
+            on_trouble=lambda text: self.notes.append(text),
         )
         self.framework = framework
         self._framework_clients = FrameworkClients(is_mixed or not (secret or tls), job_addresses)
@@ -114,8 +117,6 @@ class Leader:
         self._verdict_commands: list[Command] = []
         self._outgoing = b""
         self._has_ended = False
-        self.notes: list[str] = []
-        """Sentences about members that were dropped, until they are taken."""
         self._ports_elsewhere = ports_elsewhere
         self._contact = contact
         self._term, self._ticket = term, ticket

@@ -16,6 +16,7 @@ from allaboard.cluster.job_addresses import JobAddresses
 from allaboard.cluster.leader import Leader
 from allaboard.cluster.link_limits import LinkLimits
 from allaboard.cluster.transport.client_handshake import Identity
+from allaboard.cluster.transport.etcd_url import is_etcd_url
 from allaboard.cluster.transport.tls import TlsFiles
 from allaboard.cluster.transport.wire import AgentContact, LeaderRoster
 from allaboard.configuration.launcher_context import LauncherContext
@@ -284,7 +285,8 @@ class MembershipRole:
             self._release_ports,
             self.wake,
             is_patient=self._is_patient,
-            is_user_given=bool(self.coordinator),
+            # In etcd the user named the place where the address is published, not the address.
+            is_user_given=bool(self.coordinator) and not is_etcd_url(self.coordinator),
             on_leader_lost=self._on_leader_lost,
             on_roster=self._on_roster,
             link_limits=None if self.is_sealed else LinkLimits(self._job_hosts),

@@ -6,7 +6,16 @@ import msgspec
 
 from allaboard.facts import Answer, Call
 
-LASTING_KINDS = ("elsewhere", "other-job", "no-secret", "no-tls", "tls", "tls-name", "version", "other-round")
+LASTING_KINDS = (
+    "elsewhere",
+    "other-job",
+    "no-secret",
+    "no-tls",
+    "tls",
+    "tls-name",
+    "version",
+    "other-round",
+)
 """Kinds of refusals that stay the news when the port closes afterwards: a rule reports each of them."""
 
 CLOSING_ANSWERS = (Answer.CLOSED, Answer.REFUSED)

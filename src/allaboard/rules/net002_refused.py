@@ -49,8 +49,8 @@ def check(view: JobView) -> Iterator[Claim]:
         )
     if tried.origin == "--coordinator":
         advice = f"give all hosts the same --coordinator (ALLABOARD_COORDINATOR), or none; {advice}"
-    elif tried.origin.startswith("posted"):
-        advice = "see why allaboard exited on rank 0's host, which had posted this address;"
+    elif tried.is_published:
+        advice = "see why allaboard exited on the host that had published this address;"
     state = "what listened there has stopped" if was_reachable else "nothing listens on that port"
     yield Claim(
         summary=f"{tried.member.who.host} cannot connect to the rendezvous address {tried.call.address}: "

@@ -7,7 +7,8 @@ A rejected host waits forever, and the others wait for it. To a framework, both 
 Give every host of the job:
 
 - the same `--secret-file` (or ALLABOARD_SECRET);
-- certificates of the same authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same `--tls-names`, if any;
+- certificates of the same authority (`--tls-cert`, `--tls-key`, `--tls-ca`), and the same
+  `--tls-names`, if any;
 - the same version of allaboard.
 
 If a job restarts its workers (`--on-failure restart`), a host that was lost, or was started again separately,

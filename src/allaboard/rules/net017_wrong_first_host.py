@@ -46,6 +46,8 @@ def check(view: JobView) -> Iterator[Claim]:
         if not tried.is_deputys:
             yield _claim_wrong_host(tried, tried.call.said)
         return
+    if tried.is_published:  # with etcd any host may lead, and rank 0 follow it
+        return
     is_rank_0_refused = tried.member.who.rank == 0 and tried.call.answer is Answer.REFUSED
     if is_rank_0_refused and not tried.call.shook and view.now - tried.call.since >= MIN_REFUSED_S:
         yield _claim_foreign_address(tried)
@@ -68,7 +70,10 @@ def _claim_wrong_host(tried: RendezvousAttempt, answer_text: str) -> Claim:
         else f"on {own_host}: use {right} instead of {tried.call.address}"
         if right and right != tried.call.address and tried.call.is_proven
         else f"on {own_host}: use the address of the host where rank 0 runs",
-        certainty=Certainty.CERTAIN if tried.call.is_proven else Certainty.LIKELY,
+        # A published address may be that of a host which leads no longer.
+        certainty=Certainty.CERTAIN
+        if tried.call.is_proven and not tried.is_published
+        else Certainty.LIKELY,
         since=tried.call.since,
     )
 
@@ -120,15 +125,18 @@ def _configured_address(tried: RendezvousAttempt) -> str:
 _WHY = "this is h2, which holds rank 2, not rank 0, and itself goes to h0:29500"
 
 
-def _rank_0_refused_view() -> JobView:
-    """Return a view in which rank 0's connection is refused at an address of another host."""
+def _rank_0_refused_view(address: str = "node0:29500") -> JobView:
+    """Return a view in which rank 0's connection is refused at this address of another host."""
     view = example_attempt(Answer.REFUSED, 6.0, "Connection refused")
     (member,) = view.members
     assert member.declared is not None
     declaration = msgspec.structs.replace(member.declared, rank=0)
     identity = msgspec.structs.replace(member.who, rank=0, index=0)
+    assert view.call is not None
     return msgspec.structs.replace(
-        view, members=(msgspec.structs.replace(member, who=identity, declared=declaration),)
+        view,
+        members=(msgspec.structs.replace(member, who=identity, declared=declaration),),
+        call=msgspec.structs.replace(view.call, address=address),
     )
 
 
@@ -174,6 +182,9 @@ RULE = Rule(
         "a host that was asked while the first one was away": _deputy_asked_view(),
         "only just": _strayed_view("h2", NOW - 0.5),
         "rank 1 is refused: rank 0 may still join": example_attempt(Answer.REFUSED, 6.0, "refused"),
+        "rank 0 follows a host that etcd names and that has just gone": _rank_0_refused_view(
+            "h1:41234"
+        ),
         "another program": example_attempt(Answer.OTHER, 6.0, "b'220 smtp'"),
     },
     since="0.1",

@@ -78,11 +78,17 @@ class RendezvousAttempt(NamedTuple):
         )
 
     @property
+    def is_published(self) -> bool:
+        """Return True if the host where the workers meet has published the address; another one may do so
+        next."""
+        return self.origin.startswith("published")
+
+    @property
     def is_first_members_own(self) -> bool:
         """True if the address is the first member's, as another member's configuration has it, and nothing
         ever answered there."""
         declared = self.member.declared
-        is_configured = self.origin != "--coordinator" and not self.origin.startswith("published")
+        is_configured = self.origin != "--coordinator" and not self.is_published
         return declared is not None and declared.rank != 0 and is_configured and not self.call.shook
 
     @property

@@ -70,7 +70,8 @@ async def connect_and_greet(
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror as error:
         return ConnectResult(Answer.NO_NAME, error.strerror or str(error))
-    except (OSError, ValueError, UnicodeError) as error:
+    # RuntimeError: no thread can be started that asks for the name (ulimit -u).
+    except (OSError, ValueError, UnicodeError, RuntimeError) as error:
         return ConnectResult(Answer.FAILED, str(error))
     best = ConnectResult(Answer.FAILED, "no address")
     # Four addresses bound the time: each may take the full timeout.

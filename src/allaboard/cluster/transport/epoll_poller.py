@@ -8,8 +8,9 @@ from typing import Protocol
 
 MAX_EVENTS_PER_POLL = 512
 """Sockets that are served before the loop does anything else."""
-HOLD_S = 0.1
-"""Seconds after which output that was held back is sent."""
+MAX_HOLD_S, CROWD = 0.1, 1000
+"""Longest time (s) for which output is held back, and with how many sockets. With fewer it is shorter in
+proportion: there is less to save, and a caller may wait for it."""
 
 
 class PolledSocket(Protocol):
@@ -42,9 +43,10 @@ class EpollPoller:
         self._holding: dict[PolledSocket, None] = {}
 
     def hold_output(self, sock: PolledSocket) -> None:
-        """Call `PolledSocket.send_held` after `HOLD_S`."""
+        """Call `PolledSocket.send_held` a moment later, at most after `MAX_HOLD_S`."""
         if not self._holding:
-            asyncio.get_running_loop().call_later(HOLD_S, self._send_held)
+            hold_s = MAX_HOLD_S * min(1.0, len(self._sockets) / CROWD)
+            asyncio.get_running_loop().call_later(hold_s, self._send_held)
         self._holding[sock] = None
 
     def _send_held(self) -> None:

@@ -37,6 +37,8 @@ MAX_WAITING_CALLERS = 16_384
 (`MAX_HELLO_BYTES`), so that is the memory that strangers get, 64 MiB."""
 MAX_BANNED_SESSIONS = 4096
 """Sessions of dropped agents that are remembered."""
+ACCEPT_RETRY_S = 0.2
+"""Seconds for which nobody is accepted after a caller could not be served."""
 SWEEP_INTERVAL_S = 0.5
 """Seconds between two searches for callers that have had their time."""
 
@@ -46,8 +48,9 @@ class Listener:
 
     ``on_member`` is called with every admitted member, ``on_message`` with each of its messages (None once it
     is gone), ``on_stranger`` with every caller that is no member, ``on_misuse`` with a member whose messages
-    cannot be used, and why, ``on_forgery`` with one on whose connection something else has written. Agents of
-    another round than ``round_`` are refused. ``redirect_reason``: why all members are turned away here; ""
+    cannot be used, and why, ``on_forgery`` with one on whose connection something else has written,
+    ``on_trouble`` once with the reason if this host lacks what it takes to serve callers. Agents of another
+    round than ``round_`` are refused. ``redirect_reason``: why all members are turned away here; ""
     if the leader is here. They learn it as a refusal of the kind ``redirect_kind``: "elsewhere" if the leader
     is known to be elsewhere.
     """
@@ -65,6 +68,7 @@ class Listener:
         redirect_kind: str = "elsewhere",
         on_misuse: Callable[[MemberConnection, str], None] = lambda member, reason: None,
         on_forgery: Callable[[MemberConnection], None] = lambda member: None,
+        on_trouble: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.tls = tls.make_context(server=True) if tls is not None else None
         self.peer_names = tls.names if tls is not None else None
@@ -78,6 +82,8 @@ class Listener:
         self.report_stranger = on_stranger
         self.report_misuse = on_misuse
         self.report_forgery = on_forgery
+        self._on_trouble = on_trouble
+        self._has_given_way = False
         self._banned_sessions: set[str] = set()
         self._sockets: list[socket.socket] = []
         self._waiting: dict[InboundCaller, None] = {}
@@ -239,17 +245,41 @@ class Listener:
 
     def _accept_callers(self, sock: socket.socket) -> None:
         for _ in range(self._accepts_per_turn):
+            accepted = None
             try:
                 accepted, sockaddr = sock.accept()
+                caller = InboundCaller(self, accepted, sockaddr[0].removeprefix("::ffff:"))
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 self._accepts_per_turn = MIN_ACCEPTS_PER_TURN
                 return
-            except OSError:  # no open file left (EMFILE): all waiting callers make room
-                self._make_room(len(self._waiting))
+            except OSError as error:  # no open file left (EMFILE)
+                if accepted is not None:
+                    accepted.close()
+                self._give_way(sock, error)
                 return
             self._make_room(self.max_waiting_callers)
-            self._waiting[InboundCaller(self, accepted, sockaddr[0].removeprefix("::ffff:"))] = None
+            self._waiting[caller] = None
         self._accepts_per_turn = min(2 * self._accepts_per_turn, BACKLOG)
+
+    def _give_way(self, sock: socket.socket, error: OSError) -> None:
+        """Let the caller that waits longest make room for one that could not be served; without any, accept
+        nobody for a moment."""
+        if not self._has_given_way:
+            self._has_given_way = True
+            self._on_trouble(
+                f"callers at port {self.port} cannot be served: {error.strerror or error}"
+            )
+        if self._waiting:
+            self._make_room(len(self._waiting))
+            return
+        # The caller stays in the kernel's queue, so that the loop would call again and again.
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(sock.fileno())
+        loop.call_later(ACCEPT_RETRY_S, self._accept_again, sock)
+
+    def _accept_again(self, sock: socket.socket) -> None:
+        if sock in self._sockets:
+            asyncio.get_running_loop().add_reader(sock.fileno(), self._accept, sock)
 
     def _make_room(self, limit: int) -> None:
         while self._waiting and len(self._waiting) >= limit:

@@ -91,7 +91,9 @@ def parse_peer_names(text: str) -> PeerNames:
         elif _NAME.fullmatch(entry) is not None or _is_address(entry):
             names.add(entry)
         else:
-            raise PeerNamesError(f'"{entry[:80]}" is no name of a host, no address and no sha256:HEX')
+            raise PeerNamesError(
+                f'"{entry[:80]}" is no name of a host, no address and no sha256:HEX'
+            )
     if not entries:
         raise PeerNamesError("it names no host")
     return PeerNames(frozenset(names), frozenset(fingerprints))
