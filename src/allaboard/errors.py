@@ -17,6 +17,7 @@ AllaboardError
 ├── HandshakeRefusedError          the leader, or this host, refused the handshake
 ├── GarbledMessageError            bytes that are no message of the agents' protocol
 ├── ForgedMessageError             bytes between agents that do not carry the job's proof
+├── PeerNamesError                 --tls-names names no host and no fingerprint
 ├── GpuReadError                   the GPUs cannot be read
 ├── EndpointError                  a service of the job to diagnose does not answer, or is another one
 ├── FeedError                      a feed cannot be read, or refuses this client
