@@ -1,36 +1,49 @@
 """What each rank did over the whole run, as lanes of a bounded number of columns. Ranks that did the same
-share a lane."""
+share a lane; of too many lanes those that stand out are kept, and the other ranks are a crowd."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from allaboard.facts import Activity, Point
+from allaboard.facts import Activity, Finding, Point
 from allaboard.feed.journal_replay import course_point
+from allaboard.feed.lane_choice import (
+    MAX_LANES,
+    Crowd,
+    choose_lanes,
+    find_troubles,
+    gather_crowd,
+    notable_ranks,
+)
+from allaboard.feed.rank_figures import FigureRecorder, RankFigure
 from allaboard.feed.series import ACTIVITIES, SeriesMembers, SeriesPoint, read_series
 
 COLUMNS = 160
 """Columns of a lane."""
-MAX_LANES = 48
-"""Lanes that are kept; further ones are counted."""
-_ROUTINE = frozenset((Activity.TRAINING, Activity.WAITING, Activity.SERVING, Activity.JOINED))
-"""What a healthy rank does in turn: of these the first in a column is shown."""
+UNSEEN = len(ACTIVITIES)
+"""Number in a column in which nothing is known of the rank."""
 _WEIGHTS = {
-    activity: 0 if activity in _ROUTINE else weight
+    activity: weight
     for weight, activity in enumerate(
         (
+            Activity.JOINED, Activity.WAITING, Activity.TRAINING, Activity.SERVING,
             Activity.DONE, Activity.ENDED, Activity.LEAVING, Activity.OWN_CODE, Activity.STARTING,
             Activity.IMPORTING, Activity.AT_GATE, Activity.JOINING, Activity.EVALUATION,
             Activity.CHECKPOINT, Activity.STOPPED, Activity.LOST, Activity.FAILED,
-            *sorted(_ROUTINE),
         ),
         start=1,
     )
 }  # fmt: skip
-"""Of two activities in one column the heavier one is shown: a short trouble must not vanish."""
+"""Of the activities in one column the heaviest is shown: a short trouble must not vanish, and a rank counts
+as waiting only where it did nothing else."""
+_TO_WEIGHT = bytes(_WEIGHTS[a] for a in ACTIVITIES).ljust(256, b"\0")
+_TO_NUMBER = bytes(
+    next((n for n, a in enumerate(ACTIVITIES) if _WEIGHTS[a] == weight), UNSEEN)
+    for weight in range(256)
+)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -53,6 +66,8 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """Names of their processes, in the same order."""
     spans: tuple[Span, ...]
     """What they did, oldest first."""
+    reasons: tuple[str, ...] = ()
+    """Why they stand out; () for ranks that do not."""
 
 
 class ResourcePoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,9 +97,13 @@ class RunCourse(msgspec.Struct, frozen=True, kw_only=True):
     resources: tuple[ResourcePoint, ...] = ()
     """What its hosts used, at the same times."""
     lanes: tuple[Lane, ...] = ()
-    """Its ranks."""
-    lanes_left_out: int = 0
-    """Lanes that are too many to be kept."""
+    """Its ranks; where there are too many lanes, those that stand out, the most important first."""
+    crowd: Crowd = Crowd()
+    """The ranks that have no lane."""
+    figures: tuple[RankFigure, ...] = ()
+    """The figures of its ranks."""
+    notable: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Names of ranks that stand out and the reasons, the most important rank first."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -95,15 +114,16 @@ class _Row(msgspec.Struct, frozen=True):
     activity: bytes
 
 
-def read_course(folder: Path, wanted_names: frozenset[str] = frozenset()) -> RunCourse:
+def read_course(folder: Path, findings: Sequence[Finding] = ()) -> RunCourse:
     """Read the series of a run folder; no file is an empty course.
 
-    Of too many lanes those with ``wanted_names`` are kept first.
+    Ranks that ``findings`` name stand out, in the order of the findings.
     """
     points: list[Point] = []
     resources: list[ResourcePoint] = []
     rows: list[_Row] = []
     members = SeriesMembers()
+    recorder = FigureRecorder()
     for line in read_series(folder):
         if isinstance(line, SeriesMembers):
             members = line
@@ -112,12 +132,16 @@ def read_course(folder: Path, wanted_names: frozenset[str] = frozenset()) -> Run
         resources.append(_resources(line))
         if line.activity and max(line.activity) < len(ACTIVITIES) and min(line.activity) >= 0:
             rows.append(_Row(line.elapsed_s, members, bytes(line.activity)))
-    lanes = _order_lanes(_lanes(rows), wanted_names)
+            recorder.add(members, line)
+    figures = recorder.figures()
+    lanes, crowd, notable = _lanes(rows, findings, figures)
     return RunCourse(
         points=tuple(points),
         resources=tuple(resources),
-        lanes=tuple(sorted(lanes[:MAX_LANES], key=lambda lane: (lane.ranks, lane.names))),
-        lanes_left_out=max(0, len(lanes) - MAX_LANES),
+        lanes=tuple(lanes),
+        crowd=crowd,
+        figures=figures,
+        notable=tuple(notable.items()),
     )
 
 
@@ -139,29 +163,59 @@ def _sum_nbytes(column: tuple[float | None, ...]) -> float | None:
     return sum(known) * 1e6 if known else None
 
 
-def _lanes(rows: list[_Row]) -> list[Lane]:
+def _lanes(
+    rows: list[_Row], findings: Sequence[Finding], figures: Sequence[RankFigure]
+) -> tuple[list[Lane], Crowd, dict[str, tuple[str, ...]]]:
+    """Return the lanes that are shown, the others, and the ranks that stand out."""
     if not rows:
-        return []
+        return [], Crowd(), notable_ranks(findings, (), figures, 0)
     begin_s = rows[0].elapsed_s
     column_s = max(0.001, (rows[-1].elapsed_s - begin_s) / COLUMNS)
-    # Two rounds of one rank are two processes with one name: the lane is that of the rank.
-    cells: dict[tuple[int, str], bytearray] = {}
-    unseen = len(ACTIVITIES)
-    weights = [_WEIGHTS[a] for a in ACTIVITIES]
-    for row in rows:
-        column = min(COLUMNS - 1, int((row.elapsed_s - begin_s) / column_s))
-        for key, number in zip(_keys(row.members), row.activity, strict=False):
-            lane = cells.get(key)
-            if lane is None:
-                lane = cells[key] = bytearray([unseen] * COLUMNS)
-            earlier = lane[column]
-            if earlier == unseen or weights[number] > weights[earlier]:
-                lane[column] = number
-    _fill_gaps(cells.values(), unseen)
+    cells = _cells(rows, begin_s, column_s)
     alike: dict[bytes, list[tuple[int, str]]] = {}
-    for key, lane in cells.items():
-        alike.setdefault(bytes(lane), []).append(key)
-    return [_lane(keys, lane, begin_s, column_s, unseen) for lane, keys in alike.items()]
+    for key, lane in cells:
+        alike.setdefault(lane, []).append(key)
+    keys = [sorted(lane_keys) for lane_keys in alike.values()]
+    lanes = [
+        (lane, [name for _, name in lane_keys]) for lane, lane_keys in zip(alike, keys, strict=True)
+    ]
+    notable = notable_ranks(findings, find_troubles(lanes), figures, len(cells))
+    shown, crowd = sorted(range(len(lanes)), key=lambda n: keys[n]), Crowd()
+    if len(lanes) > MAX_LANES:
+        shown, left_out = choose_lanes(lanes, notable)
+        crowd = gather_crowd([lanes[n] for n in left_out], begin_s, column_s)
+    made = [_lane(keys[n], lanes[n][0], begin_s, column_s, notable) for n in shown]
+    return made, crowd, notable
+
+
+def _cells(
+    rows: list[_Row], begin_s: float, column_s: float
+) -> list[tuple[tuple[int, str], bytes]]:
+    """Return each rank with its columns. Two rounds of one rank are two processes with one name: one lane."""
+    keys: dict[tuple[int, str], int] = {}
+    columns: list[bytes] = [b""] * COLUMNS
+    members: SeriesMembers | None = None
+    places: list[int] = []
+    for row in rows:
+        if row.members is not members:
+            members = row.members
+            places = [keys.setdefault(key, len(keys)) for key in _keys(members)]
+        weights = row.activity.translate(_TO_WEIGHT)
+        if places != list(range(len(weights))):
+            spread = bytearray(len(keys))
+            for place, weight in zip(places, weights, strict=False):
+                spread[place] = weight
+            weights = bytes(spread)
+        column = min(COLUMNS - 1, int((row.elapsed_s - begin_s) / column_s))
+        earlier = columns[column]
+        if weights != earlier:
+            size = max(len(earlier), len(weights))
+            columns[column] = bytes(
+                map(max, earlier.ljust(size, b"\0"), weights.ljust(size, b"\0"))
+            )
+    whole = [column.ljust(len(keys), b"\0") for column in columns]
+    lanes = [bytes(lane).translate(_TO_NUMBER) for lane in zip(*whole, strict=True)]
+    return list(zip(keys, map(_without_gaps, lanes), strict=True))
 
 
 def _keys(members: SeriesMembers) -> list[tuple[int, str]]:
@@ -170,39 +224,39 @@ def _keys(members: SeriesMembers) -> list[tuple[int, str]]:
     return [(rank, name) for rank, name in zip(ranks, names, strict=False)]
 
 
-def _fill_gaps(lanes: Iterable[bytearray], unseen: int) -> None:
+def _without_gaps(lane: bytes) -> bytes:
     """Let each activity last until the next one is known: points may be further apart than columns."""
-    for lane in lanes:
-        latest = unseen
-        for column, number in enumerate(lane):
-            if number == unseen:
-                lane[column] = latest
-            else:
-                latest = number
+    filled = bytearray(lane)
+    latest = UNSEEN
+    for column, number in enumerate(lane) if UNSEEN in lane else ():
+        if number == UNSEEN:
+            filled[column] = latest
+        latest = filled[column]
+    return bytes(filled)
 
 
 def _lane(
-    keys: list[tuple[int, str]], cells: bytes, begin_s: float, column_s: float, unseen: int
+    keys: Sequence[tuple[int, str]],
+    cells: bytes,
+    begin_s: float,
+    column_s: float,
+    notable: Mapping[str, tuple[str, ...]],
 ) -> Lane:
     spans: list[Span] = []
     start = 0
     for column in range(1, COLUMNS + 1):
         if column < COLUMNS and cells[column] == cells[start]:
             continue
-        if cells[start] != unseen:
+        if cells[start] != UNSEEN:
             bounds_s = (begin_s + start * column_s, begin_s + column * column_s)
             spans.append(
                 Span(round(bounds_s[0], 2), round(bounds_s[1], 2), ACTIVITIES[cells[start]])
             )
         start = column
-    keys = sorted(keys)
+    reasons = dict.fromkeys(reason for _, name in keys for reason in notable.get(name, ()))
     return Lane(
         ranks=tuple(rank for rank, _ in keys if rank >= 0),
         names=tuple(name for _, name in keys),
         spans=tuple(spans),
+        reasons=tuple(reasons),
     )
-
-
-def _order_lanes(lanes: list[Lane], wanted_names: frozenset[str]) -> list[Lane]:
-    """Return the lanes with those first that are kept in any case, then those of the fewest ranks."""
-    return sorted(lanes, key=lambda lane: (wanted_names.isdisjoint(lane.names), len(lane.names)))

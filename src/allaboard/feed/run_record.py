@@ -111,11 +111,10 @@ def _read_folder(folder: Path) -> RunRecord:
     ended_well = snapshot.run.outcome == "completed"
     picture = fault if fault is not None or ended_well else warned
     stacks = next((p[1] for p in (fault, warned) if p is not None and p[1] is not None), None)
-    named_processes = frozenset(w.name for f in snapshot.findings for w in f.who)
     kept_notes = (
         notes if len(notes) <= MAX_NOTES else notes[: MAX_NOTES // 2] + notes[-MAX_NOTES // 2 :]
     )
-    course = read_course(folder, named_processes)
+    course = read_course(folder, snapshot.findings)
     if report is None:
         snapshot = _up_to_date(snapshot, course)
     return RunRecord(

@@ -102,7 +102,9 @@ def _plot_data(course: RunCourse) -> list[_PlotData]:
         ),
         _PlotData("Loss", (("", loss),), "{:.4g}".format, False),
         _PlotData(
-            "CPU cores in use", (("", [(p.elapsed_s, p.cpu) for p in points]),), "{:.3g}".format
+            "CPU cores in use",
+            (("", [(p.elapsed_s, p.cpu) for p in points]),),
+            lambda cores: f"{cores:.3g}" if cores < 1000 else f"{cores:,.0f}",
         ),
         _PlotData(
             "Memory of all ranks",

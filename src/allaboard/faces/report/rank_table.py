@@ -55,6 +55,8 @@ class RankLine(msgspec.Struct, frozen=True, kw_only=True):
     """How it ended; "" if it lives or nobody knows."""
     is_named: bool
     """True if a finding is about it."""
+    reasons: str
+    """Why it stands out; "" if it does not."""
 
 
 def rank_cells(snapshot: Snapshot) -> tuple[tuple[RankCell, ...], int]:
@@ -78,15 +80,20 @@ def rank_lines(record: RunRecord) -> tuple[tuple[RankLine, ...], int]:
         (w.host, w.pid): w.peak_memory_nbytes
         for w in (record.report.workers if record.report is not None else ())
     }
+    reasons = dict(record.course.notable)
     if len(ranks) > MAX_LINES:
+        places = {name: place for place, name in enumerate(reasons)}
         ranks.sort(
             key=lambda r: (
                 (r.host, r.pid) not in named_processes,
+                places.get(r.name, len(places)),
                 not r.awaited_by,
                 r.activity in USUAL,
             )
         )
-    shown = sorted(ranks[:MAX_LINES], key=lambda r: (r.rank < 0, r.rank, r.name))
+        shown = ranks[:MAX_LINES]
+    else:
+        shown = sorted(ranks, key=lambda r: (r.rank < 0, r.rank, r.name))
     has_hosts = len({r.host for r in ranks}) > 1
     lines = tuple(
         _line(
@@ -95,6 +102,7 @@ def rank_lines(record: RunRecord) -> tuple[tuple[RankLine, ...], int]:
             peaks.get((rank.host, rank.pid), 0),
             (rank.host, rank.pid) in named_processes,
             has_hosts,
+            reasons.get(rank.name, ()),
         )
         for rank in shown
     )
@@ -102,7 +110,12 @@ def rank_lines(record: RunRecord) -> tuple[tuple[RankLine, ...], int]:
 
 
 def _line(
-    rank: RankState, last_state: RankState, peak_nbytes: int, is_named: bool, has_hosts: bool
+    rank: RankState,
+    last_state: RankState,
+    peak_nbytes: int,
+    is_named: bool,
+    has_hosts: bool,
+    reasons: tuple[str, ...],
 ) -> RankLine:
     more = rank.waits_for_count - len(rank.waits_for)
     waits_for = ", ".join(rank.waits_for) + (f" and {more} more" if more > 0 else "")
@@ -123,4 +136,5 @@ def _line(
         memory_nbytes=max(peak_nbytes, rank.memory_nbytes),
         end=last_state.end,
         is_named=is_named,
+        reasons=", ".join(reasons),
     )

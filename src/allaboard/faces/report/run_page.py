@@ -9,6 +9,8 @@ from allaboard.faces.report.flame_graph import lay_out_stacks
 from allaboard.faces.report.numbered_findings import number_findings
 from allaboard.faces.report.page_environment import page_environment
 from allaboard.faces.report.plots import lay_out_plots
+from allaboard.faces.report.rank_grid import lay_out_grid
+from allaboard.faces.report.rank_plots import lay_out_rank_plots
 from allaboard.faces.report.rank_table import RankLine, rank_cells, rank_lines
 from allaboard.faces.report.timeline import TimedFinding, lay_out_timeline
 from allaboard.facts import Report
@@ -38,6 +40,8 @@ def render_run_page(record: RunRecord, rule_pages: Mapping[str, str]) -> str:
     ]
     picture = record.fault_picture
     lines, lines_left_out = rank_lines(record)
+    course = record.course
+    grid = lay_out_grid((picture or snapshot).ranks)
     cells, cells_left_out = rank_cells(picture or snapshot)
     template = page_environment().get_template("run.html")
     return template.render(
@@ -51,9 +55,13 @@ def render_run_page(record: RunRecord, rule_pages: Mapping[str, str]) -> str:
         run=run,
         findings=numbered,
         findings_left_out=len(record.findings) - len(numbered) + snapshot.findings_left_out,
-        timeline=lay_out_timeline(record.course, timed),
-        plots=lay_out_plots(record.course, [(t.at_s, str(t.number)) for t in timed]),
+        timeline=lay_out_timeline(course, timed),
+        plots=lay_out_plots(course, [(t.at_s, str(t.number)) for t in timed]),
         picture=picture,
+        rank_grid=grid,
+        rank_plots=lay_out_rank_plots(
+            course.figures, course.points[-1].elapsed_s if course.points else 0.0
+        ),
         rank_cells=cells,
         rank_cells_left_out=cells_left_out,
         rank_lines=lines,
@@ -76,7 +84,7 @@ def _tone(record: RunRecord) -> str:
 
 def _columns(lines: tuple[RankLine, ...]) -> frozenset[str]:
     """Return the columns of the ranks' table in which something stands."""
-    names = ("host", "location", "waits_for", "end", "memory_nbytes", "step_s", "loss")
+    names = ("host", "location", "waits_for", "end", "memory_nbytes", "step_s", "loss", "reasons")
     return frozenset(n for n in names if any(getattr(line, n) for line in lines))
 
 

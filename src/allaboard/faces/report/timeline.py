@@ -10,13 +10,15 @@ from allaboard.faces.report.axis import tick_time, time_ticks
 from allaboard.faces.report.plots import Label
 from allaboard.facts import Activity
 from allaboard.facts.rank_sets import describe_ranks, format_ranks
+from allaboard.feed.lane_choice import Crowd
 from allaboard.feed.rank_lanes import Lane, RunCourse
 
-WIDTH, LEFT, RIGHT = 1000.0, 130.0, 12.0
+WIDTH, LEFT, RIGHT = 1000.0, 140.0, 12.0
 LANE_HEIGHT, TOP = 18, 26
+CROWD_HEIGHT = 96
 MIN_LETTER_WIDTH = 12.0
 """Width of a span from which on it shows its letter."""
-MAX_LABEL_LENGTH = 18
+MAX_LABEL_LENGTH = 21
 MARK_DISTANCE = 16.0
 """Marks that are closer than this are one above the other."""
 
@@ -49,6 +51,23 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Its spans."""
 
 
+class CrowdBox(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks of the crowd that did one thing for a time; as high as their share of it."""
+
+    x: float
+    """Its left edge."""
+    y: float
+    """Its upper edge."""
+    width: float
+    """Its width."""
+    height: float
+    """Its height."""
+    activity: Activity
+    """What they did."""
+    title: str
+    """How many did what, in words."""
+
+
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
     """A finding on the timeline."""
 
@@ -71,6 +90,12 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Its height."""
     rows: tuple[Row, ...]
     """Its lanes."""
+    crowd: tuple[CrowdBox, ...]
+    """The ranks without a lane, below the lanes."""
+    crowd_y: int
+    """Upper edge of the crowd."""
+    crowd_count: int
+    """Ranks in it."""
     marks: tuple[Mark, ...]
     """Its findings."""
     ticks: tuple[Label, ...]
@@ -122,9 +147,14 @@ def lay_out_timeline(course: RunCourse, findings: Sequence[TimedFinding]) -> Tim
     rows = tuple(
         _row(lane, top + n * LANE_HEIGHT, x) for n, lane in enumerate(course.lanes) if lane.spans
     )
+    crowd_y = top + len(rows) * LANE_HEIGHT
+    crowd = _crowd(course.crowd, crowd_y + 4, x)
     return Timeline(
-        height=top + len(rows) * LANE_HEIGHT + 24,
+        height=crowd_y + (CROWD_HEIGHT + 4 if crowd else 0) + 24,
         rows=rows,
+        crowd=crowd,
+        crowd_y=crowd_y + 4,
+        crowd_count=len(course.crowd.names),
         marks=tuple(marks),
         ticks=tuple(Label(x(t), tick_time(t)) for t in time_ticks(end_s, 10)),
         activities=_legend(course),
@@ -149,10 +179,33 @@ def _row(lane: Lane, y: int, x: Callable[[float], float]) -> Row:
                 title=f"{ranks}: {span.activity}, {tick_time(span.begin_s)} to {tick_time(span.end_s)}",
             )
         )  # fmt: skip
-    short = ranks if len(ranks) <= MAX_LABEL_LENGTH else f"{ranks[: MAX_LABEL_LENGTH - 1]}…"
-    return Row(y=y, label=short, ranks=ranks, boxes=tuple(boxes))
+    label = " ".join((ranks, *lane.reasons[:1]))
+    label = label if len(label) <= MAX_LABEL_LENGTH else f"{label[: MAX_LABEL_LENGTH - 1]}…"
+    whole = f"{ranks}: {', '.join(lane.reasons)}" if lane.reasons else ranks
+    return Row(y=y, label=label, ranks=whole, boxes=tuple(boxes))
+
+
+def _crowd(crowd: Crowd, y: int, x: Callable[[float], float]) -> tuple[CrowdBox, ...]:
+    boxes = []
+    total = len(crowd.names)
+    for span in crowd.spans:
+        left, right = x(span.begin_s), x(span.end_s)
+        from_top = 0.0
+        for activity, count in span.counts:
+            height = CROWD_HEIGHT * count / total
+            boxes.append(
+                CrowdBox(
+                    x=left, y=round(y + from_top, 1), width=round(max(1.0, right - left), 1),
+                    height=round(height, 1), activity=activity,
+                    title=f"{count} of {total} other ranks: {activity}, "
+                    f"{tick_time(span.begin_s)} to {tick_time(span.end_s)}",
+                )
+            )  # fmt: skip
+            from_top += height
+    return tuple(boxes)
 
 
 def _legend(course: RunCourse) -> tuple[Activity, ...]:
     present = {span.activity for lane in course.lanes for span in lane.spans}
+    present |= {activity for span in course.crowd.spans for activity, _ in span.counts}
     return tuple(activity for activity in Activity if activity in present)
