@@ -61,8 +61,8 @@ def notable_ranks(
     reasons: dict[str, list[str]] = {}
     for finding in findings:
         if len(finding.who) <= MAX_NAMED_RANKS:
-            for who in finding.who:
-                _add(reasons, who.name, finding.rule)
+            for process in finding.who:
+                _add(reasons, process.name, finding.rule)
     alike = list(troubles)
     if 2 * len(alike) <= rank_count:
         for name, activity in alike:
@@ -70,18 +70,18 @@ def notable_ranks(
     for figure in figures:
         for index in figure.outlying:
             _add(reasons, figure.names[index], figure.measure.oddness)
-    return {name: tuple(words) for name, words in reasons.items()}
+    return {name: tuple(rank_reasons) for name, rank_reasons in reasons.items()}
 
 
 def find_troubles(lanes: Iterable[tuple[Cells, Sequence[str]]]) -> list[tuple[str, Activity]]:
     """Return the ranks that stopped, failed or were lost, the earliest first."""
     numbers = {ACTIVITIES.index(a) for a in _TROUBLE}
-    found = []
+    troubles = []
     for cells, names in lanes:
-        first = next((n for n, number in enumerate(cells) if number in numbers), None)
-        if first is not None:
-            found += [(first, name, ACTIVITIES[cells[first]]) for name in names]
-    return [(name, activity) for _, name, activity in sorted(found)]
+        begin = next((n for n, number in enumerate(cells) if number in numbers), None)
+        if begin is not None:
+            troubles += [(begin, name, ACTIVITIES[cells[begin]]) for name in names]
+    return [(name, activity) for _, name, activity in sorted(troubles)]
 
 
 def choose_lanes(
@@ -91,20 +91,20 @@ def choose_lanes(
 
     Notable ranks come first; then ranks whose course differs from that of most for longest.
     """
-    places = {name: place for place, name in enumerate(notable)}
+    places = {name: number for number, name in enumerate(notable)}
     kinds = [cells.translate(_KINDS) for cells, _ in lanes]
-    usual = []
+    common = []
     for column in zip(*kinds, strict=True):
         sizes = Counter[int]()
         for kind, (_, names) in zip(column, lanes, strict=True):
             sizes[kind] += len(names)
-        usual.append(sizes.most_common(1)[0][0])
+        common.append(sizes.most_common(1)[0][0])
 
     def key(index: int) -> tuple[int, int, int]:
         names = lanes[index][1]
-        first = min((places[n] for n in names if n in places), default=len(places))
-        differs = sum(a != b for a, b in zip(kinds[index], usual, strict=True))
-        return first, -differs, len(names)
+        importance = min((places[n] for n in names if n in places), default=len(places))
+        differs = sum(a != b for a, b in zip(kinds[index], common, strict=True))
+        return importance, -differs, len(names)
 
     order = sorted(range(len(lanes)), key=key)
     count = sum(not places.keys().isdisjoint(names) for _, names in lanes)
@@ -121,16 +121,16 @@ def gather_crowd(
         counts = Counter[int]()
         for number, (_, names) in zip(numbers, lanes, strict=True):
             counts[number] += len(names)
-        known = tuple((a, counts[n]) for n, a in enumerate(ACTIVITIES) if counts[n])
+        shares = tuple((a, counts[n]) for n, a in enumerate(ACTIVITIES) if counts[n])
         end_s = round(begin_s + (column + 1) * column_s, 2)
-        if spans and spans[-1].counts == known:
+        if spans and spans[-1].counts == shares:
             spans[-1] = msgspec.structs.replace(spans[-1], end_s=end_s)
         else:
-            spans.append(CrowdSpan(round(begin_s + column * column_s, 2), end_s, known))
+            spans.append(CrowdSpan(round(begin_s + column * column_s, 2), end_s, shares))
     return Crowd(tuple(name for _, names in lanes for name in names), tuple(spans))
 
 
 def _add(reasons: dict[str, list[str]], name: str, reason: str) -> None:
-    words = reasons.setdefault(name, [])
-    if reason not in words:
-        words.append(reason)
+    rank_reasons = reasons.setdefault(name, [])
+    if reason not in rank_reasons:
+        rank_reasons.append(reason)

@@ -150,10 +150,10 @@ class FigureRecorder:
         self._seen += 1
         if self._seen % self._every:
             return
-        last = self._buckets[-1] if self._buckets else None
-        if last is None or last.names != members.names or last.points >= self._samples:
-            if last is not None:
-                last.pack()
+        newest = self._buckets[-1] if self._buckets else None
+        if newest is None or newest.names != members.names or newest.points >= self._samples:
+            if newest is not None:
+                newest.pack()
             if len(self._buckets) >= MAX_TIMES:
                 self._halve()
                 # Of rounds with ever other ranks, each with a few points, the oldest go.
@@ -162,16 +162,16 @@ class FigureRecorder:
         self._buckets[-1].add(point)
 
     def _halve(self) -> None:
-        kept: list[_Bucket] = []
+        merged: list[_Bucket] = []
         has_partner = True
         for bucket in self._buckets:
-            if has_partner or kept[-1].names != bucket.names:
-                kept.append(bucket)
+            if has_partner or merged[-1].names != bucket.names:
+                merged.append(bucket)
                 has_partner = False
             else:
-                kept[-1].merge(bucket)
+                merged[-1].merge(bucket)
                 has_partner = True
-        self._buckets = kept
+        self._buckets = merged
         if self._samples < MAX_SAMPLES:
             self._samples *= 2
         else:
@@ -193,7 +193,7 @@ class FigureRecorder:
 def _figure(
     measure: Measure, names: tuple[str, ...], buckets: Sequence[_Bucket]
 ) -> RankFigure | None:
-    # Every rank has a step time and memory; 0 is what is not known of it. Shares may be 0.
+    # Every rank has a step time and memory; 0 stands for not known. Shares may be 0.
     may_be_zero = measure.unit == "share"
     rows: list[list[float | None]] = []
     for bucket in buckets:
@@ -208,9 +208,9 @@ def _figure(
         return None
     bands = []
     for bucket, row in zip(buckets, rows, strict=True):
-        known = sorted(value for value in row if value is not None)
-        if known:
-            bands.append(_band((bucket.begin_s + bucket.end_s) / 2, known))
+        values = sorted(value for value in row if value is not None)
+        if values:
+            bands.append(_band((bucket.begin_s + bucket.end_s) / 2, values))
     typical = tuple(_median_or_none(column) for column in zip(*rows, strict=True))
     known_typical = [value for value in typical if value is not None]
     if len(known_typical) < 2:
@@ -229,16 +229,16 @@ def _figure(
     )
 
 
-def _band(elapsed_s: float, known: Sequence[float]) -> Band:
+def _band(elapsed_s: float, values: Sequence[float]) -> Band:
     """Return the band of sorted values."""
-    last = len(known) - 1
-    lowest, low, middle, high, highest = (known[round(last * q)] for q in (0, 0.1, 0.5, 0.9, 1))
+    top = len(values) - 1
+    lowest, low, middle, high, highest = (values[round(top * q)] for q in (0, 0.1, 0.5, 0.9, 1))
     return Band(round(elapsed_s, 2), lowest, low, middle, high, highest)
 
 
 def _median_or_none(column: Sequence[float | None]) -> float | None:
-    known = [value for value in column if value is not None and math.isfinite(value)]
-    return median(known) if known else None
+    values = [value for value in column if value is not None and math.isfinite(value)]
+    return median(values) if values else None
 
 
 def _line(

@@ -184,8 +184,8 @@ def _lanes(
     if len(lanes) > MAX_LANES:
         shown, left_out = choose_lanes(lanes, notable)
         crowd = gather_crowd([lanes[n] for n in left_out], begin_s, column_s)
-    made = [_lane(keys[n], lanes[n][0], begin_s, column_s, notable) for n in shown]
-    return made, crowd, notable
+    shown_lanes = [_lane(keys[n], lanes[n][0], begin_s, column_s, notable) for n in shown]
+    return shown_lanes, crowd, notable
 
 
 def _cells(
@@ -203,8 +203,8 @@ def _cells(
         weights = row.activity.translate(_TO_WEIGHT)
         if places != list(range(len(weights))):
             spread = bytearray(len(keys))
-            for place, weight in zip(places, weights, strict=False):
-                spread[place] = weight
+            for index, weight in zip(places, weights, strict=False):
+                spread[index] = weight
             weights = bytes(spread)
         column = min(COLUMNS - 1, int((row.elapsed_s - begin_s) / column_s))
         earlier = columns[column]

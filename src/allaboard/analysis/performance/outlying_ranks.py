@@ -26,18 +26,18 @@ def lasting_distances(rows: Sequence[Sequence[float | None]], is_low_odd: bool) 
     sign = -1.0 if is_low_odd else 1.0
     distances: list[list[float]] = [[] for _ in rows[0]] if rows else []
     for row in rows:
-        known = [value for value in row if value is not None]
-        if len(known) < MIN_RANKS:
+        values = [value for value in row if value is not None]
+        if len(values) < MIN_RANKS:
             continue
-        middle = median(known)
+        middle = median(values)
         for rank_distances, value in zip(distances, row, strict=True):
             if value is not None:
                 rank_distances.append(sign * (value - middle))
     lasting = []
     for rank_distances in distances:
         rank_distances.sort()
-        place = int(len(rank_distances) * (1 - LASTING_SHARE))
-        lasting.append(rank_distances[place] if len(rank_distances) >= MIN_TIMES else 0.0)
+        index = int(len(rank_distances) * (1 - LASTING_SHARE))
+        lasting.append(rank_distances[index] if len(rank_distances) >= MIN_TIMES else 0.0)
     return lasting
 
 

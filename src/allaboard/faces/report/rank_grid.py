@@ -60,22 +60,22 @@ def lay_out_grid(ranks: Sequence[RankState]) -> RankGrid | None:
     runs = _runs(ranks, columns)
     if len(runs) > MAX_BOXES:
         return None
-    usual = Counter(r.activity for r in ranks).most_common(1)[0][0]
+    common = Counter(r.activity for r in ranks).most_common(1)[0][0]
     boxes = []
     for begin, end in runs:
-        first, last = ranks[begin], ranks[end - 1]
-        is_usual = first.activity is usual and not first.awaited_by
+        state, end_state = ranks[begin], ranks[end - 1]
+        is_usual = state.activity is common and not state.awaited_by
         row, column = divmod(begin, columns)
         x = LEFT + column * cell
         width = (end - begin) * cell
-        names = first.name if end - begin == 1 else f"{first.name} to {last.name}"
-        awaited = f", awaited by {first.awaited_by}" if first.awaited_by else ""
+        names = state.name if end - begin == 1 else f"{state.name} to {end_state.name}"
+        awaited = f", awaited by {state.awaited_by}" if state.awaited_by else ""
         boxes.append(
             GridBox(
                 x=round(x, 1), y=round(row * cell, 1), width=round(width, 1),
-                activity=first.activity, is_awaited=bool(first.awaited_by),
+                activity=state.activity, is_awaited=bool(state.awaited_by),
                 title="" if is_usual and len(runs) > MAX_TITLES
-                else f"{names}: {first.activity}{awaited}",
+                else f"{names}: {state.activity}{awaited}",
                 letter_x=round(x + cell / 2, 1) if not is_usual else 0.0,
             )
         )  # fmt: skip
@@ -101,9 +101,9 @@ def _runs(ranks: Sequence[RankState], columns: int) -> list[tuple[int, int]]:
     begin = 0
     for index in range(1, len(ranks) + 1):
         if index < len(ranks) and index % columns:
-            before, rank = ranks[index - 1], ranks[index]
-            is_alike = rank.activity is before.activity
-            if is_alike and not rank.awaited_by and not before.awaited_by:
+            neighbour, rank = ranks[index - 1], ranks[index]
+            is_alike = rank.activity is neighbour.activity
+            if is_alike and not rank.awaited_by and not neighbour.awaited_by:
                 continue
         runs.append((begin, index))
         begin = index

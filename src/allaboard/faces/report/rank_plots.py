@@ -99,13 +99,13 @@ def _lay_out(figure: RankFigure, end_s: float) -> RankPlot:
 
     median_line = [(b.elapsed_s, b.middle) for b in figure.bands]
     lines = [("median", median_line), *((line.name, line.points) for line in figure.lines)]
-    known = [(n, value) for n, value in enumerate(figure.typical) if value is not None]
+    typical = [(n, value) for n, value in enumerate(figure.typical) if value is not None]
     # Dots of thousands of ranks at one place are one dot.
-    places = dict.fromkeys((round(2 * rank_x(n)) / 2, round(2 * y(v)) / 2) for n, v in known)
+    places = dict.fromkeys((round(2 * rank_x(n)) / 2, round(2 * y(v)) / 2) for n, v in typical)
     step = max(1, count // 8)
     return RankPlot(
         title=figure.measure.name,
-        summary=_summary([value for _, value in known], show),
+        summary=_summary([value for _, value in typical], show),
         outlying=_outlying(figure, show),
         outer=band(lambda b: b.lowest, lambda b: b.highest),
         inner=band(lambda b: b.low, lambda b: b.high),

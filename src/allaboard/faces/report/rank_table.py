@@ -82,7 +82,7 @@ def rank_lines(record: RunRecord) -> tuple[tuple[RankLine, ...], int]:
     }
     reasons = dict(record.course.notable)
     if len(ranks) > MAX_LINES:
-        places = {name: place for place, name in enumerate(reasons)}
+        places = {name: number for number, name in enumerate(reasons)}
         ranks.sort(
             key=lambda r: (
                 (r.host, r.pid) not in named_processes,

@@ -189,13 +189,13 @@ def _crowd(crowd: Crowd, y: int, x: Callable[[float], float]) -> tuple[CrowdBox,
     boxes = []
     total = len(crowd.names)
     for span in crowd.spans:
-        left, right = x(span.begin_s), x(span.end_s)
+        from_x, to_x = x(span.begin_s), x(span.end_s)
         from_top = 0.0
         for activity, count in span.counts:
             height = CROWD_HEIGHT * count / total
             boxes.append(
                 CrowdBox(
-                    x=left, y=round(y + from_top, 1), width=round(max(1.0, right - left), 1),
+                    x=from_x, y=round(y + from_top, 1), width=round(max(1.0, to_x - from_x), 1),
                     height=round(height, 1), activity=activity,
                     title=f"{count} of {total} other ranks: {activity}, "
                     f"{tick_time(span.begin_s)} to {tick_time(span.end_s)}",
