@@ -149,6 +149,7 @@ def _byte_order_mark_problem(file: str) -> Problem:
 
 
 def _parse_manifest(source: Source, parsed: Parsed) -> None:
+    from allaboard.check.compose_services import compose_problems
     from allaboard.check.pod_roles import role_material
     from allaboard.formats.manifests.compose import is_compose, training_services
     from allaboard.formats.manifests.embedded_scripts import embedded_scripts
@@ -173,7 +174,10 @@ def _parse_manifest(source: Source, parsed: Parsed) -> None:
                 material = Material(kind="accelerate", file=source.name, tree=tree)
                 parsed.materials.append((source.name, material))
             elif is_compose(tree):
-                parsed.members += training_services(tree, source.name)
+                members = list(training_services(tree, source.name))
+                parsed.members += members
+                named = {subject.rpartition(" ")[2]: material for subject, material in members}
+                parsed.problems += compose_problems(tree.node_at("services"), named)
         parsed.manifests = read_manifests(documents, source.name, "$" in source.text)
         _add_inner_scripts(
             embedded_scripts(documents, parsed.manifests, source.name), source, parsed

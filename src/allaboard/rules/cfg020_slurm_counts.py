@@ -131,8 +131,9 @@ def _check_counts(facts: ConfigFacts, slurm: PartialSpec) -> Iterator[Claim]:
     if not slot_sum or slot_sum == total.integer or 0 in (m.slots for m in slurm.machines):
         return
     if each.origin.flag and total.integer < slot_sum:
-        # Beside --ntasks, sbatch takes --ntasks-per-node for a maximum: the last node may have fewer.
-        if count and each.integer and -(-total.integer // each.integer) < count:
+        # Beside --ntasks, sbatch takes --ntasks-per-node for a maximum: the last node may have fewer. On one
+        # node, and where fewer nodes would do, one of the two is not meant.
+        if count and each.integer and (count == 1 or -(-total.integer // each.integer) < count):
             yield _fewer_tasks(facts, total, each, count)
         return
     yield _claim(facts, total, each, f"the tasks per node add up to {slot_sum}")
@@ -142,8 +143,10 @@ def _fewer_tasks(facts: ConfigFacts, total: Value, each: Value, nodes: int) -> C
     """Report tasks of which the nodes could take many more: one of the two counts is not meant."""
     per_node = each.integer or 0
     return Claim(
-        summary=f"{total.origin.flag} is {total.text} for {nodes} nodes, but {each.origin.flag} is "
-        f"{each.text}: {total.text} tasks are started, not {nodes * per_node}",
+        summary=f"{total.origin.flag} is {total.text} for {nodes} node{'s' if nodes > 1 else ''}, but "
+        f"{each.origin.flag} is "
+        f"{each.text}: {total.text} task{'s are' if total.text != '1' else ' is'} started, not "
+        f"{nodes * per_node}",
         who=own_member(facts.spec),
         evidence=(total.evidence, each.evidence),
         fix=f"#SBATCH --ntasks={nodes * per_node}   # or leave --ntasks out; for {total.text} tasks "

@@ -7,7 +7,8 @@ is written differently, it is never found.
 
 ## What to do
 Use the name shown. A Job's template needs `subdomain:` and `completionMode: Indexed` for it. A JobSet's
-pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`.
+pods are called SET-ROLE-JOB-POD, as in `train-workers-0-0.train`; those of Volcano's Job JOB-TASK-NUMBER, as
+in `train-master-0.train`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
         for role in workload.roles:
             for value in _addresses(role):
                 if workload.kind == "JobSet":
-                    yield from _check_job_set(workload, role, value)
+                    yield from _check_job_set(workload, role, value, service_names)
+                elif workload.kind == "VolcanoJob":
+                    yield from _check_volcano(workload, role, value)
                 elif workload.kind in ("Job", "StatefulSet"):
                     yield from _check_pod(workload, role, value, service_names)
                     yield from _check_spelling(workload_names, workload, role, value)
@@ -78,18 +81,55 @@ def _addresses(role: Role) -> Iterator[Value]:
                 )
 
 
-def _check_job_set(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
+def _check_job_set(
+    workload: Workload, role: Role, value: Value, service_names: set[str]
+) -> Iterator[Claim]:
     """Report a name that no pod of the JobSet has; they are ``SET-ROLE-JOB-POD.SUBDOMAIN``."""
     pod, _, domain = parse_address(value.text).host.partition(".")
-    if domain.partition(".")[0] != workload.subdomain or not workload.subdomain:
+    named = {
+        r.name: match
+        for r in workload.roles
+        if (match := re.fullmatch(re.escape(f"{workload.name}-{r.name}") + r"-(\d+)-(\d+)", pod))
+    }
+    subdomain = domain.partition(".")[0]
+    if not workload.subdomain or pod in service_names:
+        return
+    if subdomain != workload.subdomain:
+        if named and subdomain not in service_names and workload.name:
+            yield _claim(
+                workload,
+                value,
+                f"the pods' names end in .{workload.subdomain}",
+                f"{pod}.{workload.subdomain}",
+            )
         return
     for other_role in workload.roles:
-        match = re.fullmatch(re.escape(f"{workload.name}-{other_role.name}") + r"-(\d+)-(\d+)", pod)
+        match = named.get(other_role.name)
         count = other_role.replicas.integer
         if match is not None and (count is None or int(match[2]) < count):
             return
     correct_name = f"{workload.name}-{role.name}-0-0.{workload.subdomain}"
     yield _claim(workload, value, f"the pods are named {correct_name} and so on", correct_name)
+
+
+def _check_volcano(workload: Workload, role: Role, value: Value) -> Iterator[Claim]:
+    """Report a name that no pod of Volcano's Job has; its plugin svc names them ``JOB-TASK-NUMBER.JOB``."""
+    pod, _, domain = parse_address(value.text).host.partition(".")
+    match = re.fullmatch(re.escape(workload.name) + r"-(\w[\w-]*)-(\d+)", pod)
+    if match is None or not workload.name:
+        return
+    tasks = {r.name: r.replicas.integer for r in workload.roles}
+    first = next((name for name in tasks if name in ("master", "chief", "leader")), role.name)
+    if match[1] not in tasks:
+        correct_name = f"{workload.name}-{first}-0.{workload.name}"
+        yield _claim(workload, value, f"its tasks are {', '.join(tasks)}", correct_name)
+    elif not domain:
+        yield _claim(
+            workload,
+            value,
+            f"the pods' names resolve only with .{workload.name}, their service",
+            f"{pod}.{workload.name}",
+        )
 
 
 def _check_spelling(
@@ -170,6 +210,15 @@ def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> Mani
     return ManifestFacts(workloads=(workload,))
 
 
+def _volcano(address: str) -> ManifestFacts:
+    origin = Origin(variable="MASTER_ADDR", file="job.yaml", line=21, column=20)
+    tasks = (
+        Role(name="master", replicas=Value("1")),
+        Role(name="worker", replicas=Value("3"), env={"MASTER_ADDR": Value(address, origin)}),
+    )
+    return ManifestFacts(workloads=(Workload(kind="VolcanoJob", name="digits", roles=tasks),))
+
+
 def _job_set(address: str) -> ManifestFacts:
     origin = Origin(variable="MASTER_ADDR", file="set.yaml", line=21, column=20)
     role = Role(name="workers", replicas=Value("4"), env={"MASTER_ADDR": Value(address, origin)})
@@ -203,12 +252,27 @@ RULE = Rule(
             "MASTER_ADDR is train-worker-0-0.train, but the pods are named train-workers-0-0.train "
             "and so on",
         ),
+        "the role for the JobSet's service": (
+            _job_set("train-workers-0-0.train-workers"),
+            "MASTER_ADDR is train-workers-0-0.train-workers, but the pods' names end in .train",
+        ),
+        "no such task in Volcano's Job": (
+            _volcano("digits-chief-0.digits"),
+            "MASTER_ADDR is digits-chief-0.digits, but its tasks are master, worker",
+        ),
+        "Volcano's pod without its service": (
+            _volcano("digits-master-0"),
+            "MASTER_ADDR is digits-master-0, but the pods' names resolve only with .digits, their service",
+        ),
     },
     silent_on={
         "pod and service": _facts("mnist-0.train.default.svc.cluster.local"),
         "a service of its own": _facts("master"),
         "another workload's pod": _facts("coordinator-0.train"),
         "a pod of the JobSet": _job_set("train-workers-0-3.train.default.svc"),
+        "a pod of another JobSet": _job_set("other-workers-0-0.other"),
+        "a pod of Volcano's Job": _volcano("digits-master-0.digits"),
+        "another host beside Volcano's Job": _volcano("store-0"),
     },
     since="0.1",
     unstaged="read from configuration: the corpus in tests/corpus stages it",

@@ -34,7 +34,15 @@ _DIVIDED_BY_REPLICAS = re.compile(
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
-    if not script.strategies or not script.method_calls("run", "experimental_run_v2"):
+    if not script.strategies:
+        return
+    # Keras runs the train_step of a model of its own in each replica.
+    own_steps = [
+        f
+        for f in script.functions_named("train_step")
+        if isinstance(script.parents.get(f), ast.ClassDef)
+    ]
+    if not own_steps and not script.method_calls("run", "experimental_run_v2"):
         return
     yield from _default_reductions(script, facts.source)
     if "compute_average_loss" in facts.source or "num_replicas_in_sync" in facts.source:
@@ -110,6 +118,17 @@ def _is_loss(script: Script, mean: ast.Call, inner: ast.expr) -> bool:
     return under and "loss" in ast.unparse(inner).lower()
 
 
+_OWN_STEP = """import tensorflow as tf
+strategy = tf.distribute.MirroredStrategy()
+class Net(tf.keras.Model):
+    def __init__(self):
+        self.loss_object = tf.keras.losses.MeanSquaredError()
+    def train_step(self, data):
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.loss_object(y, self(x))
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, self.v), self.v))
+"""
 _STEP = """import tensorflow as tf
 strategy = tf.distribute.MirroredStrategy()
 def step(x, y):
@@ -142,6 +161,11 @@ RULE = Rule(
             "loss_object averages over one replica's batch by itself, and gradients are summed over all "
             "replicas",
         ),
+        "in a train_step of one's own": (
+            ScriptFacts(source=_OWN_STEP),
+            "self.loss_object averages over one replica's batch by itself, and gradients are summed over all "
+            "replicas",
+        ),
     },
     silent_on={
         "a loss object that does not": ScriptFacts(
@@ -149,6 +173,9 @@ RULE = Rule(
         ),
         "a mean over the replicas, too": ScriptFacts(
             source=_OBJECT.replace("y, x)", "y, x) / strategy.num_replicas_in_sync")
+        ),
+        "a train_step of one's own that scales": ScriptFacts(
+            source=_OWN_STEP.replace("Error()", "Error(reduction='none')")
         ),
         "a loss for fit": ScriptFacts(
             source=_OBJECT.replace("ARGUMENTS", "").replace("loss_object(", "model.loss(")

@@ -6,7 +6,8 @@ luck if the checkpoint loads. On separate disks it is N times the same work.
 
 ## What to do
 In PyTorch, write under `if rank == 0:`, with a barrier after it. TensorFlow's MultiWorkerMirroredStrategy
-wants every worker to save, each to a folder of its own.
+wants every worker to save, each to a folder of its own. Under Horovod, only rank 0's session gets a
+`checkpoint_dir`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _SEVERAL_PROCESSES = re.compile(
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
+    yield from _models_of_keras(script)
+    yield from _sessions_of_horovod(script)
     if script.uses_launching_library or not script.calls_of("torch.distributed.init_process_group"):
         return
     for call in script.calls_of("torch.save"):
@@ -45,6 +48,53 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
+        )
+
+
+def _models_of_keras(script: Script) -> Iterator[Claim]:
+    """Report a model that all workers of MultiWorkerMirroredStrategy save to one folder."""
+    if not any("MultiWorkerMirroredStrategy" in ast.unparse(s) for s in script.strategies):
+        return
+    trained = {
+        ast.unparse(c.func.value)
+        for c in script.method_calls("fit")
+        if isinstance(c.func, ast.Attribute)
+    }
+    for call in script.method_calls("save"):
+        path = call_argument(call, "filepath", 0)
+        model = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if model not in trained or path is None or _is_reached_by_one_rank(script, call, 0):
+            continue
+        if not isinstance(path, ast.Constant):
+            continue
+        yield Claim(
+            summary=f"every worker saves to {ast.unparse(path)[:60]}",
+            evidence=(script.evidence_for(call), script.evidence_for(script.strategies[0])),
+            fix=f"{model}.save({ast.unparse(path)} if task_id == 0 else tempfile.mkdtemp())"
+            "   # all workers have to save",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+
+
+def _sessions_of_horovod(script: Script) -> Iterator[Claim]:
+    """Report a session of TensorFlow 1 that writes checkpoints on every rank of Horovod."""
+    if not any(name.startswith("horovod.") and name.endswith(".init") for name, _ in script.calls):
+        return
+    for call in script.calls_of("tensorflow.train.MonitoredTrainingSession"):
+        folder = call_argument(call, "checkpoint_dir")
+        if not isinstance(folder, ast.Constant) or not folder.value:
+            continue
+        if _is_reached_by_one_rank(script, call, 0):
+            continue
+        yield Claim(
+            summary=f"every rank saves to {ast.unparse(folder)[:60]}",
+            evidence=(script.evidence_for(folder), script.evidence_for(call)),
+            fix=f"checkpoint_dir={ast.unparse(folder)} if hvd.rank() == 0 else None",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(folder),
         )
 
 
@@ -89,6 +139,14 @@ def _is_reached_by_one_rank(script: Script, node: ast.AST, depth: int) -> bool:
     return any(_is_reached_by_one_rank(script, use, depth + 1) for use in uses)
 
 
+_KERAS = (
+    "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+    "with strategy.scope():\n    model = make()\nmodel.fit(data)\n"
+)
+_HOROVOD = (
+    "import horovod.tensorflow as hvd\nimport tensorflow as tf\nhvd.init()\n"
+    "with tf.train.MonitoredTrainingSession(checkpoint_dir=DIR) as s:\n    s.run(train)\n"
+)
 _HEAD = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("gloo")\n'
 
 RULE = Rule(
@@ -107,8 +165,23 @@ RULE = Rule(
             ),
             "every rank saves to 'model.pt'",
         ),
+        "Keras under a strategy of several workers": (
+            ScriptFacts(source=_KERAS + "model.save('/models/click')\n"),
+            "every worker saves to '/models/click'",
+        ),
+        "a session of Horovod": (
+            ScriptFacts(source=_HOROVOD.replace("DIR", "'/work'")),
+            "every rank saves to '/work'",
+        ),
     },
     silent_on={
+        "Keras, a folder each": ScriptFacts(source=_KERAS + "model.save(write_path(task_id))\n"),
+        "Keras on one host": ScriptFacts(
+            source=_KERAS.replace("MultiWorkerM", "M") + "model.save('/models/click')\n"
+        ),
+        "Horovod's rank 0 alone": ScriptFacts(
+            source=_HOROVOD.replace("DIR", "'/work' if hvd.rank() == 0 else None")
+        ),
         "where it is one process": ScriptFacts(
             source=_HEAD
             + "if not args.standalone:\n    dist.barrier()\nelse:\n    torch.save(m, 'm.pt')\n"

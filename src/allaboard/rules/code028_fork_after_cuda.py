@@ -3,7 +3,7 @@
 ## Why it matters
 A forked process inherits CUDA's state, which is not valid in it: "RuntimeError: Cannot re-initialize CUDA
 in forked subprocess", or a hang in the first kernel. On Linux, `multiprocessing` forks unless told
-otherwise (until Python 3.14).
+otherwise (until Python 3.14). So does accelerate's `notebook_launcher`.
 
 ## What to do
 Start the processes by `torch.multiprocessing.spawn`, or call `set_start_method("spawn")` first. Or let the
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.child_processes import launches
-from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _OTHER_START = re.compile(r"""set_start_method|get_context|['"](?:spawn|forkserver)['"]""")
 """Matches a script that chooses how processes start."""
@@ -31,11 +31,14 @@ _HARMLESS = frozenset(
     )
 )
 """Functions that do not start CUDA: seeds are kept until CUDA starts."""
+_LAUNCHERS = ("accelerate.notebook_launcher", "accelerate.launchers.notebook_launcher")
 _CUDA_TEXT = re.compile(r"\.cuda\(|['\"]cuda|torch\.cuda\.(?!is_available|device_count)|['\"]nccl")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
+    if "notebook_launcher" in source and "cuda" in source:
+        yield from _from_notebook(read_script(facts))
     if ("Process(" not in source and "start_processes" not in source) or "cuda" not in source:
         return
     if _OTHER_START.search(source):
@@ -55,6 +58,26 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             "it cannot be initialised there",
             evidence=(script.evidence_for(use), script.evidence_for(launch.call)),
             fix='torch.multiprocessing.set_start_method("spawn")   # first line of the main part',
+            certainty=Certainty.LIKELY,
+            where=script.place_of(use),
+        )
+        return
+
+
+def _from_notebook(script: Script) -> Iterator[Claim]:
+    """Report accelerate's launcher in a notebook, which forks, behind a cell that used CUDA."""
+    for start in script.calls_of(*_LAUNCHERS):
+        count = call_argument(start, "num_processes", 2)
+        if isinstance(count, ast.Constant) and count.value in (None, 0, 1):
+            continue
+        use = next(_earlier_cuda_uses(script, start), None)
+        if use is None:
+            continue
+        function = ast.unparse(start.args[0]) if start.args else "the function"
+        yield Claim(
+            summary=f"CUDA is used before notebook_launcher forks {function}: it cannot be initialised there",
+            evidence=(script.evidence_for(use), script.evidence_for(start)),
+            fix=f"move this line into {function}, then restart the kernel",
             certainty=Certainty.LIKELY,
             where=script.place_of(use),
         )
@@ -109,6 +132,13 @@ if __name__ == "__main__":
         mp.Process(target=work, args=(r,)).start()
 """
 
+_NOTEBOOK = """from accelerate import notebook_launcher
+model = make().to('cuda')
+def train(model):
+    fit(model, use=the_gpu)
+notebook_launcher(train, (model,), num_processes=2)
+"""
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
@@ -122,8 +152,16 @@ RULE = Rule(
             ScriptFacts(source=_SCRIPT.replace("BEFORE", "print(torch.cuda.current_device())")),
             "CUDA is used before work is forked, which uses it again: it cannot be initialised there",
         ),
+        "accelerate in a notebook": (
+            ScriptFacts(source=_NOTEBOOK),
+            "CUDA is used before notebook_launcher forks train: it cannot be initialised there",
+        ),
     },
     silent_on={
+        "a notebook that leaves CUDA to the processes": ScriptFacts(
+            source=_NOTEBOOK.replace("'cuda'", "'cpu'")
+        ),
+        "a notebook with one process": ScriptFacts(source=_NOTEBOOK.replace("=2", "=1")),
         "spawned": ScriptFacts(
             source=_SCRIPT.replace("BEFORE", "mp.set_start_method('spawn'); m = Net().cuda()")
         ),

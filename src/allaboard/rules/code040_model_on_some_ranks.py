@@ -5,7 +5,8 @@ A model that DDP wraps broadcasts its buffers in every forward, also in evaluati
 normalisation, and whatever else was registered as a buffer. A model that FSDP shards gathers its parameters.
 Under `if rank == 0` the others do not take part: they wait in their next collective, often a barrier, which
 then pairs with this broadcast, and the job hangs. Keras' callbacks of Horovod meet all ranks in the same way,
-and so do `fit` and `evaluate` under MultiWorkerMirroredStrategy.
+and so do `fit`, `evaluate` and `save` under MultiWorkerMirroredStrategy: its variables are summed up as they
+are saved.
 
 ## What to do
 Let all ranks run it, or call the model inside of the wrapper, `model.module(...)`, where one rank runs a DDP
@@ -33,7 +34,7 @@ _WORDS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", 
 _HOROVOD_CALLBACK = re.compile(
     r"horovod\.(?:\w+\.)*callbacks\.(?:MetricAverageCallback|BroadcastGlobalVariablesCallback)(?:Impl)?"
 )
-_KERAS_CALLS = ("fit", "evaluate", "predict")
+_KERAS_CALLS = ("fit", "evaluate", "predict", "save")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -124,6 +125,8 @@ def _keras_meeting(script: Script, call: ast.Call) -> str:
     """Return what in this call of Keras meets all ranks; "" for none."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _KERAS_CALLS:
         return ""
+    if call.func.attr == "save" and not _saves_by_all(script, call):
+        return ""
     callbacks = next((k.value for k in call.keywords if k.arg == "callbacks"), None)
     if callbacks is not None:
         for listed_call in _listed_calls(script, callbacks):
@@ -133,6 +136,19 @@ def _keras_meeting(script: Script, call: ast.Call) -> str:
         "MultiWorkerMirroredStrategy" in ast.unparse(strategy) for strategy in script.strategies
     )
     return "MultiWorkerMirroredStrategy" if is_multi_worker and call.func.attr != "predict" else ""
+
+
+def _saves_by_all(script: Script, call: ast.Call) -> bool:
+    """Return True if this saves a model that the script fits, as a folder: a file of weights sums "
+    "nothing up."""
+    path = ast.unparse(call.args[0]) if call.args else ""
+    name = full_name(call.func.value, {}) if isinstance(call.func, ast.Attribute) else ""
+    if not name or re.search(r"\.(?:h5|hdf5|keras)\W*$", path):
+        return False
+    return any(
+        isinstance(c.func, ast.Attribute) and full_name(c.func.value, {}) == name
+        for c in script.method_calls("fit")
+    )
 
 
 def _listed_calls(script: Script, callbacks: ast.expr) -> Iterator[ast.Call]:
@@ -231,6 +247,14 @@ RULE = Rule(
             ),
             "evaluate runs only where task_id == 0, and MultiWorkerMirroredStrategy meets all ranks in it",
         ),
+        "Keras saves on the chief": (
+            ScriptFacts(
+                source="import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
+                "with s.scope():\n    model = make()\nmodel.fit(data)\nif task_id == 0:\n"
+                "    model.save('out')\n"
+            ),
+            "save runs only where task_id == 0, and MultiWorkerMirroredStrategy meets all ranks in it",
+        ),
     },
     silent_on={
         "the model inside of the wrapper": ScriptFacts(
@@ -284,6 +308,16 @@ RULE = Rule(
             + _NET
             + "def save(net):\n    write(net.state_dict())\nmodel = DDP(Net())\n"
             "if rank == 0:\n    save(model)\n"
+        ),
+        "the chief saves a file": ScriptFacts(
+            source="import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()\n"
+            "with s.scope():\n    model = make()\nmodel.fit(data)\nif task_id == 0:\n"
+            "    model.save('out.h5')\n"
+        ),
+        "the chief saves something else": ScriptFacts(
+            source="import numpy as np\nimport tensorflow as tf\n"
+            "s = tf.distribute.MultiWorkerMirroredStrategy()\nwith s.scope():\n    model = make()\n"
+            "model.fit(data)\nif task_id == 0:\n    np.save('x.npy', x)\n"
         ),
         "Horovod's callbacks on all ranks": ScriptFacts(
             source=_HOROVOD + "callbacks = [hvd.callbacks.MetricAverageCallback()]\n"

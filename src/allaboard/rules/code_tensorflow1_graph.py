@@ -15,20 +15,30 @@ _VARIABLE_MAKERS = re.compile(
     r"tensorflow\.(?:Variable|get_variable)|tensorflow\.layers\.\w+|tensorflow\.keras\.layers\.\w+"
 )
 _WORKER_DEVICE = re.compile(r"/job:worker\b")
+_FILTERS = re.compile(r"device_filters\s*=\s*\[[^\]]*\]")
+"""Matches what a session may reach, which places nothing."""
+_SETTER = "tensorflow.train.replica_device_setter"
 _BARRIER_NAME = re.compile(r"barrier|sync|wait_?(?:for_?)?all|all_workers", re.I)
 
 
 def _pinned_to_worker(facts: ScriptFacts) -> Iterator[Claim]:
     script = server_script(facts)
-    if script is None or "/job:ps" in facts.source or "replica_device_setter" in facts.source:
+    if script is None or "ps" not in cluster_jobs(script):
         return
-    if "ps" not in cluster_jobs(script):
+    if _FILTERS.sub("", facts.source).count("/job:ps"):
+        return
+    setters = script.calls_of(_SETTER)
+    if any(_knows_servers(setter) for setter in setters):
         return
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.With):
             continue
         device = ast.unparse(node.items[0].context_expr)
-        if not _WORKER_DEVICE.search(device) or "device(" not in device:
+        if "device(" not in device:
+            continue
+        if not setters and not _WORKER_DEVICE.search(device):
+            continue
+        if setters and "replica_device_setter" not in device:
             continue
         variable = next(
             (
@@ -51,6 +61,11 @@ def _pinned_to_worker(facts: ScriptFacts) -> Iterator[Claim]:
             where=script.place_of(node),
         )
         return
+
+
+def _knows_servers(setter: ast.Call) -> bool:
+    """Return True if a device setter is told of the ps job: else it places nothing (`ps_tasks` is 0)."""
+    return bool(setter.args) or any(k.arg in ("cluster", "ps_tasks", None) for k in setter.keywords)
 
 
 def _group_as_barrier(facts: ScriptFacts) -> Iterator[Claim]:
@@ -94,7 +109,8 @@ RULES = {
 
 ## Why it matters
 In between-graph replication, workers share what is on the parameter servers and nothing else. Variables under
-`tf.device("/job:worker/task:1")` are that worker's own: N workers train N models, and the servers idle.
+`tf.device("/job:worker/task:1")` are that worker's own: N workers train N models, and the servers idle. So
+are those under `replica_device_setter(worker_device=...)` alone: without `cluster` it knows of no servers.
 
 ## What to do
 Build the model under `tf.train.replica_device_setter(...)`, which puts the variables on the ps job.
@@ -109,10 +125,16 @@ Build the model under `tf.train.replica_device_setter(...)`, which puts the vari
                 + _MONITORED,
                 "the variables are on the worker itself: the ps job stays empty, and each worker trains a "
                 "model of its own",
-            )
+            ),
+            "a device setter that knows no ps": (
+                _HEAD.replace("cluster=cluster", 'worker_device="/job:worker/task:0"') + _MONITORED,
+                "the variables are on the worker itself: the ps job stays empty, and each worker trains a "
+                "model of its own",
+            ),
         },
         silent_on={
             "on the ps": _HEAD + _MONITORED,
+            "on so many ps": _HEAD.replace("cluster=cluster", "ps_tasks=1") + _MONITORED,
             "no ps in the cluster": _HEAD.replace('"ps": ["p:2222"], ', "").replace(
                 "tf.train.replica_device_setter(cluster=cluster)", '"/job:worker/task:0"'
             ),

@@ -1,46 +1,171 @@
-"""A torchrun command, and the Lightning script that it starts, which expects another world size."""
+"""A torchrun command, and the script that it starts, which counts its processes differently."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from allaboard.check.launched.named_files import LaunchedFiles
-from allaboard.facts import Material, Problem
-from allaboard.formats.cli_flags import read_flags, words_after_program
+from allaboard.facts import Material, Problem, Value
+from allaboard.facts.configuration.script import LaunchDemands
+from allaboard.formats.cli_flags import Flags, read_flags, words_after_program
 
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _VALUELESS = frozenset(("standalone", "module", "m", "no_python", "run_path", "use_env"))
+_LOCAL_RANK = re.compile(r"--local[_-]rank(?:=(?P<number>\d+))?\Z")
+
+
+class _Torchrun(NamedTuple):
+    """A torchrun whose processes are counted by its flags."""
+
+    flags: Flags
+    nodes: int
+    each: int
+    """Processes on each node."""
+    each_value: Value
+    passes_local_rank: bool
+    """True if it gives the script a --local-rank, as `torch.distributed.launch` does without --use_env."""
 
 
 def torchrun_problems(material: Material, files: LaunchedFiles) -> Iterator[Problem]:
-    """Yield a problem for each torchrun whose world size is not nodes times devices of the Trainer.
-
-    Lightning refuses that (TorchElasticEnvironment.validate_settings).
-    """
+    """Yield what a torchrun contradicts in the script that it starts, or in the arguments that it passes."""
     for command in material.commands:
-        arguments = words_after_program(command, ("torchrun",), _MODULES)
-        if arguments is None:
+        torchrun = _read(command)
+        if torchrun is None:
             continue
-        flags = read_flags(arguments, _VALUELESS)
-        nodes, each = flags.values.get("nnodes"), flags.values.get("nproc_per_node")
-        node_count = 1 if nodes is None else nodes.integer
-        each_count = each.integer if each is not None else None
-        if flags.is_opaque or node_count is None or each is None or each_count is None:
+        demands = files.demands_of(torchrun.flags.program_words)
+        problems = [_fixed_local_rank(torchrun)]
+        if demands is not None:
+            problems += [
+                examine(torchrun, demands)
+                for examine in (_trainer, _spawned, _flag_alone, _global_device)
+            ]
+        # Of several faults the first explains the others.
+        yield from [p for p in problems if p is not None][:1]
+
+
+def _read(command: tuple[Value, ...]) -> _Torchrun | None:
+    arguments = words_after_program(command, ("torchrun",), _MODULES)
+    if arguments is None:
+        return None
+    flags = read_flags(arguments, _VALUELESS)
+    nodes, each = flags.values.get("nnodes"), flags.values.get("nproc_per_node")
+    node_count = 1 if nodes is None else nodes.integer
+    each_count = each.integer if each is not None else None
+    if flags.is_opaque or node_count is None or each is None or each_count is None:
+        return None
+    is_old = any(w.text == "torch.distributed.launch" for w in command)
+    passes = is_old and "use_env" not in flags.values
+    return _Torchrun(flags, node_count, each_count, each, passes)
+
+
+def _trainer(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
+    """Compare the world size with nodes times devices of Lightning's Trainer, which refuses another one
+    (TorchElasticEnvironment.validate_settings)."""
+    if demands.devices is None or demands.devices.integer in (None, -1):
+        return None
+    wanted_nodes = demands.num_nodes.integer if demands.num_nodes is not None else 1
+    wanted, started = (
+        (demands.devices.integer or 0) * (wanted_nodes or 1),
+        torchrun.nodes * torchrun.each,
+    )
+    if wanted == started:
+        return None
+    each = torchrun.each_value
+    return _problem(
+        f"Trainer(devices={demands.devices.text}, num_nodes={wanted_nodes}) in {_base(demands)} wants "
+        f"{wanted} ranks, and torchrun starts {started}",
+        f"{each.origin.flag} {each.text}, devices={demands.devices.text} [{demands.devices.origin}]",
+        f"Trainer(devices={each.text}, num_nodes={torchrun.nodes})",
+        each,
+    )
+
+
+def _spawned(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
+    """Report processes of torchrun that each spawn all ranks of the host once more."""
+    spawned = demands.spawn_count
+    if spawned is None or torchrun.each < 2 or spawned.integer in (0, 1):
+        return None
+    if spawned.integer is None and not demands.spawns_per_device:
+        return None
+    count = f"{spawned.integer} processes" if spawned.integer else "a process for every GPU"
+    total = f": {torchrun.each * spawned.integer} in all" if spawned.integer else ""
+    each = torchrun.each_value
+    return _problem(
+        f"{torchrun.each} processes of torchrun each spawn {count}{total}, and all of them claim the same "
+        "ranks",
+        f"{each.origin.flag} {each.text}, spawn [{spawned.origin}]",
+        f"python {_base(demands)}   # it starts its processes itself; or take the spawn out of it",
+        each,
+    )
+
+
+def _fixed_local_rank(torchrun: _Torchrun) -> Problem | None:
+    """Report a --local-rank among the script's arguments: every process gets that number."""
+    words = torchrun.flags.program_words
+    for position, word in enumerate(words[1:], 1):
+        match = _LOCAL_RANK.match(word.text)
+        if match is None:
             continue
-        demands = files.demands_of(flags.program_words)
-        if demands is None or demands.devices is None or demands.devices.integer in (None, -1):
-            continue
-        wanted_nodes = demands.num_nodes.integer if demands.num_nodes is not None else 1
-        wanted = (demands.devices.integer or 0) * (wanted_nodes or 1)
-        if wanted == node_count * each_count:
-            continue
-        name = demands.file.rpartition("/")[2]
-        yield Problem(
-            kind="launch",
-            message=f"Trainer(devices={demands.devices.text}, num_nodes={wanted_nodes}) in {name} wants "
-            f"{wanted} ranks, and torchrun starts {node_count * each_count}",
-            observed=f"{each.origin.flag} {each.text}, devices={demands.devices.text} "
-            f"[{demands.devices.origin}]",
-            correction=f"Trainer(devices={each.text}, num_nodes={node_count})",
-            origin=each.origin,
+        following = words[position + 1].text if position + 1 < len(words) else ""
+        number = match["number"] or following
+        if not number.isdecimal() or torchrun.each < 2:
+            return None
+        flag = word.text.partition("=")[0]
+        return _problem(
+            f"all {torchrun.each} processes get {flag} {number}: they take one GPU, and one rank if the "
+            f"script "
+            "takes its rank from it",
+            f"{flag} {number}",
+            'int(os.environ["LOCAL_RANK"])   # in the script, and no ' + flag + " here",
+            Value(number, word.origin),
         )
+    return None
+
+
+def _flag_alone(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
+    """Report a script that knows its local rank by a flag alone, which torchrun does not pass."""
+    taken = demands.local_rank_flag
+    if taken is None or torchrun.passes_local_rank or torchrun.each < 2:
+        return None
+    if any(_LOCAL_RANK.match(w.text) for w in torchrun.flags.program_words):
+        return None
+    each = torchrun.each_value
+    return _problem(
+        f"torchrun passes no {taken.text}, from which {_base(demands)} takes its GPU: all {torchrun.each} "
+        "processes keep its default",
+        f"{each.origin.flag} {each.text}, {taken.text} [{taken.origin}]",
+        f'local_rank = int(os.environ["LOCAL_RANK"])   # in {_base(demands)}',
+        each,
+    )
+
+
+def _global_device(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
+    """Report a script of several nodes that takes the GPU with the number of its global rank."""
+    device = demands.global_rank_device
+    if device is None or torchrun.nodes < 2:
+        return None
+    first = torchrun.each
+    return _problem(
+        f"{_base(demands)} takes the GPU with the number of its rank among all nodes: on the second "
+        f"node that "
+        f"is GPU {first} and up, and each node has 0 to {first - 1} in use",
+        f"{device.text} [{device.origin}]",
+        f'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # in {_base(demands)}',
+        torchrun.each_value,
+    )
+
+
+def _base(demands: LaunchDemands) -> str:
+    return demands.file.rpartition("/")[2]
+
+
+def _problem(message: str, observed: str, correction: str, value: Value) -> Problem:
+    return Problem(
+        kind="launch",
+        message=message,
+        observed=observed,
+        correction=correction,
+        origin=value.origin,
+    )

@@ -128,7 +128,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 KINDS = ("unreadable", "tf_config.json", "tf_config.shape", "tf_config.index", "hostfile", "slurm",
          "init_url", "manifest.env", "manifest.role", "manifest.twice", "flags", "launch",
          "launch.warning", "torn",
-         "late", "in_turn", "one_port")  # fmt: skip
+         "late", "in_turn", "one_port", "compose")  # fmt: skip
 
 FIELDS = (
     "rank",

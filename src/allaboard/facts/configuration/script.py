@@ -41,5 +41,9 @@ class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
     """Its call of ``jax.distributed.initialize``, if that finds out by itself which GPU is this task's."""
     is_nccl: bool = False
     """True if it joins a process group over NCCL."""
+    local_rank_flag: Value | None = None
+    """The flag from which it takes its GPU, if it looks for its local rank nowhere else."""
+    global_rank_device: Value | None = None
+    """Its call of ``torch.cuda.set_device`` with the rank among all nodes."""
     starts_programs: bool = False
     """True if it starts other programs, which may be srun or ssh."""

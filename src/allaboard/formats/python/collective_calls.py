@@ -18,9 +18,60 @@ JAX_COLLECTIVES = frozenset(
     for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
 )
 """Collectives of JAX: all processes take part, always."""
+CHECKPOINT_COLLECTIVES = frozenset(
+    (
+        "flax.training.checkpoints.save_checkpoint_multiprocess",
+        *(
+            f"orbax.checkpoint.{module}{name}().save"
+            for module in ("", "checkpointers.", "checkpoint_manager.")
+            for name in (
+                "CheckpointManager",
+                "Checkpointer",
+                "PyTreeCheckpointer",
+                "StandardCheckpointer",
+            )
+        ),
+        *(
+            f"orbax.checkpoint.{name}().save"
+            for name in ("AsyncCheckpointer", "PyTreeCheckpointHandler")
+        ),
+    )
+)
+"""Savers of JAX's libraries: all processes meet in them, unless they are told which are active."""
+_XLA = "torch_xla.core.xla_model"
+XLA_COLLECTIVES = frozenset(
+    f"{_XLA}.{name}"
+    for name in (
+        *(
+            "save",
+            "rendezvous",
+            "all_reduce",
+            "all_gather",
+            "all_to_all",
+            "reduce_scatter",
+            "mesh_reduce",
+        ),
+        *("broadcast_master_param", "collective_broadcast", "optimizer_step"),
+    )
+)
+"""Calls of PyTorch/XLA in which all processes meet; `save` picks the one that writes by itself."""
 ACCELERATE_COLLECTIVES = frozenset(
-    f"accelerate.Accelerator().{name}"
-    for name in ("wait_for_everyone", "gather", "gather_for_metrics", "reduce")
+    (
+        *(
+            f"accelerate.Accelerator().{name}"
+            for name in ("wait_for_everyone", "gather", "gather_for_metrics", "reduce")
+        ),
+        *(
+            f"accelerate.{state}().wait_for_everyone"
+            for state in ("PartialState", "state.PartialState")
+        ),
+        *(
+            f"accelerate.utils.{module}{name}"
+            for module in ("", "operations.")
+            for name in ("gather", "gather_object", "broadcast", "broadcast_object_list", "reduce")
+        ),
+        "accelerate.utils.wait_for_everyone",
+    )
 )
 """Collectives of accelerate: all processes take part, always."""
 HOROVOD_COLLECTIVES = frozenset(
@@ -88,6 +139,8 @@ COLLECTIVE_CALLS = (
     TORCH_COLLECTIVES
     | JAX_COLLECTIVES
     | ACCELERATE_COLLECTIVES
+    | CHECKPOINT_COLLECTIVES
+    | XLA_COLLECTIVES
     | HOROVOD_COLLECTIVES
     | TRAINER_CALLS
     | SHARD_GATHERS
@@ -96,6 +149,8 @@ COLLECTIVE_CALLS = (
 FRAMEWORK_WORDS = (
     "torch",
     "multihost_utils",
+    "orbax",
+    "flax",
     "accelerate",
     "horovod",
     "lightning",
@@ -110,13 +165,21 @@ _GROUP_KEYWORDS = (
     "group",
     "process_group",
     "process_set",
+    "groups",
+    "master_only",
     "device_mesh",
     "use_local_synchronization",
     None,
 )
 """Keywords by which only some ranks take part; None for what is unpacked (``**options``)."""
 
-_OF_ALL_PROCESSES = JAX_COLLECTIVES | ACCELERATE_COLLECTIVES | TRAINER_CALLS | SHARD_GATHERS
+_OF_ALL_PROCESSES = (
+    JAX_COLLECTIVES
+    | ACCELERATE_COLLECTIVES
+    | CHECKPOINT_COLLECTIVES
+    | TRAINER_CALLS
+    | SHARD_GATHERS
+)
 _SHARDED_STATE_WORDS = (
     "LOCAL_STATE_DICT",
     "SHARDED_STATE_DICT",
@@ -143,6 +206,8 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
     """
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
+    if name in CHECKPOINT_COLLECTIVES:
+        return "active_processes" not in source
     if name not in SHARD_GATHERS:
         return True
     if called_names.count(name) > 1 or any(word in source for word in _SHARDED_STATE_WORDS):

@@ -21,6 +21,12 @@ _PROGRAM_STARTERS = ("subprocess.", "os.system", "os.popen", "os.exec", "os.spaw
                      "mpi4py.", "dask", "pexpect.", "fabric.", "paramiko.")  # fmt: skip
 _RANK_STARTERS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
 _MAX_CHARS = 2**19
+_OTHER_LOCAL_RANK = re.compile(
+    r"LOCAL_RANK|HfArgumentParser|deepspeed|local_rank\(\)|device_count\(\)"
+)
+"""Matches scripts that may learn their local rank otherwise than by a flag."""
+_LOCAL_RANK_FLAG = re.compile(r"--local[_-]rank\Z")
+_TAKES_DEVICE = ("torch.cuda.set_device", "torch.device")
 
 
 def read_launch_demands(source: str, file: str) -> LaunchDemands | None:
@@ -29,7 +35,9 @@ def read_launch_demands(source: str, file: str) -> LaunchDemands | None:
         return None
     try:
         tree = parse_without_warnings(source)
-        return _Reader(tree, ScriptPositions(source, file)).read(file)
+        reader = _Reader(tree, ScriptPositions(source, file))
+        reader.knows_local_rank = bool(_OTHER_LOCAL_RANK.search(source))
+        return reader.read(file)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -43,6 +51,8 @@ class _Reader:
         self.names = imported_names(tree)
         self.assigned = _assigned_once(tree)
         self.conditional = _conditional_nodes(tree)
+        self.knows_local_rank = False
+        """True if the script may learn its local rank otherwise than by a flag."""
 
     def read(self, file: str) -> LaunchDemands:
         demands = LaunchDemands(file=file)
@@ -76,6 +86,11 @@ class _Reader:
                 return demands
             call = Value("jax.distributed.initialize", self.positions.origin(node))
             return msgspec.structs.replace(demands, jax_initialize=call)
+        if name == "torch.cuda.set_device" and node.args and self._is_global_rank(node.args[0]):
+            call = Value(f"set_device({ast.unparse(node.args[0])})", self.positions.origin(node))
+            return msgspec.structs.replace(demands, global_rank_device=call)
+        if name.endswith(".add_argument") and node.args and not self.knows_local_rank:
+            return self._with_local_rank_flag(demands, node)
         if name.startswith(_PROGRAM_STARTERS):
             return msgspec.structs.replace(demands, starts_programs=True)
         return demands
@@ -120,6 +135,45 @@ class _Reader:
             return demands
         variable = Value(str(value.value), self.positions.origin(node))
         return msgspec.structs.replace(demands, world_size_variable=variable)
+
+    def _with_local_rank_flag(self, demands: LaunchDemands, node: ast.Call) -> LaunchDemands:
+        flag = node.args[0]
+        if not isinstance(flag, ast.Constant) or not _LOCAL_RANK_FLAG.match(str(flag.value)):
+            return demands
+        takes = any(
+            isinstance(n, ast.Call)
+            and full_name(n.func, self.names) in _TAKES_DEVICE
+            and "local_rank" in ast.unparse(n)
+            for n in ast.walk(self.tree)
+        )
+        if not takes:
+            return demands
+        taken = Value(str(flag.value), self.positions.origin(node))
+        return msgspec.structs.replace(demands, local_rank_flag=taken)
+
+    def _is_global_rank(self, node: ast.expr) -> bool:
+        """Return True if an expression is the rank among all nodes: $RANK or get_rank(), unchanged."""
+        value = self._resolve(node)
+        while (
+            isinstance(value, ast.Call)
+            and full_name(value.func, self.names) == "int"
+            and value.args
+        ):
+            value = self._resolve(value.args[0])
+        if isinstance(value, ast.Subscript):
+            return (
+                full_name(value.value, self.names) == "os.environ"
+                and isinstance(value.slice, ast.Constant)
+                and value.slice.value == "RANK"
+            )
+        if not isinstance(value, ast.Call):
+            return False
+        name = full_name(value.func, self.names)
+        first = value.args[0] if value.args else None
+        reads_rank = isinstance(first, ast.Constant) and first.value == "RANK"
+        return (name == "torch.distributed.get_rank" and not value.args) or (
+            name in ("os.getenv", "os.environ.get") and reads_rank
+        )
 
     def _is_world_size(self, target: ast.expr) -> bool:
         return (

@@ -22,7 +22,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _RANK = re.compile(
     r"rank|is_main|main_process|is_master|master_process|is_chief|process_index|task_id|task_index"
-    r"|is_global_zero|process_zero"
+    r"|is_global_zero|process_zero|get_ordinal"
     r"|process_id|_is_leader|node_id",
     re.I,
 )

@@ -1,0 +1,78 @@
+"""Services of a Compose file that are members of one job and cannot meet, or are one member several times.
+
+Each service has a network namespace of its own unless `network_mode` says otherwise, and all containers of a
+service get the same variables (Compose Specification: `network_mode`, `deploy.replicas`, `scale`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from allaboard.facts import Material, Node, Origin, Problem, Value, whole_number
+from allaboard.facts.address import is_this_host_alone, parse_address
+from allaboard.formats.cli_flags import words_after_program
+
+_MEETING_VARIABLES = ("MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
+_RANKS = ("RANK", "JAX_PROCESS_ID", "NODE_RANK")
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun")
+
+
+def compose_problems(services: Node | None, members: dict[str, Material]) -> Iterator[Problem]:
+    """Yield the problems of the services with these names, which take part in a job."""
+    several = sum(any(n in m.variables for n in _RANKS) for m in members.values()) > 1
+    for name, material in members.items():
+        node = services.items.get(name) if services is not None else None
+        if node is None:
+            continue
+        yield from _copies(name, node, material)
+        if several and node.node_at("network_mode") is None:
+            yield from _loopback(name, material)
+
+
+def _loopback(name: str, material: Material) -> Iterator[Problem]:
+    """Report a member other than the first that looks for the first one in its own container."""
+    rank = next((material.variables[n] for n in _RANKS if n in material.variables), None)
+    if rank is None or rank.integer in (None, 0):
+        return
+    for variable in _MEETING_VARIABLES:
+        value = material.variables.get(variable)
+        if value is None or not is_this_host_alone(parse_address(value.text).host):
+            continue
+        port = parse_address(value.text).port
+        right = "SERVICE-OF-RANK-0" + (f":{port}" if port else "")
+        yield _problem(
+            f"{variable} is {value.text}, which is the container of {name} itself: rank {rank.text} "
+            f"waits for "
+            "rank 0 in its own container",
+            f"{variable}={value.text}, {rank.origin.variable}={rank.text}",
+            f"{variable}: {right}   # the name of that service",
+            value,
+        )
+        return
+
+
+def _copies(name: str, node: Node, material: Material) -> Iterator[Problem]:
+    """Report a service that is started several times, and is the same member each time."""
+    replicas = node.node_at("deploy", "replicas") or node.node_at("scale")
+    count = whole_number(replicas.text) if replicas is not None else None
+    if replicas is None or count is None or count < 2:
+        return
+    if any(words_after_program(c, _LAUNCHERS) is not None for c in material.commands):
+        return
+    identity = next((material.variables[n] for n in _RANKS if n in material.variables), None)
+    if identity is None:
+        return
+    variable = identity.origin.variable
+    yield _problem(
+        f"all {count} containers of {name} get {variable}={identity.text}: all of them are the same member",
+        f"{variable}={identity.text}, replicas: {count}",
+        f"a service for each rank, with {variable} 0 to {count - 1}",
+        Value(identity.text, identity.origin),
+    )
+
+
+def _problem(message: str, observed: str, correction: str, value: Value) -> Problem:
+    origin: Origin = value.origin
+    return Problem(
+        kind="compose", message=message, observed=observed, correction=correction, origin=origin
+    )

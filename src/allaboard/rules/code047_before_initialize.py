@@ -1,0 +1,120 @@
+"""JAX is used before `jax.distributed.initialize`.
+
+## Why it matters
+The first question for devices, and the first array, start JAX's backend for this process alone. An
+initialisation after it is refused ("jax.distributed.initialize() must be called before any JAX calls that
+might initialise the XLA backend"); early versions did not notice, and each process kept its own devices.
+
+## What to do
+Call `jax.distributed.initialize()` first, above every `jax.devices()`, `jax.process_count()` and `jnp.array`,
+also those at the top of a module that the script imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.python.script_ast import Script, read_script
+
+_STARTS_BACKEND = re.compile(
+    r"jax\.(?:(?:local_)?devices|(?:local_)?device_count|process_index|process_count|device_put|default_backend"
+    r"|random\.(?:PRNGKey|key|split|normal|uniform)"
+    r"|numpy\.(?:array|asarray|zeros|ones|full|arange|eye|linspace)(?:_like)?)"
+)
+"""Calls that start the backend."""
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "jax" not in facts.source or "distributed" not in facts.source:
+        return
+    script = read_script(facts)
+    starts = script.calls_of("jax.distributed.initialize")
+    if len(starts) != 1:
+        return
+    use = next(_earlier_uses(script, starts[0]), None)
+    if use is None:
+        return
+    short = ast.unparse(use.func)
+    yield Claim(
+        summary=f"{short} starts JAX for this process alone, before jax.distributed.initialize",
+        evidence=(script.evidence_for(use), script.evidence_for(starts[0])),
+        fix=f"{ast.unparse(starts[0])[:100]}   # above line {use.lineno}",
+        certainty=Certainty.LIKELY,
+        where=script.place_of(use),
+    )
+
+
+def _earlier_uses(script: Script, start: ast.Call) -> Iterator[ast.Call]:
+    """Yield the calls that start the backend, and certainly run before."""
+    function = script.enclosing_function(start)
+    around = set(script.ancestors(start))
+    for name, call in script.calls:
+        if not _STARTS_BACKEND.fullmatch(name):
+            continue
+        home = script.enclosing_function(call)
+        if home not in (None, function) or (home is function and call.lineno >= start.lineno):
+            continue
+        conditions = [
+            a
+            for a in script.ancestors(call)
+            if isinstance(a, (ast.If, ast.IfExp, ast.Try, ast.Lambda, ast.ExceptHandler))
+            and a not in around
+        ]
+        # At the top of the script, below what calls the function, it may run later.
+        below = home is None and function is not None and call.lineno > (function.end_lineno or 0)
+        if not conditions and not below:
+            yield call
+
+
+_HEAD = "import jax\nimport jax.numpy as jnp\n"
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a question for devices": (
+            ScriptFacts(
+                source=_HEAD + "print(jax.local_devices())\njax.distributed.initialize()\n"
+            ),
+            "jax.local_devices starts JAX for this process alone, before jax.distributed.initialize",
+        ),
+        "in the condition": (
+            ScriptFacts(
+                source=_HEAD + "def main():\n    if jax.process_count() > 1:\n"
+                "        jax.distributed.initialize()\nmain()\n"
+            ),
+            "jax.process_count starts JAX for this process alone, before jax.distributed.initialize",
+        ),
+        "a constant at the top": (
+            ScriptFacts(
+                source=_HEAD
+                + "KEY = jax.random.PRNGKey(0)\ndef main():\n    jax.distributed.initialize()\n"
+            ),
+            "jax.random.PRNGKey starts JAX for this process alone, before jax.distributed.initialize",
+        ),
+    },
+    silent_on={
+        "settings": ScriptFacts(
+            source=_HEAD
+            + "jax.config.update('jax_platforms', 'cpu')\njax.distributed.initialize()\n"
+        ),
+        "behind it": ScriptFacts(
+            source=_HEAD + "jax.distributed.initialize()\nprint(jax.devices())\n"
+        ),
+        "in a function of its own": ScriptFacts(
+            source=_HEAD
+            + "def show():\n    print(jax.devices())\njax.distributed.initialize()\nshow()\n"
+        ),
+        "at the end of the script": ScriptFacts(
+            source=_HEAD
+            + "def main():\n    jax.distributed.initialize()\nmain()\nprint(jax.devices())\n"
+        ),
+        "no initialisation": ScriptFacts(source=_HEAD + "print(jax.devices())\n"),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)

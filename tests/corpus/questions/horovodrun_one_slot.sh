@@ -1,0 +1,2 @@
+#!/bin/sh
+horovodrun -np 2 -H localhost python train.py

@@ -1,0 +1,11 @@
+python ./scripts/imagenet.py \
+    --arch=resnet50 \
+    --epochs=1 \
+    --batch-size=64 \
+    --lr=0.01 \
+    --workers=4 \
+    --world-size=2 \
+    --dist-backend=gloo \
+    --dist-url=tcp://10.1.1.20:23456 \
+    --rank=0 \
+    --print-freq 10 /workspace/imagenet

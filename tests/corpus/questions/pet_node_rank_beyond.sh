@@ -1,0 +1,4 @@
+#!/bin/bash
+export PET_NNODES=2 PET_NPROC_PER_NODE=8 PET_MASTER_ADDR=10.3.0.5 PET_MASTER_PORT=29500
+export PET_NODE_RANK=2
+torchrun train.py
