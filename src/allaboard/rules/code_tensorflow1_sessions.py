@@ -82,30 +82,24 @@ def _no_device_filters(facts: ScriptFacts) -> Iterator[Claim]:
     if script is None or "device_filters" in facts.source or "SyncReplicas" in facts.source:
         return
     workers = cluster_jobs(script).get("worker")
-    servers = [job for job in cluster_jobs(script) if job not in ("worker", "evaluator")]
-    if not servers or not isinstance(workers, ast.List) or len(workers.elts) < 2:
+    if (
+        "ps" not in cluster_jobs(script)
+        or not isinstance(workers, ast.List)
+        or len(workers.elts) < 2
+    ):
         return
-    session = plain_session(script, facts.source) or next(
-        iter(script.calls_of("tensorflow.train.MonitoredTrainingSession")), None
-    )
+    session = plain_session(script, facts.source)
     if session is None or "replica_device_setter" not in facts.source:
         return
-    if any(k.arg in ("config", None) for k in session.keywords) and _is_managed(session):
-        return
-    listed = ", ".join(f'"/job:{job}"' for job in servers)
     yield Claim(
         summary="a session without device_filters waits for every task of the cluster: a worker that is down "
-        + ("or has finished stops all others" if _is_managed(session) else "stops all others"),
+        "stops all others",
         evidence=(script.evidence_for(session),),
-        fix=f'tf.ConfigProto(device_filters=[{listed}, f"/job:worker/task:{{task_index}}"])',
+        fix='tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task_index}"])',
         severity=Severity.INFO,
         certainty=Certainty.LIKELY,
         where=script.place_of(session),
     )
-
-
-def _is_managed(session: ast.Call) -> bool:
-    return "MonitoredTrainingSession" in ast.unparse(session.func)
 
 
 _HEAD = """import tensorflow as tf
@@ -180,8 +174,8 @@ Use MonitoredTrainingSession, with the hook of `make_session_run_hook(is_chief)`
 ## Why it matters
 Without `device_filters`, a session connects to every worker, although a worker needs the parameter servers
 only. "CreateSession still waiting for response from worker" is printed for ever if any worker is not there,
-and one that fails ends the steps of all others. MonitoredTrainingSession has the same need: a worker that
-starts when another one has already finished waits for it for ever.
+and one that fails ends the steps of all others. MonitoredTrainingSession has the same need; this reports
+plain sessions, which nothing restarts.
 
 ## What to do
 Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worker's own task.
@@ -192,19 +186,10 @@ Pass `config=tf.ConfigProto(device_filters=[...])` with the ps job and the worke
                 _HEAD + _SESSION,
                 "a session without device_filters waits for every task of the cluster: a worker that is down "
                 "stops all others",
-            ),
-            "a managed session": (
-                _HEAD + _MONITORED,
-                "a session without device_filters waits for every task of the cluster: a worker that is down "
-                "or has finished stops all others",
-            ),
+            )
         },
         silent_on={
             "with filters": _HEAD + _FILTERED,
-            "managed, with filters in a config": _HEAD.replace(
-                "w = ", "c = config_of(index)\n    w = "
-            )
-            + _MONITORED.replace("== 0)", "== 0, config=c)"),
             "synchronous, which needs all": _HEAD + _SYNC + _SESSION,
             "one worker": _HEAD.replace(', "b:2222"', "") + _SESSION,
         },
