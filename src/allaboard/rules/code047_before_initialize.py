@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _STARTS_BACKEND = re.compile(
     r"jax\.(?:(?:local_)?devices|(?:local_)?device_count|process_index|process_count|device_put|default_backend"
@@ -33,7 +33,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     starts = script.calls_of("jax.distributed.initialize")
-    if len(starts) != 1:
+    if len(starts) != 1 or _is_of_one(starts[0]):
         return
     use = next(_earlier_uses(script, starts[0]), None)
     if use is None:
@@ -46,6 +46,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         certainty=Certainty.LIKELY,
         where=script.place_of(use),
     )
+
+
+def _is_of_one(start: ast.Call) -> bool:
+    """Return True for a job of one process, as in a trial: it has nobody to meet."""
+    count = call_argument(start, "num_processes", 1)
+    return isinstance(count, ast.Constant) and count.value == 1
 
 
 def _earlier_uses(script: Script, start: ast.Call) -> Iterator[ast.Call]:
@@ -98,6 +104,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a job of one process": ScriptFacts(
+            source=_HEAD
+            + "print(jax.devices())\njax.distributed.initialize('localhost:8889', num_processes=1)\n"
+        ),
         "settings": ScriptFacts(
             source=_HEAD
             + "jax.config.update('jax_platforms', 'cpu')\njax.distributed.initialize()\n"
