@@ -6,6 +6,7 @@ service get the same variables (Compose Specification: `network_mode`, `deploy.r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from allaboard.facts import Material, Node, Origin, Problem, Value, whole_number
@@ -13,6 +14,7 @@ from allaboard.facts.address import is_this_host_alone, parse_address
 from allaboard.formats.cli_flags import words_after_program
 
 _MEETING_VARIABLES = ("MASTER_ADDR", "JAX_COORDINATOR_ADDRESS")
+_ADDRESS = re.compile(r'"([\w.\-\[\]:]+:\d+)"')
 _RANKS = ("RANK", "JAX_PROCESS_ID", "NODE_RANK")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "mpirun")
 
@@ -27,6 +29,7 @@ def compose_problems(services: Node | None, members: dict[str, Material]) -> Ite
         yield from _copies(name, node, material)
         if several and node.node_at("network_mode") is None:
             yield from _loopback(name, material)
+    yield from _clusters(services, members)
 
 
 def _loopback(name: str, material: Material) -> Iterator[Problem]:
@@ -49,6 +52,31 @@ def _loopback(name: str, material: Material) -> Iterator[Problem]:
             value,
         )
         return
+
+
+def _clusters(services: Node | None, members: dict[str, Material]) -> Iterator[Problem]:
+    """Report TF_CONFIGs of several services in which all tasks have loopback addresses."""
+    loopback_configs: dict[str, Value] = {}
+    for name, material in members.items():
+        value = material.variables.get("TF_CONFIG")
+        node = services.items.get(name) if services is not None else None
+        if value is None or node is None or node.node_at("network_mode") is not None:
+            continue
+        hosts = {parse_address(a).host for a in _ADDRESS.findall(value.text)}
+        if hosts and all(map(is_this_host_alone, hosts)):
+            loopback_configs[name] = value
+    if len(loopback_configs) < 2:
+        return
+    name, value = next(iter(loopback_configs.items()))
+    yield _problem(
+        f"the cluster has loopback addresses only, and its tasks are in {len(loopback_configs)} "
+        f"containers: each "
+        f"waits for "
+        "the others in its own",
+        f"TF_CONFIG of {', '.join(loopback_configs)}",
+        f'"{name}:2222"   # the name of its service for each task',
+        value,
+    )
 
 
 def _copies(name: str, node: Node, material: Material) -> Iterator[Problem]:

@@ -119,9 +119,9 @@ def _check_volcano(workload: Workload, role: Role, value: Value) -> Iterator[Cla
     if match is None or not workload.name:
         return
     tasks = {r.name: r.replicas.integer for r in workload.roles}
-    first = next((name for name in tasks if name in ("master", "chief", "leader")), role.name)
+    first_task = next((name for name in tasks if name in ("master", "chief", "leader")), role.name)
     if match[1] not in tasks:
-        correct_name = f"{workload.name}-{first}-0.{workload.name}"
+        correct_name = f"{workload.name}-{first_task}-0.{workload.name}"
         yield _claim(workload, value, f"its tasks are {', '.join(tasks)}", correct_name)
     elif not domain:
         yield _claim(

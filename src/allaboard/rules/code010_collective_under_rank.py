@@ -213,6 +213,13 @@ RULE = Rule(
             ),
             "validate is entered only where trainer.is_global_zero: it waits for all ranks",
         ),
+        "a module of Lightning": (
+            ScriptFacts(
+                source="import lightning as L\nclass M(L.LightningModule):\n    def on_test_end(self):\n"
+                "        if self.trainer.is_global_zero:\n            x = self.all_gather(self.y)\n"
+            ),
+            "all_gather is entered only where self.trainer.is_global_zero: it waits for all ranks",
+        ),
         "DeepSpeed's checkpoint": (
             ScriptFacts(
                 source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(model=net)\n"
@@ -307,6 +314,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a trainer of one's own": ScriptFacts(
+            source="import torch\nclass Loop:\n    def end(self):\n        if self.rank == 0:\n"
+            "            self.trainer.save_checkpoint('x.pt')\n"
+        ),
         "the state of DDP": ScriptFacts(
             source=_HEAD + "from torch.nn.parallel import DistributedDataParallel as DDP\n"
             "model = DDP(net)\nif rank == 0:\n    save(model.module.state_dict())\n"

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.facts.address import is_this_host_alone
+from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 
 _CHOSEN_BY_PROCESS = re.compile(
@@ -61,7 +62,7 @@ def _check_own_choice(
     spawned = bool(script.method_calls("spawn", "Process")) or "spawn(" in source
     for node, name in settings:
         by_rank = _is_computed_from_rank(node.value)
-        if not by_rank and not _CHOSEN_BY_PROCESS.search(ast.unparse(node.value)):
+        if not by_rank and not _CHOSEN_BY_PROCESS.search(_text_with_values(script, node.value)):
             continue
         home = script.enclosing_function(node)
         if home not in homes or script.rank_condition(node) is not None:
@@ -76,6 +77,12 @@ def _check_own_choice(
             certainty=Certainty.LIKELY,
             where=script.place_of(node),
         )
+
+
+def _text_with_values(script: Script, value: ast.expr) -> str:
+    """Return the text of a value and of what its variables are assigned from."""
+    variables = [n for n in ast.walk(value) if isinstance(n, ast.Name)]
+    return " ".join([ast.unparse(value), *(ast.unparse(resolve(script, v)) for v in variables)])
 
 
 def _is_computed_from_rank(value: ast.expr) -> bool:
@@ -157,6 +164,13 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "in a variable": (
+            ScriptFacts(
+                source="import os\nimport torch.distributed as dist\nport = find_free_port()\n"
+                "os.environ['MASTER_PORT'] = str(port)\ndist.init_process_group('gloo')\n"
+            ),
+            "each process chooses MASTER_PORT by itself before it joins: no two of them agree",
+        ),
         "in each process": (
             ScriptFacts(source=_SETUP.replace("INSIDE", _RANDOM_PORT)),
             "each process chooses MASTER_PORT by itself before it joins: no two of them agree",
@@ -174,6 +188,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a port in a variable, from the launcher": ScriptFacts(
+            source="import os\nimport torch.distributed as dist\nport = int(os.environ['JOB_PORT'])\n"
+            "os.environ['MASTER_PORT'] = str(port)\ndist.init_process_group('gloo')\n"
+        ),
         "in the parent": ScriptFacts(
             source=_SETUP.replace("INSIDE", "pass")
             + f"def main():\n    {_RANDOM_PORT}\n    mp.spawn(setup, nprocs=2)\n"

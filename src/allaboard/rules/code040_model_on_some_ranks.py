@@ -29,7 +29,7 @@ from allaboard.formats.python.script_ast import Script, read_script
 from allaboard.formats.python.wrapped_models import ModelRun, WrappedModels, find_run
 
 _WORDS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "horovod",
-          "MultiWorkerMirroredStrategy")  # fmt: skip
+          "MultiWorkerMirroredStrategy", "deepspeed")  # fmt: skip
 """Words without which no model of a script meets other ranks."""
 _HOROVOD_CALLBACK = re.compile(
     r"horovod\.(?:\w+\.)*callbacks\.(?:MetricAverageCallback|BroadcastGlobalVariablesCallback)(?:Impl)?"
@@ -80,7 +80,11 @@ def _runs_below(
 
 
 def _model_claim(script: Script, call: ast.Call, condition: ast.If, run: ModelRun) -> Claim:
-    forward = "gathers its shards" if run.wrapped.wrapper == "FSDP" else "broadcasts its buffers"
+    forward = (
+        "gathers its shards"
+        if run.wrapped.wrapper in ("FSDP", "ZeRO-3")
+        else "broadcasts its buffers"
+    )
     does = (
         f"whose forward {forward}"
         if run.wrapped.meets_in_forward
@@ -232,6 +236,13 @@ RULE = Rule(
             ),
             "the FSDP model model, whose forward gathers its shards, runs only where rank == 0",
         ),
+        "DeepSpeed, in shards": (
+            ScriptFacts(
+                source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(net, config='zero3.json')\n"
+                "if rank == 0:\n    print(engine(x))\n"
+            ),
+            "the ZeRO-3 model engine, whose forward gathers its shards, runs only where rank == 0",
+        ),
         "Horovod's callback": (
             ScriptFacts(
                 source=_HOROVOD + "if hvd.rank() == 0:\n"
@@ -257,6 +268,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "DeepSpeed without shards": ScriptFacts(
+            source="import deepspeed\nengine, _, _, _ = deepspeed.initialize(net, config='zero1.json')\n"
+            "if rank == 0:\n    print(engine(x))\n"
+        ),
         "the model inside of the wrapper": ScriptFacts(
             source=_HEAD
             + _NET

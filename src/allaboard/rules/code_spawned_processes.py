@@ -30,7 +30,7 @@ def _spawned_call(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         arguments = ", ".join(ast.unparse(a) for a in passed.args)
         comma = "," if len(passed.args) == 1 else ""
-        others = "".join(
+        other_keywords = "".join(
             f", {ast.unparse(k)}" for k in call.keywords if k.arg not in (keyword, "args")
         )
         yield Claim(
@@ -39,7 +39,7 @@ def _spawned_call(facts: ScriptFacts) -> Iterator[Claim]:
             "it never starts another process",
             evidence=(script.evidence_for(call),),
             fix=f"{ast.unparse(call.func)}({'target=' if keyword == 'target' else ''}{passed.func.id}, "
-            f"args=({arguments}{comma}){others})"
+            f"args=({arguments}{comma}){other_keywords})"
             + ("" if keyword == "target" else "   # it gets the process's number first"),
             certainty=Certainty.LIKELY,
             where=script.place_of(passed),
@@ -60,26 +60,27 @@ def _local_rank_as_rank(facts: ScriptFacts) -> Iterator[Claim]:
         count = call_argument(launch.call, "nprocs", 2)
         if count is None or script.call_name(launch.call.func).endswith("Process"):
             continue
-        first = launch.function.args.args[0].arg
+        parameter = launch.function.args.args[0].arg
         for init in script.calls_of(_INIT):
             rank, size = call_argument(init, "rank", 4), call_argument(init, "world_size", 3)
             if script.enclosing_function(init) is not launch.function or size is None:
                 continue
             if (
                 not isinstance(rank, ast.Name)
-                or rank.id != first
-                or _is_set_again(launch.function, first)
+                or rank.id != parameter
+                or _is_set_again(launch.function, parameter)
             ):
                 continue
             hosts = _other_factor(script, size, ast.unparse(count))
             if not hosts:
                 continue
             yield Claim(
-                summary=f"rank={first} is the process's number on its own host, and world_size counts all "
+                summary=f"rank={parameter} is the process's number on its own host, and "
+                f"world_size counts all "
                 f"hosts ({hosts} times {ast.unparse(count)}): every host has rank 0, and the last ranks "
                 f"never come",
                 evidence=(script.evidence_for(init), script.evidence_for(launch.call)),
-                fix=f"rank=NODE_RANK * {ast.unparse(count)} + {first}   # NODE_RANK: 0 on the first host",
+                fix=f"rank=NODE_RANK * {ast.unparse(count)} + {parameter}   # NODE_RANK: 0 on the first host",
                 certainty=Certainty.LIKELY,
                 where=script.place_of(init),
             )

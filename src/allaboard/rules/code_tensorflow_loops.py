@@ -71,13 +71,17 @@ def _divided_loss(function: Function) -> ast.stmt | None:
     ]
     if len(returned) != 1 or not isinstance(returned[0], ast.Name):
         return None
-    made = [
+    assignment = [
         n
         for n in ast.walk(function)
         if isinstance(n, ast.Assign)
         and any(isinstance(t, ast.Name) and t.id == returned[0].id for t in n.targets)
     ]
-    return made[0] if len(made) == 1 and _DIVIDED.search(ast.unparse(made[0])) else None
+    return (
+        assignment[0]
+        if len(assignment) == 1 and _DIVIDED.search(ast.unparse(assignment[0]))
+        else None
+    )
 
 
 def _no_servers(facts: ScriptFacts) -> Iterator[Claim]:
@@ -88,8 +92,8 @@ def _no_servers(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for call in script.calls_of(*_PARAMETER_SERVERS):
         passed = call_argument(call, "cluster_resolver", 0)
-        made = resolve(script, passed) if passed is not None else None
-        if not isinstance(made, ast.Call) or not script.call_name(made.func).endswith(
+        assignment = resolve(script, passed) if passed is not None else None
+        if not isinstance(assignment, ast.Call) or not script.call_name(assignment.func).endswith(
             "TFConfigClusterResolver"
         ):
             continue
@@ -98,7 +102,7 @@ def _no_servers(facts: ScriptFacts) -> Iterator[Claim]:
         yield Claim(
             summary="every task that runs this script becomes a coordinator: workers and parameter servers "
             "have to start a server, and nothing here does",
-            evidence=(script.evidence_for(call), script.evidence_for(made)),
+            evidence=(script.evidence_for(call), script.evidence_for(assignment)),
             fix=_server_start(ast.unparse(passed) if isinstance(passed, ast.Name) else "resolver"),
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,

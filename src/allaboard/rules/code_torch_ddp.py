@@ -44,8 +44,8 @@ def _unused_parameters(facts: ScriptFacts) -> Iterator[Claim]:
     if not script.method_calls("backward") or _ALL_LAYERS.search(facts.source):
         return
     for call, _, model in _wrapped(script):
-        made = _without_moves(script, model)
-        layer = _unused_layer(script, made)
+        construction = _without_moves(script, model)
+        layer = _unused_layer(script, construction)
         if layer is None or any(k.arg in _TOLERANT for k in call.keywords):
             continue
         name = ast.unparse(layer.targets[0]).removeprefix("self.")
@@ -74,12 +74,14 @@ def _without_moves(script: Script, model: ast.expr) -> ast.expr:
     return model
 
 
-def _unused_layer(script: Script, made: ast.expr) -> ast.Assign | None:
+def _unused_layer(script: Script, construction: ast.expr) -> ast.Assign | None:
     """Return the first layer of a model of the script that nothing but its assignment mentions."""
-    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+    if not isinstance(construction, ast.Call) or not isinstance(construction.func, ast.Name):
         return None
     classes = [
-        n for n in ast.walk(script.tree) if isinstance(n, ast.ClassDef) and n.name == made.func.id
+        n
+        for n in ast.walk(script.tree)
+        if isinstance(n, ast.ClassDef) and n.name == construction.func.id
     ]
     if len(classes) != 1 or [full_name(b, script.names) for b in classes[0].bases] != [
         "torch.nn.Module"
@@ -108,7 +110,7 @@ def _unused_layer(script: Script, made: ast.expr) -> ast.Assign | None:
 def _trained_beside(facts: ScriptFacts) -> Iterator[Claim]:
     if "DistributedDataParallel" not in facts.source:
         return
-    if any(word in facts.source for word in _BY_HAND):
+    if any(marker in facts.source for marker in _BY_HAND):
         return
     script = read_script(facts)
     for wrap, name, model in _wrapped(script):
@@ -194,11 +196,13 @@ def _reaches_backward(script: Script, call: ast.Call) -> bool:
     )
     tainted: set[str] = set()
     for statement in statements:
-        inside = list(ast.walk(statement.value))
-        flows = call in inside or any(isinstance(n, ast.Name) and n.id in tainted for n in inside)
+        inner_nodes = list(ast.walk(statement.value))
+        flows = call in inner_nodes or any(
+            isinstance(n, ast.Name) and n.id in tainted for n in inner_nodes
+        )
         if not flows:
             continue
-        if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in inside):
+        if any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in inner_nodes):
             return True
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         for target in targets:

@@ -25,22 +25,24 @@ def _gathered_into_one(facts: ScriptFacts) -> Iterator[Claim]:
     for collective, (name, position) in _LISTS.items():
         for call in script.calls_of(collective):
             passed = call_argument(call, name, position)
-            made = resolve(script, passed) if passed is not None else None
-            if not isinstance(made, ast.BinOp) or not isinstance(made.op, ast.Mult):
+            list_expression = resolve(script, passed) if passed is not None else None
+            if not isinstance(list_expression, ast.BinOp) or not isinstance(
+                list_expression.op, ast.Mult
+            ):
                 continue
-            listed = made.left
+            listed = list_expression.left
             if not isinstance(listed, ast.List) or len(listed.elts) != 1:
                 continue
             if not isinstance(listed.elts[0], ast.Call):
                 continue
-            tensor, count = ast.unparse(listed.elts[0]), ast.unparse(made.right)
+            tensor, count = ast.unparse(listed.elts[0]), ast.unparse(list_expression.right)
             yield Claim(
                 summary=f"all entries of the list are one tensor: {collective.rpartition('.')[2]} writes the "
                 "ranks' values over each other, and the last one stays",
-                evidence=(script.evidence_for(made), script.evidence_for(call)),
+                evidence=(script.evidence_for(list_expression), script.evidence_for(call)),
                 fix=f"[{tensor} for _ in range({count})]",
                 certainty=Certainty.LIKELY,
-                where=script.place_of(made),
+                where=script.place_of(list_expression),
             )
 
 

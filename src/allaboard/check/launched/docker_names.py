@@ -61,15 +61,15 @@ def _read(command: Sequence[Value]) -> _Container | None:
     if len(texts) < 3 or texts[0].rpartition("/")[2] not in _PROGRAMS or texts[1] != "run":
         return None
     container = _Container()
-    for position, word in enumerate(command[2:], 2):
-        flag, equals, attached = word.text.partition("=")
+    for position, argument in enumerate(command[2:], 2):
+        flag, equals, attached = argument.text.partition("=")
         following = command[position + 1] if position + 1 < len(command) else Value("")
         if flag == "--name":
             container.name = attached if equals else following.text
         elif flag in ("--network", "--net", "--link", "--add-host", "--env-file"):
             container.has_network = True
         elif flag in ("-e", "--env"):
-            value = Value(attached, word.origin) if equals and flag == "--env" else following
+            value = Value(attached, argument.origin) if equals and flag == "--env" else following
             variable, has_value, text = value.text.partition("=")
             if variable in _MEETING_VARIABLES and has_value:
                 container.meeting, container.variable = Value(text, value.origin), variable

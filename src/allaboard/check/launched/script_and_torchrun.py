@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from allaboard.check.launched.named_files import LaunchedFiles
 from allaboard.facts import Material, Problem, Value
 from allaboard.facts.configuration.script import LaunchDemands
@@ -66,16 +68,16 @@ def _trainer(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     if demands.devices is None or demands.devices.integer in (None, -1):
         return None
     wanted_nodes = demands.num_nodes.integer if demands.num_nodes is not None else 1
-    wanted, started = (
+    wanted_ranks, started = (
         (demands.devices.integer or 0) * (wanted_nodes or 1),
         torchrun.nodes * torchrun.each,
     )
-    if wanted == started:
+    if wanted_ranks == started:
         return None
     each = torchrun.each_value
     return _problem(
         f"Trainer(devices={demands.devices.text}, num_nodes={wanted_nodes}) in {_base(demands)} wants "
-        f"{wanted} ranks, and torchrun starts {started}",
+        f"{wanted_ranks} ranks, and torchrun starts {started}",
         f"{each.origin.flag} {each.text}, devices={demands.devices.text} [{demands.devices.origin}]",
         f"Trainer(devices={each.text}, num_nodes={torchrun.nodes})",
         each,
@@ -103,23 +105,25 @@ def _spawned(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
 
 def _fixed_local_rank(torchrun: _Torchrun) -> Problem | None:
     """Report a --local-rank among the script's arguments: every process gets that number."""
-    words = torchrun.flags.program_words
-    for position, word in enumerate(words[1:], 1):
-        match = _LOCAL_RANK.match(word.text)
+    script_arguments = torchrun.flags.program_words
+    for position, argument in enumerate(script_arguments[1:], 1):
+        match = _LOCAL_RANK.match(argument.text)
         if match is None:
             continue
-        following = words[position + 1].text if position + 1 < len(words) else ""
+        following = (
+            script_arguments[position + 1].text if position + 1 < len(script_arguments) else ""
+        )
         number = match["number"] or following
         if not number.isdecimal() or torchrun.each < 2:
             return None
-        flag = word.text.partition("=")[0]
+        flag = argument.text.partition("=")[0]
         return _problem(
             f"all {torchrun.each} processes get {flag} {number}: they take one GPU, and one rank if the "
             f"script "
             "takes its rank from it",
             f"{flag} {number}",
             'int(os.environ["LOCAL_RANK"])   # in the script, and no ' + flag + " here",
-            Value(number, word.origin),
+            Value(number, argument.origin),
         )
     return None
 
@@ -127,8 +131,10 @@ def _fixed_local_rank(torchrun: _Torchrun) -> Problem | None:
 def _flag_alone(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     """Report a script that knows its local rank by a flag alone, which torchrun does not pass."""
     taken = demands.local_rank_flag
-    if taken is None or torchrun.passes_local_rank or torchrun.each < 2:
+    if taken is None or torchrun.each < 2:
         return None
+    if torchrun.passes_local_rank:
+        return _flag_of_old(torchrun, demands, taken)
     if any(_LOCAL_RANK.match(w.text) for w in torchrun.flags.program_words):
         return None
     each = torchrun.each_value
@@ -141,16 +147,30 @@ def _flag_alone(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     )
 
 
+def _flag_of_old(torchrun: _Torchrun, demands: LaunchDemands, taken: Value) -> Problem | None:
+    """Report the spelling of the flag that torch.distributed.launch passes until PyTorch 1.13 only."""
+    if "-" in taken.text.lstrip("-"):
+        return None
+    problem = _problem(
+        f"{_base(demands)} takes {taken.text}, and since PyTorch 2.0 torch.distributed.launch passes "
+        "--local-rank: the script refuses it",
+        f"{taken.text} [{taken.origin}]",
+        f'parser.add_argument("--local-rank", "--local_rank", …)   # in {_base(demands)}',
+        torchrun.each_value,
+    )
+    return msgspec.structs.replace(problem, kind="launch.warning")
+
+
 def _global_device(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     """Report a script of several nodes that takes the GPU with the number of its global rank."""
     device = demands.global_rank_device
     if device is None or torchrun.nodes < 2:
         return None
-    first = torchrun.each
+    device_count = torchrun.each
     return _problem(
         f"{_base(demands)} takes the GPU with the number of its rank among all nodes: on the second "
         f"node that "
-        f"is GPU {first} and up, and each node has 0 to {first - 1} in use",
+        f"is GPU {device_count} and up, and each node has 0 to {device_count - 1} in use",
         f"{device.text} [{device.origin}]",
         f'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # in {_base(demands)}',
         torchrun.each_value,

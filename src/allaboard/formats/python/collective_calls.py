@@ -110,8 +110,26 @@ TRAINER_CALLS = frozenset(
     )
 )
 """Methods of trainers in which all processes take part."""
+LIGHTNING_METHODS = frozenset(
+    (
+        "self.all_gather",
+        *(
+            f"{prefix}trainer.{name}"
+            for prefix in ("", "self.")
+            for name in (
+                "save_checkpoint",
+                "strategy.barrier",
+                "strategy.broadcast",
+                "strategy.reduce",
+            )
+        ),
+    )
+)
+"""What modules and callbacks of Lightning call on themselves and on their trainer: all processes take "
+"part."""
 _ONE_DEVICE = re.compile(r"\bdevices\s*=\s*(?:1\b|\[\s*\d+\s*,?\s*\])")
 """Matches the argument by which a trainer of Lightning is alone, and meets no one."""
+_LIGHTNING_CLASS = re.compile(r"\((?:[\w.]*\.)?(?:LightningModule|Callback)\)")
 JOINT_CONSTRUCTORS = frozenset(
     (
         "torch.distributed.new_group",
@@ -143,6 +161,7 @@ COLLECTIVE_CALLS = (
     | XLA_COLLECTIVES
     | HOROVOD_COLLECTIVES
     | TRAINER_CALLS
+    | LIGHTNING_METHODS
     | SHARD_GATHERS
     | JOINT_CONSTRUCTORS
 )
@@ -178,6 +197,7 @@ _OF_ALL_PROCESSES = (
     | ACCELERATE_COLLECTIVES
     | CHECKPOINT_COLLECTIVES
     | TRAINER_CALLS
+    | LIGHTNING_METHODS
     | SHARD_GATHERS
 )
 _SHARDED_STATE_WORDS = (
@@ -206,6 +226,13 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
     """
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
+    if name in LIGHTNING_METHODS:
+        is_own = f"def {name.rpartition('.')[2]}(" in source
+        return (
+            _LIGHTNING_CLASS.search(source) is not None
+            and not is_own
+            and not _ONE_DEVICE.search(source)
+        )
     if name in CHECKPOINT_COLLECTIVES:
         return "active_processes" not in source
     if name not in SHARD_GATHERS:

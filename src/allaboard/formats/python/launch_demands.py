@@ -137,8 +137,9 @@ class _Reader:
         return msgspec.structs.replace(demands, world_size_variable=variable)
 
     def _with_local_rank_flag(self, demands: LaunchDemands, node: ast.Call) -> LaunchDemands:
-        flag = node.args[0]
-        if not isinstance(flag, ast.Constant) or not _LOCAL_RANK_FLAG.match(str(flag.value)):
+        spellings = [str(a.value) for a in node.args if isinstance(a, ast.Constant)]
+        flags = sorted(f for f in spellings if _LOCAL_RANK_FLAG.match(f))
+        if not flags:
             return demands
         takes = any(
             isinstance(n, ast.Call)
@@ -148,7 +149,7 @@ class _Reader:
         )
         if not takes:
             return demands
-        taken = Value(str(flag.value), self.positions.origin(node))
+        taken = Value(flags[0], self.positions.origin(node))
         return msgspec.structs.replace(demands, local_rank_flag=taken)
 
     def _is_global_rank(self, node: ast.expr) -> bool:
@@ -169,8 +170,8 @@ class _Reader:
         if not isinstance(value, ast.Call):
             return False
         name = full_name(value.func, self.names)
-        first = value.args[0] if value.args else None
-        reads_rank = isinstance(first, ast.Constant) and first.value == "RANK"
+        variable = value.args[0] if value.args else None
+        reads_rank = isinstance(variable, ast.Constant) and variable.value == "RANK"
         return (name == "torch.distributed.get_rank" and not value.args) or (
             name in ("os.getenv", "os.environ.get") and reads_rank
         )

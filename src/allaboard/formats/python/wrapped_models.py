@@ -29,6 +29,8 @@ _KNOWN_WITH_BUFFERS = re.compile(
     r"|inception|googlenet|shufflenet|mnasnet|regnet|vgg\d+_bn)\w*"
 )
 """Matches models of torchvision that have batch normalisation."""
+_ZERO_3 = re.compile(r"zero[_-]?(?:stage)?[_-]?3|['\"]?stage['\"]?\s*[:=]\s*3", re.I)
+"""Matches a script whose DeepSpeed shards the parameters."""
 MAX_DEPTH = 3
 """Functions through which a model is followed."""
 
@@ -65,6 +67,10 @@ class WrappedModels:
             if isinstance(node, ast.Assign):
                 wrapped = _wrapped(script, node.value)
                 for target in node.targets:
+                    if wrapped is not None and wrapped.wrapper == "ZeRO-3":
+                        # It returns the engine first.
+                        elements = target.elts if isinstance(target, ast.Tuple) else []
+                        target = elements[0] if elements else target
                     name = full_name(target, {})
                     # Moved to a device or compiled, it is what it was.
                     if name and (wrapped is not None or not _keeps_model(node.value, name)):
@@ -146,6 +152,8 @@ def _wrapped(script: Script, value: ast.expr) -> WrappedModel | None:
     name = full_name(value.func, script.names)
     if name in _FSDP:
         return WrappedModel("FSDP", True)
+    if name == "deepspeed.initialize":
+        return WrappedModel("ZeRO-3", True) if _ZERO_3.search("\n".join(script.lines)) else None
     if name != _DDP:
         return None
     broadcasts = call_argument(value, "broadcast_buffers", 4)

@@ -1,0 +1,242 @@
+"""Mistakes in the data and the state that PyTorch's ranks load: each rule reports one of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
+from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.script_ast import Script, call_argument, read_script
+from allaboard.formats.python.script_rule import script_rule
+
+_SAMPLER = "torch.utils.data.DistributedSampler"
+_OWN_SEED = re.compile(r"\btime\.\w*time\w*\(|random\.\w+\(|os\.urandom|getpid")
+"""Matches what each process computes for itself."""
+_SEEDED = re.compile(r"random\.seed\(|seed_everything|set_seed|setup_seed|seed_all|fix_seed")
+_STOP = re.compile(r"early_?stop|should_stop|stop_training|patience", re.I)
+_MEETS = re.compile(
+    r"all_reduce|all_gather|broadcast|\.reduce\(|\.gather\(|reduce_dict|reduce_tensor|synchroni[sz]e_"
+)
+
+
+def _other_orders(facts: ScriptFacts) -> Iterator[Claim]:
+    if "DistributedSampler" not in facts.source:
+        return
+    script = read_script(facts)
+    for call in script.calls_of(_SAMPLER):
+        seed = call_argument(call, "seed", 4)
+        if seed is not None and _differs(script, seed):
+            yield _order_claim(script, call, seed, "its seed differs between ranks")
+        if seed is not None or not call.args or _SEEDED.search(facts.source):
+            continue
+        data = full_name(call.args[0], {})
+        for shuffle in script.calls_of("random.shuffle", "numpy.random.shuffle"):
+            if (
+                data
+                and shuffle.args
+                and full_name(shuffle.args[0], {}) == data
+                and (
+                    shuffle.lineno < call.lineno
+                    and script.enclosing_function(shuffle) is script.enclosing_function(call)
+                    and script.rank_condition(shuffle) is None
+                )
+            ):
+                yield _order_claim(script, shuffle, call, "each rank shuffles the data by itself")
+
+
+def _differs(script: Script, seed: ast.expr) -> bool:
+    value = resolve(script, seed)
+    names = [n for n in ast.walk(value) if isinstance(n, (ast.Name, ast.Attribute, ast.Call))]
+    by_rank = any(script.ranks.rank_kind(n) == "number" for n in names)
+    return by_rank or bool(_OWN_SEED.search(ast.unparse(value)))
+
+
+def _order_claim(script: Script, node: ast.AST, other_node: ast.AST, reason: str) -> Claim:
+    return Claim(
+        summary=f"{reason}, and the DistributedSampler splits an order that all ranks must share: they "
+        f"train on "
+        "some samples twice and on others never",
+        evidence=(script.evidence_for(node), script.evidence_for(other_node)),
+        fix="DistributedSampler(dataset, seed=SEED)   # the same on all ranks; set_epoch changes the order",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(node),
+    )
+
+
+def _loaded_onto_one(facts: ScriptFacts) -> Iterator[Claim]:
+    source = facts.source
+    if "torch.load(" not in source or "map_location" in source or "nccl" not in source:
+        return
+    script = read_script(facts)
+    if not script.calls_of("torch.distributed.init_process_group") or ".cpu()" in source:
+        return
+    if not script.calls_of("torch.save") or not script.method_calls("load_state_dict"):
+        return
+    for call in script.calls_of("torch.load"):
+        parent = script.parents.get(call)
+        name = full_name(parent.targets[0], {}) if isinstance(parent, ast.Assign) else ""
+        if len(call.args) > 1 or script.rank_condition(call) is not None:
+            continue
+        loads = script.method_calls("load_state_dict")
+        if not any(
+            c.args and (call in ast.walk(c.args[0]) or _mentions(c.args[0], name)) for c in loads
+        ):
+            continue
+        path = ast.unparse(call.args[0]) if call.args else "path"
+        yield Claim(
+            summary="each rank loads the checkpoint onto the GPU that it was saved from: all of them "
+            "take memory of "
+            "that one GPU",
+            evidence=(script.evidence_for(call),),
+            fix=f'torch.load({path}, map_location="cpu")',
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
+        )
+        return
+
+
+def _mentions(node: ast.expr, name: str) -> bool:
+    return bool(name) and any(
+        full_name(n, {}) == name for n in ast.walk(node) if isinstance(n, ast.expr)
+    )
+
+
+def _stops_alone(facts: ScriptFacts) -> Iterator[Claim]:
+    source = facts.source
+    if "DistributedDataParallel" not in source or not _STOP.search(source) or _MEETS.search(source):
+        return
+    script = read_script(facts)
+    # If all ranks validate on all of the data, they come to one decision.
+    if len(script.calls_of(_SAMPLER)) < 2 or script.uses_launching_library:
+        return
+    for node in ast.walk(script.tree):
+        if not isinstance(node, ast.Break):
+            continue
+        condition = script.parents.get(node)
+        if not isinstance(condition, ast.If) or not _STOP.search(ast.unparse(condition.test)):
+            continue
+        loop = next(
+            (a for a in script.ancestors(node) if isinstance(a, (ast.For, ast.While))), None
+        )
+        if loop is None or ".backward(" not in ast.unparse(loop):
+            continue
+        yield Claim(
+            summary="each rank decides by its own share of the data when to stop: the first that leaves "
+            "the loop "
+            "lets the others wait in their next step",
+            evidence=(script.evidence_for(condition), script.evidence_for(loop)),
+            fix="dist.all_reduce(loss, op=dist.ReduceOp.AVG)   # before the decision, on all ranks",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(condition),
+        )
+        return
+
+
+_HEAD = (
+    "import random\nimport time\nimport torch\nimport torch.distributed as dist\n"
+    "from torch.nn.parallel import DistributedDataParallel\n"
+    "from torch.utils.data import DataLoader, DistributedSampler\n"
+    'dist.init_process_group("nccl")\nrank = dist.get_rank()\n'
+)
+_RESUME = (
+    _HEAD
+    + "c = torch.load('m.pt')\nmodel.load_state_dict(c['model'])\ntorch.save(model, f'm{rank}.pt')\n"
+)
+_LOOP = (
+    _HEAD + "a, b = DistributedSampler(train), DistributedSampler(test)\nfor epoch in range(9):\n"
+    "    loss.backward()\n    stop(validate(b))\n    if stop.early_stop:\n        break\n"
+)
+_ORDER = (
+    ", and the DistributedSampler splits an order that all ranks must share: they train on some samples "
+    "twice "
+    "and on others never"
+)
+
+RULES = {
+    "code051_other_orders": script_rule(
+        page="""The ranks of a DistributedSampler put the data into different orders.
+
+## Why it matters
+The sampler shuffles on each rank and takes every Nth sample: the shares are distinct only if all ranks
+shuffle in the same way. With a seed of its own, or a list that each rank shuffled before, a rank's share
+overlaps with others', and some samples are never used.
+
+## What to do
+Give all ranks one seed, and let `set_epoch` change the order.
+""",
+        check=_other_orders,
+        fires_on={
+            "a seed by the rank": (
+                _HEAD + "s = DistributedSampler(data, seed=7 + rank)\n",
+                "its seed differs between ranks" + _ORDER,
+            ),
+            "shuffled before": (
+                _HEAD + "random.shuffle(data)\ns = DistributedSampler(data)\n",
+                "each rank shuffles the data by itself" + _ORDER,
+            ),
+        },
+        silent_on={
+            "one seed": _HEAD + "s = DistributedSampler(data, seed=args.seed)\n",
+            "shuffled with a seed": _HEAD
+            + "random.seed(0)\nrandom.shuffle(data)\ns = DistributedSampler(data)\n",
+            "another list": _HEAD + "random.shuffle(other)\ns = DistributedSampler(data)\n",
+        },
+    ),
+    "code052_loaded_onto_one": script_rule(
+        page="""Every rank loads a checkpoint onto the GPU that it was saved from.
+
+## Why it matters
+`torch.load` puts tensors back where they were: those of rank 0's checkpoint on GPU 0. Each rank of the
+host then has a context and a copy there, and GPU 0 runs out of memory, although the model fits.
+
+## What to do
+`torch.load(path, map_location="cpu")`, or the rank's own GPU.
+""",
+        check=_loaded_onto_one,
+        fires_on={
+            "a resumed model": (
+                _RESUME,
+                "each rank loads the checkpoint onto the GPU that it was saved from: all of them take "
+                "memory of that "
+                "one GPU",
+            )
+        },
+        silent_on={
+            "mapped": _RESUME.replace("'m.pt')", "'m.pt', map_location='cpu')"),
+            "on the CPU": _RESUME.replace("nccl", "gloo"),
+            "data": _RESUME.replace("load_state_dict", "train_on"),
+            "rank 0 alone": _RESUME.replace("c = ", "if rank == 0: c = "),
+        },
+    ),
+    "code053_stops_alone": script_rule(
+        page="""Each rank decides by itself when to stop.
+
+## Why it matters
+The loss of a rank's own share of the validation data is another one on each rank. The first rank whose
+patience ends leaves the loop; the others wait for it in their next backward or barrier, until the timeout.
+
+## What to do
+Reduce the value over all ranks before the decision, or let rank 0 decide and broadcast it.
+""",
+        check=_stops_alone,
+        fires_on={
+            "early stopping": (
+                _LOOP,
+                "each rank decides by its own share of the data when to stop: the first that leaves the "
+                "loop lets the "
+                "others wait in their next step",
+            )
+        },
+        silent_on={
+            "one decision": _LOOP.replace("    if", "    dist.all_reduce(stop.value)\n    if"),
+            "all ranks validate on all": _LOOP.replace(", DistributedSampler(test)", ", test"),
+            "no such end": _LOOP.replace("early_stop", "finished").replace("stop(", "note("),
+        },
+    ),
+}
