@@ -22,7 +22,9 @@ _INSTALLED = re.compile(
     # Source trees of the frameworks, which are used without an installation.
     r"|/torch/distributed/|/tensorflow(?:_core)?/python/|/jax/_src/|/megatron/core/"
     r"|/vllm/(?:v1|engine|executor|worker|distributed|entrypoints|model_executor)/|/sglang/srt/"
-    r"|/deepspeed/(?:runtime|launcher|comm|ops)/|/src/(?:accelerate|transformers|trl|peft)/",
+    r"|/deepspeed/(?:runtime|launcher|comm|ops)/|/src/(?:accelerate|transformers|trl|peft)/"
+    # A module that Cython compiled names its source as it was where it was built.
+    r"|^(?!/)[\w./]+\.pyx$",
     re.IGNORECASE,
 )
 """In the path of a library: installed, in an archive, or copied into a project."""

@@ -28,6 +28,20 @@ from allaboard.facts.samples import EADDRINUSE, USER, ended_member, sample_job, 
 SETTLE_S = 2.0
 """Seconds for the other members, which abort too, to show where they were."""
 
+_CALLS_FIX = (
+    "let all ranks make the same calls in the same order: look at these lines for what only some ranks do "
+    "(if "
+    "rank == 0, a checkpoint or metric on the chief only), and at shapes and dtypes"
+)
+_BARRIER_FIX = (
+    "compare wait_at_barrier(barrier_id, timeout_in_ms, process_ids) in all processes: the same barrier with "
+    "the same process_ids, given by all of these or by none"
+)
+_DEVICE_FIX = (
+    "nvidia-smi -L   # on each host, in the environment of the job: the rank on the CPU sees no GPU, or its "
+    "framework or Horovod is a build without it (horovodrun --check-build)"
+)
+
 
 def check(view: JobView) -> Iterator[Claim]:
     mismatches = [
@@ -49,12 +63,16 @@ def check(view: JobView) -> Iterator[Claim]:
             Evidence(_describe_position(m), "exceptions" if m.raised else m.log)
             for m in participants[:4]
         ),
-        fix="let all ranks make the same calls in the same order: look at these lines for what only some "
-        "ranks do "
-        "(if rank == 0, a checkpoint or metric on the chief only), and at shapes and dtypes",
+        fix=_fix(mismatch),
         certainty=Certainty.LIKELY,
         since=failed_at(first_member),
     )
+
+
+def _fix(mismatch: str) -> str:
+    if "specified device" in mismatch:
+        return _DEVICE_FIX
+    return _BARRIER_FIX if "one barrier" in mismatch else _CALLS_FIX
 
 
 def _describe_position(member: Member) -> str:

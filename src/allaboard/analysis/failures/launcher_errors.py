@@ -25,8 +25,11 @@ _LAUNCHER_FILES = re.compile(
     r"|deepspeed[/\\]launcher[/\\]\w+|horovod[/\\]run(?:ner)?[/\\][\w/\\]+|torch_xla[/\\]distributed[/\\]\w+)"
     r"\.py$|[/\\]bin[/\\](?:accelerate|deepspeed|horovodrun|torchrun)$"
 )
-
-
+_LAUNCHER_COMMAND = re.compile(
+    r"Command '?\[?['\"]?(?:\S{0,200}/)?"
+    r"(?:mpirun|mpiexec(?:\.hydra)?|orterun|prterun|horovodrun|torchrun|deepspeed|srun)['\" ]"
+)
+"""Matches what Python's subprocess says of a launcher that the script itself started."""
 _REFERS_ABOVE = re.compile(
     r"[Ss]ee (?:the )?(?:root cause|stack ?trace|trace ?back|error|logs?|output|exception)s?\b[^.\n]{0,40}"
     r"(?:above|for (?:the |more )?(?:root cause|details|reason))"
@@ -41,10 +44,13 @@ def refers_to_error_above(text: str) -> bool:
 
 
 def is_launcher_child_error(traceback: Traceback) -> bool:
-    """Return True if a launcher raised it because its command failed, or because it had none to start."""
+    """Return True if a launcher raised it because its command failed, or because it had none to start; or
+    if a script raised it whose launcher failed."""
     if traceback.type in RAY_DEATHS and _RAY_DEATH_WORDS.match(traceback.message):
         return "ip: " in traceback.message
     is_of_spare = traceback.type == "AttributeError" and _SPARE_RESULT in traceback.message
     if traceback.type not in CHILD_ERRORS and not is_of_spare:
         return False
+    if _LAUNCHER_COMMAND.match(traceback.message):
+        return True
     return any(_LAUNCHER_FILES.search(frame.file) for frame in traceback.frames)

@@ -60,6 +60,14 @@ class Cause:
 
 CAUSES = (
     Cause(
+        # NCCL's name of the error alone, as TensorFlow passes it on.
+        pattern=r"^InternalError: (?:NCCL: )?unhandled (?P<kind>system|cuda) error",
+        says="failed in NCCL: unhandled {kind} error",
+        fix="run once with NCCL_DEBUG=INFO: its WARN line tells the call that failed, on which host, with "
+        "which device; in TF_CONFIG each task must have an index of its own",
+        vague=True,
+    ),
+    Cause(
         pattern=r"\[(?P<waiter>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from "
         r"\[(?P<rank>\d+)\].*?got error: (?P<why>[^\n]*[Tt]ime(?:d )?[Oo]ut[^\n]{0,40})",
         says="rank {waiter} waited for rank {rank}, which was still in its own code (preparing data, for "
@@ -200,6 +208,19 @@ CAUSES = (
         retry=Retry.NEVER,
     ),
     Cause(
+        pattern=r"^Exception: [Tt]imed out waiting for reservations to complete",
+        says="TensorFlowOnSpark's cluster did not come together: fewer executors than its cluster_size "
+        "started "
+        "their node in time",
+        fix="compare cluster_size with the executors that Spark gave (spark.executor.instances, "
+        "spark.task.cpus = spark.executor.cores, no dynamicAllocation), and read the executors' logs: yarn "
+        "logs "
+        "-applicationId ID",
+        own=False,
+        vague=True,
+        retry=Retry.NEVER,
+    ),
+    Cause(
         pattern=r"^(?:RuntimeError|TimeoutError|timeout|Dist\w*Error|ConnectionError): (?:\[[^\]]*\] ?)?"
         r"(?:Socket Timeout|timed out$|connect\(\) timed out|[Ww]ait timeout|Timed? ?out waiting for)"
         r"|client socket has timed out",
@@ -317,6 +338,31 @@ CAUSES = (
         "tf.debugging.enable_check_numerics() names the operation",
         vague=True,
         retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^InvalidArgumentError: [^\n]*(?:explicit(?:ly)? (?:device "
+        r"specification|assigned)[^\n]{0,20}?"
+        r"'?/job:(?P<wanted>\w+)[^\n]{0,200}?)available devices(?:: | are \[ ?)/job:localhost/"
+        r"(?![^\n]*/job:(?!localhost))",
+        says="asked its session for a device of the job '{wanted}', but the session is local: it was made "
+        "without "
+        "the address of this task's server",
+        fix="tf.Session(server.target, config=config)   # or MonitoredTrainingSession(master=server.target), "
+        "sv.prepare_or_wait_for_session(server.target), and use the session that it returns",
+        retry=Retry.NEVER,
+    ),
+    Cause(
+        pattern=r"^InvalidArgumentError: [^\n]*explicit(?:ly)? (?:device specification|assigned "
+        r"to)[^\n]{0,20}?"
+        r"'?/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)[^\n]{0,200}?available devices"
+        r"(?=[^\n]*/job:)(?![^\n]*/job:(?P=job)/(?:replica:\d+/)?task:(?P=task)/)",
+        says="the session knows no {job} {task}, on which the graph places operations: it had not answered "
+        "when "
+        "the session began, or the cluster of this task does not have it",
+        fix="read the log of {job} {task}; compare the cluster in TF_CONFIG (or --ps_hosts, "
+        "--worker_hosts) and "
+        "the session's device_filters with the graph's devices",
+        own=False,
     ),
     Cause(
         pattern=r"^AbortedError: [^\n]*(?:Graph handle is not found|just restarted|has likely restarted)",

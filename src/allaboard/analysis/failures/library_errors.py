@@ -93,6 +93,8 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
             groups["jobs"] = ", ".join(re.findall(r"'\w+'(?=:)", groups["jobs"])) or "none"
         rank = groups.get("rank", "")
         about = tuple(Who(index=int(r), rank=int(r)) for r in re.findall(r"\d+", rank))
+        if groups.get("job") and groups.get("task"):
+            about = (Who(job=groups["job"], index=int(groups["task"])),)
         return LibraryFailure(
             cause.says.format(**groups),
             cause.fix.format(**groups),

@@ -44,6 +44,7 @@ _PEER_LOSS_PHRASES = re.compile(
     r"|Terminating process because the JAX distributed service"
     r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
     r"|dump signal due to a collective timeout"
+    r"|MPI_ERR_(?:OTHER: known error not in list|PROC_FAILED|UNREACH)"
     r"|this error originated at tensorpipe/|with a different incarnation|Horovod has been shut down",
     re.IGNORECASE,
 )
@@ -52,6 +53,7 @@ _PEER_LOSS_PHRASES = re.compile(
 _ENGINE_FILES = re.compile(
     r"/(torch|torch_xla|torch_npu|tensorflow|tensorflow_core|keras|tf_keras|jax|jaxlib|grpc|horovod|deepspeed"
     r"|vllm|sglang|megatron|accelerate|lightning|pytorch_lightning|allaboard)/"
+    r"|^mpi4py/"  # Cython names it without its folder
     r"|/bin/(torchrun|accelerate|deepspeed|horovodrun)$"
 )
 """Paths of the code that uses the job's own connections, and of our hooks around it."""

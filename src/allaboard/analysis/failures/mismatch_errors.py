@@ -39,6 +39,27 @@ _RANKS_MISMATCH = re.compile(
     r"(?:inconsistent )?collective: (?:" + _FINGERPRINT.format("others") + r"|(?P<name>[A-Z_]+)))?",
     re.DOTALL,
 )
+_HOROVOD_MISMATCH = re.compile(
+    r"Mismatched (?P<what>[\w/ ]{1,60}): (?P<one>One rank [^\n]{1,200}?),? but another rank "
+    r"(?P<other>[^\n]{1,200}?)\.(?:\s|$)"
+)
+"""What Horovod writes of a tensor that ranks submitted with another operation, type, shape, root or device
+(Horovod 0.9 to 0.28, controller.cc)."""
+_RING_MISMATCH = re.compile(
+    r"Incompatible shapes: (?P<one>\[[\d,]*\]) vs\. (?P<other>\[[\d,]*\])"
+    r"(?=.{0,600}?CollectiveReduce)",
+    re.DOTALL,
+)
+"""What TensorFlow's ring makes of parts of different size."""
+_TRUNCATED = re.compile(
+    r"MPI_ERR_TRUNCATE|Message truncated; (?P<came>\d+) bytes received but buffer size is (?P<want>\d+)"
+)
+"""What Open MPI and MPICH (3 to 4.3) raise where a message is longer than its receiver expected."""
+_BARRIER_MISMATCH = re.compile(
+    r"Conflicting tasks specified by different processes for the same barrier|No tasks were specified by the "
+    r"client, which implies|A non-participating task \([^)\n]{1,80}\) called the barrier"
+)
+"""What XLA's coordination service answers to other lists of participants (JAX 0.4.30 to 0.10)."""
 _FINGERPRINT_FIELD = re.compile(
     r"(SequenceNumber|OpType|TensorShape)=(\[[\d, ]*\]|\w+?)(?=OpType|[,)]|$)"
 )
@@ -63,11 +84,22 @@ def describe_mismatch_error(text: str) -> str | None:
         )
     if match := _SHAPE_MISMATCH.search(text):
         return f"a collective of shape {match[2]}, and one of shape {match[3]}"
+    if match := _HOROVOD_MISMATCH.search(text):
+        return f"{match['one'][:1].lower()}{match['one'][1:]}, and another {match['other']}"
+    if match := _RING_MISMATCH.search(text):
+        return f"a reduction of shape {match['one']}, and one of shape {match['other']}"
     if match := _RANKS_MISMATCH.search(text):
         return _describe_fingerprints(match)
     if match := _SIZE_MISMATCH.search(text):
         sizes = f": {match[2]} bytes were expected, {match[1]} came" if match[1] else ""
         return f"collectives of different sizes{sizes}"
+    if match := _TRUNCATED.search(text):
+        sizes = (
+            f": {match['want']} bytes were expected, {match['came']} came" if match["came"] else ""
+        )
+        return f"a message of MPI was longer than its receiver expected{sizes}"
+    if _BARRIER_MISMATCH.search(text):
+        return "they gave other lists of participants for one barrier"
     return None
 
 

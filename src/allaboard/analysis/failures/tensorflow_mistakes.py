@@ -159,6 +159,59 @@ TENSORFLOW_MISTAKES = (
         source="JAX 0.3 to 0.10",
     ),
     KnownMistake(
+        pattern=r"TPU initialization failed: open\((?P<device>/dev/(?:accel|vfio/)\w+)\): (?P<why>[\w "
+        r"]{1,60})",
+        cause="it could not open {device} ({why}): another process of this host holds the TPU, or the "
+        "container "
+        "may not use it",
+        fix="sudo lsof -w /dev/accel* /dev/vfio/*   # end a process that is left of an earlier run; in a "
+        "container: "
+        "--privileged, or the TPU as a resource (google.com/tpu)",
+        sample="Unable to initialize backend 'tpu': UNKNOWN: TPU initialization failed: open(/dev/accel3): "
+        "Operation "
+        "not permitted: Operation not permitted; Couldn't open device: /dev/accel3",
+        near_miss="TPU initialization failed: no devices",
+        source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",
+    ),
+    KnownMistake(
+        pattern=r"slice_builder_worker_addresses specified\. Expected (?P<size>\d+) worker addresses, got "
+        r"(?P<count>\d+)",
+        cause="this TPU slice has {size} hosts, and the environment of this process lists {count}",
+        fix="echo $TPU_WORKER_HOSTNAMES $TPU_PROCESS_ADDRESSES $TPU_PROCESS_BOUNDS   # all {size} hosts, "
+        "the same on "
+        "each; start the program on all of them (gcloud compute tpus tpu-vm ssh NAME --worker=all "
+        "--command=...); "
+        "for one host alone: TPU_PROCESS_BOUNDS=1,1,1 TPU_CHIPS_PER_PROCESS_BOUNDS=2,2,1",
+        sample="TPU initialization failed: Invalid --2a886c8_slice_builder_worker_addresses specified. "
+        "Expected 4 "
+        "worker addresses, got 1.",
+        near_miss="Expected 4 addresses, got 1",
+        source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",
+    ),
+    KnownMistake(
+        pattern=r"Failed to get global TPU topology",
+        cause="the hosts of the TPU slice did not find each other, or this host's TPU is not the one that "
+        "its "
+        "environment tells of",
+        fix="start the program on all hosts of the slice at once; echo $TPU_WORKER_ID $TPU_WORKER_HOSTNAMES "
+        "$TPU_ACCELERATOR_TYPE   # on each: leftovers of another slice mislead it; sudo lsof -w /dev/accel*",
+        sample="Unable to initialize backend 'tpu': INTERNAL: Failed to get global TPU topology.",
+        near_miss="Failed to get the TPU's name",
+        source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",
+    ),
+    KnownMistake(
+        pattern=r"RET_CHECK failure [^\n]{0,200}(?:local_topology\.devices_size\(\)|gpu_global_device_ids|"
+        r"local_device_ordinal)",
+        cause="JAX was given GPUs whose numbers it does not count from 0 in this process",
+        fix="export CUDA_VISIBLE_DEVICES=$LOCAL_RANK   # before the start, in place of "
+        "jax_cuda_visible_devices; or "
+        "jax.distributed.initialize(local_device_ids=[...]), with each GPU in one process only",
+        sample="INTERNAL: RET_CHECK failure (xla/pjrt/gpu_device.cc:345) local_device->device_ordinal() == "
+        "local_topology.devices_size()",
+        near_miss="INTERNAL: RET_CHECK failure (xla/service/hlo_verifier.cc:12) shape == other",
+        source="XLA's GPU client (JAX 0.3 to 0.4)",
+    ),
+    KnownMistake(
         pattern=r"The TPU is already in use by (?:process with pid \d+|another process)",
         cause="another process of this host holds the TPU",
         fix="sudo lsof -w /dev/accel* /dev/vfio/*   # end it, or start one process per host "

@@ -11,6 +11,7 @@ from allaboard.diagnosis.readers.job_start_log import (
     EACH_ALONE,
     FOLLOW_FROM_ALONE,
     NEVER_CAME,
+    OWN_COUNT,
     SERVER,
     TWO_AS_ONE,
 )
@@ -52,10 +53,39 @@ def start_messages(
     for start in starts:
         if start.launcher != SERVER:
             by_launcher[start.launcher].append(start)
+    yield from _each_of_one(by_launcher.pop(OWN_COUNT, []))
     for launcher, launcher_starts in by_launcher.items():
         yield from _each_alone(launcher, launcher_starts, ranks)
         claimed_twice = list(_claimed_twice(launcher, launcher_starts))
         yield from claimed_twice or _never_came(launcher, launcher_starts, wait_was_ended)
+
+
+def _each_of_one(starts: Iterable[JobStart]) -> Iterator[Heard]:
+    """Report several processes of one log that each count themselves as the only one."""
+    by_file: dict[str, dict[str, JobStart]] = defaultdict(dict)
+    for start in starts:
+        by_file[start.place.file].setdefault(start.job, start)
+    for of_file in by_file.values():
+        alone = [s for s in of_file.values() if s.number == 0 and s.size == 1]
+        first, last = alone[0] if alone else None, alone[-1] if alone else None
+        if first is None or last is None or len(alone) < max(2, len(of_file)):
+            continue
+        if last.place.line - first.place.line > MAX_LINES_OF_ONE_START:
+            continue  # one run after the other
+        yield Heard(
+            rule=EACH_ALONE,
+            says=f"{len(alone)} processes were started together, and each counts itself as rank 0 of 1: "
+            f"each trains "
+            "alone",
+            speakers=tuple(Speaker(-1, s.line, s.place) for s in alone),
+            fix="which mpirun; mpirun --version   # it must be of the MPI that Horovod or mpi4py was built "
+            "with "
+            "(horovodrun --check-build; python -c 'import mpi4py; print(mpi4py.get_config())'); in Slurm: "
+            "srun "
+            "--mpi=pmix; or horovodrun -np N",
+            explains=FOLLOW_FROM_ALONE,
+            proves_not="that they are of one job: processes that are meant to be alone look the same",
+        )
 
 
 def _claimed_twice(launcher: str, starts: Iterable[JobStart]) -> Iterator[Heard]:

@@ -30,13 +30,23 @@ _JAX_LINES = r"(?P<names>/job:jax_worker/\S+(?:\n/job:jax_worker/\S+)*)"
 """Lists of tasks, one a line."""
 _TASK_NAME = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
 _LOOPBACK_LEADER = re.compile(r"answered no more at (127\.[\d.]+|::1|localhost):\d")
+_TWICE_FIX = (
+    "read the log of {}'s first process: if it ended, why; then restart all of them together. If both run: "
+    "give "
+    "each process a number of its own (JAX: process_id, JAX_PROCESS_ID; TensorFlow: task.index in "
+    "TF_CONFIG), "
+    "counted over all hosts and slices"
+)
 _UNHEALTHY = "tasks are unhealthy (stopped sending heartbeats)"
 _LOOK = "then its log and the kernel's: dmesg -T | grep -i kill"
 _STOPPED = (
     "that it crashed, though the message says so: a stopped process sends none either, nor does one "
     "behind a link that broke"
 )
-_LATE = r"[Bb]arrier timed out\. Id: (?!Shutdown)(?P<id>[\w:/-]+).*?Some timed out task names:\s*"
+_LATE = (
+    r"[Bb]arrier timed out\. Id: (?!Shutdown|\[Init\])(?P<id>\S[^\n]{0,200}?)(?:\. This usually|\.?(?:\n|$))"
+    r".*?Some timed out task names:\s*"
+)
 _SLOW = "that it is at fault: it may be slow, or itself wait for somebody else"
 
 
@@ -74,7 +84,7 @@ def _second_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMe
         rule="JOIN005",
         says=f"{task_name} came a second time: it was restarted while the others went on, or two processes "
         "claim to be it",
-        fix=f"read the log of {task_name}'s first process: why it ended; then restart all of them together",
+        fix=_TWICE_FIX.format(task_name),
         proves_not="which of the two it was: the service sees a second process alone",
         sample=f"{task} has been set to ERROR in coordination service: ABORTED: {task} unexpectedly tried to "
         "connect with a different incarnation. It has likely restarted.",
@@ -89,7 +99,7 @@ def _other_incarnation(task_pattern: str, task_name: str, task: str) -> KnownMes
         rule="JOIN005",
         says=f"{task_name} came a second time: it was restarted while the others went on, or two processes "
         "claim to be it",
-        fix=f"read the log of {task_name}'s first process: why it ended; then restart all of them together",
+        fix=_TWICE_FIX.format(task_name),
         proves_not="which of the two it was: the service sees a second process alone",
         sample=f"ABORTED: {task} Heartbeat: Incarnation ID mismatch: expecting 11 but got 12. The remote "
         "task has restarted.",
@@ -194,8 +204,8 @@ MESSAGES = (
         "restarted. Check for earlier errors or any scheduler events",
         source="its wording from JAX 0.10's library",
     ),
-    _missed_barrier(_TASK, "{job} {task}", "/job:worker/replica:0/task:2", _SOURCE),
-    _missed_barrier(_JAX, "process {rank}", "/job:jax_worker/replica:0/task:2", _SOURCE),
+    _missed_barrier(_TASK_LINES, "{names}", "/job:worker/replica:0/task:2", _SOURCE),
+    _missed_barrier(_JAX_LINES, "{names}", "/job:jax_worker/replica:0/task:2", _SOURCE),
     _missed_barrier(_NUMBERS, "process {rank}", "2", _RECORDED),
     KnownMessage(
         key="arrier timed out.",
@@ -210,7 +220,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="arrier timed out.",
-        pattern=_BARRIER_ID + r"(?!PjRT_Client_Connect|Shutdown)(?P<id>[\w:/-]+)" + _NAMES,
+        pattern=_BARRIER_ID + r"(?!PjRT_Client_Connect|Shutdown)(?P<id>[^\s.]+)" + _NAMES,
         rule="LOG001",
         says="{names} did not come to the barrier {id} before its timeout",
         fix="look at {names}: its log, or py-spy dump --pid PID while it hangs",
@@ -218,6 +228,48 @@ MESSAGES = (
         sample="XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: ckpt_7. Timed out task "
         "names:\n/job:jax_worker/replica:0/task:3\n",
         source=_OLD_SOURCE,
+    ),
+    *(
+        KnownMessage(
+            key=key,
+            pattern=pattern,
+            rule="LOG003",
+            says=says,
+            fix="compare wait_at_barrier(barrier_id, timeout_in_ms, process_ids) in all processes: the "
+            "same barrier "
+            "with the same process_ids, given by all of these or by none",
+            proves_not="which of them gives the wrong list: the first one to come sets it",
+            sample=sample,
+            source="its wording from the source of XLA's coordination service (JAX 0.4.30 to 0.10)",
+        )
+        for key, pattern, says, sample in (
+            (
+                "Conflicting tasks specified by different processes",
+                r"Conflicting tasks specified by different processes for the same barrier: "
+                r"(?:[Bb]arrier )?\(?(?P<id>[^\s)]{1,200}?)[).]",
+                "processes gave other lists of participants for the barrier {id}",
+                "INVALID_ARGUMENT: Conflicting tasks specified by different processes for the same "
+                "barrier: Barrier "
+                "(ckpt::0). Check that the callers are invoking the barrier with the same arguments.",
+            ),
+            (
+                "No tasks were specified by the client",
+                r"[Bb]arrier \((?P<id>[^)\n]{1,200})\): No tasks were specified by the client",
+                "one process meant all of them at the barrier {id}, and another one a part of them",
+                "INVALID_ARGUMENT: Barrier (ckpt::0): No tasks were specified by the client, which implies "
+                "that the "
+                "entire cluster is participating in the barrier. However, the service disagrees.",
+            ),
+            (
+                "A non-participating task (",
+                r"A non-participating task \((?:/job:\w+/(?:replica:\d+/)?task:)?(?P<rank>\d+)\) called the "
+                r"barrier: (?:[Bb]arrier )?\(?(?P<id>[^\s)]{1,200})",
+                "process {rank} came to the barrier {id}, whose list of participants does not have it",
+                "INVALID_ARGUMENT: A non-participating task (/job:jax_worker/replica:0/task:3) called the "
+                "barrier: "
+                "Barrier (ckpt::0)",
+            ),
+        )
     ),
     KnownMessage(
         key="Either the leader task",

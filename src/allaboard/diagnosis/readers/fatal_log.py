@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from itertools import takewhile
 from typing import NamedTuple
 
 from allaboard.analysis.failures.post_traceback_output import (
@@ -56,8 +57,19 @@ _ABORTS = (
         r"|Fatal Python error: (?P<what5>.*)"
         r"|(?P<what6>(?:double free or corruption|free\(\): invalid|malloc\(\)|corrupted size vs).*)"
         r"|(?P<what7>\S+: [^\n]*Assertion `[^\n]*' failed\..*)"
+        # MPICH before 3.3, without the rank; the frames of its own stack follow.
+        r"|^(?P<what8>Fatal error in (?:internal_|P?MPI_).*)"
     ),
 )
+_MPI_FRAME = re.compile(r"^(?:\w+|\(unknown\))\(\d*\)\.*: ?(?P<why>.*)")
+_MPI_HELP_RULE = re.compile(r"^-{50,}$")
+_MPI_HELP_FATAL = re.compile(
+    r"\bjob (?:is now going to|will now) abort|therefore cannot$"
+    r"|^This is a fatal error|will (?:therefore )?terminate the job|^(?:MPI|PML) add procs failed"
+)
+"""Lines in a text between two rules of Open MPI that tell that the job ends of what the text reports."""
+MAX_MPI_STACK_LINES = 16
+"""Lines of the error stack of MPICH that are read after its first."""
 _LESS_THAN_FATAL = re.compile(
     r"^[IWE]\d{4} \d\d:\d\d:\d\d|^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [IWE] "
 )
@@ -66,6 +78,8 @@ _SIGNAL_LINE = re.compile(
     r"^(?:\S+: line \d+: +\d+ |\S{0,60}\s)?(?P<name>Segmentation fault|Bus error|Illegal instruction"
     r"|Floating point exception|Aborted|Killed)(?: *\(core dumped\))?(?:\s{2,}\S.*)?\s*$"
     r"|^\[[\w.-]+:\d+\] Signal: (?P<name2>Segmentation fault|Bus error|Illegal instruction|Aborted)\b"
+    # The failure handlers of absl (libtpu, Ray) and glog.
+    r"|^\*\*\* (?P<code>SIG[A-Z]+) (?:\(@|received (?:by PID|at time))[^\n]*"
 )
 _EXIT_CODE = re.compile(
     r"\b(?:exit(?:ed)?(?: with)?(?: (?:exit )?(?:code|status))|exit_?code|returned)[ :=]{1,3}\(?"
@@ -140,13 +154,25 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
         line = lines[number][:MAX_FATAL_LINE_CHARS].rstrip()
         end = _describe_end(
             line,
-            lines[number + 1 : number + 3],
+            lines[number + 1 : number + MAX_MPI_STACK_LINES],
             is_last=number in final_numbers,
             has_no_traceback=has_no_traceback,
         )
+        last_number = number
+        if end is None and (help_text := _mpi_help(lines, number)):
+            beginning, last_number = help_text
+            end = _End(
+                _LAUNCHER_ORDER, f"Open MPI reports an error and ends: {beginning[:200]}", _COLLECT
+            )
         # A launcher or shell whose program writes on after its error has not failed of it.
         may_output = end is None or end.order != _LAUNCHER_ORDER
-        if end is not None and _is_end(lines, number, may_output=may_output):
+        if (
+            end is not None
+            and "SIGTERM" in end.says
+            and training_over_line("\n".join(lines[:number]))
+        ):
+            continue  # a pod that is taken down after its work
+        if end is not None and _is_end(lines, last_number, may_output=may_output):
             ends.append((end.order, number, line.strip(), end))
     if not ends:
         return None
@@ -196,16 +222,15 @@ def _describe_end(
     for pattern in () if _LESS_THAN_FATAL.match(line) else _ABORTS:
         if match := pattern.search(line):
             what = next(g for g in match.groups() if g is not None)
-            reason = next((t.strip() for t in following if t.strip().startswith("what():")), "")
-            words = reason.removeprefix("what():").strip() or what.strip()
+            words = _abort_reason(following) or what.strip()
             return _End(
                 0,
                 f"a process aborted itself: {words[:160]}",
                 _abort_fix(line + words),
             )
     if match := _SIGNAL_LINE.search(line):
-        signal_name = _SIGNALS[match["name"] or match["name2"]]
-        fix = _KILLED_FIX if signal_name == "SIGKILL" else _READ
+        signal_name = match["code"] or _SIGNALS[match["name"] or match["name2"]]
+        fix = _KILLED_FIX if signal_name in ("SIGKILL", "SIGTERM") else _READ
         return _End(1, f"a process was ended by {signal_name}: {line.strip()[:120]}", fix)
     if match := _EXIT_CODE.search(line):
         ended_by = signal.Signals(int(match["code"]) - _SHELL_SIGNAL_OFFSET)
@@ -220,6 +245,28 @@ def _describe_end(
     if is_last and has_no_traceback and _LAST_ERROR.match(line):
         return _End(3, f"the log ends in an error: {line.strip()[:160]}", _COLLECT)
     return None
+
+
+def _abort_reason(following: list[str]) -> str:
+    """Return what the lines after an abort tell of its reason: C++'s, or the innermost frame of MPICH's
+    stack."""
+    for line in following[:2]:
+        if line.strip().startswith("what():"):
+            return line.strip().removeprefix("what():").strip()
+    frames = takewhile(lambda m: m is not None, map(_MPI_FRAME.match, following))
+    return next((m["why"] for m in reversed([*frames]) if m is not None and m["why"]), "")
+
+
+def _mpi_help(lines: list[str], number: int) -> tuple[str, int] | None:
+    """Return the beginning of the text of Open MPI that tells in this line that the job ends, and its last
+    line; None if there is none."""
+    if not _MPI_HELP_FATAL.search(lines[number]):
+        return None
+    above = range(number, max(-1, number - MAX_MPI_STACK_LINES), -1)
+    below = range(number, min(len(lines), number + MAX_MPI_STACK_LINES))
+    begin = next((n for n in above if _MPI_HELP_RULE.match(lines[n].strip())), -1)
+    end = next((n for n in below if _MPI_HELP_RULE.match(lines[n].strip())), number)
+    return (" ".join(" ".join(lines[begin + 1 : begin + 4]).split()), end) if begin >= 0 else None
 
 
 def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:

@@ -63,20 +63,96 @@ READY = KnownMessage(
     source="its wording from the source of Horovod 0.10 to 0.13 (operations.cc)",
 )
 """It lists those that came; the others are the rest of the world, whose size it does not tell."""
+STORE = KnownMessage(
+    key="http_store.cc",
+    pattern=r"http_store\.cc:\d+\] Wait timeout after (?P<seconds>\d+) seconds for key\(s\): "
+    r"(?P<rank>\d{1,7})"
+    r"(?![^\n]*http_store\.cc:\d+\] Wait timeout)",
+    rule="JOIN004",
+    says="rank {rank} did not give its address to Horovod's rendezvous within {seconds} s",
+    fix="read the log of rank {rank}: did it start, and reach hvd.init()? A slow start needs more time: "
+    "horovodrun --gloo-timeout-seconds 300, or HOROVOD_GLOO_TIMEOUT_SECONDS=300",
+    proves_not="that rank {rank} failed: it may have been slow, or could not reach the rendezvous",
+    awaits=True,
+    sample="terminate called after throwing an instance of 'gloo::IoException'\n  what():  "
+    "[/tmp/horovod/common/"
+    "gloo/http_store.cc:57] Wait timeout after 30 seconds for key(s): 0. You may want to increase the "
+    "timeout "
+    "via HOROVOD_GLOO_TIMEOUT_SECONDS",
+    source="its wording from the source of Horovod 0.18 to 0.28 (common/gloo/http_store.cc)",
+)
+TASKS_TO_START = KnownMessage(
+    key="Timed out waiting for ",
+    pattern=r"Timed out waiting for (?P<what>tasks? to start|hosts? to (?:respond|acknowledge)|[\w "
+    r"]{1,40}?)\. "
+    r"Please check connectivity between servers",
+    rule="JOIN001",
+    says="horovodrun's tasks on the other hosts did not report back in time ({what}); no rank was started",
+    fix="ssh -o BatchMode=yes HOST hostname   # each host, and back: the tasks connect to horovodrun on any "
+    "port; then --network-interface NAME (ip -br address), open TCP ports, or --start-timeout 300",
+    proves_not="which host: those that ssh cannot reach, those behind a firewall and slow ones look the same",
+    sample="Exception: Timed out waiting for tasks to start. Please check connectivity between servers. "
+    "You may "
+    "need to increase the --start-timeout parameter if you have too many servers.",
+    source="its wording from the source of Horovod 0.16 to 0.28 (runner/common/util/timeout.py)",
+)
 MESSAGES = (MISSING, STALLED, OPERATIONS, READY)
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
+    starts = find_known_messages(exhibit, (STORE, TASKS_TO_START))
     last_mention = max(text.rfind(m.key) for m in MESSAGES)
     if last_mention >= 0 and has_ended_well(progress_lines(text[last_mention:].split("\n")[1:])):
-        return None  # they came after all
+        return Testimony(heard=starts) if starts else None  # they came after all
+    if camps := _camps(exhibit):
+        return Testimony(heard=(*starts, camps))
     heard = [
+        *starts,
         *_with_all_ranks(text, find_known_messages(exhibit, (MISSING, STALLED))),
         *_once_for_all_tensors(text, find_known_messages(exhibit, (OPERATIONS,))),
         *map(_without_the_ready, find_known_messages(exhibit, (READY,))[:1]),
     ]
     return Testimony(heard=tuple(heard)) if heard else None
+
+
+def _camps(exhibit: Exhibit) -> Heard | None:
+    """Return that ranks wait for each other, if the lists of two tensors have no rank in common."""
+    for message, verb in ((READY, "submitted"), (OPERATIONS, "did not submit")):
+        tensors: dict[frozenset[int], str] = {}
+        for row in message.compiled.finditer(exhibit.text):
+            ranks = frozenset(
+                map(int, re.findall(r"\d+", row["ready" if message is READY else "rank"]))
+            )
+            tensors.setdefault(ranks, row["tensor"])
+        first, second = max(
+            ((a, b) for a in tensors for b in tensors if a.isdisjoint(b)),
+            key=lambda pair: (len(pair[0] | pair[1]), -len(pair[0])),
+            default=(frozenset(), frozenset()),
+        )
+        if not first:
+            continue
+        clauses = [
+            f"{_rank_list(ranks)} {verb} {tensors[ranks]}" for ranks in (first, second) if ranks
+        ]
+        smaller = first if len(first) <= len(second) else second
+        heard = find_known_messages(exhibit, (message,))[0]
+        return msgspec.structs.replace(
+            heard,
+            rule="LOG003",
+            says=f"ranks wait for each other: {' and '.join(clauses)}",
+            about=tuple(Who(index=r, rank=r) for r in sorted(smaller)[:64]),
+            fix=f"compare what {_rank_list(first)} and {_rank_list(second)} run: another branch, another "
+            f"model, "
+            "or tensors in another order or number; py-spy dump --pid PID of one of each shows where",
+            proves_not="which of them is wrong",
+        )
+    return None
+
+
+def _rank_list(ranks: frozenset[int]) -> str:
+    names = ", ".join(map(str, sorted(ranks)[:16])) + (", ..." if len(ranks) > 16 else "")
+    return f"rank {names}" if len(ranks) == 1 else f"ranks {names}"
 
 
 def _with_all_ranks(text: str, heard: tuple[Heard, ...]) -> tuple[Heard, ...]:

@@ -9,6 +9,7 @@ from allaboard.facts import Exhibit, Testimony
 _RECORDED = "recorded, JAX 0.10.2"
 _SERVICE = "its wording from the source of XLA's coordination service (JAX 0.4 to 0.10)"
 _OLD_CLIENT = "its wording from the source of XLA's distributed client (JAX 0.2.25 to 0.4.30)"
+_NCCL_OF_XLA = "from the source of XLA (nccl_utils.cc, nccl_api.cc), JAX 0.4 to 0.10"
 _ADDRESS = r"(?P<host>[\w.-]+|\[[\w:%]+\]):(?P<port>\d+): Failed to connect to remote host: "
 MESSAGES = (
     KnownMessage(
@@ -42,7 +43,7 @@ MESSAGES = (
         key="barrier",
         # Whom it lists is told by the coordination service's own witness.
         pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task names:\s*(?:/job:|\d))"
-        r"(?P<id>[\w:/-]+)[^\n]{0,300}",
+        r"(?P<id>\S[^\n]{0,200}?)(?=\. This usually|\.?(?:\s|$))[^\n]{0,300}",
         rule="LOG001",
         says="a process waited at the barrier {id} until its timeout",
         fix="look at the processes that are still in their own code: py-spy dump --pid PID",
@@ -119,6 +120,35 @@ MESSAGES = (
         source=_SERVICE,
     ),
     KnownMessage(
+        key="due to async NCCL error: ",
+        pattern=r"Aborting communicator: \S+ due to async NCCL error: remote process exited or there was a "
+        r"network "
+        r"error",
+        rule="EXIT005",
+        says="another process went away in the middle of a collective, or the network to it broke",
+        fix="read the logs of the other processes: the one that does not write this, or wrote it last, is "
+        "the one to "
+        "look at; then the kernel's: dmesg -T | grep -iE 'kill|xid|link'",
+        proves_not="which process: NCCL does not name it",
+        awaits=True,
+        sample="2024-01-11 05:43:11.7: E external/xla/xla/service/gpu/nccl_utils.cc:211] Aborting "
+        "communicator: "
+        "0x7f3e427e55b0 due to async NCCL error: remote process exited or there was a network error",
+        source=_NCCL_OF_XLA,
+    ),
+    KnownMessage(
+        key="due to async NCCL error: ",
+        pattern=r"Aborting communicator: \S+ due to async NCCL error: (?!remote process exited)"
+        r"(?P<what>[^\n]{1,120})",
+        rule="LOG010",
+        says="NCCL failed in the middle of a collective: {what}",
+        fix="run once with NCCL_DEBUG=INFO: its lines before this one tell on which host, and with which "
+        "device",
+        sample="E nccl_utils.cc:211] Aborting communicator: 0x7f3e due to async NCCL error: unhandled "
+        "system error",
+        source=_NCCL_OF_XLA,
+    ),
+    KnownMessage(
         key="Last NCCL warning(error) log entry",
         pattern=r"NCCL operation (?P<call>\w+)\([^\n]{0,120}? failed: (?P<kind>[a-z ]{1,40}) \(run "
         r"with[^\n]{0,60}?"
@@ -133,7 +163,7 @@ MESSAGES = (
         "ncclCommInitRank(&comm, "
         "nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO for details). Last NCCL "
         "warning(error) log entry (may be unrelated) 'socketTryAccept: Accept failed: Bad file descriptor'.",
-        source="from the source of XLA (nccl_utils.cc, nccl_api.cc), JAX 0.4 to 0.10",
+        source=_NCCL_OF_XLA,
     ),
 )
 

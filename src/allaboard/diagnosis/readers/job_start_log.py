@@ -34,6 +34,8 @@ _WAITS = re.compile(
 """What a worker of TensorFlow writes while it waits for the others."""
 SERVER = "TensorFlow's server"
 """Launcher of the starts of TensorFlow's own servers, which know the addresses of all members."""
+OWN_COUNT = "its own count"
+"""Launcher of the lines in which processes print their pid, rank and size; ``job`` is the pid."""
 _SERVER_START = re.compile(
     r"Initialize GrpcChannelCache for job worker -> \{(?P<members>0 -> [^}\n]{1,4000})\}.{0,2000}?"
     r"Started server with target: grpc://(?P<own>[\w.:\[\]-]{1,255}:\d{1,5})",
@@ -96,6 +98,15 @@ START_LINES = (
         "    "
         ": 1\n  max_nodes        : 1\n  nproc_per_node   : 8",
         source="PyTorch 1.9 to 2.13 (torch/distributed/launcher/api.py)",
+    ),
+    StartLine(
+        launcher=OWN_COUNT,
+        pattern=r"\bpid[ =:]{1,3}(?P<job>\d{1,9})\b[^\n]{0,80}?\brank[ "
+        r"=:]{1,3}(?P<number>\d{1,7})\b[^\n]{0,20}?"
+        r"(?:\bsize|\bof|/|\bworld[_ ]size)[ =:]{1,3}(?P<size>\d{1,7})\b",
+        sample="Horovod initialized. Hostname node7, pid 12116, rank 0 / size 1, local rank 0 / local size "
+        "1.",
+        source="RETURNN 1.0 (util/basic.py), and as scripts print rank and size of Horovod or MPI",
     ),
     StartLine(
         launcher="MultiWorkerMirroredStrategy",

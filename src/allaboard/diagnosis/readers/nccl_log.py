@@ -30,7 +30,8 @@ _COVERED_ELSEWHERE = (
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
     r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
     r"posix_fallocate|"
-    r"Call to ibv_modify_qp|No usable listening interface|Socket creation failed"
+    r"collective mismatch error|message truncated|Call to ibv_modify_qp|No usable listening "
+    r"interface|Socket creation failed"
 )
 """Errors that other messages of this file recognise."""
 _SHM_FULL = KnownMessage(
@@ -91,7 +92,25 @@ def _no_room(key: str, pattern: str, line: str, source: str) -> KnownMessage:
     )
 
 
+_SIZES_DIFFER = KnownMessage(
+    key="NET/",
+    pattern=r"NET/(?:IB|Socket|\w+) : [^\n]{0,120}?(?:collective mismatch error,? local size (?P<one>\d+) "
+    r"remote "
+    r"(?:size )?(?P<other>\d+)|message truncated : receiving (?P<came>\d+) bytes instead of (?P<want>\d+))",
+    rule="LOG003",
+    says="NCCL got another size than it expected from a peer: the ranks called different collectives, or the "
+    "same one with other sizes, or NCCL_PROTO and NCCL_ALGO differ between them",
+    fix="compare what the ranks call (TORCH_DISTRIBUTED_DEBUG=DETAIL, NCCL_DEBUG_SUBSYS=COLL with "
+    "NCCL_DEBUG=INFO), and on all hosts: env | grep NCCL_; the same NCCL on all: its version stands at NCCL "
+    "INFO NCCL version",
+    proves_not="which rank is wrong",
+    explains=("LOG010",),
+    sample="node1:14508:15205 [0] transport/net_ib.cc:651 NCCL WARN NET/IB : collective mismatch error local "
+    "size 348160 remote 32768 addr 7fb47b011000 rkey baa8 seq 5a/5a",
+    source="its wording from the source of NCCL 2.4 to 2.27 (net_ib.cc, net_socket.cc)",
+)
 MESSAGES = (
+    _SIZES_DIFFER,
     _SHM_FULL,
     KnownMessage(
         key="NET/OFI",

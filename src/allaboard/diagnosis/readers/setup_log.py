@@ -86,10 +86,42 @@ MESSAGES = (
         sample="train.py: error: unrecognized arguments: --local-rank=1",
         source="its wording from argparse, the option from PyTorch 1.0 to 2.13 (launch.py)",
     ),
+    KnownMessage(
+        key="timed out waiting for reservations",
+        pattern=r"Exception: [Tt]imed out waiting for reservations to complete",
+        rule="JOIN001",
+        says="TensorFlowOnSpark's cluster did not come together: fewer executors than its cluster_size "
+        "started "
+        "their node in time",
+        fix="compare cluster_size with the executors that Spark gave (spark.executor.instances, "
+        "spark.task.cpus = spark.executor.cores, no dynamicAllocation), and read the executors' logs: yarn "
+        "logs "
+        "-applicationId ID",
+        proves_not="which executor is missing, nor whether it was never given or failed",
+        sample="Exception: timed out waiting for reservations to complete",
+        source="its wording from the source of TensorFlowOnSpark 1.0 to 2.2 (reservation.py)",
+    ),
+    KnownMessage(
+        key='"exit reason": "OOM',
+        pattern=r'"node": "(?P<node>[^"\n]{1,255})", "exit reason": "OOM\w*"',
+        rule="RES001",
+        says="{node} was ended because it needed more memory than its pod may have",
+        fix="kubectl describe pod {node}   # Last State: OOMKilled, and its limit; then raise "
+        "resources.limits.memory, or need less: smaller batches, fewer loader workers",
+        certainty=Certainty.CERTAIN,
+        sample='[status_update][Running to Failed][{"from_state": "Running", "to_state": "Failed", "node": '
+        '"job-edljob-worker-3-3", "exit reason": "OOM"}]',
+        source="its wording from the source of DLRover 0.2 to 0.5 (master/monitor, common/constants.py)",
+    ),
 )
-SURVIVED = ("Driver/library version mismatch", " is waiting to start: ")
-"""Keys of messages that are no reason to fail if the job trains on: some jobs need no GPU, and a pod may
-start later."""
+SURVIVED = (
+    "Driver/library version mismatch",
+    " is waiting to start: ",
+    '"exit reason": "OOM',
+)
+"""Keys of messages that are no reason to fail if the job trains on: some jobs need no GPU, a pod may start
+later,
+and one that ended may be started again."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Heard, Testimony
+from allaboard.facts import Exhibit, Heard, Severity, Testimony
 
 _RECORDED = "recorded, TensorFlow 2.21.0"
 _WAITING = re.compile(r"Waiting for (\d+)/(\d+) tasks to connect")
@@ -19,6 +20,22 @@ _RELAY = re.compile(
     + r"(?: while calling [\w./]+)?:\s*\n?:[^\n]{0,200}Error received from peer[^\n]{0,400}remote target"
 )
 """Matches a task that passes on that it could not reach another one."""
+
+
+def _restarted_in_session(key: str, pattern: str, sample: str) -> KnownMessage:
+    """Return one wording of a server that does not know a session of its former process."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="JOIN005",
+        says="{job} {task} was restarted while the session went on",
+        fix="read the log of {job} {task}'s first process: why it ended; MonitoredTrainingSession, unlike "
+        "Supervisor and Session, starts again from the checkpoint by itself",
+        proves_not="why it ended: the server that answers now knows nothing of the session",
+        sample=sample,
+        source="its wording from the source of TensorFlow 1.3 to 2.21 (session_mgr.cc, grpc_util)",
+    )
+
 
 STRAGGLERS = KnownMessage(
     key="Example stragglers",
@@ -136,6 +153,22 @@ MESSAGES = (
         source="its wording from the source of TensorFlow: the task is in the message since 1.13, and in the "
         "operation's send_device before",
     ),
+    _restarted_in_session(
+        "From /job:",
+        r"From " + _TASK + r":\s+[^\n]*(?:handle is not found|just restarted)",
+        "AbortedError: From /job:ps/replica:0/task:0:\nSession handle is not found: f8368e3b7d417955. "
+        "Possibly "
+        'this worker ("/job:localhost/replica:0/task:0") just restarted.',
+    ),
+    _restarted_in_session(
+        "andle is not found: ",
+        r"(?:Session|Graph) handle is not found: [^\n]{1,60}?\(\"?(?!/job:localhost)"
+        + _TASK
+        + r"\"?\) just restarted",
+        "AbortedError: Session handle is not found: f8368e3b7d417955. Possibly this worker "
+        '("/job:ps/replica:0/'
+        'task:0") just restarted.',
+    ),
     KnownMessage(
         key="joining a group with size",
         pattern=_TASK
@@ -165,10 +198,11 @@ MESSAGES = (
     ),
     KnownMessage(
         key="remote target",
+        # Who is done says goodbye to a leader that may be done, too: TensorFlow shuts down anyway.
         # At a coordinator's healthy end, handles that are left are told with a server that is gone already.
         pattern=r"(?<!gets an error: Socket closed\n)Additional GRPC error information from remote target "
         + _TASK
-        + r"(?: while calling [\w./]+)?:\s*"
+        + r"(?! while calling /\S{0,80}/ShutdownTask)(?: while calling [\w./]+)?:\s*"
         # Before TensorFlow 2.13 gRPC told it as JSON, with the files and lines of its own code.
         # Who passes on another's failure has answered.
         r"(?![^\n]{0,600}Additional GRPC error information from remote target)"
@@ -189,7 +223,8 @@ MESSAGES = (
         # Who passes on another's failure has answered: an error was received from it.
         pattern=r"failed to connect to all addresses[^\n]*\n[^\n]*remote target "
         + _TASK
-        + r"(?![^\n]*\n:[^\n]{0,200}Error received from peer[^\n]{0,400}remote target)",
+        + r"(?! while calling /\S{0,80}/ShutdownTask)"
+        r"(?![^\n]*\n:[^\n]{0,200}Error received from peer[^\n]{0,400}remote target)",
         rule="EXIT005",
         says="{job} {task} did not answer",
         fix="read the log of {job} {task}: did it start, and does it still run? Compare its address in "
@@ -247,12 +282,100 @@ MESSAGES = (
         source=_RECORDED,
     ),
 )
+MIN_CHECKS = 2
+"""Checks without success in a row: the first one is made as soon as a worker begins."""
+MIN_LOSSES = 2
+"""Sessions in a row that ended before they trained."""
+_TRAINED = re.compile(
+    r"\bloss\b|global_step/sec|\bstep ?= ?\d|[Ss]aving checkpoints|\bexamples/sec|images/sec"
+)
+_WENT_ON = re.compile(r"Running local_init_op|" + _TRAINED.pattern)
+"""Written once the chief has initialised the variables."""
+_CHIEF_FIX = (
+    "read the log of the chief (chief 0, else worker 0): did it start, and does it initialise or restore the "
+    "model? In TF_CONFIG the job must be called chief where tf.distribute or an Estimator reads it (Cloud "
+    "ML wrote "
+    "'master'), and is_chief must be true in exactly one task"
+)
+_SESSIONS = "its wording from the source of TensorFlow 1.0 to 2.15 (session_manager.py, monitored_session.py)"
+WAITS = KnownMessage(
+    key="Waiting for model to be ready",
+    pattern=r"Waiting for model to be ready[^\n]{0,60}?Variables not initialized: (?P<names>[^\n]{1,60})",
+    rule="PS002",
+    says="a worker still waits for the chief to initialise the variables when its log ends",
+    fix=_CHIEF_FIX,
+    proves_not="that the chief has not started: one that loads data first, or is of another cluster, looks "
+    "the same",
+    severity=Severity.WARNING,
+    awaits=True,
+    sample="INFO:tensorflow:Waiting for model to be ready.  Ready_for_local_init_op:  Variables not "
+    "initialized: "
+    "global_step, dense/kernel, ready: None",
+    source=_SESSIONS,
+)
+GAVE_UP = KnownMessage(
+    key="Session was not ready after waiting",
+    pattern=r"Session was not ready after waiting (?P<seconds>\d+) secs",
+    rule="PS002",
+    says="the chief did not initialise the variables within {seconds} s, for which a worker waited",
+    fix=f"{_CHIEF_FIX}; if it is only slow: MonitoredTrainingSession(max_wait_secs=7200)",
+    proves_not="that the chief has not started: one that is slow, or of another cluster, looks the same",
+    awaits=True,
+    sample="DeadlineExceededError: Session was not ready after waiting 30 secs.",
+    source=_SESSIONS,
+)
+LOST = KnownMessage(
+    key="may be due to a preemption ",
+    pattern=r"An error was raised[^\n]{0,80}may be due to a preemption (?:in|of) a connected "
+    r"worker[^\n]{0,500}?"
+    r"Error: (?P<why>[^\n]{1,120})",
+    rule="EXIT005",
+    says="the session lost a parameter server or another worker again and again, before it trained ({why})",
+    fix="read the logs of the parameter servers (ps) first, on their hosts dmesg -T | grep -i kill, of "
+    "pods kubectl "
+    "describe pod: a ps that runs out of memory or whose link is full is lost to all workers; then more of "
+    "them",
+    proves_not="which task it was, nor that it ended: a full network looks the same",
+    awaits=True,
+    sample="INFO:tensorflow:An error was raised. This may be due to a preemption in a connected worker or "
+    "parameter "
+    "server. The current session will be closed and a new session will be created. Error: OS Error",
+    source=_SESSIONS,
+)
+UNREACHED = tuple(
+    KnownMessage(
+        key="failed to connect to 'ipv",
+        pattern=r"failed to connect to 'ipv[46]:(?P<host>[\w.:%\[\]]{1,60}):(?P<port>\d+)': " + why,
+        rule=rule,
+        says="it still could not connect to {host} port {port} when its log ends: {why}",
+        fix="from its host: nc -vz {host} {port}; read the log of the task that the cluster has there; a "
+        "timeout is mostly a firewall or a wrong address, a refusal a task that does not run",
+        proves_not="that it will not come: gRPC tries again",
+        severity=Severity.WARNING,
+        awaits=True,
+        sample="E0625 12:21:16.511111376    3825 tcp_client_posix.c:191]     failed to connect to "
+        f"'ipv4:192.0.2.7:30002': {sample}",
+        source="its wording from the source of gRPC 1.0 to 1.8 (tcp_client_posix.c), in TensorFlow 1",
+    )
+    for rule, why, sample in (
+        ("NET003", r"(?P<why>timeout occurred)", "timeout occurred"),
+        (
+            "NET002",
+            r"socket error: (?P<why>connection refused)",
+            "socket error: connection refused",
+        ),
+    )
+)
+SESSION_MESSAGES = (WAITS, GAVE_UP, LOST, *UNREACHED)
+"""Each of these lines alone is a part of healthy runs: workers check every 30 s whether the chief is done,
+and a session that lost a server begins anew."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     relay = _RELAY.search(exhibit.text)
     heard = (
         *_stragglers(exhibit),
+        *_sessions(exhibit),
         *(_as_seen_from(h, relay) for h in find_known_messages(exhibit, MESSAGES)),
     )
     return Testimony(heard=heard) if heard else None
@@ -286,6 +409,30 @@ def _stragglers(exhibit: Exhibit) -> tuple[Heard, ...]:
             for w in h.about
         )
     )
+
+
+def _sessions(exhibit: Exhibit) -> Iterator[Heard]:
+    """Yield what sessions of TensorFlow 1 wait for, or lose again and again, when the log ends."""
+    text = exhibit.text
+    gave_up = find_known_messages(exhibit, (GAVE_UP,))
+    yield from gave_up
+    if not gave_up and _repeats(text, WAITS.key, _WENT_ON) >= MIN_CHECKS:
+        yield from find_known_messages(exhibit, (WAITS,))[-1:]
+    if _repeats(text, LOST.key, _TRAINED) >= MIN_LOSSES:
+        yield from find_known_messages(exhibit, (LOST,))[-1:]
+    if _repeats(text, UNREACHED[0].key, _WENT_ON) >= MIN_LOSSES:
+        yield from find_known_messages(exhibit, UNREACHED)[-1:]
+
+
+def _repeats(text: str, message: str, progress: re.Pattern[str]) -> int:
+    """Return how often the message stands in the text since its last progress."""
+    position, count = len(text), 0
+    while (begin := text.rfind(message, 0, position)) >= 0:
+        end_of_line = text.find("\n", begin)
+        if end_of_line >= 0 and progress.search(text, end_of_line, position):
+            break
+        position, count = text.rfind("\n", 0, begin) + 1, count + 1
+    return count
 
 
 READER = LogReader(read=read_log)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from allaboard.facts import Frame
@@ -30,6 +31,8 @@ _MESSAGE_LINE = re.compile(
     r"|ClusterSpec\("
     r"|If you already have done the above, then|Parameter(?: indice)?s which did not receive grad"
 )
+_REMOTE_HEAD = re.compile(r"\bFrom /job:\w+/(?:replica:\d+/)?task:\d+:$")
+"""Matches the end of a line after which TensorFlow quotes the error of another task."""
 _GRAPH_ERROR = "Graph execution error:"
 _TRACE_ERROR = "in user code:"
 """Begins TensorFlow's message about an error while a tf.function was traced, with its places in the code."""
@@ -107,7 +110,7 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
             message = error[2] or ""
             if error[2] == "":  # TensorFlow's messages begin on the line after their type
                 message = " ".join(lines[number + 1 : number + 3]).strip()
-            message_lines = _message_lines(lines, number + 1) if error[2] else []
+            message_lines = _message_lines(lines, number) if error[2] else []
             message = "\n".join([message, *message_lines])
             error_type = error[1].rpartition(".")[2]
             end = max(number + 1 + len(message_lines), group_end)
@@ -121,11 +124,11 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
     return None
 
 
-def _message_lines(lines: Sequence[str], begin: int) -> list[str]:
-    """Return the rest of the message, from the lines after its first."""
+def _message_lines(lines: Sequence[str], number: int) -> list[str]:
+    """Return the rest of the message that begins in this line."""
     message_lines = []
-    for line in lines[begin : begin + MAX_MESSAGE_LINES]:
-        if _MESSAGE_LINE.match(line) is None:
+    for previous, line in pairwise(lines[number : number + 1 + MAX_MESSAGE_LINES]):
+        if _MESSAGE_LINE.match(line) is None and _REMOTE_HEAD.search(previous) is None:
             break
         message_lines.append(line.rstrip())
     return message_lines

@@ -111,9 +111,18 @@ def suppress_consequences(
 def without_raised(
     ends: Iterable[Finding], codes: Iterable[str], relations_of: RelationsOf
 ) -> list[Finding]:
-    """Return the findings on how members ended without those that the rules with these codes explain."""
-    patterns = [p for code in codes if (p := relations_of(code).raised_as)]
-    return [f for f in ends if not _shows_any(f, patterns)]
+    """Return the findings on how members ended without those that the rules with these codes explain.
+
+    An exit code or a signal alone is explained by its code, too; an exception says more than that.
+    """
+    explained = set(codes)
+    patterns = [p for code in explained if (p := relations_of(code).raised_as)]
+    return [
+        f
+        for f in ends
+        if not _shows_any(f, patterns)
+        and (f.rule not in explained or relations_of(f.rule).reports_exception)
+    ]
 
 
 def without_interruption(
@@ -226,13 +235,20 @@ def _without_explained_silence(
         and (relations_of(f.rule).reports_exception or relations_of(f.rule).replaces_message)
     ]
     ended = {w.index for f in failed for w in f.who if w.rank >= 0}
+    # A log that names no rank is that of a member which the others name.
+    unnamed = sum(not any(w.rank >= 0 or w.index >= 0 for w in f.who) for f in proven)
     return [
         f
         for f in messages
         if not (
-            (relations_of(f.rule).reports_silence and _all_among(f, ended))
+            (
+                relations_of(f.rule).reports_silence
+                and (_all_among(f, ended) or 0 < len(f.who) <= unnamed)
+            )
             or (
-                relations_of(f.rule).reports_wait and proven and (not f.who or _all_among(f, ended))
+                relations_of(f.rule).reports_wait
+                and proven
+                and (not f.who or _all_among(f, ended) or len(f.who) <= unnamed)
             )
         )
     ]
