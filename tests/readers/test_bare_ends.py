@@ -191,3 +191,29 @@ def test_a_check_in_native_code_of_a_library_is_no_fault_of_the_line_that_called
         f"RuntimeError: {message}",
     )
     assert ("fix train.py" in finding.fix) == is_blamed
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        (
+            "[Rank 0]: failed to ack ranks 3, 5 in monitoredBarrier; these ranks may remain blocked",
+            "rank 3, 5 came to a monitored barrier, but went away before rank 0 could answer",
+        ),
+        (
+            "NCCL communicator was aborted after a previous error",
+            "a collective of this rank had failed before, and its communicator was given up",
+        ),
+    ],
+)
+def test_words_of_torchcomms(tmp_path: Path, message: str, says: str) -> None:
+    (finding,) = errors(
+        tmp_path,
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        "    dist.monitored_barrier()",
+        '  File "/v/site-packages/torch/distributed/distributed_c10d.py", line 7, in monitored_barrier',
+        "    return group.monitored_barrier(timeout)",
+        f"RuntimeError: {message}",
+    )
+    assert says in finding.summary and "fix train.py" not in finding.fix
