@@ -520,7 +520,10 @@ def test_a_signal_goes_only_to_what_was_started_here(agent: Agent) -> None:
         assert stranger.poll() is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2],
+)
 def test_the_reaper_itself_ignores_the_terminal(agent: Agent, number: int) -> None:
     agent.spawn("/bin/true")  # it is up
     agent.hear()

@@ -119,3 +119,42 @@ def test_the_end_of_a_job_by_its_time_limit_is_no_hang() -> None:
             assert "EXIT013" in [f["rule"] for f in report["findings"]], report["findings"]
             assert not [f for f in report["findings"] if f["severity"] == "error"]
         assert queue.field(job, "Restarts") == "0"
+
+
+HANDLES = """\
+import signal, sys, time
+def save(*_):
+    time.sleep(1)
+    sys.exit(85)
+signal.signal(signal.SIGUSR1, save)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("program", "head", "told"),
+    [
+        (HANDLES, "--signal=USR1@40", "exited with code 85 after SIGUSR1"),
+        ("", "--signal=USR1@40", "killed by SIGUSR1, for which the script has no handler"),
+        (HANDLES, "--signal=B:USR1@40", "exited with code 85 after SIGUSR1"),
+    ],
+    ids=["it saves and exits", "no handler", "the batch script passes it on"],
+)
+def test_the_signal_before_the_time_limit(program: str, head: str, told: str) -> None:
+    need(*slurm.NEEDS)
+    with Bed(2) as bed:
+        queue = Queue(bed, slurm.Slurm(bed))
+        end = 'export SLURM_JOB_END_TIME=$(date -d "$(squeue -h -j $SLURM_JOB_ID -o %e)" +%s)'
+        if "B:" in head:
+            end += "\ntrap 'scancel --signal=USR1 \"$SLURM_JOB_ID\"' USR1"
+        sleeps = program + "import time\nwhile True:\n    time.sleep(1)\n"
+        script = batch_script(bed, sleeps, head=f"--time=2 {head}", more=end)
+        if "B:" in head:
+            script.write_text(script.read_text().rstrip() + " &\nwait $!; wait $!\n")
+        job = queue.submit(script)
+        queue.wait_for(job, "JobState", "FAILED")
+        for host in bed.hosts:
+            report = json.loads((bed.folder / f"run-0-{host}" / "report.json").read_text())
+            findings = {f["rule"]: f["summary"] for f in report["findings"]}
+            assert told in findings.get("EXIT013", ""), report["findings"]
+            assert not {"EXIT001", "EXIT003", "HANG005"} & findings.keys(), findings

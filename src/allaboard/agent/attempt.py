@@ -30,7 +30,13 @@ from allaboard.launch.local_workers import Launch
 from allaboard.launch.standby_ranks import StandbyRanks
 from allaboard.policy.restart.standby_start import is_standby_due
 from allaboard.protocol.commands import AnnounceFinding, Command, EndJob, ShowNote
-from allaboard.protocol.events import AgentInterrupted, AgentOverslept, CoordinatorChanged, Event
+from allaboard.protocol.events import (
+    AgentInterrupted,
+    AgentOverslept,
+    CoordinatorChanged,
+    Event,
+    SignalForwarded,
+)
 from allaboard.protocol.job_state_port import JobStatePort
 from allaboard.rules.engine.catalogue import load_job_rules
 from allaboard.schedulers.job_signals import JobSignals
@@ -165,7 +171,7 @@ class Attempt:
         for worker in self.launch.workers:
             if worker.pid:
                 self.workers.adopt_process(worker.number, worker.pid, self.launch.started_at)
-        self.shutdown.install_signal_handlers(loop, self._on_interrupt)
+        self.shutdown.install_signal_handlers(loop, self._on_interrupt, self._on_forward)
         self.control_plane.start()
         if self.feed is not None:
             self.feed.set_wake(self.wake.set)
@@ -414,4 +420,8 @@ class Attempt:
     def _on_interrupt(self, number: int) -> None:
         self.end.interrupt_signal = self.end.interrupt_signal or number
         self.events.append(AgentInterrupted(signal=number, interrupted_at=self.clock.monotonic()))
+        self.wake.set()
+
+    def _on_forward(self, number: int) -> None:
+        self.events.append(SignalForwarded(signal=number, forwarded_at=self.clock.monotonic()))
         self.wake.set()

@@ -67,17 +67,25 @@ class Shutdown:
         return self._task is not None
 
     def install_signal_handlers(
-        self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[int], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_interrupt: Callable[[int], None],
+        on_forward: Callable[[int], None],
     ) -> None:
         """Handle the user's signals in this loop.
 
         SIGINT, SIGTERM and SIGHUP end the job; ``on_interrupt`` is called with their number. SIGUSR1 and
-        SIGUSR2 are the user's own and only passed on. SIGTSTP (Ctrl-Z) stops the workers, too.
+        SIGUSR2 are the user's own and only passed on, after a call of ``on_forward``. SIGTSTP (Ctrl-Z) stops
+        the workers, too.
         """
 
         def end(number: int) -> None:
             on_interrupt(number)
             self.handle_interrupt(number)
+
+        def forward(number: int) -> None:
+            on_forward(number)
+            self._forward_signal(number)
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # nohup(1) starts us with SIGHUP ignored: keep it so.
@@ -86,7 +94,7 @@ class Shutdown:
         # Schedulers and users give these their own meaning (checkpoint now, requeue): passed on and nothing
         # else.
         for number in (signal.SIGUSR1, signal.SIGUSR2):
-            loop.add_signal_handler(number, self._forward_signal, number)
+            loop.add_signal_handler(number, forward, number)
         # Under a shell without job control SIGTSTP is ignored, and must stay so.
         if signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL:
             loop.add_signal_handler(signal.SIGTSTP, self._suspend_job)

@@ -26,6 +26,7 @@ from allaboard.protocol.events import (
     ProcessSampled,
     ResourcesMeasured,
     RoleTaken,
+    SignalForwarded,
     SnapshotTaken,
     StackSampled,
     TrafficSampled,
@@ -90,6 +91,9 @@ class EventRecorder:
                 self._resources_measured(event)
             case LockWaitsSampled():
                 memory.lock_waits[event.agent] = event.waits
+            case SignalForwarded():
+                if memory.warned_at is None:
+                    memory.warned_at, memory.warned_by = event.forwarded_at, event.signal
             case AgentInterrupted():
                 self._agent_interrupted(now, event)
             case SnapshotTaken():

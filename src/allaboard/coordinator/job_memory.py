@@ -54,6 +54,10 @@ class JobMemory:
         """Signal by which our own agent was asked to end the job; 0 if it was not."""
         self.interrupted_at: float | None = None
         """When (s); None if it was not."""
+        self.warned_by = 0
+        """The first of SIGUSR1 and SIGUSR2 that our own agent got; 0 if it got none."""
+        self.warned_at: float | None = None
+        """When (s); None if it got none."""
         self.interruptions = Interruptions()
         self.ending: EndJob | None = None
         self.ending_since: float | None = None
@@ -100,6 +104,8 @@ class JobMemory:
             timeout_hard=self.settings.timeout_hard,
             time_limit_at=self.settings.time_limit_at,
             interrupted_at=self.interrupted_at,
+            warned_at=self.warned_at,
+            warned_by=self.warned_by,
             rolled_at=self.gate.opened_at,
             progress_at=self.progress_at,
             median_step=median_step,

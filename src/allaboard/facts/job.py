@@ -47,6 +47,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """When the batch system ends this job because its time is up; None if that is not known."""
     interrupted_at: float | None = None
     """When this host was asked by a signal to end the job; None if it was not."""
+    warned_at: float | None = None
+    """When this host got the first SIGUSR1 or SIGUSR2 and passed it on; None if it got none."""
+    warned_by: int = 0
+    """Number of that signal; 0 for none."""
     rolled_at: float | None = None
     """When the roll call was complete; None if it is not."""
     progress_at: float = 0.0

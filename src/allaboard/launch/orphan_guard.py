@@ -22,7 +22,13 @@ from allaboard.launch.descendants import children_of_this_process, stat_fields
 
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
-IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+IGNORED_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,  # Slurm's --signal reaches every process of a step
+    signal.SIGUSR2,
+)
 """Signals that a terminal or a batch system sends to all processes of a job; the reaper ignores them too."""
 SWEEP_INTERVAL_S = 0.02
 """Time between two looks for what is left."""

@@ -130,7 +130,7 @@ def _run_reaper(agent: socket.socket, remove: str, agent_pid: int) -> NoReturn:
         orphan_guard.become_subreaper()
         # Not by a signal that a batch system sends to all processes of the job: the workers would be
         # killed with it (PR_SET_PDEATHSIG), without their grace. It ends when the socket closes.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in orphan_guard.IGNORED_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         _Reaper(agent, remove).loop()
         code = 0

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from allaboard.launch.signals import user_signals_blocked
+
 FOREIGN_VARIABLES = ("ALLABOARD", "PYTHONSTARTUP", "PYTHONINSPECT")
 """Variables that are meant for the workers, or for a person at a prompt."""
 
@@ -43,7 +45,7 @@ def start_sidecar(
     notes, write_end = os.pipe()
     environment = {k: v for k, v in os.environ.items() if k not in FOREIGN_VARIABLES}
     try:
-        with _open_log(run_dir / log_name) as log:
+        with _open_log(run_dir / log_name) as log, user_signals_blocked():
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, str(run_dir)],
                 stdin=subprocess.PIPE,

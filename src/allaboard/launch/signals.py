@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from allaboard.hosts import pidfd
 
 _PIDFD_SEND_SIGNAL = 424
 """Number of pidfd_send_signal(2): the same on every machine (asm-generic/unistd.h)."""
+
+
+@contextmanager
+def user_signals_blocked() -> Iterator[None]:
+    """Let processes that are started in here never get SIGUSR1 and SIGUSR2: Slurm's `--signal` sends them to
+    every process of a step, and they end a program without a handler. A mask lasts across an exec."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1, signal.SIGUSR2))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def stop_process(pid: int) -> None:

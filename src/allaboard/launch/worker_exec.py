@@ -12,6 +12,8 @@ RESET_SIGNALS = (
     signal.SIGINT,
     signal.SIGTERM,
     signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
     signal.SIGCHLD,
     signal.SIGPIPE,  # Python ignores these two, and what is ignored stays so across exec
     signal.SIGXFSZ,

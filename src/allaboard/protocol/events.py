@@ -182,6 +182,14 @@ class AgentInterrupted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     host: str = ""
 
 
+class SignalForwarded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Our own agent got SIGUSR1 or SIGUSR2 and passed it to its workers."""
+
+    signal: SignalNumber
+    forwarded_at: Instant
+    """Time of the event (CLOCK_MONOTONIC, s)."""
+
+
 class AgentOverslept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The agent itself was not scheduled for a while: all measuring windows begin anew."""
 
@@ -345,6 +353,7 @@ Event = (
     | CallsTraced
     | ResourcesMeasured
     | AgentInterrupted
+    | SignalForwarded
     | AgentOverslept
     | MemberFactsReported
     | AgentConnected

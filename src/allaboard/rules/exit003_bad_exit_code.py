@@ -26,6 +26,7 @@ from allaboard.analysis.failures.failure_causality import (
     order_failures,
 )
 from allaboard.analysis.failures.known_errors import remedy_of_last_line
+from allaboard.analysis.failures.time_limit_warning import ended_on_warning
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
@@ -49,6 +50,7 @@ def check(view: JobView) -> Iterator[Claim]:
             or end.signal is not None
             or not _raised_nothing(member)
             or only_serves(member)
+            or ended_on_warning(view, member)
         ):
             continue
         if not must_delay_report(view, member):
@@ -192,6 +194,13 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "after SIGUSR1, before the time limit": sample_job(
+            waiting_member(0),
+            ended_member(1, code=3),
+            warned_at=94.0,
+            warned_by=10,
+            time_limit_at=150.0,
+        ),
         "exit code 0": sample_job(waiting_member(0), ended_member(1, code=0)),
         "it raised": sample_job(waiting_member(0), ended_member(1, raised=("KeyError", "x"))),
         "a peer closed its connections": sample_job(

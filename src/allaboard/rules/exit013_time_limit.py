@@ -1,13 +1,17 @@
-"""The batch system ended the job because its time limit was reached.
+"""The batch system ended the job because its time limit was reached, or told it that the limit is near.
 
 ## Why it matters
+Before the limit, Slurm sends the signal of `--signal` if one was asked for. A script without a handler is
+killed by it; many that have one save a checkpoint, ask to be queued again and exit with a code of their own.
 At the time limit, Slurm sends SIGTERM to all processes of the job, and SIGKILL some seconds later. A worker
 that ends in a collective then looks like one that failed, and a script that did not get its time looks like
 one that hung. Neither is the case: the job needs more time, or must go on in a next job.
 
 ## What to do
 Ask for more time (`sbatch --time`), or save a checkpoint before the limit and go on in a next job:
-`#SBATCH --signal=USR1@120` sends SIGUSR1 two minutes before it, which allaboard passes to the workers.
+`#SBATCH --signal=USR1@120` sends SIGUSR1 two minutes before it to all tasks that srun started, and allaboard
+passes it to the workers: `signal.signal(signal.SIGUSR1, save)`. With `--signal=B:USR1@120` only the batch
+script gets it: pass it on there (`trap 'scancel -s USR1 $SLURM_JOB_ID' USR1`, with `srun ... & wait`).
 
 The time limit is read from SLURM_JOB_END_TIME, which Slurm sets since 23.02. For an older Slurm, set it in
 the batch script: `export SLURM_JOB_END_TIME=$(date -d "$(squeue -h -j $SLURM_JOB_ID -o %e)" +%s)`.
@@ -16,19 +20,21 @@ the batch script: `export SLURM_JOB_END_TIME=$(date -d "$(squeue -h -j $SLURM_JO
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from allaboard.analysis.failures.time_limit_warning import EARLY_S, LATE_S, ended_on_warning
+from allaboard.analysis.member_names import name_first_members
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Retry, Severity, Stage
+from allaboard.facts import Claim, Evidence, JobView, Member, Retry, Severity, Stage
 from allaboard.facts.samples import NOW, ended_member, sample_job, sample_member
-
-EARLY_S = 2.0
-"""How long before the limit a signal may come that is due to it: the clocks of the hosts and of slurmctld are
-not quite equal."""
-LATE_S = 120.0
-"""How long after the limit: slurmctld looks at the limits of all jobs twice a minute, and may be busy."""
+from allaboard.facts.signal_name import signal_name
 
 
 def check(view: JobView) -> Iterator[Claim]:
+    warned = [m for m in view.members if ended_on_warning(view, m)]
+    if warned:
+        yield _claim_warned(view, warned)
+        return
     limit_at, signalled_at = view.time_limit_at, view.interrupted_at
     if limit_at is None or signalled_at is None:
         return
@@ -54,6 +60,42 @@ def check(view: JobView) -> Iterator[Claim]:
     )
 
 
+def _claim_warned(view: JobView, ended: list[Member]) -> Claim:
+    """Report members that ended on the signal which comes before the limit."""
+    assert view.time_limit_at is not None and view.warned_at is not None
+    name = signal_name(view.warned_by)
+    left_s = max(0.0, view.time_limit_at - view.warned_at)
+    killed = [m for m in ended if m.exit is not None and m.exit.signal is not None]
+    codes = sorted({m.exit.code for m in ended if m.exit is not None and m.exit.code is not None})
+    how = (
+        f"{'were' if len(killed) > 1 else 'was'} killed by {name}, for which the script has no handler"
+        if killed
+        else f"exited with code {', '.join(map(str, codes))} after {name}"
+    )
+    steps = max(m.step for m in ended)
+    return Claim(
+        summary=f"the job ended {left_s:.0f} s before its time limit, on the signal that announces it: "
+        f"{name_first_members(killed or ended)} {how}",
+        who=tuple(m.who for m in ended),
+        evidence=(
+            Evidence(f"{name} came {left_s:.0f} s before the limit", "SLURM_JOB_END_TIME"),
+            *((Evidence(f"{steps} steps were done", "black box"),) if steps else ()),
+        ),
+        fix=f"signal.signal(signal.{name}, save)   # in the script; and go on in a next job"
+        if killed
+        else "let the next job go on from the checkpoint; exit code 0 if the script has saved one",
+        severity=Severity.WARNING,
+        since=view.warned_at,
+    )
+
+
+def _warned_view(*members: Member, limit_in_s: float = 55.0, **changes: Any) -> JobView:
+    return sample_job(
+        *members,
+        **({"warned_at": NOW - 6.0, "warned_by": 10, "time_limit_at": NOW + limit_in_s} | changes),
+    )
+
+
 def _view(signalled_at: float | None, limit_at: float | None) -> JobView:
     return sample_job(
         ended_member(0, ended_at=NOW, signal=15, ours=True),
@@ -71,8 +113,34 @@ RULE = Rule(
             _view(NOW - 1.0, NOW - 20.0),
             "the job was ended by its time limit, and not by a failure or a hang",
         ),
+        "SIGUSR1 kills a script without a handler": (
+            _warned_view(ended_member(0, signal=10), ended_member(1, signal=10)),
+            "the job ended 61 s before its time limit, on the signal that announces it: worker 0, "
+            "worker 1 were killed by SIGUSR1, for which the script has no handler",
+        ),
+        "a worker got it a moment before its agent": (
+            _warned_view(ended_member(0, ended_at=NOW - 6.1, signal=10), sample_member(1)),
+            "the job ended 61 s before its time limit, on the signal that announces it: worker 0 was "
+            "killed by SIGUSR1, for which the script has no handler",
+        ),
+        "a script that saves and is queued again": (
+            _warned_view(
+                ended_member(0, code=85), ended_member(1, raised=("SystemExit", "85"), code=85)
+            ),
+            "the job ended 61 s before its time limit, on the signal that announces it: worker 0, "
+            "worker 1 exited with code 85 after SIGUSR1",
+        ),
     },
     silent_on={
+        "it failed after the signal": _warned_view(ended_member(0, raised=("ValueError", "x"))),
+        "it failed before the signal": _warned_view(ended_member(0, ended_at=90.0, code=85)),
+        "a crash after the signal": _warned_view(ended_member(0, signal=11)),
+        "a signal long before the limit": _warned_view(
+            ended_member(0, signal=10), limit_in_s=7200.0
+        ),
+        "it saves, and trains on": _warned_view(sample_member(0)),
+        "it ends well": _warned_view(ended_member(0, code=0)),
+        "a signal without a limit": _warned_view(ended_member(0, code=85), time_limit_at=None),
         "cancelled before": _view(NOW - 1.0, NOW + 60.0),
         "no limit is known": _view(NOW - 1.0, None),
         "it failed before": _view(None, NOW + 60.0),

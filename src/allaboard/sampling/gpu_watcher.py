@@ -17,6 +17,7 @@ import msgspec
 
 from allaboard.facts import Gpu, Reading
 from allaboard.hosts.gpu.sample_gpus import GpuSample
+from allaboard.launch.signals import user_signals_blocked
 from allaboard.protocol.events import Event, ResourcesMeasured
 
 SAMPLE_INTERVAL_S = 5.0
@@ -92,13 +93,14 @@ class GpuWatcher:
     def _start(self, now: float) -> None:
         self._heard_at = now
         try:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # the terminal's Ctrl-C is the job's
-            )
+            with user_signals_blocked():
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # the terminal's Ctrl-C is the job's
+                )
         except OSError as error:
             self._give_up(f"the GPUs are not watched: {error}")
             return
