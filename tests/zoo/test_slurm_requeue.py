@@ -132,25 +132,20 @@ signal.signal(signal.SIGUSR1, save)
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("program", "head", "told"),
+    ("program", "told"),
     [
-        (HANDLES, "--signal=USR1@40", "exited with code 85 after SIGUSR1"),
-        ("", "--signal=USR1@40", "killed by SIGUSR1, for which the script has no handler"),
-        (HANDLES, "--signal=B:USR1@40", "exited with code 85 after SIGUSR1"),
+        (HANDLES, "exited with code 85 after SIGUSR1"),
+        ("", "killed by SIGUSR1, for which the script has no handler"),
     ],
-    ids=["it saves and exits", "no handler", "the batch script passes it on"],
+    ids=["it saves and exits", "no handler"],
 )
-def test_the_signal_before_the_time_limit(program: str, head: str, told: str) -> None:
+def test_the_signal_before_the_time_limit(program: str, told: str) -> None:
     need(*slurm.NEEDS)
     with Bed(2) as bed:
         queue = Queue(bed, slurm.Slurm(bed))
         end = 'export SLURM_JOB_END_TIME=$(date -d "$(squeue -h -j $SLURM_JOB_ID -o %e)" +%s)'
-        if "B:" in head:
-            end += "\ntrap 'scancel --signal=USR1 \"$SLURM_JOB_ID\"' USR1"
         sleeps = program + "import time\nwhile True:\n    time.sleep(1)\n"
-        script = batch_script(bed, sleeps, head=f"--time=2 {head}", more=end)
-        if "B:" in head:
-            script.write_text(script.read_text().rstrip() + " &\nwait $!; wait $!\n")
+        script = batch_script(bed, sleeps, head="--time=2 --signal=USR1@40", more=end)
         job = queue.submit(script)
         queue.wait_for(job, "JobState", "FAILED")
         for host in bed.hosts:

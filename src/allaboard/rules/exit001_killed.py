@@ -32,13 +32,12 @@ from allaboard.analysis.failures.failure_causality import (
     must_delay_report,
     order_failures,
 )
-from allaboard.analysis.failures.time_limit_warning import ended_on_warning, may_be_warned
+from allaboard.analysis.failures.time_limit_warning import ended_on_warning
 from allaboard.analysis.member_names import name_first_members, name_members
 from allaboard.analysis.parameter_servers import SERVER_JOBS, training_members
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, JobView, Member, Phase, Stage
 from allaboard.facts.samples import (
-    NOW,
     ended_member,
     sample_evaluator,
     sample_job,
@@ -64,7 +63,7 @@ def check(view: JobView) -> Iterator[Claim]:
     ]
     unhandled = [m for m in killed if _signal(m) in USER_SIGNALS and m not in order.evaluators]
     together = sorted(unhandled, key=lambda m: m.who.rank)
-    if together and not any(must_delay_report(view, m) or may_be_warned(view, m) for m in together):
+    if together and not any(must_delay_report(view, m) for m in together):
         yield _claim_unhandled_signal(together, order)
     separate = [m for m in killed if m not in together and not must_delay_report(view, m)]
     for group in _group_by_report(separate) if view.ended else [[m] for m in separate]:
@@ -202,14 +201,7 @@ RULE = Rule(
     },
     silent_on={
         "a batch system's warning of the time limit": sample_job(
-            ended_member(0, signal=10),
-            sample_member(1),
-            warned_at=94.0,
-            warned_by=10,
-            time_limit_at=150.0,
-        ),
-        "such a warning that its agent is about to get": sample_job(
-            ended_member(0, signal=10, ended_at=NOW - 0.1), sample_member(1), time_limit_at=150.0
+            ended_member(0, signal=10), sample_member(1), time_limit_at=150.0
         ),
         "out of memory, which RES001 reports": sample_job(
             waiting_member(0), ended_member(1, signal=9, oom=True)

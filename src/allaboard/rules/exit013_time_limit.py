@@ -11,7 +11,7 @@ one that hung. Neither is the case: the job needs more time, or must go on in a 
 Ask for more time (`sbatch --time`), or save a checkpoint before the limit and go on in a next job:
 `#SBATCH --signal=USR1@120` sends SIGUSR1 two minutes before it to all tasks that srun started, and allaboard
 passes it to the workers: `signal.signal(signal.SIGUSR1, save)`. With `--signal=B:USR1@120` only the batch
-script gets it: pass it on there (`trap 'scancel -s USR1 $SLURM_JOB_ID' USR1`, with `srun ... & wait`).
+script gets it, and nothing reaches the workers.
 
 The time limit is read from SLURM_JOB_END_TIME, which Slurm sets since 23.02. For an older Slurm, set it in
 the batch script: `export SLURM_JOB_END_TIME=$(date -d "$(squeue -h -j $SLURM_JOB_ID -o %e)" +%s)`.
@@ -25,7 +25,7 @@ from typing import Any
 from allaboard.analysis.failures.time_limit_warning import EARLY_S, LATE_S, ended_on_warning
 from allaboard.analysis.member_names import name_first_members
 from allaboard.contracts import Relations, Rule
-from allaboard.facts import Claim, Evidence, JobView, Member, Retry, Severity, Stage
+from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Retry, Severity, Stage
 from allaboard.facts.samples import NOW, ended_member, sample_job, sample_member
 from allaboard.facts.signal_name import signal_name
 
@@ -62,10 +62,12 @@ def check(view: JobView) -> Iterator[Claim]:
 
 def _claim_warned(view: JobView, ended: list[Member]) -> Claim:
     """Report members that ended on the signal which comes before the limit."""
-    assert view.time_limit_at is not None and view.warned_at is not None
-    name = signal_name(view.warned_by)
-    left_s = max(0.0, view.time_limit_at - view.warned_at)
+    assert view.time_limit_at is not None
     killed = [m for m in ended if m.exit is not None and m.exit.signal is not None]
+    first_end = min((m.exit for m in ended if m.exit is not None), key=lambda e: e.ended_at)
+    name = signal_name(first_end.signal or view.warned_by)
+    warned_at = first_end.ended_at if view.warned_at is None else view.warned_at
+    left_s = max(0.0, view.time_limit_at - warned_at)
     codes = sorted({m.exit.code for m in ended if m.exit is not None and m.exit.code is not None})
     how = (
         f"{'were' if len(killed) > 1 else 'was'} killed by {name}, for which the script has no handler"
@@ -85,7 +87,8 @@ def _claim_warned(view: JobView, ended: list[Member]) -> Claim:
         if killed
         else "let the next job go on from the checkpoint; exit code 0 if the script has saved one",
         severity=Severity.WARNING,
-        since=view.warned_at,
+        since=warned_at,
+        certainty=Certainty.LIKELY if view.warned_at is None else Certainty.CERTAIN,
     )
 
 
@@ -118,8 +121,10 @@ RULE = Rule(
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0, "
             "worker 1 were killed by SIGUSR1, for which the script has no handler",
         ),
-        "a worker got it a moment before its agent": (
-            _warned_view(ended_member(0, ended_at=NOW - 6.1, signal=10), sample_member(1)),
+        "a worker is killed before its agent has the signal": (
+            _warned_view(
+                ended_member(0, ended_at=NOW - 6.0, signal=10), warned_at=None, warned_by=0
+            ),
             "the job ended 61 s before its time limit, on the signal that announces it: worker 0 was "
             "killed by SIGUSR1, for which the script has no handler",
         ),
