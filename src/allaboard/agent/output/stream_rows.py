@@ -85,7 +85,8 @@ class StreamRows:
         if self._replaces and data and not data.startswith(b"\n"):
             self._rows[0], self._replaces = b"", False
         whole, newline, partial = (self._rows[0] + data).rpartition(b"\n")
-        finished = [line + b"\n" for line in whole.split(b"\n")] if newline else []
+        # There is no CR in it, so that only LF ends a line here.
+        finished = (whole + newline).splitlines(keepends=True) if newline else []
         if newline:
             self._replaces = False
         while len(partial) >= MAX_PIECE_BYTES:

@@ -26,6 +26,8 @@ _CONTROL = re.compile(
 """Every sequence of ECMA-48 but colours, whole or cut short: no escape is left to make others of."""
 _C1 = re.compile(rb"\xc2[\x80-\x9f]")
 """Control characters beyond ASCII, in UTF-8; some terminals take U+009B for the beginning of a sequence."""
+_SUSPICIOUS_BYTES = bytes({*range(0x20), 0x7F, 0xC2} - set(b"\t\n\r"))
+"""What a sequence or a control character begins with. To count them is far cheaper than the expressions."""
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 _TRAILING_DUMP = re.compile(
     rb"\s*(@\s+0x[0-9a-f]+\s|\*\*\* Check failure stack trace"
@@ -88,14 +90,15 @@ class WorkerLog:
         # First the file, which takes the bytes as they are; the terminal gets lines without control
         # characters.
         if rows:
-            self._write_to_file(fd, b"".join(rows), is_end=not data)
-            self._show_rows(fd, rows)
+            text = b"".join(rows)
+            self._write_to_file(fd, text, is_end=not data)
+            self._show_rows(fd, rows, text)
         if self._shows_bars:
             self._show_bars()
 
     def _write_to_file(self, fd: int, text: bytes, is_end: bool) -> None:
         """Append whole lines to the file: two streams share it, and cut elsewhere their lines would mix."""
-        if self._strips_colours:
+        if self._strips_colours and b"\x1b" in text:
             text = _COLOUR.sub(b"", text)
         pending = self._unwritten[fd] + text
         cut = len(pending) if is_end else pending.rfind(b"\n") + 1
@@ -120,9 +123,9 @@ class WorkerLog:
             with contextlib.suppress(OSError):
                 os.close(file)
 
-    def _show_rows(self, fd: int, rows: list[bytes]) -> None:
+    def _show_rows(self, fd: int, rows: list[bytes], text: bytes) -> None:
         # Once for all of them: output may come in tens of megabytes a second.
-        if any(map(_CONTROL.search, rows)) or any(map(_C1.search, rows)):
+        if len(text.translate(None, _SUSPICIOUS_BYTES)) != len(text):
             rows = [harmless_row(row) for row in rows]
         self._note_last_line(rows[-MAX_LAST_LINES:])
         if self._shows_lines:
@@ -131,11 +134,20 @@ class WorkerLog:
             self._terminal.write_worker_lines(fd, text, len(lines), self.is_file_open)
 
     def _note_last_line(self, rows: list[bytes]) -> None:
-        for row in rows:
+        """Keep the last row that says something. What std::terminate() gives as its reason says more than
+        that the process aborted, which comes after it."""
+        has_abort = False
+        for row in reversed(rows):
             line = _COLOUR.sub(b"", row).strip()
-            is_bare_abort = self.last_line.startswith(_TERMINATE_REASON) and line == _ABORTED
-            if line and not is_bare_abort and not _TRAILING_DUMP.match(line):
-                self.last_line = line.decode("utf-8", "replace")[:300]
+            if line == _ABORTED:
+                has_abort = True
+            elif line and not _TRAILING_DUMP.match(line):
+                reason = line.decode("utf-8", "replace")[:300]
+                is_reason = not has_abort or reason.startswith(_TERMINATE_REASON)
+                self.last_line = reason if is_reason else _ABORTED.decode()
+                return
+        if has_abort and not self.last_line.startswith(_TERMINATE_REASON):
+            self.last_line = _ABORTED.decode()
 
     def _show_bars(self) -> None:
         """Show the rows that are still being written, if they have changed."""
