@@ -11,6 +11,8 @@ from allaboard.agent.output.worker_log import WorkerLog
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.facts.samples import ended_member
 
+ABORTED = b"Fatal Python error: Aborted\n"
+
 FATAL = b"F1122 14:54:53.751254   18071 client.h:80] Terminating process because the JAX distributed service"
 TRAIL = (
     b"Additional GRPC error information from remote target coordination_service while calling X",
@@ -63,3 +65,26 @@ def test_a_crash_of_which_faulthandler_alone_tells_keeps_its_words(tmp_path: Pat
     log.write_output(2, "\n".join(lines).encode())
     log.close()
     assert log.last_line == "Fatal Python error: Segmentation fault"
+
+
+@pytest.mark.parametrize("is_one_read", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "last_line"),
+    [
+        ((b"step 1\n", b"\n", b"frame #1: main\n"), "step 1"),
+        ((b"  what(): no route\n", ABORTED), "what(): no route"),
+        ((b"  what(): no route\n", ABORTED, ABORTED), "what(): no route"),
+        ((b"step 1\n", ABORTED), "Fatal Python error: Aborted"),
+        ((ABORTED, b"step 1\n"), "step 1"),
+        ((b"  what(): no route\n", b"step 1\n", ABORTED), "Fatal Python error: Aborted"),
+        ((b"\x1b[31mred\x1b[0m\n",), "red"),
+        ((b"\n", b"\n"), ""),
+    ],
+)
+def test_the_last_line_is_the_same_in_one_read_and_in_many(
+    tmp_path: Path, rows: tuple[bytes, ...], last_line: str, is_one_read: bool
+) -> None:
+    log = WorkerLog("0", 0, tmp_path / "rank0.log", Terminal(), lambda _: None)
+    for data in (b"".join(rows),) if is_one_read else rows:
+        log.write_output(1, data)
+    assert log.last_line == last_line
