@@ -21,7 +21,7 @@ def test_a_pid_of_a_job_on_several_hosts_is_told_with_its_host(joined: bool, fix
 
 
 @pytest.mark.parametrize(
-    ("waiting_ranks", "said"), [((0,), "rank 0 waits in"), ((0, 2), "rank 0, 2 wait in")]
+    ("waiting_ranks", "said"), [((0,), "rank 0 waits in"), ((0, 2), "ranks 0,2 wait in")]
 )
 def test_a_verb_agrees_with_the_names_before_it(waiting_ranks: tuple[int, ...], said: str) -> None:
     stopped = sample_member(1, os_state="T", os_state_since=90.0)

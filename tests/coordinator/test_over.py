@@ -47,7 +47,7 @@ def test_it_is_over_once_the_job_moves_for_a_while() -> None:
     assert finding.over == "2026-01-01T00:00:10.000Z"
     (line,) = finding_lines(finding)
     assert line.startswith(
-        "resolved HANG005 not-in-the-collective: no longer true since 00:00:10 UTC: worker 1 sleeps"
+        "resolved HANG005 not-in-the-collective, true until 00:00:10 UTC: worker 1 sleeps"
     )
 
 

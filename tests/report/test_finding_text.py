@@ -57,7 +57,7 @@ def test_nothing_is_invented_where_a_part_is_empty() -> None:
 def test_a_resolved_finding_says_since_when() -> None:
     resolved = msgspec.structs.replace(FINDING, over="2026-01-01T15:28:26.000Z")
     assert finding_lines(resolved) == [
-        "resolved HANG001 stopped: no longer true since 15:28:26 UTC: worker 1 is stopped"
+        "resolved HANG001 stopped, true until 15:28:26 UTC: worker 1 is stopped"
     ]
     assert finding_title(resolved) == "HANG001 stopped (worker 1, resolved)"
 

@@ -39,6 +39,7 @@ from allaboard.facts import (
     Stage,
     Who,
 )
+from allaboard.facts.rank_sets import describe_ranks, format_ranks
 
 MIN_STOPPED_S = 1.0
 """Seconds in the stopped state before it is reported: shells and samplers stop a process briefly."""
@@ -92,7 +93,9 @@ def _describe_waiting(view: JobView, waiting: list[tuple[Member, Op]]) -> str:
     if has_parameter_servers(view):
         names = ", ".join(m.who.name for m, _ in waiting)
         return f"{names} {verb} in {call} for {view.now - min(o.since for _, o in waiting):.0f} s"
-    return f"rank {', '.join(str(m.who.rank) for m, _ in waiting)} {verb} in {call}"
+    ranks = [m.who.rank for m, _ in waiting if m.who.rank >= 0]
+    unranked = [m.who.name for m, _ in waiting if m.who.rank < 0]
+    return f"{describe_ranks(format_ranks(ranks), len(ranks), unranked)} {verb} in {call}"
 
 
 def _view(state: str, since: float = 8.0, job: str = "worker", candidate: bool = False) -> JobView:
