@@ -7,9 +7,9 @@ from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony
 
 _AMD_FIX = "on that host: rocm-smi --showrasinfo all; dmesg -T | grep -i amdgpu; then once without that GPU"
-_AMD_SOURCE = "its wording from the source of ROCm 4 to 7 (ROCR-Runtime, clr), from users' logs"
-_HCCL_SOURCE = "its wording from logs of CANN 7 to 8.3, in users' reports"
-_CCL_SOURCE = "its wording from the source of oneCCL 2021 (atl/ofi, exec), from users' logs"
+_AMD_SOURCE = "its wording from users' reports of ROCm 4 to 7"
+_HCCL_SOURCE = "its wording from users' reports of CANN 7 to 8.3"
+_CCL_SOURCE = "its wording from users' reports of oneCCL 2021"
 MESSAGES = (
     KnownMessage(
         key="Memory access fault by GPU node-",

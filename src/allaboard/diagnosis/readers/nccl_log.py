@@ -125,7 +125,7 @@ MESSAGES = (
         explains=("LOG010",),
         sample="ip-10-0-3-7:101:101 [0] find_ofi_provider:543 NCCL WARN NET/OFI Couldn't find any optimal "
         "provider",
-        source="from the source of aws-ofi-nccl 1.0 to 1.16",
+        source="from users' reports of aws-ofi-nccl 1.0 to 1.16",
     ),
     KnownMessage(
         key="NET/OFI Request",
@@ -140,7 +140,7 @@ MESSAGES = (
         sample="algo-1:127:305 [0] ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f9a completed with "
         "error. RC: "
         "21. Error: unknown error. Completed length: 0, Request: { dev: 0 }",
-        source="from the source of aws-ofi-nccl 1.0 to 1.16",
+        source="from users' reports of aws-ofi-nccl 1.0 to 1.16",
     ),
     KnownMessage(
         key="graph/xml.",
