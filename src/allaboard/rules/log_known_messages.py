@@ -221,12 +221,12 @@ The finding has the remedy for the mistake that was read.
         relations=Relations(begins_failure=True),
     ),
     "log012_unexplained_end": _rule(
-        page="""A process failed, and all that is known is its last words.
+        page="""A process failed or waits, and all that is known is its last words.
 
 ## Why it matters
 No other rule explains this end: the exception only says that a peer or a session was lost, or native code
-or a launcher ended the process with a message of its own. The finding quotes it. It names a member only if
-the log does.
+or a launcher ended the process with a message of its own, or the log ends in a record of an error or in a
+wait that it repeats. The finding quotes it. It names a member only if the log does.
 
 ## What to do
 Collect the logs of all members, and of the launcher, and diagnose them together: `allaboard diagnose DIR`.

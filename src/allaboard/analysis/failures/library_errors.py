@@ -44,6 +44,22 @@ _MACHINERY_TYPES = {"RuntimeError", "OSError", "TimeoutError", "ConnectionError"
     "JaxRuntimeError", "UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError",
     "FailedPreconditionError"}  # fmt: skip
 """Types that are a failure of this code if it raises them itself."""
+_CALLERS_TYPES = {"ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "AssertionError",
+    "NotImplementedError", "ImportError", "ModuleNotFoundError", "FileNotFoundError", "NameError",
+    "SyntaxError", "UnboundLocalError", "ZeroDivisionError", "RecursionError"}  # fmt: skip
+"""Types by which a library mostly reports a mistake of its caller."""
+_TROUBLE_TYPE = re.compile(
+    r"Died|Dead|Lost|Time(?:d)?Out|Timeout|Closed|Disconnect|Abort|Crash|Unavailable|Unreachable|Mismatch"
+    r"|Heartbeat|Barrier|Preempt|Evict|Connection"
+)
+_TROUBLE = re.compile(
+    r"\btime(?:d |d-|-)?out\b|\b(?:died|dead|lost|closed by|reset by|refused|unreachable|unavailable"
+    r"|disconnected|aborted|crashed|heartbeats?|rendezvous|evicted|preempted|not respond(?:ing)?|no response"
+    r"|did not (?:answer|respond|join|arrive)|unexpectedly)\b",
+    re.IGNORECASE,
+)
+"""Words for what happens to peers, servers and connections, whatever line called the library."""
+_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w+)")
 
 
 class LibraryFailure(NamedTuple):
@@ -110,11 +126,13 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
         or _XLA_STATUS.match(text)
         or (in_machinery and raised.type in _MACHINERY_TYPES)
         or is_raised_by_native_check(raised)
+        or is_trouble_of_library(raised)
     ):
         return None
     line = raised.message.partition("\n")[0][:160]
+    library = _library_of(raised) if is_trouble_of_library(raised) else "the framework"
     return LibraryFailure(
-        f"failed inside the framework: {raised.type}: {line}",
+        f"failed inside {library}: {raised.type}: {line}",
         "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail "
         "says most",
         is_own=True,
@@ -139,6 +157,23 @@ def is_raised_by_native_check(raised: Raised) -> bool:
     innermost = next((f for f in raised.frames if not f.is_standard_library), None)
     begins = _NATIVE_PLACE.search(raised.message.partition("\n")[0][:240])
     return bool(begins and innermost is not None and not innermost.is_user)
+
+
+def is_trouble_of_library(raised: Raised) -> bool:
+    """Return True if a library, also one that is not known here, reports a peer, a server or a connection
+    that is gone or does not answer."""
+    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    if innermost is None or innermost.is_user or raised.type in _CALLERS_TYPES:
+        return False
+    first_line = raised.message.partition("\n")[0][:300]
+    return bool(_TROUBLE_TYPE.search(raised.type) or _TROUBLE.search(first_line))
+
+
+def _library_of(raised: Raised) -> str:
+    """Return the package of the innermost frame, or "the framework" if its path does not tell."""
+    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    match = _PACKAGE.search(innermost.file.replace("\\", "/")) if innermost is not None else None
+    return match[1] if match is not None else "the framework"
 
 
 def called_from(raised: Raised) -> str:

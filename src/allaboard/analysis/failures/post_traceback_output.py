@@ -29,7 +29,7 @@ _LAUNCHER_FAILURE = re.compile(
 )
 _TRAINING_OVER = re.compile(
     r"\btraining (?:(?:is|has|was|run) )?(?:been )?(?:successfully )?(?:complet|finish|done\b|over\b)"
-    r"|\b(?:finished|completed|done) training\b|`Trainer\.fit` stopped: `max_",
+    r"|\b(?:finished|completed|done) training\b|`Trainer\.fit` stopped: `max_|\bLoss for final step\b",
     re.IGNORECASE,
 )
 _WORK_OVER = re.compile(

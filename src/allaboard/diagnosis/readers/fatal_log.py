@@ -7,11 +7,13 @@ import signal
 from itertools import takewhile
 from typing import NamedTuple
 
+from allaboard.analysis.failures.error_records import error_message, goes_on_after, repeated_wait
 from allaboard.analysis.failures.post_traceback_output import (
     has_ended_well,
     is_same_stream,
     progress_lines,
     training_over_line,
+    work_over_line,
 )
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
@@ -25,6 +27,10 @@ MAX_LINES_TO_END = 200
 MAX_FATAL_LINE_CHARS = 2000
 """Characters of a line that are read."""
 _COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
+_WAIT_FIX = (
+    "see who it waits for, and whether that runs: allaboard diagnose LOG... with the logs of all; while it "
+    "waits, on its host: allaboard diagnose"
+)
 _READ = "read what stands before it in this log; PYTHONFAULTHANDLER=1 shows the Python line at the next run"
 _KILLED_FIX = (
     "on its host: dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"
@@ -138,7 +144,12 @@ class _End(NamedTuple):
 def read_log(exhibit: Exhibit) -> Testimony | None:
     if training_over_line(exhibit.text):
         return None
-    heard = _refused_connection(exhibit) or _last_words(exhibit)
+    heard = (
+        _refused_connection(exhibit)
+        or _last_words(exhibit)
+        or _last_error(exhibit)
+        or _endless_wait(exhibit)
+    )
     return Testimony(heard=(heard,)) if heard is not None else None
 
 
@@ -178,6 +189,37 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
         return None
     _order, number, line, end = min(ends)
     return _heard(exhibit, number, line, end.says, end.fix)
+
+
+def _last_error(exhibit: Exhibit) -> Heard | None:
+    """Return the first of the records of errors with which the log ends: what follows it is mostly its
+    consequence."""
+    lines = exhibit.text.split("\n")
+    first = None
+    for number in range(len(lines) - 1, max(-1, len(lines) - MAX_LINES_TO_END), -1):
+        line = lines[number][:MAX_FATAL_LINE_CHARS].rstrip()
+        if error_message(line):
+            first = number
+        elif progress_lines([line]) and line.strip():
+            break
+    if first is None or TRACEBACK_HEAD in exhibit.text:
+        return None  # of a traceback it is known whether it ended the process
+    if work_over_line("\n".join(lines[:first])):
+        return None
+    line = lines[first].strip()
+    message = error_message(lines[first][:MAX_FATAL_LINE_CHARS].rstrip())
+    says = f"the log ends in an error: {message[:200]}"
+    return _heard(exhibit, first, line, says, _COLLECT)
+
+
+def _endless_wait(exhibit: Exhibit) -> Heard | None:
+    lines = exhibit.text.split("\n")
+    number = repeated_wait(lines)
+    if number is None:
+        return None
+    line = lines[number].strip()
+    says = f"the log ends in a wait that it repeats: {line[:200]}"
+    return _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
 
 
 def _refused_connection(exhibit: Exhibit) -> Heard | None:
@@ -242,7 +284,7 @@ def _describe_end(
             f"the launcher or the shell reports an error: {line.strip()[:160]}",
             _launcher_fix(line),
         )
-    if is_last and has_no_traceback and _LAST_ERROR.match(line):
+    if is_last and has_no_traceback and _LAST_ERROR.match(line) and not goes_on_after(line):
         return _End(3, f"the log ends in an error: {line.strip()[:160]}", _COLLECT)
     return None
 

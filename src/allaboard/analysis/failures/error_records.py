@@ -1,0 +1,84 @@
+"""Records of an error in the log of any program, recognised by their form, and waits that a log repeats.
+
+A program whose words nobody here knows still marks its errors as such: by a severity before the message
+(glog, abseil, Python's, Go's and Java's loggers), or by ``PROGRAM: error:``. A program that waits for ever
+often writes one line again and again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+_SEVERITY = re.compile(
+    # glog, abseil and c10, also behind the prefix of a rank or of a launcher
+    r"^(?:\S+ ){0,3}?(?:\[?\w+\]?:)?\[?[EF](?:\d{3,4} \d\d:\d\d:\d\d| \w+\.(?:cpp|cc|cu|h):)[^\]]*\]"
+    r"|^(?:\S+ ){0,4}?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*Z?:? [EF] \S+"
+    r"|^[^\n]{0,90}?(?<![\w=-])\[?(?:ERROR|CRITICAL|FATAL|SEVERE|PANIC)\b(?![=/_-])"
+    r"|^[^\n]{0,120}?\blevel\"?[=:] ?\"?(?:error|fatal|critical)\b"
+    r"|^[\w./-]{2,40}(?:\[\d+\])?: (?:fatal )?error: "
+    r"|^(?:fatal|error): "
+)
+"""Matches the severity before a message, with its time and origin."""
+_GOES_ON = re.compile(
+    r"\b(?:re-?try(?:ing)?|tr(?:y|ies|ying) again|reattempt|fall(?:s|ing)? back|fallback|ignor(?:e|ed|es|ing)"
+    r"|skip(?:s|ped|ping)?|proceed(?:s|ing)?|continu(?:e|es|ing)|instead|unstuck|may be stuck|recovered"
+    r"|deprecated|not a failure|disabl(?:ed|ing)|0 errors?|no errors?|errors?[:=] ?0)\b",
+    re.IGNORECASE,
+)
+"""Words of a message after which its program goes on."""
+_HARMLESS = re.compile(
+    r"Unable to register cu\w+ factory|failed call to cuInit|computation_placer already registered"
+    r"|Unable to load \w+ plugin|Could not load dynamic library|libcuda reported version"
+    r"|TensorRT|NUMA node|may not be enabled"
+)
+"""Errors that TensorFlow and XLA write at the start of healthy processes."""
+_WAIT = re.compile(
+    r"\b(?:wait(?:ing|s)?|re-?trying|tr(?:ies|ying) again|not (?:yet )?ready|still (?:connecting|pending)"
+    r"|no response|cannot (?:reach|connect)|(?:connection|connect) (?:refused|timed out))\b",
+    re.IGNORECASE,
+)
+_WAITS_BY_RIGHT = re.compile(r"checkpoint|download|\bGPU queue\b|compil", re.IGNORECASE)
+"""Words of waits that healthy members repeat: an evaluator's for a checkpoint, for example."""
+_AT_WORK = re.compile(r"\b(?:loss|epoch|step|iter|it/s|batch|throughput)\b", re.IGNORECASE)
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
+MIN_WORDS = 3
+"""Words of a message that say something."""
+MIN_REPETITIONS = 3
+"""Lines of one kind that make a repeated wait."""
+MAX_FINAL_LINES = 12
+"""Lines at the end of a log among which a repeated wait is looked for."""
+MAX_LINES_AFTER_WAIT = 2
+"""Lines that may follow the last of them."""
+MAX_KIND_CHARS = 160
+"""Leading characters by which two lines are of one kind, all numbers alike."""
+
+
+def error_message(line: str) -> str:
+    """Return the message of a record of an error; "" if the line is none, or its program goes on."""
+    match = _SEVERITY.match(line)
+    if match is None or goes_on_after(line):
+        return ""
+    message = line[match.end() :].strip(" :-]|>\t")
+    return message if len(message.split()) >= MIN_WORDS else ""
+
+
+def goes_on_after(line: str) -> bool:
+    """Return True if the line says that its program goes on, or is known of healthy processes."""
+    return bool(_GOES_ON.search(line) or _HARMLESS.search(line))
+
+
+def repeated_wait(lines: list[str]) -> int | None:
+    """Return the index of the last line of a wait with which a log ends; None if it ends otherwise."""
+    final = [n for n, line in enumerate(lines) if line.strip()][-MAX_FINAL_LINES:]
+    if any(_AT_WORK.search(lines[n]) for n in final):
+        return None
+    waits = [n for n in final if _WAIT.search(lines[n]) and not _WAITS_BY_RIGHT.search(lines[n])]
+    if not waits or len([n for n in final if n > waits[-1]]) > MAX_LINES_AFTER_WAIT:
+        return None
+    kinds = Counter(_kind(lines[n]) for n in waits)
+    return waits[-1] if kinds[_kind(lines[waits[-1]])] >= MIN_REPETITIONS else None
+
+
+def _kind(line: str) -> str:
+    return _NUMBERS.sub("0", line)[:MAX_KIND_CHARS]
