@@ -27,6 +27,14 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 """Words of a message after which its program goes on."""
+_ATTEMPT = re.compile(
+    r"\bfailed to connect\b|\b(?:connect(?:ion)?|dial)\b[^\n]{0,60}\b(?:refused|timed out|failed)\b"
+    r"|\bcannot (?:reach|connect)\b",
+    re.IGNORECASE,
+)
+"""A try to connect: transports write each, and go on trying."""
+_BATCH_SYSTEM = re.compile(r"^(?:srun|slurmstepd|sbatch|salloc)\b")
+"""Programs whose errors are known: who reports a task's end has mostly not caused it."""
 _HARMLESS = re.compile(
     r"Unable to register cu\w+ factory|failed call to cuInit|computation_placer already registered"
     r"|Unable to load \w+ plugin|Could not load dynamic library|libcuda reported version"
@@ -35,7 +43,7 @@ _HARMLESS = re.compile(
 """Errors that TensorFlow and XLA write at the start of healthy processes."""
 _WAIT = re.compile(
     r"\b(?:wait(?:ing|s)?|re-?trying|tr(?:ies|ying) again|not (?:yet )?ready|still (?:connecting|pending)"
-    r"|no response|cannot (?:reach|connect)|(?:connection|connect) (?:refused|timed out))\b",
+    r"|no response)\b",
     re.IGNORECASE,
 )
 _WAITS_BY_RIGHT = re.compile(r"checkpoint|download|\bGPU queue\b|compil", re.IGNORECASE)
@@ -48,8 +56,6 @@ MIN_REPETITIONS = 3
 """Lines of one kind that make a repeated wait."""
 MAX_FINAL_LINES = 12
 """Lines at the end of a log among which a repeated wait is looked for."""
-MAX_LINES_AFTER_WAIT = 2
-"""Lines that may follow the last of them."""
 MAX_KIND_CHARS = 160
 """Leading characters by which two lines are of one kind, all numbers alike."""
 
@@ -64,8 +70,9 @@ def error_message(line: str) -> str:
 
 
 def goes_on_after(line: str) -> bool:
-    """Return True if the line says that its program goes on, or is known of healthy processes."""
-    return bool(_GOES_ON.search(line) or _HARMLESS.search(line))
+    """Return True if the line says that its program goes on, or is known not to end one."""
+    known = (_GOES_ON, _HARMLESS, _ATTEMPT, _BATCH_SYSTEM)
+    return any(pattern.search(line) for pattern in known)
 
 
 def repeated_wait(lines: list[str]) -> int | None:
@@ -73,11 +80,19 @@ def repeated_wait(lines: list[str]) -> int | None:
     final = [n for n, line in enumerate(lines) if line.strip()][-MAX_FINAL_LINES:]
     if any(_AT_WORK.search(lines[n]) for n in final):
         return None
-    waits = [n for n in final if _WAIT.search(lines[n]) and not _WAITS_BY_RIGHT.search(lines[n])]
-    if not waits or len([n for n in final if n > waits[-1]]) > MAX_LINES_AFTER_WAIT:
+    waits = [n for n in final if _is_wait(lines[n])]
+    if not waits:
+        return None
+    # A line of another kind after the last of them shows that it ended.
+    kinds_until = {_kind(lines[n]) for n in final if n <= waits[-1]}
+    if any(_kind(lines[n]) not in kinds_until for n in final if n > waits[-1]):
         return None
     kinds = Counter(_kind(lines[n]) for n in waits)
     return waits[-1] if kinds[_kind(lines[waits[-1]])] >= MIN_REPETITIONS else None
+
+
+def _is_wait(line: str) -> bool:
+    return bool(_WAIT.search(line) or _ATTEMPT.search(line)) and not _WAITS_BY_RIGHT.search(line)
 
 
 def _kind(line: str) -> str:
