@@ -54,7 +54,7 @@ OPERATIONS = KnownMessage(
 )
 READY = KnownMessage(
     key="[ready ranks:",
-    pattern=r"(?P<tensor>\S+) \[ready ranks: (?P<ready>[\d, ]+)\]",
+    pattern=r"(?<!\S)(?P<tensor>\S{1,400}) \[ready ranks: (?P<ready>[\d, ]+)\]",
     rule="LOG001",
     says="not all ranks submitted {tensor}, which ranks {ready} wait for",
     fix="look at the ranks that are not among {ready}: their logs, or py-spy dump --pid PID while they hang",
@@ -120,7 +120,8 @@ def _camps(exhibit: Exhibit) -> Heard | None:
     """Return that ranks wait for each other, if the lists of two tensors have no rank in common."""
     for message, verb in ((READY, "submitted"), (OPERATIONS, "did not submit")):
         tensors: dict[frozenset[int], str] = {}
-        for row in message.compiled.finditer(exhibit.text):
+        rows = message.compiled.finditer(exhibit.text) if message.key in exhibit.text else ()
+        for row in rows:
             ranks = frozenset(
                 map(int, re.findall(r"\d+", row["ready" if message is READY else "rank"]))
             )

@@ -155,7 +155,7 @@ MESSAGES = (
     ),
     KnownMessage(
         key="Permission denied (",
-        pattern=r"(?:(?P<user>[\w.-]+)@)?(?P<host>[\w.-]{1,255}): Permission denied "
+        pattern=r"(?<![\w.-])(?:(?P<user>[\w.-]{1,64})@)?(?P<host>[\w.-]{1,255}): Permission denied "
         r"\((?P<ways>[\w,-]{1,120})\)" + _GAVE_UP,
         rule="JOIN001",
         says="{host} refuses the launcher's ssh without a password; no rank was started there",
