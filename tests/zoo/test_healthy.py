@@ -70,6 +70,7 @@ PAIRS = ("torch_digits", "tf_digits", "tf_keras_digits")
 
 
 @pytest.mark.zoo
+@pytest.mark.alone  # a job beside it takes its cores, which is rightly reported
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.long if n in SLOW else ()) for n in EXAMPLES]
 )
