@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from allaboard.analysis.failures.known_errors import known_error_advice
 from allaboard.analysis.failures.library_error_causes import CAUSES
-from allaboard.facts import Raised, Who
+from allaboard.facts import Frame, Raised, Who
 from allaboard.facts.outcome import Retry
 
 A_PROCESS = "a process"
@@ -141,6 +141,11 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
     )
 
 
+def _innermost_frame(raised: Raised) -> Frame | None:
+    """Return the frame that raised the exception, the standard library's left out."""
+    return next((f for f in raised.frames if not f.is_standard_library), None)
+
+
 def is_raised_by_machinery(raised: Raised) -> bool:
     """Return True if the innermost frame is in the code with which a framework meets and communicates.
 
@@ -148,13 +153,13 @@ def is_raised_by_machinery(raised: Raised) -> bool:
     """
     if raised.type.startswith("Dist") or "Rendezvous" in raised.type:
         return True
-    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    innermost = _innermost_frame(raised)
     return innermost is not None and bool(_MACHINERY.search(innermost.file.replace("\\", "/")))
 
 
 def is_raised_by_native_check(raised: Raised) -> bool:
     """Return True if the message begins with a place in native code that a library's own line called."""
-    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    innermost = _innermost_frame(raised)
     begins = _NATIVE_PLACE.search(raised.message.partition("\n")[0][:240])
     return bool(begins and innermost is not None and not innermost.is_user)
 
@@ -162,7 +167,7 @@ def is_raised_by_native_check(raised: Raised) -> bool:
 def is_trouble_of_library(raised: Raised) -> bool:
     """Return True if a library, also one that is not known here, reports a peer, a server or a connection
     that is gone or does not answer."""
-    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    innermost = _innermost_frame(raised)
     if innermost is None or innermost.is_user or raised.type in _CALLERS_TYPES:
         return False
     first_line = raised.message.partition("\n")[0][:300]
@@ -171,7 +176,7 @@ def is_trouble_of_library(raised: Raised) -> bool:
 
 def _library_of(raised: Raised) -> str:
     """Return the package of the innermost frame, or "the framework" if its path does not tell."""
-    innermost = next((f for f in raised.frames if not f.is_standard_library), None)
+    innermost = _innermost_frame(raised)
     match = _PACKAGE.search(innermost.file.replace("\\", "/")) if innermost is not None else None
     return match[1] if match is not None else "the framework"
 
