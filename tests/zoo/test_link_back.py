@@ -26,5 +26,5 @@ def test_the_loss_is_told_and_then_its_end() -> None:
             job.wait_for("NET012 data-not-answered: ", host)
         bed.unblock("h1")
         for host in range(3):
-            job.wait_for("resolved NET012 data-not-answered: ", host)
+            job.wait_for("resolved NET012 data-not-answered[:,] ", host)
         assert job.processes[0].poll() is None
