@@ -70,12 +70,15 @@ MIRRORED = """import json, os, sys, time
 ports, index = sys.argv[1].split(","), int(sys.argv[2])
 os.environ["TF_CONFIG"] = json.dumps({
     "cluster": {"worker": [f"localhost:{p}" for p in ports]}, "task": {"type": "worker", "index": index}})
+sys.modules.update(jax=None, sklearn=None)
 import tensorflow as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 print("up", flush=True)
 time.sleep(600)
 """
-SERVERS = """import tensorflow as tf
+SERVERS = """import sys
+sys.modules.update(jax=None, sklearn=None)
+import tensorflow as tf
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 if resolver.task_type in ("ps", "worker"):
     tf.distribute.Server(
@@ -86,7 +89,8 @@ print("up", flush=True)
 import time
 time.sleep(600)
 """
-SESSIONS = """import argparse
+SESSIONS = """import argparse, sys
+sys.modules.update(jax=None, sklearn=None)
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 parser = argparse.ArgumentParser()

@@ -52,6 +52,8 @@ def jax(told):
 
 
 def tensorflow(told):
+    # TensorFlow loads both where they are installed, and takes half as long again to start.
+    sys.modules.update(jax=None, sklearn=None)
     import tensorflow as tf
 
     resolver = None

@@ -1,7 +1,5 @@
 """A script that uses the drop-in as its user would: says what came of it, and how long it took."""
 
-# ruff: noqa: E402 - what TensorFlow loads is said before
-
 import os
 import sys
 import time

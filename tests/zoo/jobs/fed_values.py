@@ -1,8 +1,6 @@
 """Variables of every kind are initialised with the values of a checkpoint, by a session manager as the chief
 of a job has one; two of them begin with one and the same tensor."""
 
-# ruff: noqa: E402 - what TensorFlow loads is said before
-
 import os
 import sys
 from pathlib import Path

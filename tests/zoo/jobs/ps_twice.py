@@ -1,7 +1,5 @@
 """A chief that trains twice, one after the other: each training begins at step 1."""
 
-# ruff: noqa: E402 - what TensorFlow loads is said before
-
 import json
 import os
 import sys

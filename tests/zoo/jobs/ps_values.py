@@ -1,8 +1,6 @@
 """Two servers with variables of every kind, which change with each step; what they are is printed. Its only
 checkpoint on disk is that of its start."""
 
-# ruff: noqa: E402 - what TensorFlow loads is said before
-
 import argparse
 import json
 import os

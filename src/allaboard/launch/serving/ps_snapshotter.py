@@ -324,6 +324,8 @@ def print_event(**told: object) -> None:
 def main() -> None:
     folder, period = Path(sys.argv[1]), float(sys.argv[2])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # Not needed here, and a third of TensorFlow's start where they are installed.
+    sys.modules.update({"jax": None, "sklearn": None})  # type: ignore[dict-item]
     tf = importlib.import_module("tensorflow")
     path = folder / LISTING_FILE
     last_mtime, number, snapshot_due = 0, 0, 0.0
