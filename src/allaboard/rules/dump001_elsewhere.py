@@ -60,7 +60,11 @@ def check(dumps: Dumps) -> Iterator[Claim]:
         summary=_summarize(outlier_groups, dumps),
         who=tuple(dumps.unnamed.get(n) or Who(index=n, rank=n) for n in outlier_numbers[:64]),
         evidence=tuple(evidence),
-        fix=_next_step(unranked, len(unranked) < len(numbers)),
+        fix=_next_step(
+            unranked,
+            len(unranked) < len(numbers),
+            describe_processes(outlier_numbers, dumps.unnamed),
+        ),
         severity=Severity.WARNING,
         certainty=Certainty.UNKNOWN if unranked else Certainty.LIKELY,
     )
@@ -86,10 +90,10 @@ def _summarize(outlier_groups: Outliers, dumps: Dumps) -> str:
     )
 
 
-def _next_step(unranked: Sequence[Who], some_ranked: bool) -> str:
+def _next_step(unranked: Sequence[Who], some_ranked: bool, outliers: str) -> str:
     """Return what to do next; a live process can still give its rank."""
     if not unranked:
-        return "take the dumps again: a rank that is still at the same place is stuck there"
+        return f"py-spy dump --pid PID   # of {outliers}, again: still at the same place, it is stuck there"
     if all(w.pid for w in unranked):
         pids = " ".join(str(w.pid) for w in unranked[:8]) + (" ..." if len(unranked) > 8 else "")
         more = ", and the pids of the ranks" if some_ranked else ""

@@ -161,6 +161,9 @@ _ADVICE_TABLE = tuple(
 )
 
 
+_MISTAKES = (*TORCH_MISTAKES, *TENSORFLOW_MISTAKES, *INSTALLATION_MISTAKES)
+
+
 def known_error_advice(error: Raised) -> str:
     """Return what to do about this exception; "" if it is not a known one."""
     remedy = known_remedy(error)
@@ -178,7 +181,7 @@ def known_remedy(error: Raised) -> Remedy | None:
     known."""
     if not error.message:
         return None
-    for mistake in (*TORCH_MISTAKES, *TENSORFLOW_MISTAKES, *INSTALLATION_MISTAKES):
+    for mistake in _MISTAKES:
         if (remedy := mistake.remedy_of(error)) is not None:
             return remedy
     for pattern, text in _ADVICE_TABLE:

@@ -242,7 +242,8 @@ CAUSES = (
         own=False,
     ),
     Cause(
-        pattern=r"Failed to meet rendezvous '(?P<tag>[^']{1,80})': (?P<why>[^\n]{1,80}?)(?: "
+        pattern=r"Failed to meet rendezvous '(?P<tag>[^']{1,80})': (?!Trying to connect an http1)"
+        r"(?P<why>[^\n]{1,80}?)(?: "
         r"\(\d+\))?(?:\n|$)",
         says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, process 0, "
         "had "

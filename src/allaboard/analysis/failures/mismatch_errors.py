@@ -60,6 +60,8 @@ _BARRIER_MISMATCH = re.compile(
     r"client, which implies|A non-participating task \([^)\n]{1,80}\) called the barrier"
 )
 """What XLA's coordination service answers to other lists of participants (JAX 0.4.30 to 0.10)."""
+_OTHER_BARRIER = re.compile(r"sync_global_devices name mismatch \('(?P<name>[^'\n]{1,120})'\)")
+"""What JAX raises where hosts come to barriers of different names (multihost_utils, JAX 0.2 to 0.10)."""
 _FINGERPRINT_FIELD = re.compile(
     r"(SequenceNumber|OpType|TensorShape)=(\[[\d, ]*\]|\w+?)(?=OpType|[,)]|$)"
 )
@@ -98,6 +100,8 @@ def describe_mismatch_error(text: str) -> str | None:
             f": {match['want']} bytes were expected, {match['came']} came" if match["came"] else ""
         )
         return f"a message of MPI was longer than its receiver expected{sizes}"
+    if match := _OTHER_BARRIER.search(text):
+        return f"one host came to the barrier '{match['name']}', and another one to a different barrier"
     if _BARRIER_MISMATCH.search(text):
         return "they gave other lists of participants for one barrier"
     return None

@@ -15,7 +15,83 @@ _AUTOSHARD_FIX = (
     "write at least as many files as there are workers"
 )
 
+_SHARED = (
+    "on the hosts of the chief and of this task: ls -ld DIR   # DIR of the checkpoint, by an "
+    "absolute path that "
+    "is the same shared storage on every one (a volume of the job, NFS, gs://, s3://)"
+)
 TENSORFLOW_MISTAKES = (
+    KnownMistake(
+        pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+):\s+)?"
+        r"(?P<path>[^\s;:]{0,300}(?:_temp(?:_\w{1,64})?/part-\d|\.ckpt-\d+[._]|/variables_temp)[^"
+        r"\s;]{0,200}); "
+        r"No such file or directory",
+        cause="each task writes its own part of a checkpoint, and the folder of {path} is not "
+        "there: the tasks "
+        "do not share one folder {job} {task}",
+        fix=_SHARED,
+        sample="From /job:ps/replica:0/task:0:\n/tmp/tmpK/model.ckpt-1_temp_0b4c/part-00000-of-00003.data-"
+        "00000-of-00001.tempstate11; No such file or directory",
+        near_miss="/data/train/part-00000-of-00003.tfrecord; No such file or directory",
+        source="TensorFlow 1.4 to 2.21 (tensor_bundle)",
+    ),
+    KnownMistake(
+        pattern=r"(?:No such file or directory|NOT_FOUND)[^\n]{0,300}?orbax-checkpoint-tmp"
+        r"|orbax-checkpoint-tmp[^\n]{0,300}?(?:No such file or directory|NOT_FOUND|does not exist)",
+        cause="process 0 makes the folder of a checkpoint for all, and this host does not see it: "
+        "the folder is "
+        "not shared by every host",
+        fix=_SHARED,
+        sample="[Errno 2] No such file or directory: '/home/me/ckpts/100.orbax-checkpoint-tmp-17/default'",
+        near_miss="[Errno 2] No such file or directory: '/home/me/ckpts/100/default'",
+        source="Orbax 0.1 to 0.11",
+    ),
+    KnownMistake(
+        pattern=r"Distributed system is not available; please initialize",
+        cause="Orbax coordinates the hosts through JAX's distributed service, which was not started",
+        fix="jax.distributed.initialize()   # first in the program, in every process of every host, before "
+        "the checkpoint manager is made",
+        sample="Distributed system is not available; please initialize it via "
+        "`jax.distributed.initialize()` at the start of your program.",
+        near_miss="The filesystem is not available",
+        source="Orbax 0.3 to 0.11",
+    ),
+    KnownMistake(
+        pattern=r"^(?P<name>SLURM_\w+) not found in environment\. Not running inside a SLURM step",
+        cause="{name} is not set: the program runs outside of a step (in the batch script itself, "
+        "or on a login "
+        "node)",
+        fix="srun python SCRIPT   # inside the job (sbatch, salloc), with one task for each process of the "
+        "cluster: srun --ntasks=N",
+        sample="SLURM_STEP_NODELIST not found in environment. Not running inside a SLURM step?",
+        near_miss="MY_NODELIST not found in environment",
+        source="TensorFlow 2.2 to 2.21 (slurm_cluster_resolver.py)",
+    ),
+    KnownMistake(
+        pattern=r"(?:Op type not registered '(?P<op>[^'\n]{1,80})'|'(?P<function>[^'\n]{1,80})' is "
+        r"neither a type "
+        r"of a primitive operation nor a name of a function registered) in binary running on "
+        r"(?P<host>[\w.-]{1,255}?)\.?(?:\s|$)",
+        cause="the program on {host} does not know {op}{function}: the client and the server (a TPU's, or "
+        "another task's) run different versions of TensorFlow, or it did not import what has the operation",
+        fix="python -c 'import tensorflow as tf; print(tf.__version__)'   # here and on {host}: "
+        "install the same "
+        "version; a TPU gets its own by gcloud compute tpus create --version=...",
+        sample="'__inference__tpu_init_fn_4' is neither a type of a primitive operation nor a name "
+        "of a function "
+        "registered in binary running on n-80f5d4ef-w-0. Make sure the operation or function is registered",
+        near_miss="Op type not registered in the table of operations",
+        source="TensorFlow 1.4 to 2.21",
+    ),
+    KnownMistake(
+        pattern=r"Trying to connect an http1\.x server|HTTP proxy returned response code \d+",
+        cause="an HTTP proxy, or another web server, answered in place of the other process",
+        fix="env | grep -i _proxy   # in the job's environment: unset http_proxy https_proxy all_proxy, or "
+        "export no_proxy=HOST,ADDRESS,... with all members of the job",
+        sample="Failed to meet rendezvous 'test_accuracy': Trying to connect an http1.x server (14)",
+        near_miss="Trying to connect to the server",
+        source="gRPC 1.19 to 1.70, in TensorFlow, JAX and PyTorch/XLA",
+    ),
     KnownMistake(
         pattern=r"Attempt to convert a value \(PerReplica:",
         raised_in=r"/keras/src/|\.(?:fit|evaluate|predict)\s*\(",

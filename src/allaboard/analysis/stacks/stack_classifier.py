@@ -77,6 +77,9 @@ _TABLE: tuple[tuple[str, str, Spot], ...] = (
     ("jax/_src/distributed.py", "initialize", Spot.INIT),
     ("jax/_src/distributed.py", "shutdown", Spot.LEAVING),
     ("jax/experimental/multihost_utils.py", ".*", Spot.COLLECTIVE),
+    # Orbax's own collectives, below its calls that save and restore; compiling them waits for all, too.
+    ("orbax/checkpoint/.*multislice.py", "broadcast_one_replica.*|_merge_.*", Spot.COLLECTIVE),
+    ("orbax/checkpoint/.*multihost.*", ".*sync.*|.*barrier.*|broadcast.*", Spot.COLLECTIVE),
     ("orbax/checkpoint/.*|flax/training/checkpoints.py", ".*", Spot.CHECKPOINT),
     ("jax/_src/array.py", ".*", Spot.STEP),
     ("jax/_src/pmap.py", "wrapped", Spot.STEP),

@@ -10,9 +10,11 @@ from allaboard.diagnosis.readers.job_start_log import (
     CANNOT_REACH,
     EACH_ALONE,
     FOLLOW_FROM_ALONE,
+    FOLLOW_FROM_TWO_AS_ONE,
     NEVER_CAME,
     OWN_COUNT,
     SERVER,
+    SERVICE,
     TWO_AS_ONE,
 )
 from allaboard.facts import Heard, JobStart, Severity, Speaker, Who
@@ -21,7 +23,8 @@ MAX_LINES_OF_ONE_START = 400
 """Lines within which the processes of one start are logged; a later attempt may claim the same ranks."""
 
 _HOST_IN_NAME = re.compile(
-    r"(?<![a-z])(?:rank|worker|node|host|pod|task|launcher|machine|server|master|slave|gpu|instance|replica)"
+    r"(?<![a-z])(?:rank|worker|node|host|pod|task|launcher|machine|server|master|slave|gpu|instance|replica"
+    r"|algo|vm|slice|compute|dgx|tpu)"
     r"(?:[-_.]?\d|[-_]\w)|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}",
     re.IGNORECASE,
 )
@@ -54,6 +57,7 @@ def start_messages(
         if start.launcher != SERVER:
             by_launcher[start.launcher].append(start)
     yield from _each_of_one(by_launcher.pop(OWN_COUNT, []))
+    yield from _two_services(by_launcher.pop(SERVICE, []))
     for launcher, launcher_starts in by_launcher.items():
         yield from _each_alone(launcher, launcher_starts, ranks)
         claimed_twice = list(_claimed_twice(launcher, launcher_starts))
@@ -85,6 +89,29 @@ def _each_of_one(starts: Iterable[JobStart]) -> Iterator[Heard]:
             "--mpi=pmix; or horovodrun -np N",
             explains=FOLLOW_FROM_ALONE,
             proves_not="that they are of one job: processes that are meant to be alone look the same",
+        )
+
+
+def _two_services(starts: Sequence[JobStart]) -> Iterator[Heard]:
+    """Report processes that all start JAX's coordination service on one port, if one of them cannot."""
+    by_port: dict[str, list[JobStart]] = defaultdict(list)
+    for start in starts:
+        by_port[start.job].append(start)
+    for port, of_port in by_port.items():
+        if len(of_port) < 2:
+            continue
+        yield Heard(
+            rule=TWO_AS_ONE,
+            says=f"{len(of_port)} processes take themselves for process 0: each starts JAX's coordination "
+            f"service on port {port}, and only one can",
+            speakers=tuple(Speaker(-1, s.line, s.place) for s in of_port),
+            fix="give every process a number of its own: jax.distributed.initialize(process_id=int("
+            "os.environ['SLURM_PROCID']))   # or JAX_PROCESS_ID; under srun and mpirun JAX finds it by "
+            "itself if initialize() gets no arguments",
+            explains=FOLLOW_FROM_TWO_AS_ONE,
+            # Attempts one after the other start it as often, and each can listen.
+            only_explains=True,
+            proves_not="that they are of one job: an earlier attempt that still runs looks the same",
         )
 
 

@@ -127,6 +127,11 @@ _CONNECT_FAILED = re.compile(
     r"|(?:ipv[46]:)(?P<address2>[\w.\[\]%:-]+:\d+): Failed to connect to remote host: "
     r"(?:Connection refused|No route to host|Connection timed out)"
 )
+_NAMED_TASK = re.compile(r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)")
+_NAMED_MEMBER = re.compile(
+    r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
+)
+"""The address of another member in the record of an error."""
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
 
 
@@ -209,7 +214,23 @@ def _last_error(exhibit: Exhibit) -> Heard | None:
     line = lines[first].strip()
     message = error_message(lines[first][:MAX_FATAL_LINE_CHARS].rstrip())
     says = f"the log ends in an error: {message[:200]}"
-    return _heard(exhibit, first, line, says, _COLLECT)
+    return _heard(exhibit, first, line, says, _advice_of_record(message, exhibit))
+
+
+def _advice_of_record(message: str, exhibit: Exhibit) -> str:
+    """Return where to look next: at the member that the record names, else at the host that wrote it."""
+    if task := _NAMED_TASK.search(message):
+        return f"read the log of {task['job']} {task['task']}, which it names; then {_COLLECT}"
+    if member := _NAMED_MEMBER.search(message):
+        name = (
+            member["name"].partition(".")[0] if not member["name"][0].isdigit() else member["name"]
+        )
+        return (
+            f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {_COLLECT}"
+        )
+    if exhibit.host:
+        return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {_COLLECT}"
+    return _COLLECT
 
 
 def _endless_wait(exhibit: Exhibit) -> Heard | None:

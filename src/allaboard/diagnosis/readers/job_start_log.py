@@ -19,6 +19,8 @@ TWO_AS_ONE, CANNOT_REACH = "JOIN005", "JOIN004"
 """The rules of processes that claim one rank, and of members that have started and do not meet."""
 FOLLOW_FROM_ALONE = ("NET005", "JOIN001", "JOIN004", "JOIN007")
 """Rules whose messages follow where each host is alone."""
+FOLLOW_FROM_TWO_AS_ONE = ("NET005",)
+"""Rules whose messages follow where two processes claim one rank on one host."""
 MAX_STARTS = 10_000
 """Starts that are read of one log."""
 _PROGRESS = re.compile(
@@ -36,6 +38,8 @@ SERVER = "TensorFlow's server"
 """Launcher of the starts of TensorFlow's own servers, which know the addresses of all members."""
 OWN_COUNT = "its own count"
 """Launcher of the lines in which processes print their pid, rank and size; ``job`` is the pid."""
+SERVICE = "JAX's coordination service"
+"""Launcher of the lines in which process 0 of JAX starts it; ``job`` is the port."""
 _SERVER_START = re.compile(
     r"Initialize GrpcChannelCache for job worker -> \{(?P<members>0 -> [^}\n]{1,4000})\}.{0,2000}?"
     r"Started server with target: grpc://(?P<own>[\w.:\[\]-]{1,255}:\d{1,5})",
@@ -117,6 +121,14 @@ START_LINES = (
         sample="INFO:tensorflow:Single-worker MultiWorkerMirroredStrategy with local_devices = "
         "('/device:GPU:0',)",
         source="TensorFlow 1.14 to 2.21 (collective_all_reduce_strategy.py)",
+    ),
+    StartLine(
+        launcher=SERVICE,
+        pattern=r"Starting JAX distributed service on \S{0,80}?:(?P<job>\d{1,5})(?!\S)",
+        number=0,
+        size=1,
+        sample="I1102 10:00:01.1 911 distributed.py:102] Starting JAX distributed service on [::]:1234",
+        source="JAX 0.3 to 0.10 (jax/_src/distributed.py)",
     ),
 )
 

@@ -23,6 +23,8 @@ _GAVE_UP = (
     r"lost communication with a remote daemon))"
 )
 """Words of a launcher that needed the connection: a script may also use ssh for something else."""
+_TASK_FAILED = r"(?P<task_failed>(?<=task function was not successful:\n))?"
+"""horovodrun's words before what ssh wrote, once its own check of ssh had passed."""
 _OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, help texts)"
 _CHILD_SIGNAL = re.compile(r"died with <Signals\.(SIG[A-Z0-9]+): \d+>")
 _CHILD_STATUS = re.compile(r"returned non-zero exit status (-?\d+)")
@@ -127,8 +129,9 @@ MESSAGES = (
     ),
     KnownMessage(
         key="ssh: connect to host",
-        pattern=r"ssh: connect to host (?P<host>\S{1,255}) port (?P<port>\d+): (?P<why>[A-Z][\w ]{1,60})"
-        + _GAVE_UP,
+        pattern=_TASK_FAILED
+        + r"ssh: connect to host (?P<host>\S{1,255}) port (?P<port>\d+): (?P<why>[A-Z][\w ]{1,60})"
+        + rf"(?(task_failed)|{_GAVE_UP})",
         rule="JOIN001",
         says="nobody answers the launcher's ssh on port {port} of {host}: {why}; no rank was started",
         fix="nc -vz {host} {port}   # does sshd run there, and on this port? Compare the launcher's -p, "

@@ -56,9 +56,11 @@ MESSAGES = (
         r"(?P<node>\S{1,255})",
         rule="JOIN001",
         says="mpirun could not start {what} on {node}: it is not there",
-        fix="ssh {node} which {what}   # install it there under the same path, or give mpirun its full path",
+        fix="ssh {node} which {what}   # install it there under the same path, or give mpirun its "
+        "full path",
         certainty=Certainty.CERTAIN,
-        sample="mpirun was unable to launch the specified application as it could not find an executable:\n\n"
+        sample="mpirun was unable to launch the specified application as it could not find an "
+        "executable:\n\n"
         "Executable: python3\nNode: node-b\n",
         source=_OPEN_MPI,
     ),
@@ -72,7 +74,8 @@ MESSAGES = (
         says="Open MPI found no way between rank {one} on {host} and rank {two} on {other} (it tried: "
         "{ways})",
         fix="ip -br address   # on both hosts; then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
-        "oob_tcp_if_include NETWORK/BITS, the network that both have; on one host: --mca btl self,vader,tcp "
+        "oob_tcp_if_include NETWORK/BITS, the network that both have; on one host: --mca btl "
+        "self,vader,tcp "
         "(sm in Open MPI 5)",
         proves_not="whether an interface, a firewall or a component that was left out is at fault",
         sample="At least one pair of MPI processes are unable to reach each other for\nMPI communications. "
@@ -87,7 +90,8 @@ MESSAGES = (
         key="from what appears to be a",
         pattern=r"Open MPI accepted a TCP connection from what appears to be a\s+another Open MPI process "
         r"but "
-        r"cannot find a corresponding process\s+entry for that peer.{0,300}?Local host: (?P<host>\S{1,255})",
+        r"cannot find a corresponding process\s+entry for that peer.{0,300}?Local host: "
+        r"(?P<host>\S{1,255})",
         rule="NET006",
         says="Open MPI on {host} dropped the connection of a peer that came from an address it does not "
         "know: the "
@@ -101,6 +105,27 @@ MESSAGES = (
         "but cannot find a corresponding process\nentry for that peer.\n\n  Local host: node-b\n  PID:     "
         "   "
         "4412\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
+        key="inbound MPI TCP connection request from a peer",
+        pattern=r"inbound MPI TCP connection request from a peer.{0,400}?unexpected\..{0,400}?Local host: +"
+        r"(?P<host>\S{1,255}).{0,300}?Source IP of socket: (?P<address>\S{1,60})",
+        rule="NET006",
+        says="Open MPI on {host} dropped the connection of a peer that came from {address}, an address it "
+        "does not know: the hosts have several interfaces, or addresses are translated on the way "
+        "(pods, NAT)",
+        fix="ip -br address   # on all hosts; then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
+        "oob_tcp_if_include NETWORK/BITS   # the network that all share and that is not translated",
+        proves_not="that the job hangs: the peer may come on another way",
+        severity=Severity.WARNING,
+        sample="Open MPI detected an inbound MPI TCP connection request from a peer\nthat appears "
+        "to be part of "
+        "this MPI job (i.e., it identified itself as\npart of this Open MPI job), but it is from an "
+        "IP address "
+        "that is\nunexpected.  This is highly unusual.\n\n  Local host:          node-b\n  Local "
+        "PID:           "
+        "8136\n  Peer hostname:       node-a ([[30832,1],1])\n  Source IP of socket: 10.10.10.8\n",
         source=_OPEN_MPI,
     ),
     KnownMessage(
@@ -142,7 +167,8 @@ MESSAGES = (
 TRANSPORT_MESSAGES = (
     KnownMessage(
         key="Transport retry count exceeded on ",
-        pattern=r"Transport retry count exceeded on (?P<device>[\w.-]{1,40}):(?P<port>\d+)/(?P<kind>IB|RoCE)",
+        pattern=r"Transport retry count exceeded on "
+        r"(?P<device>[\w.-]{1,40}):(?P<port>\d+)/(?P<kind>IB|RoCE)",
         rule="NET006",
         says="UCX got no answer over port {port} of {device} ({kind}): the other end of that link ended, "
         "or the fabric lost its packets",
@@ -157,12 +183,15 @@ TRANSPORT_MESSAGES = (
     ),
     KnownMessage(
         key="dest_addr=",
-        pattern=r"UCX +ERROR +(?:tcp_ep [^\n]{0,120}?)?connect\(fd=\d+, dest_addr=(?P<host>[\w.:\[\]]{1,60}):"
+        pattern=r"UCX +ERROR +(?:tcp_ep [^\n]{0,120}?)?connect\(fd=\d+, "
+        r"dest_addr=(?P<host>[\w.:\[\]]{1,60}):"
         r"(?P<port>\d+)\) failed: (?P<why>[A-Za-z ]{1,60})",
         rule="NET006",
         says="UCX could not connect to {host} port {port}: {why}",
-        fix="ip -br address   # on all hosts: is {host} the address of a bridge (docker0, virbr0) that each "
-        "host has for itself? Then UCX_NET_DEVICES=NAME (mpirun -x UCX_NET_DEVICES=NAME), an interface that "
+        fix="ip -br address   # on all hosts: is {host} the address of a bridge (docker0, virbr0) "
+        "that each "
+        "host has for itself? Then UCX_NET_DEVICES=NAME (mpirun -x UCX_NET_DEVICES=NAME), an "
+        "interface that "
         "the others reach; else: does the rank at {host} still run?",
         proves_not="whether a wrong interface, a firewall or a rank that has ended is at fault",
         explains=("EXIT003", "EXIT005", "LOG012"),
@@ -175,11 +204,13 @@ TRANSPORT_MESSAGES = (
         pattern=r"OFI (?P<call>[\w() ]{1,40}?) failed \(ofi_\w+\.[ch]:\d+:\w+:(?P<why>[^)\n]{1,80})\)",
         rule="LOG013",
         says="MPI found no network that its libfabric can use: {call} failed ({why})",
-        fix="fi_info -l; fi_info   # in the job's environment: which providers it has. Then FI_PROVIDER=tcp "
+        fix="fi_info -l; fi_info   # in the job's environment: which providers it has. Then "
+        "FI_PROVIDER=tcp "
         "(or one of these), on one host I_MPI_FABRICS=shm; Intel MPI: source its vars.sh, so that "
         "FI_PROVIDER_PATH is set",
         explains=("EXIT003", "LOG012"),
-        sample="MPIDI_NM_mpi_init_hook(689): OFI addrinfo() failed (ofi_init.h:689:MPIDI_NM_mpi_init_hook:No "
+        sample="MPIDI_NM_mpi_init_hook(689): OFI addrinfo() failed "
+        "(ofi_init.h:689:MPIDI_NM_mpi_init_hook:No "
         "data available)",
         source="its wording from the source of MPICH 3.3 to 4.3 and Intel MPI 2019 to 2021 (netmod/ofi)",
     ),
@@ -187,14 +218,16 @@ TRANSPORT_MESSAGES = (
         key="MPI_ERR_TRUNCATE",
         pattern=r"MPI_ERR_TRUNCATE: message truncated",
         rule="LOG003",
-        says="a rank got a longer message of MPI than it expected: the ranks called different operations, or "
+        says="a rank got a longer message of MPI than it expected: the ranks called different "
+        "operations, or "
         "the same one with different sizes",
         fix="let all ranks make the same calls in the same order with the same sizes: look for what only "
         "some "
         "ranks do (if rank == 0), and for a receive whose buffer is smaller than what is sent",
         proves_not="which rank is wrong",
         explains=("EXIT003",),
-        sample="r0 | MPI_Allreduce returned error code 15: b'MPI_ERR_TRUNCATE: message truncated' - aborting",
+        sample="r0 | MPI_Allreduce returned error code 15: b'MPI_ERR_TRUNCATE: message truncated' - "
+        "aborting",
         source=_OPEN_MPI,
     ),
 )
@@ -231,7 +264,8 @@ HYDRA_MESSAGES = (
         "user; in a job: -bootstrap slurm (or pbsdsh, lsf); in one container: I_MPI_HYDRA_BOOTSTRAP=fork",
         proves_not="whether ssh, a missing file or the host is at fault",
         certainty=Certainty.CERTAIN,
-        sample="[mpiexec@node-a] check_exit_codes (../hydra_demux_poll.c:117): unable to run bstrap_proxy on "
+        sample="[mpiexec@node-a] check_exit_codes (../hydra_demux_poll.c:117): unable to run "
+        "bstrap_proxy on "
         "node-b (pid 12608, exit code 256)",
         source=_HYDRA,
     ),
@@ -244,7 +278,8 @@ HYDRA_MESSAGES = (
         "-bootstrap slurm (or pbsdsh, lsf)",
         proves_not="whether ssh, a missing file or the host is at fault",
         certainty=Certainty.CERTAIN,
-        sample="[mpiexec@node-a] check_exit_codes (../hydra_demux_poll.c:114): unable to run proxy on node-b "
+        sample="[mpiexec@node-a] check_exit_codes (../hydra_demux_poll.c:114): unable to run proxy "
+        "on node-b "
         "(pid 39814)",
         source=_HYDRA,
     ),
@@ -262,6 +297,20 @@ HYDRA_MESSAGES = (
         certainty=Certainty.CERTAIN,
         explains=("EXIT003",),
         sample="[mpiexec@node-a] match_arg (./utils/args/args.c:122): unrecognized argument bind-to",
+        source=_HYDRA,
+    ),
+    KnownMessage(
+        key="HYDT_topo_bind",
+        pattern=r"@(?P<node>[^\]\s]{1,255})\] HYDT_topo_bind \([^)\n]{1,80}\): (?P<why>[^\n]{1,120})"
+        r"(?=.{0,400}?bind process failed)",
+        rule="JOIN001",
+        says="mpiexec could not bind its processes to cores on {node} ({why}); no rank was started there",
+        fix="mpiexec -bind-to none -n N PROGRAM   # this build of MPICH cannot bind; or one with hwloc: "
+        "mpiexec -info",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "LOG012"),
+        sample="[proxy:0:0@node-b] HYDT_topo_bind (tools/topo/topo.c:89): no topology library available\n"
+        "[proxy:0:0@node-b] HYDU_create_process (utils/launch/launch.c:66): bind process failed",
         source=_HYDRA,
     ),
     KnownMessage(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Certainty, Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Heard, Testimony, Who
 
 _FATAL = (
     r"(?:: F |\bF\d{4,8} )[^\n]{0,160}?\b(?P<file>[\w.-]+\.(?:cc|cpp|cu|h|hpp)):(?P<line>\d+)\] "
@@ -64,9 +66,23 @@ MESSAGES = (
     _no_thread(
         "std::system_error",
         r"instance of 'std::system_error'\s+what\(\): +Resource temporarily unavailable",
-        "terminate called after throwing an instance of 'std::system_error'\n  what():  Resource temporarily "
+        "terminate called after throwing an instance of 'std::system_error'\n  what():  Resource "
+        "temporarily "
         "unavailable",
         "its wording from the source of GCC (std::thread)",
+    ),
+    KnownMessage(
+        key="'std::bad_alloc'",
+        pattern=r"terminate called after throwing an instance of 'std::bad_alloc'",
+        rule="RES001",
+        says="a process could get no more memory of its host (std::bad_alloc), and ended",
+        fix="free -g; ulimit -v; cat /sys/fs/cgroup/memory.max   # on its host, in its container (a "
+        "pod: kubectl "
+        "describe pod): raise the limit, or need less: a smaller batch, fewer workers, more "
+        "parameter servers",
+        explains=("EXIT001", "EXIT005"),
+        sample="terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc",
+        source="its wording from the source of GCC (libstdc++'s verbose terminate handler)",
     ),
     KnownMessage(
         key="Check failed: ",
@@ -74,7 +90,8 @@ MESSAGES = (
         + r"Check failed: (?![^\n]{0,200}(?:pthread_create|memory|CUDA_ERROR))(?P<what>[^\n]{1,160})",
         rule="LOG011",
         says="native code ended its process at {file}:{line}: Check failed: {what}",
-        fix="read the lines before it in this log; search for the check in the issues of the library: {file}",
+        fix="read the lines before it in this log; search for the check in the issues of the "
+        "library: {file}",
         proves_not="that the library is at fault: what it was given may be",
         certainty=Certainty.LIKELY,
         sample="2021-07-01 10:01:11.101101: F tensorflow/core/framework/tensor_shape.cc:572] Check failed: "
@@ -86,8 +103,20 @@ MESSAGES = (
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = find_known_messages(exhibit, MESSAGES)
+    heard = tuple(_about_speaker(h, exhibit) for h in find_known_messages(exhibit, MESSAGES))
     return Testimony(heard=heard) if heard else None
+
+
+def _about_speaker(heard: Heard, exhibit: Exhibit) -> Heard:
+    """Return the message with the process that wrote it as the one that it is about, if it is known."""
+    rank = heard.speakers[0].rank
+    if rank >= 0:
+        return msgspec.structs.replace(heard, about=(Who(index=rank, rank=rank),))
+    if not exhibit.host:
+        return heard
+    return msgspec.structs.replace(
+        heard, says=heard.says.replace("a process", f"a process of {exhibit.host}", 1)
+    )
 
 
 READER = LogReader(read=read_log)

@@ -18,7 +18,7 @@ from allaboard.analysis.failures.post_traceback_output import (
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
-from allaboard.formats.dumps import rich_tracebacks
+from allaboard.formats.dumps import ipython_tracebacks, rich_tracebacks
 from allaboard.formats.dumps.learned_prefixes import LOGGED_MARK
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
@@ -45,12 +45,14 @@ _LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 def read_log(exhibit: Exhibit) -> Testimony | None:
     text = exhibit.text
     boxed = rich_tracebacks.BOX_HEAD in text
-    if TRACEBACK_HEAD not in text and not boxed:
+    in_notebook = ipython_tracebacks.has_notebook_traceback(text)
+    if TRACEBACK_HEAD not in text and not boxed and not in_notebook:
         return None
     logged = {n for n, line in enumerate(text.split("\n")) if line.startswith(LOGGED_MARK)}
     written = [line.rstrip("\r").removeprefix(LOGGED_MARK) for line in text.split("\n")]
     lines = [_strip_label(line) for line in written]
     lines = rich_tracebacks.unbox_tracebacks(lines) if boxed else lines
+    lines = ipython_tracebacks.to_python_tracebacks(lines) if in_notebook else lines
     all_tracebacks = find_tracebacks(lines)
     glimpses: dict[tuple[int, str], Glimpse] = {}
     for number, traceback in enumerate(all_tracebacks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
@@ -13,13 +14,19 @@ from allaboard.facts import Exhibit, Heard, Severity, Testimony
 
 _RECORDED = "recorded, TensorFlow 2.21.0"
 _WAITING = re.compile(r"Waiting for (\d+)/(\d+) tasks to connect")
-_TASK = r"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
+_TASK = r"/job:(?P<job>(?!localhost\b)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)"
+"""A task of another process: a process calls itself localhost."""
 _RELAY = re.compile(
     r"remote target "
     + _TASK
     + r"(?: while calling [\w./]+)?:\s*\n?:[^\n]{0,200}Error received from peer[^\n]{0,400}remote target"
 )
 """Matches a task that passes on that it could not reach another one."""
+
+
+_SESSION_WAITS = "CreateSession still waiting for response from worker"
+MIN_TRAINED_LINES = 2
+"""Lines of a training after the wait of a session that show that it began."""
 
 
 def _restarted_in_session(key: str, pattern: str, sample: str) -> KnownMessage:
@@ -52,7 +59,7 @@ STRAGGLERS = KnownMessage(
 )
 MESSAGES = (
     KnownMessage(
-        key="CreateSession still waiting for response from worker",
+        key=_SESSION_WAITS,
         pattern=r"CreateSession still waiting for response from worker: "
         r"/job:(?P<job>worker|chief|master)/(?:replica:\d+/)?task:(?P<task>\d+)",
         rule="PS003",
@@ -66,7 +73,7 @@ MESSAGES = (
         source="its wording from the source of TensorFlow 1.0 to 2.21 (master.cc)",
     ),
     KnownMessage(
-        key="CreateSession still waiting for response from worker",
+        key=_SESSION_WAITS,
         pattern=r"CreateSession still waiting for response from worker: "
         r"/job:(?P<job>(?!worker/|chief/|master/)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",
         rule="PS003",
@@ -79,7 +86,9 @@ MESSAGES = (
     ),
     KnownMessage(
         key="No address added out of total",
-        pattern=r"No address added out of total \d+ resolved for '(?P<host>[^']*):(?P<port>\d+)'",
+        # With its reason in the same line, grpc_bind_log reads it.
+        pattern=r"No address added out of total \d+ resolved for '(?P<host>[^']*):(?P<port>\d+)'"
+        r"(?![^\n]{0,900}(?:Cannot assign requested|already in use|Only one usage))",
         rule="NET005",
         says="port {port} was taken when a task wanted to listen there",
         fix="ss -ltnp 'sport = :{port}'   # who holds it? end that program, or take another port in "
@@ -105,21 +114,6 @@ MESSAGES = (
         "total 1 "
         "resolved",
         source="its wording from the source of gRPC 0.13 to 1.0, in TensorFlow 0.8 to 1.0",
-    ),
-    KnownMessage(
-        key="No address added out of total",
-        pattern=r'"description":"No address added out of total \d+ resolved".{0,900}?Address already in use',
-        rule="NET005",
-        says="a task's port was taken when it wanted to listen there",
-        fix="ss -ltnp   # which port of this host in the cluster is held, and by whom? end that program, or "
-        "take another port in TF_CONFIG",
-        proves_not="who holds it: a second process with this task index, an earlier job and another "
-        "program look the same",
-        sample='E1214 10:12:13.123456789    4711 server_chttp2.cc:40] {"created":"@1576318333.1",'
-        '"description":"No address added out of total 1 resolved","file":"server_chttp2.cc",'
-        '"referenced_errors":[{"description":"Unable to configure socket","os_error":"Address already in '
-        'use","syscall":"bind"}]}',
-        source="its wording from the source of gRPC 1.1 to 1.50, in TensorFlow 1.1 to 2.12",
     ),
     KnownMessage(
         key="current incarnation doesn't match",
@@ -373,12 +367,21 @@ and a session that lost a server begins anew."""
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     relay = _RELAY.search(exhibit.text)
+    messages = [m for m in MESSAGES if not _waited_and_trained(exhibit.text, m)]
     heard = (
         *_stragglers(exhibit),
         *_sessions(exhibit),
-        *(_as_seen_from(h, relay) for h in find_known_messages(exhibit, MESSAGES)),
+        *(_as_seen_from(h, relay) for h in find_known_messages(exhibit, messages)),
     )
     return Testimony(heard=heard) if heard else None
+
+
+def _waited_and_trained(text: str, message: KnownMessage) -> bool:
+    """Return True if the message is that of a session which waits, and the text shows that it began."""
+    if message.key != _SESSION_WAITS or message.key not in text:
+        return False
+    trained = _TRAINED.finditer(text, text.rfind(message.key))
+    return len(list(islice(trained, MIN_TRAINED_LINES))) == MIN_TRAINED_LINES
 
 
 def _as_seen_from(heard: Heard, relay: re.Match[str] | None) -> Heard:

@@ -37,6 +37,8 @@ _STACK_ROW = re.compile(r"#\d{1,4} \S")
 """Matches PyTorch's rows of one collective's stack: only their head has torch's prefix."""
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
 
+_DATE = r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}:? ?)?"
+"""The time as C's `ctime` writes it, which mpirun --timestamp-output and horovodrun put before the rank."""
 _UNIT = r"(?P<host>[\w.-]+) (?:[\w./@-]+\[(?P<pid>\d+)\]|kernel)"
 
 
@@ -96,9 +98,9 @@ PREFIX_FORMS = (
     _form(rf"{_TIME} {_UNIT}: ", share=0.5),  # journalctl -o short-iso
     _form(rf"[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d {_UNIT}: ", share=0.5),
     _form(rf"{_TIME}(?: |$)", share=0.8),
-    _form(r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:", "]<std"),  # Open MPI 4
-    _form(r"\[[\w.@-]+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>: ?", "]<std"),  # Open MPI 5
-    _form(r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", "]<std"),  # horovodrun
+    _form(_DATE + r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>:", "]<std"),  # Open MPI 4
+    _form(_DATE + r"\[[\w.@-]+,(?P<rank>\d{1,7})\]<std(?:out|err|diag)>: ?", "]<std"),  # Open MPI 5
+    _form(_DATE + r"\[(?P<rank>\d{1,7})\]<std(?:out|err)>:", "]<std"),  # horovodrun
     _form(  # SageMaker's
         r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?", "mpirank:"
     ),

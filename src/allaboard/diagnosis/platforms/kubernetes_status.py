@@ -1,0 +1,104 @@
+"""How `kubectl describe` shows pods whose containers ended, and jobs of Kubeflow's operators that failed."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from allaboard.contracts import LogReader
+from allaboard.facts import Certainty, Exhibit, Heard, Speaker, Testimony
+
+_SIGNAL_OFFSET = 128
+_NAME = re.compile(r"^Name: {2,}(?P<pod>[\w.-]{1,253}) *$", re.MULTILINE)
+_ENDED = re.compile(
+    r"(?P<kind>State|Last State): {2,}Terminated\s+Reason: {2,}(?P<reason>\w{1,40})\s+(?:Message: "
+    r"[^\n]{0,300}\s+)?"
+    r"Exit Code: {2,}(?P<code>\d{1,3})\b"
+)
+_KNOWN_INIT = "Back-off restarting failed container init-"
+"""Event of an operator's init container, which waits for another pod."""
+_INIT_CONTAINERS, _CONTAINERS = "\nInit Containers:", "\nContainers:"
+_JOB_FAILED = re.compile(
+    r"(?P<kind>[A-Z]\w{1,20}Job) (?:(?P<namespace>[\w-]{1,63})/)?(?P<job>[\w.-]{1,253}) (?:has|is) "
+    r"failed because "
+    r"(?P<count>\d{1,6}) (?P<replica>\w{1,30}) replica\(s\) failed"
+)
+_JOB_WENT_ON = re.compile(
+    r"\bis (?:running|restarting|created)\b|successfully completed|Succeeded\b"
+)
+
+
+def read_log(exhibit: Exhibit) -> Testimony | None:
+    heard = (*_ended_container(exhibit), *_failed_job(exhibit))
+    return Testimony(heard=heard) if heard else None
+
+
+def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return how a container of the pod that is described ended, if it failed."""
+    text = exhibit.text
+    named = _NAME.search(text)
+    failed = [m for m in _ENDED.finditer(text) if int(m["code"]) != 0]
+    if named is None or not failed or _KNOWN_INIT in text:
+        return ()
+    match, pod = failed[-1], named["pod"]
+    is_init = text.rfind(_INIT_CONTAINERS, 0, match.start()) > text.rfind(
+        _CONTAINERS, 0, match.start()
+    )
+    code = int(match["code"])
+    ended = f"exit code {code}"
+    rule, why = "EXIT003", "its program failed"
+    if match["reason"] == "OOMKilled":
+        rule, why = "RES001", "its container went beyond its limit of memory"
+    elif code > _SIGNAL_OFFSET and code - _SIGNAL_OFFSET in {int(s) for s in signal.Signals}:
+        rule, why = "EXIT001", f"{signal.Signals(code - _SIGNAL_OFFSET).name} ended it"
+    elif is_init:
+        rule, why = "JOIN001", "its init container failed, so that its program was never started"
+    container = " -c INIT_CONTAINER" if is_init else ""
+    look = f"kubectl logs {pod}{container} --previous"
+    if rule == "RES001":
+        look = (
+            f"kubectl get pod {pod} -o yaml | grep -A4 limits   # raise limits.memory, or need less"
+        )
+    number = text.count("\n", 0, match.start())
+    return (
+        Heard(
+            rule=rule,
+            says=f"the pod {pod} fails ({match['reason']}, {ended}): {why}",
+            speakers=(
+                Speaker(-1, " ".join(match[0].split())[:300], exhibit.place_of_line(number)),
+            ),
+            fix=f"{look}   # the log of the run that ended" if rule != "RES001" else look,
+            certainty=Certainty.CERTAIN,
+            explains=("LOG012",),
+        ),
+    )
+
+
+def _failed_job(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return that an operator's job failed because of its pods, if it did not go on."""
+    text = exhibit.text
+    matches = list(_JOB_FAILED.finditer(text))
+    if not matches or _JOB_WENT_ON.search(text, matches[-1].end()):
+        return ()
+    match = matches[-1]
+    job, replica = match["job"], match["replica"].lower()
+    number = text.count("\n", 0, match.start())
+    return (
+        Heard(
+            rule="EXIT003",
+            says=f"the {match['kind']} {job} failed because {match['count']} pod(s) of its "
+            f"{replica}s failed; "
+            "their own logs say why",
+            speakers=(Speaker(-1, match[0][:300], exhibit.place_of_line(number)),),
+            fix=f"kubectl get pods -l "
+            f"training.kubeflow.org/job-name={job},training.kubeflow.org/replica-type="
+            f"{replica}   # of the one in Error, OOMKilled or Evicted: kubectl logs POD --previous; "
+            f"kubectl "
+            "describe pod POD",
+            proves_not="which pod it was, nor why",
+            explains=("LOG012",),
+        ),
+    )
+
+
+READER = LogReader(read=read_log)
