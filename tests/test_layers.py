@@ -13,7 +13,14 @@ ROWS: list[tuple[str, ...]] = [
     ("errors",),
     ("clock", "facts", "launch/parameter_servers", "launch/serving", "plugins", "probe"),
     ("contracts", "hosts", "formats", "formats/dumps"),
-    ("analysis", "hosts/gpu", "analysis/data", "analysis/parameter_servers", "analysis/roll_call"),
+    (
+        "analysis",
+        "hosts/awaited",
+        "hosts/gpu",
+        "analysis/data",
+        "analysis/parameter_servers",
+        "analysis/roll_call",
+    ),
     (
         "blackbox",
         "configuration/spec",

@@ -45,10 +45,10 @@ from allaboard.facts.finding import (
 )
 from allaboard.facts.flight_records import Recorded, Recording
 from allaboard.facts.interruption import ASKING, Interruption
-from allaboard.facts.job import JobView, LockWait
+from allaboard.facts.job import JobView, LockWait, WorldWait
 from allaboard.facts.leader_loss import ABSENT_ANSWERS, LeaderLoss
 from allaboard.facts.link import KNOCKS, Answer, Call, Holder, Knock, Link, Silence, Usual
-from allaboard.facts.live_look import Departed, HostLook, Present, QueueTime, Socket
+from allaboard.facts.live_look import Awaited, Departed, HostLook, Present, QueueTime, Socket
 from allaboard.facts.log_evidence import (
     Dumps,
     Exhibit,
@@ -120,6 +120,7 @@ __all__ = [
     "Activity",
     "Address",
     "Answer",
+    "Awaited",
     "Batch",
     "Branch",
     "Call",
@@ -241,6 +242,7 @@ __all__ = [
     "Who",
     "WorkerReport",
     "Workload",
+    "WorldWait",
     "sample_config_facts",
     "whole_number",
 ]

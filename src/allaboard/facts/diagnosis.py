@@ -21,6 +21,8 @@ class Branch(msgspec.Struct, frozen=True):
     """What they part into below these calls."""
     others: tuple[str, ...] = ()
     """Processes of which no rank is known."""
+    world: str = ""
+    """Name of their world, of an outermost call where several run side by side; else ""."""
 
     @property
     def count(self) -> int:
@@ -58,6 +60,8 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     """Why there are no calls."""
     others: tuple[str, ...] = ()
     """Processes of which no rank is known (``pid 4242``)."""
+    world: str = ""
+    """Name of their world where several run side by side; else ""."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):

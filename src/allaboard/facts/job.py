@@ -7,6 +7,7 @@ from operator import attrgetter
 import msgspec
 
 from allaboard.facts.bounds import Pid
+from allaboard.facts.finding import Who
 from allaboard.facts.interruption import Interruption
 from allaboard.facts.leader_loss import LeaderLoss
 from allaboard.facts.link import Call, Holder, Knock, Link, Usual
@@ -26,6 +27,29 @@ class LockWait(msgspec.Struct, frozen=True):
     """Pids on its host that hold the lock."""
     path: str
     """The file."""
+
+
+class WorldWait(msgspec.Struct, frozen=True, kw_only=True):
+    """One process that waits to read what a process of another world has not sent."""
+
+    waiter: Who
+    """The process that waits."""
+    waiter_key: int
+    """The key by which events call it."""
+    waiter_world: str
+    """Its world, by the name that a person would give it."""
+    waiter_place: str = ""
+    """The line of its own code where it waits; "" if there is none."""
+    holder: Who
+    """The process that has the other end."""
+    holder_key: int
+    """The key by which events call that."""
+    holder_world: str
+    """The world of that process."""
+    through: str
+    """What both ends are of, for a person."""
+    is_store: bool = False
+    """True if the holder serves a store of keys there: any of its clients may be the one to set the key."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -96,6 +120,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The process that has the port which is needed here; None for none."""
     clocks: dict[str, float] = {}
     """How far each host's wall clock is ahead of ours (s)."""
+    world_waits: tuple[WorldWait, ...] = ()
+    """Waits for a member by a process of another world of ranks, and the other way round."""
     uses: tuple[Use, ...] = ()
     """What processes and hosts use of what is limited, and how that went in the last minute."""
     gpus: tuple[Gpu, ...] = ()

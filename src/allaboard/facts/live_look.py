@@ -23,6 +23,21 @@ class Socket(msgspec.Struct, frozen=True):
     """Bytes in its receive queue; of a listener the connections that nobody has accepted yet."""
 
 
+class Awaited(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the main thread of a process waits to read from, and who holds its other end."""
+
+    local: str = ""
+    """Its own end of a TCP connection, ``host:port``; "" if it is none."""
+    remote: str = ""
+    """The other end of it."""
+    means: str = "a connection"
+    """What it is, for a person: a connection, a Unix socket, a pipe."""
+    pids: tuple[int, ...] = ()
+    """Processes of its host that hold the other end; () if it is on another host, or was not seen."""
+    programs: tuple[str, ...] = ()
+    """What each of them runs, for a person; "" where that is not known."""
+
+
 class QueueTime(msgspec.Struct, frozen=True):
     """How long one thread has run, and how long it has waited for a core, since it was made."""
 
@@ -48,6 +63,8 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     an environment; only what counts before ``variables``, or is not in them."""
     sockets: tuple[Socket, ...] = ()
     """Its sockets."""
+    awaits: tuple[Awaited, ...] = ()
+    """What it waits to read from; () if it waits otherwise, or for nothing."""
     why: str = ""
     """Why it has no stack; "" if it has one."""
     starved: bool = False

@@ -44,6 +44,20 @@ def parse_socket_table(pid: int, inodes: set[str] | None = None) -> list[Socket]
     return sockets_found
 
 
+def inodes_by_ends(pid: int) -> dict[tuple[str, str], str]:
+    """Return the inode of each TCP socket in the network of this process, by its own and its other end."""
+    inodes: dict[tuple[str, str], str] = {}
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            if (socket := _socket(line, None)) is not None:
+                inodes[socket.local, socket.remote] = line.split()[9]
+    return inodes
+
+
 def _socket(line: str, inodes: set[str] | None) -> Socket | None:
     fields = line.split()
     if len(fields) < 10 or (inodes is not None and fields[9] not in inodes):

@@ -31,7 +31,10 @@ def _crowd_line(crowd: Crowd) -> str:
     rank_count = crowd.count - len(crowd.others)
     if len(ranks) > MAX_RANKS_LENGTH:
         ranks = ranks[:MAX_RANKS_LENGTH].rpartition(",")[0] + f",... ({rank_count} in all)"
-    members = f"{'> ' if crowd.odd else '  '}{describe_ranks(ranks, rank_count, crowd.others)}"
+    world = f" of {crowd.world}" if crowd.world else ""
+    members = (
+        f"{'> ' if crowd.odd else '  '}{describe_ranks(ranks, rank_count, crowd.others)}{world}"
+    )
     if crowd.why:
         return f"{members}: {crowd.why}"
     location = f" at {crowd.at}" if crowd.at else ""
@@ -57,7 +60,9 @@ def _branch_members(branch: Branch) -> str:
     unranked = branch.others[:MAX_SHOWN_RANGES]
     hidden_count = len(branch.others) - len(unranked)
     ranks = [format_ranges(branch.ranks)] if branch.ranks else []
-    return ", ".join([*ranks, *unranked]) + (f" and {hidden_count} more" if hidden_count else "")
+    more = f" and {hidden_count} more" if hidden_count else ""
+    world = f" of {branch.world}" if branch.world else ""
+    return ", ".join([*ranks, *unranked]) + more + world
 
 
 def all_stacks_lines(branches: Iterable[Branch]) -> list[str]:

@@ -70,6 +70,11 @@ def find_stall(view: JobView) -> Stall | None:
     waiting = tuple(
         m for m in joined if m.event_key not in gil_blocked_keys and member_waits_for_peers(m)
     )
+    # Who waits for a process of another world is not the one to blame here: the other world is looked at.
+    waits_abroad = {w.waiter_key for w in view.world_waits} & {m.event_key for m in joined}
+    if waits_abroad and all(m.event_key in waits_abroad for m in joined if m not in waiting):
+        return None
+    joined = tuple(m for m in joined if m.event_key not in waits_abroad)
     accounted_for = {m.event_key for m in (*waiting, *gil_blocked)}
     absent = tuple(
         member_at_stuck_generator(view, m) or m for m in joined if m.event_key not in accounted_for

@@ -18,8 +18,10 @@ from allaboard.diagnosis.live.starvation import is_starved
 from allaboard.diagnosis.live.target_selection import redacted_command
 from allaboard.facts import Frame, Grip, HostLook, Phase, Present
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
+from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
 from allaboard.hosts import proc, rank_processes
+from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.file_locks import lock_waits
 from allaboard.hosts.loaded_framework import loaded_framework
 from allaboard.hosts.process_sockets import (
@@ -118,6 +120,15 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
                 ),
                 arguments={n: v for n, v in arguments[p].items() if variables[p].get(n) != v},
                 sockets=process_sockets(p),
+                awaits=tuple(
+                    msgspec.structs.replace(
+                        awaited,
+                        programs=tuple(
+                            program_name(" ".join(redacted_command(h)))[:60] for h in awaited.pids
+                        ),
+                    )
+                    for awaited in awaited_peers(p)
+                ),
                 why=troubles[p],
                 starved=p in starved,
             )

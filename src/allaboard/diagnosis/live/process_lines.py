@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from allaboard.analysis.stacks.stack_classifier import classify_stack
 from allaboard.facts import Member, Present
@@ -18,8 +18,13 @@ SHOWN_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PO
 """Environment variables that are shown for a member."""
 
 
-def process_lines(ranks: Sequence[Present]) -> Iterator[str]:
-    """Yield lines on each process: where it is, what states its place in the job, whom it is connected to."""
+def process_lines(
+    ranks: Sequence[Present], elsewhere: Mapping[tuple[str, str], str] | None = None
+) -> Iterator[str]:
+    """Yield lines on each process: where it is, what states its place in the job, whom it is connected to.
+
+    ``elsewhere``: names of processes of other worlds, by both ends of their connections.
+    """
     owners = {
         (s.local, s.remote): p.member
         for p in ranks
@@ -38,7 +43,7 @@ def process_lines(ranks: Sequence[Present]) -> Iterator[str]:
         if process.arguments:
             stated = " ".join(f"{n}={v}" for n, v in process.arguments.items())
             yield f"  by its arguments: {stated[:300]}"
-        sockets = "; ".join(_socket_clauses(process, owners))
+        sockets = "; ".join(_socket_clauses(process, owners, elsewhere or {}))
         if sockets:
             yield f"  {sockets}"
     if len(ranks) > MAX_SHOWN_MEMBERS:
@@ -55,12 +60,17 @@ def _member_line(process: Present) -> str:
     return f"{member.who}: {doing}{location}, {member.cpu * 100:.0f} % of a core"
 
 
-def _socket_clauses(process: Present, owners: dict[tuple[str, str], Member]) -> Iterator[str]:
+def _socket_clauses(
+    process: Present,
+    owners: Mapping[tuple[str, str], Member],
+    elsewhere: Mapping[tuple[str, str], str],
+) -> Iterator[str]:
     """Yield where the process listens, whom it has no answer from, whom it is connected to."""
     by_state: dict[str, list[str]] = {}
     for socket in process.sockets:
         peer = owners.get((socket.remote, socket.local))
         name = socket.local if socket.state == "LISTEN" else socket.remote
+        name = elsewhere.get((socket.remote, socket.local), name)
         if peer is not None:
             name = f"rank {peer.who.rank}" if peer.who.rank >= 0 else f"pid {peer.who.pid}"
             if peer.who.job != "worker" or process.member.who.job != "worker":

@@ -130,12 +130,16 @@ def _ranks_of_target(
 def _ranks_among(
     pids: set[int], probes: dict[int, Probe], jobs: list[list[TrainingProcess]], above: int
 ) -> list[int]:
-    """Return the ranks among these pids. Raises NoSuchProcessError if they are of several jobs."""
+    """Return the ranks among these pids, of several worlds if one Python program started them all.
+
+    Raises NoSuchProcessError if they are of several jobs that something else started, such as a shell.
+    """
     groups = [
         ranks for job in jobs if (ranks := [p for p in select_ranks(job, probes) if p.pid in pids])
     ]
     stated = [{r for p in ranks if (r := rank_of(p, probes)) >= 0} for ranks in groups]
-    if sum(map(len, stated)) > len(set().union(*stated)):
+    is_one_program = rank_processes.is_python(above, proc.command_line(above))
+    if sum(map(len, stated)) > len(set().union(*stated)) and not is_one_program:
         names = "; ".join(
             f"{' '.join(str(p.pid) for p in ranks)} below {ranks[0].ppid}" for ranks in groups
         )
