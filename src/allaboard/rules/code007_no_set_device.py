@@ -28,6 +28,9 @@ _DEVICE_BY_PROCESS = re.compile(
 )
 """Matches what gives each process a GPU of its own."""
 
+_OTHER_DEVICE = re.compile(r"cuda:(?!0\b)|cuda['\"], ?(?!0\b)")
+"""Matches a device other than the first."""
+
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
@@ -115,7 +118,7 @@ def _chooses_device(script: Script, source: str) -> bool:
     """Return True if the script chooses a device in any way."""
     if "CUDA_VISIBLE_DEVICES" in source or "set_device" in source or "device_ids" in source:
         return True
-    return bool(script.calls_of("torch.cuda.device")) or "cuda:" in source
+    return bool(script.calls_of("torch.cuda.device")) or _OTHER_DEVICE.search(source) is not None
 
 
 def _default_device_use(script: Script) -> ast.AST | None:
@@ -123,14 +126,40 @@ def _default_device_use(script: Script) -> ast.AST | None:
     for call in script.method_calls("cuda"):
         if not call.args and not call.keywords:
             return call
-    for call in script.method_calls("to", "device"):
-        device = call.args[0] if call.args else None
-        if isinstance(device, ast.Constant) and device.value == "cuda" and len(call.args) == 1:
+    for call in script.method_calls("to"):
+        device = call_argument(call, "device", 0)
+        if device is not None and _is_default_device(script, device):
             return call
     return None
 
 
+def _is_default_device(script: Script, device: ast.expr) -> bool:
+    """Return True for "cuda", "cuda:0" and devices made of it, also where there may be no GPU at all."""
+    device = resolve(script, device)
+    if isinstance(device, ast.IfExp):
+        # With NCCL there are GPUs.
+        branches = [device.body, device.orelse]
+        gpu = [b for b in branches if evaluate(script, b) != "cpu" and not _is_cpu(script, b)]
+        return len(gpu) == 1 and _is_default_device(script, gpu[0])
+    if isinstance(device, ast.Call) and script.call_name(device.func) == "torch.device":
+        alone = len(device.args) == 1 and not device.keywords
+        return alone and _is_default_device(script, device.args[0])
+    return evaluate(script, device) in ("cuda", "cuda:0")
+
+
+def _is_cpu(script: Script, device: ast.expr) -> bool:
+    return (
+        isinstance(device, ast.Call)
+        and len(device.args) == 1
+        and evaluate(script, device.args[0]) == "cpu"
+    )
+
+
 _INIT_TEXT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+_DEVICE = (
+    _INIT_TEXT + 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
+    "model = Net().to(device)\n"
+)
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -139,6 +168,10 @@ RULE = Rule(
     fires_on={
         "plain cuda": (
             ScriptFacts(source=_INIT_TEXT + "model = Net().cuda()\n"),
+            "every process of a host uses GPU 0: none selects a GPU of its own",
+        ),
+        "cuda if there is any": (
+            ScriptFacts(source=_DEVICE),
             "every process of a host uses GPU 0: none selects a GPU of its own",
         ),
         "a fixed one": (
@@ -154,6 +187,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a device of its own": ScriptFacts(source=_DEVICE.replace('"cuda"', 'f"cuda:{rank}"')),
+        "one of two that only a run could tell": ScriptFacts(
+            source=_DEVICE.replace('"cpu"', "args.device")
+        ),
         "one GPU visible to each": ScriptFacts(
             source=_INIT_TEXT
             + "os.environ['CUDA_VISIBLE_DEVICES'] = gpu\ntorch.cuda.set_device(0)\n"

@@ -24,11 +24,14 @@ from allaboard.formats.python.collective_calls import (
     COLLECTIVE_CALLS,
     FRAMEWORK_WORDS,
     JOINT_CONSTRUCTORS,
+    enters_collective,
     is_limited_to_group,
     meets_other_ranks,
 )
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
-from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.rank_decorators import one_rank_decorator
+from allaboard.formats.python.rank_tests import canonical_text
+from allaboard.formats.python.script_ast import Function, Script, read_script
 
 
 class _GuardedCall(NamedTuple):
@@ -59,6 +62,39 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             script, reach, guarded_call
         ):
             yield _claim(script, guarded_call)
+    yield from _in_functions_of_one_rank(script, reach)
+
+
+def _in_functions_of_one_rank(script: Script, reach: CallGraph) -> Iterator[Claim]:
+    """Report collectives in functions that a decorator lets only one rank run."""
+    source, called = "\n".join(script.lines), [name for name, _ in script.calls]
+    for name, call in script.calls:
+        function = script.enclosing_function(call)
+        decorator = one_rank_decorator(script, function) if function is not None else None
+        if function is None or decorator is None or script.rank_condition(call) is not None:
+            continue
+        direct = enters_collective(name, call)
+        entered = [(name, call)] if direct else reach.certain_calls(call, COLLECTIVE_CALLS)
+        for entered_name, inner in entered:
+            if entered_name in JOINT_CONSTRUCTORS or is_limited_to_group(entered_name, inner):
+                continue
+            if meets_other_ranks(entered_name, source, called):
+                yield _decorated_claim(script, call, entered_name, function, decorator)
+                break
+
+
+def _decorated_claim(
+    script: Script, call: ast.Call, entered: str, function: Function, decorator: ast.expr
+) -> Claim:
+    limits = f"@{ast.unparse(decorator)}"
+    return Claim(
+        summary=f"{entered.rpartition('.')[2]} is entered only by one rank: {limits} lets no other run "
+        f"{function.name}, and it waits for all ranks",
+        evidence=(script.evidence_for(call), script.evidence_for(decorator)),
+        fix=f"{_statement_text(script, call)}   # outside of {function.name}, or without {limits}",
+        certainty=Certainty.LIKELY,
+        where=script.place_of(call),
+    )
 
 
 def _pair_key(script: Script, guarded_call: _GuardedCall) -> object:
@@ -74,7 +110,7 @@ def _pair_key(script: Script, guarded_call: _GuardedCall) -> object:
 def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCall]:
     source, called = "\n".join(script.lines), [name for name, _ in script.calls]
     for name, call in script.calls:
-        direct = name in COLLECTIVE_CALLS
+        direct = enters_collective(name, call)
         if not direct and reach.called_function(call) is None:
             continue
         condition = script.rank_condition(call)
@@ -83,12 +119,20 @@ def _find_guarded_calls(script: Script, reach: CallGraph) -> Iterator[_GuardedCa
         entered = [(name, call)] if direct else reach.certain_calls(call, COLLECTIVE_CALLS)
         if not direct or name not in JOINT_CONSTRUCTORS:
             entered = [(n, c) for n, c in entered if n not in JOINT_CONSTRUCTORS]
+        # Of a pair in a function, the half that these ranks come to.
+        reached = canonical_text(condition.test)
+        entered.sort(key=lambda pair: not _is_under(script, pair[1], reached))
         for entered_name, inner in entered:
             if meets_other_ranks(entered_name, source, called) and not is_limited_to_group(
                 entered_name, inner
             ):
                 yield _GuardedCall(entered_name, call, condition, inner)
                 break
+
+
+def _is_under(script: Script, call: ast.Call, condition_text: str) -> bool:
+    condition = script.rank_condition(call)
+    return condition is not None and canonical_text(condition.test) == condition_text
 
 
 def _claim(script: Script, guarded_call: _GuardedCall) -> Claim:
@@ -165,6 +209,23 @@ _ACCELERATE_FSDP = (
     "from accelerate import Accelerator, FullyShardedDataParallelPlugin\n"
     "a = Accelerator(fsdp_plugin=FullyShardedDataParallelPlugin())\n"
 )
+_CACHED = (
+    _HEAD + "def evaluate(args, split):\n    if args.local_rank not in [-1, 0]:\n"
+    "        dist.barrier()\n    if args.local_rank == 0:\n        dist.barrier()\n"
+)
+_DECORATOR = (
+    "def first(f):\n    def g(*a):\n        if dist.get_rank() == 0:\n            return f(*a)\n"
+    "    return g\n"
+)
+_LIGHTNING = (
+    "import lightning as L\nclass Lit(L.LightningModule):\n    def validation_step(self, b, i):\n"
+    "        if self.global_rank == 0:\n            self.log('x', 1.0, sync_dist=SYNC)\n"
+)
+_BROADCAST = "hvd.callbacks.BroadcastGlobalVariablesCallback(0)"
+_CALLBACKS = (
+    "import horovod.keras as hvd\nhvd.init()\ncalls = LIST\n"
+    "if hvd.rank() == 0:\n    calls.append(CALL)\n"
+)
 _JAX = "import jax\nfrom jax.experimental import multihost_utils as mu\n"
 
 RULE = Rule(
@@ -197,7 +258,7 @@ RULE = Rule(
                 "    data = build(split)\n    if dist.get_rank() == 0:\n        dist.barrier()\n"
                 "    return data\nfit(load('train'))\nif dist.get_rank() == 0:\n    score(load('test'))\n"
             ),
-            "barrier in line 4 (by load()) is entered only where dist.get_rank() == 0: "
+            "barrier in line 7 (by load()) is entered only where dist.get_rank() == 0: "
             "it waits for all ranks",
         ),
         "in Horovod": (
@@ -312,8 +373,54 @@ RULE = Rule(
             "barrier in line 6 (by self.save()) is entered only where self.rank == 0: "
             "it waits for all ranks",
         ),
+        "one rank evaluates, and lets itself go first": (
+            ScriptFacts(
+                source=_CACHED + "if args.local_rank in (-1, 0):\n    evaluate(args, 'dev')\n"
+            ),
+            "barrier in line 6 (by evaluate()) is entered only where args.local_rank in (-1, 0): "
+            "it waits for all ranks",
+        ),
+        "a decorator of one rank": (
+            ScriptFacts(
+                source=_HEAD + "from lightning.pytorch.utilities import rank_zero_only\n"
+                "@rank_zero_only\ndef save():\n    dist.barrier()\n"
+            ),
+            "barrier is entered only by one rank: @rank_zero_only lets no other run save, "
+            "and it waits for all ranks",
+        ),
+        "a decorator of the script": (
+            ScriptFacts(
+                source=_HEAD + _DECORATOR + "@first\ndef report(x):\n    dist.reduce(x, 0)\n"
+            ),
+            "reduce is entered only by one rank: @first lets no other run report, "
+            "and it waits for all ranks",
+        ),
+        "Lightning reduces what one rank logs": (
+            ScriptFacts(source=_LIGHTNING.replace("SYNC", "True")),
+            "log is entered only where self.global_rank == 0: it waits for all ranks",
+        ),
+        "a callback of Horovod on one rank": (
+            ScriptFacts(source=_CALLBACKS.replace("LIST", "[]").replace("CALL", _BROADCAST)),
+            "BroadcastGlobalVariablesCallback is called only where hvd.rank() == 0: "
+            "all ranks must call it",
+        ),
     },
     silent_on={
+        "all ranks evaluate, one goes first": ScriptFacts(
+            source=_CACHED + "evaluate(args, 'dev')\n"
+        ),
+        "a decorator that asks nothing of the rank": ScriptFacts(
+            source=_HEAD
+            + _DECORATOR.replace("if dist.get_rank() == 0:", "if f:")
+            + "@first\ndef report(x):\n    dist.reduce(x, 0)\n"
+        ),
+        "one rank prints behind a decorator": ScriptFacts(
+            source=_HEAD + _DECORATOR + "@first\ndef report(x):\n    print(x)\n"
+        ),
+        "Lightning logs of one rank": ScriptFacts(source=_LIGHTNING.replace("SYNC", "False")),
+        "checkpoints of Horovod on one rank": ScriptFacts(
+            source=_CALLBACKS.replace("LIST", f"[{_BROADCAST}]").replace("CALL", "Checkpoint()")
+        ),
         "a trainer of one's own": ScriptFacts(
             source="import torch\nclass Loop:\n    def end(self):\n        if self.rank == 0:\n"
             "            self.trainer.save_checkpoint('x.pt')\n"

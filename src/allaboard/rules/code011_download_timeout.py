@@ -23,7 +23,7 @@ from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 SHORT_TIMEOUT_S = 300.0
-"""A timeout below this many seconds counts as short for a download."""
+"""A timeout up to this many seconds counts as short for a download, or for work on a whole dataset."""
 
 DEFAULT_TIMEOUT_S = 1800.0
 """What the store and gloo wait if no timeout is given (torch/distributed/constants.py)."""
@@ -61,12 +61,11 @@ def _work_of_one_rank(script: Script) -> Iterator[Claim]:
         if not before_init and not (waits_in_barrier and call.lineno > inits[0].lineno):
             continue
         slept = integer(script, call.args[0]) if name == "time.sleep" and call.args else None
-        fetches = is_stated and timeout < SHORT_TIMEOUT_S and _fetches(name, call)
-        if not fetches and not (slept is not None and slept > timeout):
+        work = f"sleeps {slept} s" if slept is not None and slept > timeout else ""
+        if is_stated and timeout <= SHORT_TIMEOUT_S:
+            work = "downloads" if _fetches(name, call) else _prepares(name, call) or work
+        if not work or script.rank_condition(call) is None:
             continue
-        if script.rank_condition(call) is None:
-            continue
-        work = "downloads" if fetches else f"sleeps {slept} s"
         where = script.call_name(inits[0].func).rpartition(".")[2] if before_init else "a barrier"
         is_jax = script.call_name(inits[0].func).startswith("jax")
         seconds = max(1800, 2 * (slept or 0))
@@ -88,6 +87,15 @@ def _fetches(name: str, call: ast.Call) -> bool:
         k.arg == "download" and isinstance(k.value, ast.Constant) and k.value.value is True
         for k in call.keywords
     )
+
+
+def _prepares(name: str, call: ast.Call) -> str:
+    """Return the verb for work on a whole dataset; "" for any other call."""
+    if name.startswith("datasets.") and name.rpartition(".")[2] == "load_dataset":
+        return "loads a dataset"
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    processes = any(k.arg in ("num_proc", "batched") for k in call.keywords)
+    return "prepares the data" if method in ("map", "filter") and processes else ""
 
 
 def _timeout_seconds(script: Script, init: ast.Call) -> tuple[float, bool]:
@@ -164,6 +172,13 @@ if rank == 0:
     MNIST("data", download=True)
 dist.barrier()
 """
+_MAPPED = """import torch.distributed as dist
+from datetime import timedelta
+dist.init_process_group("nccl", timeout=timedelta(minutes=5))
+if rank == 0:
+    corpus.map(encode, num_proc=8).save_to_disk("tokens")
+dist.barrier()
+"""
 _SLEEP = """import time
 import torch.distributed as dist
 if rank == 0:
@@ -182,6 +197,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a dataset is mapped": (
+            ScriptFacts(source=_MAPPED),
+            "one rank prepares the data while the others wait in a barrier of 300 s",
+        ),
         "30 s": (
             ScriptFacts(source=_SOURCE),
             "one rank downloads while the others wait in a barrier of 30 s",
@@ -203,6 +222,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a mapping within the default timeout": ScriptFacts(
+            source=_MAPPED.replace(", timeout=timedelta(minutes=5)", "")
+        ),
+        "all ranks map": ScriptFacts(source=_MAPPED.replace("if rank == 0:", "if True:")),
         "half an hour": ScriptFacts(source=_SOURCE.replace("seconds=30", "minutes=30")),
         "the default": ScriptFacts(source=_SOURCE.replace(", timeout=timedelta(seconds=30)", "")),
         "a short sleep": ScriptFacts(source=_SLEEP.replace("SECONDS", "30")),

@@ -41,7 +41,9 @@ _LOGGING_CALLS = (
     "write",
     "print_exc",
 )
-_BROAD_EXCEPTIONS = ("Exception", "BaseException", "RuntimeError")
+_BROAD_EXCEPTIONS = ("Exception", "BaseException", "RuntimeError", "OutOfMemoryError")
+_CLEARING_CALLS = ("empty_cache", "zero_grad", "collect", "synchronize")
+"""Calls by which a handler makes room for the next batch."""
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -57,11 +59,21 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 yield Claim(
                     summary=summary,
                     evidence=(script.evidence_for(handler), script.evidence_for(node.body[0])),
-                    fix="raise   # as the last line of the handler",
+                    fix=_fix(handler),
                     severity=Severity.WARNING,
                     certainty=Certainty.LIKELY,
                     where=script.place_of(handler),
                 )
+
+
+def _fix(handler: ast.ExceptHandler) -> str:
+    """Return where to let the exception through: everywhere, or also where the handler skips the batch."""
+    skipped = next((s for s in handler.body if isinstance(s, ast.If)), None)
+    return (
+        f"raise   # also where line {skipped.lineno} holds: the other ranks do not skip this batch"
+        if skipped is not None
+        else "raise   # as the last line of the handler"
+    )
 
 
 def _swallowed(script: Script, node: ast.Try) -> str:
@@ -129,15 +141,30 @@ def _is_broad(handler: ast.ExceptHandler) -> bool:
 
 def _only_logs(handler: ast.ExceptHandler) -> bool:
     """Return True if the handler certainly does no more than log the exception and count it."""
-    for statement in handler.body:
-        if isinstance(statement, (ast.Pass, ast.Continue, ast.AugAssign)):
+    return _is_skipped(handler.body)
+
+
+def _is_skipped(body: list[ast.stmt]) -> bool:
+    """Return True if a block goes on to the next batch as if nothing had happened."""
+    for statement in body:
+        if isinstance(statement, (ast.Pass, ast.AugAssign, ast.Delete)):
             continue
+        if isinstance(statement, ast.Continue):
+            return True
+        if isinstance(statement, ast.If) and _is_about_memory(statement.test):
+            # `if "out of memory" in str(error): skip the batch; else: raise` skips it on this rank alone.
+            return _is_skipped(statement.body)
         if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
             return False
         function_name = ast.unparse(statement.value.func).rpartition(".")[2]
-        if function_name not in _LOGGING_CALLS:
+        if function_name not in _LOGGING_CALLS + _CLEARING_CALLS:
             return False
     return True
+
+
+def _is_about_memory(test: ast.expr) -> bool:
+    text = ast.unparse(test).lower()
+    return "memory" in text and not isinstance(test, ast.BoolOp)
 
 
 _LOOP = """import torch.distributed as dist
@@ -168,6 +195,16 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a batch too large for this rank": (
+            ScriptFacts(
+                source=_LOOP.replace(
+                    "HANDLER",
+                    "if 'out of memory' in str(error):\n"
+                    "            torch.cuda.empty_cache()\n            continue\n        raise",
+                )
+            ),
+            "an exception in the training step is swallowed, and this rank goes on without its peers",
+        ),
         "printed and forgotten": (
             ScriptFacts(source=_LOOP.replace("HANDLER", "print(error)")),
             "an exception in the training step is swallowed, and this rank goes on without its "
@@ -184,6 +221,18 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "only if there is one rank": ScriptFacts(
+            source=_LOOP.replace(
+                "HANDLER",
+                "if 'memory' in str(error) and world_size == 1:\n"
+                "            continue\n        raise",
+            )
+        ),
+        "the other ranks are told": ScriptFacts(
+            source=_LOOP.replace(
+                "HANDLER", "if 'memory' in str(error):\n            tell_all(error)\n        raise"
+            )
+        ),
         "the init's failure is acted on": ScriptFacts(
             source=_AROUND_INIT.replace("HANDLER", "print(error); distributed = False")
         ),

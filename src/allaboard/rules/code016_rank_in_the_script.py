@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.environment_writes import EnvironmentWrite, environment_writes
 from allaboard.formats.python.evaluation import integer
 from allaboard.formats.python.fixed_ranks import is_unconditional, join_size, joins
 from allaboard.formats.python.script_ast import Script, read_script
@@ -41,21 +42,21 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     yield from _fixed_arguments(script, facts.siblings)
     if not script.calls_of("torch.distributed.init_process_group"):
         return
-    set_here = dict(_top_level_numbers(script))
+    set_here = _set_numbers(script)
     rank, size = set_here.get("RANK"), set_here.get("WORLD_SIZE")
     if rank is None or size is None or not rank[1] < size[1] or size[1] < 2:
         return
-    others = [dict(_top_level_numbers(read_script(s))).get("RANK") for s in facts.siblings]
+    others = [_set_numbers(read_script(s)).get("RANK") for s in facts.siblings]
     if any(sibling is not None and sibling[1] != rank[1] for sibling in others):
         return
-    node, number = rank
+    write, number = rank
     yield Claim(
         summary=f"the script sets RANK itself: every process that runs it is rank {number} of {size[1]}",
-        evidence=(script.evidence_for(node), script.evidence_for(size[0])),
+        evidence=(script.evidence_for(write.value), script.evidence_for(size[0].value)),
         fix='rank = int(os.environ["RANK"])   # as the launcher set it',
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
-        where=script.place_of(node),
+        where=script.place_of(write.node if isinstance(write.node, ast.stmt) else write.value),
     )
 
 
@@ -85,16 +86,18 @@ def _fixed_arguments(script: Script, siblings: tuple[ScriptFacts, ...]) -> Itera
     )
 
 
-def _top_level_numbers(script: Script) -> Iterator[tuple[str, tuple[ast.Assign, int]]]:
-    """Yield the variables that the top level of the script sets to a number, unconditionally."""
-    for node in script.tree.body:
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+def _set_numbers(script: Script) -> dict[str, tuple[EnvironmentWrite, int]]:
+    """Return the variables that every run of the script sets to one number, whoever starts it."""
+    numbers: dict[str, tuple[EnvironmentWrite, int]] = {}
+    writes = list(environment_writes(script, "RANK", "WORLD_SIZE"))
+    for write in writes:
+        number = integer(script, write.value)
+        alone = sum(w.variable == write.variable for w in writes) == 1
+        if number is None or not alone or write.is_default:
             continue
-        target, value = ast.unparse(node.targets[0]), node.value
-        name = next((n for n in ("RANK", "WORLD_SIZE") if target == f"os.environ['{n}']"), "")
-        text = str(value.value) if isinstance(value, ast.Constant) else ""
-        if name and text.isascii() and text.isdecimal() and len(text) < 9:
-            yield name, (node, int(text))
+        if is_unconditional(script, write.node):
+            numbers[write.variable] = write, number
+    return numbers
 
 
 _SET = """import os

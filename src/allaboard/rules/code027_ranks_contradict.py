@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, ScriptFacts, Stage
 from allaboard.formats.python.child_processes import Launch, launches
+from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.fixed_ranks import is_unconditional
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
@@ -46,11 +47,19 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     sizes = {size for _, _, size in every}
     if uncounted or facts.siblings or len(sizes) != 1:
         return
+    if any(_is_called_here(script, e[0].function) for e in every):
+        return  # the script itself may be one of the members
     (size,) = sizes
     numbers = {number for _, ranks, _ in every for number in ranks}
     if len(numbers) >= size or not all(is_unconditional(script, e[0].call) for e in every):
         return
     yield _too_few(script, every[0][0], numbers, size)
+
+
+def _is_called_here(script: Script, function: Function) -> bool:
+    """Return True if the script also calls the function in its own process."""
+    parents = ((use, script.parents.get(use)) for use in script.name_uses(function))
+    return any(isinstance(parent, ast.Call) and parent.func is use for use, parent in parents)
 
 
 def _out_of_range(script: Script, launch: Launch, ranks: range, size: int) -> Claim:
@@ -143,10 +152,9 @@ def _is_limited(script: Script, call: ast.Call, launch: Launch) -> bool:
 def _environment(script: Script, function: Function, variable: str) -> ast.expr | None:
     """Return what a function sets a variable to, if it does so once."""
     values = [
-        node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == f"os.environ['{variable}']"
+        write.value
+        for write in environment_writes(script, variable)
+        if script.enclosing_function(write.node) is function
     ]
     return values[0] if len(values) == 1 else None
 

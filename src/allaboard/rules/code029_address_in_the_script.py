@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
 from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer
 from allaboard.formats.python.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
@@ -39,18 +41,40 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for node, value in _stated_addresses(script, inits):
         host = _private_host(evaluate(script, value))
-        if not host or not is_unconditional(script, node):
+        if host and is_unconditional(script, node):
+            yield _claim(
+                script,
+                node,
+                value,
+                f"the script itself says that the ranks meet at {host}",
+                'os.environ["MASTER_ADDR"]   # as the launcher set it',
+            )
+            return
+    for init in inits:
+        option = option_of(script, call_argument(init, "init_method", 1))
+        if option is None or option.default is None:
             continue
-        yield Claim(
-            summary=f"the script itself says that the ranks meet at {host}, "
-            "an address of one private network",
-            evidence=(script.evidence_for(node),),
-            fix='os.environ["MASTER_ADDR"]   # as the launcher set it',
-            severity=Severity.INFO,
-            certainty=Certainty.LIKELY,
-            where=script.place_of(value),
-        )
-        return
+        host = _private_host(evaluate(script, option.default))
+        if host:
+            yield _claim(
+                script,
+                option.call,
+                option.default,
+                f"without {option.flags[-1]} the ranks meet at {host}",
+                f'{option.flags[-1]} "tcp://$MASTER_ADDR:$MASTER_PORT"   # or default="env://"',
+            )
+            return
+
+
+def _claim(script: Script, node: ast.AST, value: ast.expr, summary: str, fix: str) -> Claim:
+    return Claim(
+        summary=f"{summary}, an address of one private network",
+        evidence=(script.evidence_for(node),),
+        fix=fix,
+        severity=Severity.INFO,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(value),
+    )
 
 
 def _is_for_one_member(script: Script, source: str) -> bool:
@@ -62,11 +86,9 @@ def _is_for_one_member(script: Script, source: str) -> bool:
 
 def _stated_addresses(script: Script, inits: list[ast.Call]) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield where the script states an address, with the expression."""
-    for node in script.parents:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == (
-            "os.environ['MASTER_ADDR']"
-        ):
-            yield node, node.value
+    for write in environment_writes(script, "MASTER_ADDR"):
+        if not write.is_default:
+            yield write.node, write.value
     if not _LAUNCHED.search("\n".join(script.lines)) or any(launches(script)):
         return  # who starts the ranks by hand, or by the script itself, knows the host
     for init in inits:
@@ -94,6 +116,15 @@ os.environ["MASTER_ADDR"] = "ADDRESS"
 dist.init_process_group("gloo")
 """
 
+_OPTION = """import argparse
+import torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--dist-url", default="ADDRESS")
+parser.add_argument("--rank", type=int)
+args = parser.parse_args()
+dist.init_process_group("gloo", init_method=args.dist_url, rank=args.rank, world_size=2)
+"""
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
@@ -111,8 +142,19 @@ RULE = Rule(
             ),
             "the script itself says that the ranks meet at 10.1.0.7, an address of one private network",
         ),
+        "a default of the command line": (
+            ScriptFacts(source=_OPTION.replace("ADDRESS", "tcp://10.4.0.9:29500")),
+            "without --dist-url the ranks meet at 10.4.0.9, an address of one private network",
+        ),
     },
     silent_on={
+        "the environment by default": ScriptFacts(source=_OPTION.replace("ADDRESS", "env://")),
+        "if the launcher sets none": ScriptFacts(
+            source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace(
+                'environ["MASTER_ADDR"] = "10.1.0.7"',
+                'environ.setdefault("MASTER_ADDR", "10.1.0.7")',
+            )
+        ),
         "this host": ScriptFacts(source=_SCRIPT.replace("ADDRESS", "127.0.0.1")),
         "a script for one of its hosts": ScriptFacts(
             source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace('"gloo"', '"gloo", rank=1')

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.command_line import option_of
 from allaboard.formats.python.evaluation import evaluate
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
@@ -33,7 +34,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         return
     script = read_script(facts)
     for call in script.calls_of("torch.distributed.init_process_group"):
-        url = evaluate(script, call_argument(call, "init_method", 1))
+        stated = call_argument(call, "init_method", 1)
+        option = option_of(script, stated)
+        if option is not None and option.default is not None:
+            stated = option.default
+        url = evaluate(script, stated)
         if not isinstance(url, str) or not url.startswith("file://"):
             continue
         path = url.removeprefix("file://").partition("?")[0]
@@ -46,7 +51,10 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             summary=f"the ranks meet in {path}, which each host has for itself"
             if several_hosts
             else f"the ranks meet in {path}, and nothing removes it: the next run finds it again",
-            evidence=(script.evidence_for(call),),
+            evidence=(
+                script.evidence_for(call),
+                *([script.evidence_for(option.call)] if option is not None else []),
+            ),
             fix="init_method=f\"file:///SHARED/rendezvous-{os.environ['JOB_ID']}\""
             if several_hosts
             else f'rm -f {path}   # before each run, or init_method="env://"',
@@ -74,6 +82,14 @@ PLACE = "file:///tmp/meet"
 dist.init_process_group("gloo", init_method=PLACE, rank=int(os.environ[RANK]), world_size=8)
 """
 
+_OPTION = """import argparse
+import torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--init-method", default="file:///shared/meet")
+opt = parser.parse_args()
+dist.init_process_group("gloo", init_method=opt.init_method, rank=opt.rank, world_size=8)
+"""
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
@@ -83,12 +99,17 @@ RULE = Rule(
             ScriptFacts(source=_SCRIPT.replace("RANK", "'R'").replace("/tmp", "/shared")),
             "the ranks meet in /shared/meet, and nothing removes it: the next run finds it again",
         ),
+        "a default of the command line": (
+            ScriptFacts(source=_OPTION),
+            "the ranks meet in /shared/meet, and nothing removes it: the next run finds it again",
+        ),
         "on several hosts": (
             ScriptFacts(source=_SCRIPT.replace("RANK", "'SLURM_PROCID'")),
             "the ranks meet in /tmp/meet, which each host has for itself",
         ),
     },
     silent_on={
+        "another default": ScriptFacts(source=_OPTION.replace("file:///shared/meet", "env://")),
         "another one for each run": ScriptFacts(
             source=_SCRIPT.replace("RANK", "'R'").replace('meet"', 'meet" + os.environ["JOB_ID"]')
         ),

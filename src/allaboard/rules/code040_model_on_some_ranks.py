@@ -111,9 +111,12 @@ def _model_claim(script: Script, call: ast.Call, condition: ast.If, run: ModelRu
 def _corrected(script: Script, call: ast.Call, run: ModelRun) -> str:
     """Return the line with the model inside of the wrapper."""
     line = script.source_line(call)
+    is_called = run.inner is call
+    if not is_called and not re.search(rf"(?<![\w.]){re.escape(run.model)}(?!\w)", line):
+        line, is_called = script.source_line(run.inner), True  # the function has it from elsewhere
     pattern = (
         rf"(?<![\w.]){re.escape(run.model)}(?=\()"
-        if run.inner is call
+        if is_called
         else (rf"(?<![\w.]){re.escape(run.model)}(?![\w.(=])")
     )
     return re.sub(pattern, f"{run.model}.module", line) + "   # or let all ranks run it"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
 from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 
@@ -65,6 +66,7 @@ def _local_rank_as_rank(facts: ScriptFacts) -> Iterator[Claim]:
             rank, size = call_argument(init, "rank", 4), call_argument(init, "world_size", 3)
             if script.enclosing_function(init) is not launch.function or size is None:
                 continue
+            rank = resolve(script, rank) if rank is not None else None
             if (
                 not isinstance(rank, ast.Name)
                 or rank.id != parameter

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Set
 from functools import cached_property
 
+from allaboard.formats.python.rank_tests import canonical_text, negated_text
 from allaboard.formats.python.script_ast import Function, Script, leaves_block
 
 MAX_DEPTH = 4
@@ -153,10 +154,10 @@ class CallGraph:
                 any(self.may_call(s, names) for s in block)
                 for block in (condition.body, condition.orelse)
             )
-        opposite = _negated_text(condition.test)
+        opposite = negated_text(condition.test)
         return any(
             isinstance(n, ast.If)
-            and ast.unparse(n.test) == opposite
+            and canonical_text(n.test) == opposite
             and any(self.may_call(s, names) for s in n.body)
             for n in function.body
         )
@@ -165,26 +166,6 @@ class CallGraph:
         if statement not in self._leaving_statements:
             self._leaving_statements[statement] = _may_leave(statement)
         return self._leaving_statements[statement]
-
-
-_OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Gt: ast.LtE,
-    ast.LtE: ast.Gt,
-    ast.Lt: ast.GtE,
-    ast.GtE: ast.Lt,
-}
-
-
-def _negated_text(test: ast.expr) -> str:
-    """Return the opposite of a condition, as `ast.unparse` writes it."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return ast.unparse(test.operand)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITES:
-        opposite = _OPPOSITES[type(test.ops[0])]()
-        return ast.unparse(ast.Compare(test.left, [opposite], test.comparators))
-    return f"not {ast.unparse(test)}"
 
 
 def _is_plain(function: Function) -> bool:

@@ -127,6 +127,8 @@ LIGHTNING_METHODS = frozenset(
 )
 """What modules and callbacks of Lightning call on themselves and on their trainer: all processes take "
 "part."""
+SYNCED_LOGS = frozenset(("self.log", "self.log_dict", "pl_module.log", "pl_module.log_dict"))
+"""Methods of Lightning that reduce what they log over all processes, if they are told ``sync_dist=True``."""
 _ONE_DEVICE = re.compile(r"\bdevices\s*=\s*(?:1\b|\[\s*\d+\s*,?\s*\])")
 """Matches the argument by which a trainer of Lightning is alone, and meets no one."""
 _LIGHTNING_CLASS = re.compile(r"\((?:[\w.]*\.)?(?:LightningModule|Callback)\)")
@@ -135,6 +137,11 @@ JOINT_CONSTRUCTORS = frozenset(
         "torch.distributed.new_group",
         "torch.nn.parallel.DistributedDataParallel",
         "torch.nn.parallel.distributed.DistributedDataParallel",
+        *(
+            f"horovod.{module}.callbacks.{callback}"
+            for module in ("keras", "tensorflow.keras")
+            for callback in ("BroadcastGlobalVariablesCallback", "MetricAverageCallback")
+        ),
     )
 )
 """Objects that all ranks must make unless a group is given; nobody need wait in making them yet."""
@@ -226,7 +233,7 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
     """
     if name in TRAINER_CALLS and "lightning" in name:
         return _ONE_DEVICE.search(source) is None
-    if name in LIGHTNING_METHODS:
+    if name in LIGHTNING_METHODS | SYNCED_LOGS:
         is_own = f"def {name.rpartition('.')[2]}(" in source
         return (
             _LIGHTNING_CLASS.search(source) is not None
@@ -249,9 +256,19 @@ def meets_other_ranks(name: str, source: str, called_names: list[str]) -> bool:
     return not name.startswith("accelerate.") or "FullyShardedDataParallelPlugin" in source
 
 
+def enters_collective(name: str, call: ast.Call) -> bool:
+    """Return True if a call of this name is one of a collective, as far as its arguments say."""
+    if name not in SYNCED_LOGS:
+        return name in COLLECTIVE_CALLS
+    flags = {
+        k.arg: k.value.value for k in call.keywords if isinstance(k.value, ast.Constant) and k.arg
+    }
+    return flags.get("sync_dist") is True and not flags.get("rank_zero_only")
+
+
 def is_limited_to_group(name: str, call: ast.Call) -> bool:
     """Return True if the call says which ranks take part."""
-    if name in _OF_ALL_PROCESSES:
+    if name in _OF_ALL_PROCESSES | SYNCED_LOGS:
         return False
     if name in HOROVOD_COLLECTIVES:
         return any(k.arg in _GROUP_KEYWORDS for k in call.keywords)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from typing import TypeGuard
 
 from allaboard.formats.python.constants import UNKNOWN
 from allaboard.formats.python.import_names import full_name
-from allaboard.formats.python.script_ast import Script
+from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 MAX_DEPTH = 12
 """Names and operators that are followed into each other."""
@@ -26,14 +27,64 @@ def resolve(script: Script, node: ast.expr, depth: int = MAX_DEPTH) -> ast.expr:
     node itself."""
     for _ in range(depth):
         bound = None
-        if isinstance(node, ast.Name):
+        if isinstance(node, ast.Name) or _is_own_attribute(node):
             bound = script.ranks.sole_value(node)
+        if bound is None and isinstance(node, ast.Name):
+            bound = passed_value(script, node)
         if bound is None and isinstance(node, (ast.Name, ast.Attribute)):
             bound = script.imported.get(full_name(node, {}))
         if bound is None:
             return node
         node = bound
     return node
+
+
+def passed_value(script: Script, name: ast.Name) -> ast.expr | None:
+    """Return what a parameter gets in every call of its function: the argument, or the default; None if the
+    calls differ, or not all of them are seen."""
+    function = script.ranks.parameter_scope(name)
+    if (
+        function is None
+        or function.decorator_list
+        or len(script.functions_named(function.name)) > 1
+    ):
+        return None
+    if isinstance(script.parents.get(function), ast.ClassDef):
+        return None
+    values: list[ast.expr | None] = []
+    for use in script.name_uses(function):
+        call = script.parents.get(use)
+        if not isinstance(call, ast.Call) or call.func is not use:
+            return None  # it is handed on, and called elsewhere
+        values.append(_argument(function, call, name.id))
+    texts = {ast.dump(value) if value is not None else "" for value in values}
+    return values[0] if len(texts) == 1 else None
+
+
+def _argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:
+    """Return the expression that a call passes for a parameter, or the parameter's default."""
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(
+        k.arg is None for k in call.keywords
+    ):
+        return None
+    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    position = names.index(name) if name in names else -1
+    passed = call_argument(call, name, position)
+    if passed is not None:
+        return passed
+    defaults = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    by_keyword = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    defaults |= {a.arg: d for a, d in by_keyword if d is not None}
+    return defaults.get(name)
+
+
+def _is_own_attribute(node: ast.expr) -> TypeGuard[ast.Attribute]:
+    """Return True for ``self.rank``."""
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
 
 
 def evaluate(script: Script, node: ast.expr | None, depth: int = MAX_DEPTH) -> object:

@@ -67,6 +67,17 @@ class RankDataflow:
                 return self._values[scope, node.id]
         return []
 
+    def parameter_scope(self, node: ast.Name) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """Return the function of which a name is a parameter that is never set again; None for any other."""
+        for scope in reversed(self._scopes.get(node, (None,))):
+            if (scope, node.id) in self._values:
+                is_parameter = scope is not None and any(
+                    a.arg == node.id
+                    for a in (*scope.args.posonlyargs, *scope.args.args, *scope.args.kwonlyargs)
+                )
+                return scope if is_parameter and self._values[scope, node.id] == [None] else None
+        return None
+
     def asks_if_ranks_are_set(self, test: ast.expr) -> bool:
         """Return True if the condition asks whether a launcher set any rank at all."""
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

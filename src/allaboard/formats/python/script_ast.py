@@ -16,6 +16,7 @@ from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.python.import_names import full_name, imported_names
 from allaboard.formats.python.rank_dataflow import RankDataflow
 from allaboard.formats.python.text_positions import column_of
+from allaboard.formats.python.unpacked_arguments import expand_unpacked_arguments
 from allaboard.formats.python_parser import parse_without_warnings
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -36,6 +37,8 @@ class Script:
         self.file = facts.file
         self.lines = facts.source.split("\n")
         self.tree = parse_without_warnings(facts.source)
+        self.ranks = RankDataflow(self.tree)
+        expand_unpacked_arguments(self.tree, self.ranks)
         self.names = imported_names(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):
@@ -48,7 +51,6 @@ class Script:
         self._exit_conditions: dict[int, ast.If | None] = {}
         self._rank_tests: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
-        self.ranks = RankDataflow(self.tree)
         self.imported: dict[str, ast.expr] = {
             name: ast.parse(text, mode="eval").body for name, text in facts.imported
         }
@@ -228,11 +230,15 @@ class Script:
 
     def name_uses(self, function: Function) -> list[ast.AST]:
         """Return the places where a function's name is used."""
-        return [
-            n
-            for n in ast.walk(self.tree)
-            if isinstance(n, ast.Name) and n.id == function.name and isinstance(n.ctx, ast.Load)
-        ]
+        return list(self._loaded_names.get(function.name, ()))
+
+    @cached_property
+    def _loaded_names(self) -> dict[str, list[ast.Name]]:
+        loaded: dict[str, list[ast.Name]] = {}
+        for node in self.parents:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                loaded.setdefault(node.id, []).append(node)
+        return loaded
 
     def source_line(self, node: ast.AST) -> str:
         """Return the first source line of a node, without its indentation."""

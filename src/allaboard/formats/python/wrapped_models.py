@@ -143,6 +143,17 @@ def find_run(
         if inner is not None:
             trains = _trains(script, script.enclosing_function(inner), inner)
             return ModelRun(model, wrapped_by_name[model], inner, trains)
+    return _run_inside(script, function, models)
+
+
+def _run_inside(script: Script, function: Function, models: WrappedModels) -> ModelRun | None:
+    """Return how a function runs a wrapped model that nobody passes to it: an attribute, or a global."""
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call) or script.enclosing_function(node) is not function:
+            continue
+        found = models.find(node.func, node)
+        if found is not None and script.rank_condition(node) is None:
+            return ModelRun(*found, node, _trains(script, function, node))
     return None
 
 
