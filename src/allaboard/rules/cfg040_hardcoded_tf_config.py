@@ -22,6 +22,7 @@ from allaboard.facts.address import is_this_host_alone, parse_address
 
 if TYPE_CHECKING:
     from allaboard.formats.python.script_ast import Script
+    from allaboard.formats.python.written_tf_config import WrittenTfConfig
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -31,8 +32,12 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     from allaboard.formats.python.script_ast import (
         read_script,  # slow to import, and not needed without a script
     )
+    from allaboard.formats.python.written_tf_config import written_tf_configs
 
     script = read_script(facts)
+    written = list(written_tf_configs(script))
+    if len(written) == 1 and not _is_guarded(script, written[0].statement):
+        yield from _fixed_index(script, written[0])
     literals = _literal_variables(script)
     for node in ast.walk(script.tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
@@ -47,15 +52,41 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             continue
         if not isinstance(cluster, dict) or not _has_several_hosts(cluster):
             continue
-        yield Claim(
-            summary=f"the script sets TF_CONFIG itself: every process that runs it is "
-            f"{task.get('type', 'worker')} {task['index']}",
-            evidence=(script.evidence_for(node),),
-            fix='"index": int(os.environ["WORKER_INDEX"])',
-            severity=Severity.WARNING,
-            certainty=Certainty.LIKELY,
-            where=script.place_of(node),
-        )
+        yield _claim(script, node, f"{task.get('type', 'worker')} {task['index']}")
+
+
+def _claim(script: Script, node: ast.AST, task: str) -> Claim:
+    return Claim(
+        summary=f"the script sets TF_CONFIG itself: every process that runs it is {task}",
+        evidence=(script.evidence_for(node),),
+        fix='"index": int(os.environ["WORKER_INDEX"])',
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(node),
+    )
+
+
+def _fixed_index(script: Script, written: WrittenTfConfig) -> Iterator[Claim]:
+    """Report a worker's index that is constant, where the cluster comes from elsewhere."""
+    from allaboard.formats.python.evaluation import evaluate, integer, resolve
+    from allaboard.formats.python.fixed_ranks import is_unconditional
+    from allaboard.formats.python.written_tf_config import dict_entries
+
+    if written.is_literal or not is_unconditional(script, written.statement):
+        return
+    task = dict_entries(script, written.entries["task"][1]) if "task" in written.entries else None
+    if not task or "index" not in task or "type" not in task:
+        return
+    index, role = integer(script, task["index"][1]), evaluate(script, task["type"][1])
+    cluster = written.entries.get("cluster")
+    jobs = dict_entries(script, cluster[1]) if cluster is not None else None
+    listed = resolve(script, jobs["worker"][1]) if jobs and "worker" in jobs else None
+    alone = isinstance(listed, ast.List) and (
+        len(listed.elts) < 2 or "localhost" in ast.unparse(listed)
+    )
+    if index is None or role != "worker" or cluster is None or alone:
+        return
+    yield _claim(script, task["index"][0], f"worker {index}")
 
 
 def _literal_variables(script: Script) -> dict[str, object]:
@@ -130,6 +161,14 @@ def _script(index: str, first_host: str = "10.0.0.1", second_host: str = "10.0.0
     return ScriptFacts(source=text)
 
 
+_HOSTS = """import json, os
+from sys import argv
+os.environ["TF_CONFIG"] = json.dumps({
+    "cluster": {"worker": argv[1].split()},
+    "task": {"type": "worker", "index": 0},
+})
+"""
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
@@ -138,9 +177,18 @@ RULE = Rule(
         "every process is worker 0": (
             _script("0"),
             "the script sets TF_CONFIG itself: every process that runs it is worker 0",
-        )
+        ),
+        "of hosts from outside": (
+            ScriptFacts(source=_HOSTS),
+            "the script sets TF_CONFIG itself: every process that runs it is worker 0",
+        ),
     },
     silent_on={
+        "hosts and index from outside": ScriptFacts(source=_HOSTS.replace(": 0", ": int(argv[2])")),
+        "a worker alone": ScriptFacts(source=_HOSTS.replace("argv[1].split()", "[argv[1]]")),
+        "the chief of hosts from outside": ScriptFacts(
+            source=_HOSTS.replace('"type": "worker"', '"type": "chief"')
+        ),
         "index from outside": _script("int(os.environ['I'])"),
         "one machine": _script("0", "localhost", "localhost"),
     },

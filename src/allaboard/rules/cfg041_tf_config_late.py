@@ -38,31 +38,41 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not readers:
         return
     first_reader = readers[0]
-    assignments = [
-        n
-        for n in ast.walk(script.tree)
-        if isinstance(n, ast.Assign)
-        and isinstance(n.targets[0], ast.Subscript)
-        and ast.unparse(n.targets[0]) == "os.environ['TF_CONFIG']"
-        and script.enclosing_function(n) is script.enclosing_function(first_reader)
-    ]
-    if not assignments or any(n.lineno < first_reader.lineno for n in assignments):
+    from allaboard.formats.python.environment_writes import environment_writes
+    from allaboard.formats.python.execution_order import execution_frames, runs_before
+
+    writes = [w.node for w in environment_writes(script, "TF_CONFIG")]
+    here = script.enclosing_function(first_reader)
+    own = [n for n in writes if script.enclosing_function(n) is here]
+    if own:
+        writes = own
+        is_late = all(n.lineno > first_reader.lineno for n in writes)
+    else:
+        # In functions that are called later, and all of whose calls are seen.
+        is_late = all(
+            execution_frames(script, n)[-1:][0][0] is None and runs_before(script, first_reader, n)
+            for n in writes
+        )
+    if not writes or not is_late:
         return
     if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(first_reader)):
         return
     name = script.call_name(first_reader.func).rpartition(".")[2]
     yield Claim(
         summary=f"TF_CONFIG is set after {name} was created, which has already read it",
-        evidence=(script.evidence_for(assignments[0]), script.evidence_for(first_reader)),
-        fix=f"{script.source_line(assignments[0])}   # before line {first_reader.lineno}",
+        evidence=(script.evidence_for(writes[0]), script.evidence_for(first_reader)),
+        fix=f"{script.source_line(writes[0])}   # before line {first_reader.lineno}"
+        if own
+        else f"{script.source_line(first_reader)}   # once TF_CONFIG is set, after line {writes[0].lineno}",
         certainty=Certainty.LIKELY,
-        where=script.place_of(assignments[0]),
+        where=script.place_of(writes[0]),
     )
 
 
 _IMPORT = "import os\nimport tensorflow as tf\n"
 _MAKE = "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 _SET = "os.environ['TF_CONFIG'] = text\n"
+_IN_FUNCTION = "def configure():\n    os.environ.update(TF_CONFIG=text)\n"
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -72,9 +82,16 @@ RULE = Rule(
         "after it": (
             ScriptFacts(source=_IMPORT + _MAKE + _SET),
             "TF_CONFIG is set after MultiWorkerMirroredStrategy was created, which has already read it",
-        )
+        ),
+        "in a function that is called later": (
+            ScriptFacts(source=_IMPORT + _MAKE + _IN_FUNCTION + "configure()\n"),
+            "TF_CONFIG is set after MultiWorkerMirroredStrategy was created, which has already read it",
+        ),
     },
     silent_on={
+        "in a function that is called first": ScriptFacts(
+            source=_IMPORT + _IN_FUNCTION + "configure()\n" + _MAKE
+        ),
         "after the import": ScriptFacts(source=_IMPORT + _SET + _MAKE),
         "in a notebook, for a script that it starts": ScriptFacts(
             source=_IMPORT + _MAKE + _SET, is_notebook=True

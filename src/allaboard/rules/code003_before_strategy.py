@@ -11,11 +11,13 @@ Create the strategy first, right after the imports. If you must load data before
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
-from allaboard.formats.python.script_ast import read_script
+from allaboard.formats.python.execution_order import earlier_place
+from allaboard.formats.python.script_ast import Script, read_script
 
 _RUNTIME_STARTERS = (
     "tensorflow.constant",
@@ -27,6 +29,13 @@ _RUNTIME_STARTERS = (
     "tensorflow.keras.Model",
     "tensorflow.random.normal",
     "tensorflow.random.uniform",
+    "tensorflow.cast",
+    "tensorflow.one_hot",
+    "tensorflow.range",
+    "tensorflow.reshape",
+    "tensorflow.expand_dims",
+    "tensorflow.config.list_logical_devices",
+    "tensorflow.test.is_gpu_available",
 )
 
 
@@ -38,28 +47,41 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not makers:
         return
     strategy_call = makers[0]
-    strategy_function = script.enclosing_function(strategy_call)
     for name, call in script.calls:
         starts_runtime = name in _RUNTIME_STARTERS or name.startswith("tensorflow.data.Dataset.")
-        if (
-            not starts_runtime
-            or call.lineno >= strategy_call.lineno
-            or script.enclosing_function(call) is not strategy_function
-        ):
+        place = _earlier_place(script, call, strategy_call) if starts_runtime else None
+        if place is None:
             continue
         yield Claim(
             summary="TensorFlow is used before MultiWorkerMirroredStrategy is created, "
             "which must come first",
             evidence=(script.evidence_for(call), script.evidence_for(strategy_call)),
-            fix=f"{script.source_line(strategy_call)}   # before line {call.lineno}",
+            fix=f"{script.source_line(strategy_call)}   # before line {getattr(place, 'lineno', 0)}",
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
         return
 
 
+def _earlier_place(script: Script, call: ast.Call, strategy_call: ast.Call) -> ast.AST | None:
+    """Return the call that starts the runtime, or the one that leads to it, if the strategy comes later."""
+    if script.enclosing_function(call) is script.enclosing_function(strategy_call):
+        return call if call.lineno < strategy_call.lineno else None
+    # A function that is traced makes no tensor when it is called.
+    is_traced = any(
+        isinstance(a, (ast.FunctionDef, ast.AsyncFunctionDef)) and a.decorator_list
+        for a in script.ancestors(call)
+    )
+    return None if is_traced else earlier_place(script, call, strategy_call)
+
+
 _MAKE = "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
 _DATA = "data = tf.data.Dataset.range(8)\n"
+
+_LOADED = (
+    "import tensorflow as tf\ndef load():\n    return tf.data.Dataset.range(8)\n"
+    "def main():\n    A\n    B\nmain()\n"
+)
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -69,9 +91,22 @@ RULE = Rule(
         "a dataset": (
             ScriptFacts(source="import tensorflow as tf\n" + _DATA + _MAKE),
             "TensorFlow is used before MultiWorkerMirroredStrategy is created, which must come first",
-        )
+        ),
+        "a function that is called before": (
+            ScriptFacts(source=_LOADED.replace("A", "data = load()").replace("B", _MAKE)),
+            "TensorFlow is used before MultiWorkerMirroredStrategy is created, which must come first",
+        ),
     },
     silent_on={
+        "a function that is called after": ScriptFacts(
+            source=_LOADED.replace("A\n", _MAKE).replace("B", "data = load()")
+        ),
+        "a function that only the dataset calls": ScriptFacts(
+            source="import tensorflow as tf\ndef cut(x):\n    return tf.cast(x, tf.float32)\n"
+            + _MAKE
+            + _DATA
+            + "data = data.map(cut)\n"
+        ),
         "in a notebook": ScriptFacts(
             source="import tensorflow as tf\n" + _DATA + _MAKE, is_notebook=True
         ),

@@ -17,7 +17,9 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Script, read_script
+from allaboard.formats.python.written_tf_config import dict_entries, written_tf_configs
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _OWN_INIT = re.compile(r"init|setup|launch|prepare|spawn|main_worker", re.I)
@@ -29,6 +31,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     yield from _check_torch(script)
     yield from _check_tensorflow(script, facts.source)
+    yield from _check_mirrored(script, facts)
 
 
 def _check_torch(script: Script) -> Iterator[Claim]:
@@ -93,12 +96,45 @@ def _check_tensorflow(script: Script, source: str) -> Iterator[Claim]:
     )
 
 
+def _check_mirrored(script: Script, facts: ScriptFacts) -> Iterator[Claim]:
+    """Report a cluster of several workers, of which a strategy of one host knows nothing."""
+    if "TF_CONFIG" not in facts.source or facts.is_notebook or not script.strategies:
+        return
+    names = {script.call_name(s.func).rpartition(".")[2] for s in script.strategies}
+    if not names <= {"MirroredStrategy", "OneDeviceStrategy"} or "stimator" in facts.source:
+        return
+    for written in written_tf_configs(script):
+        cluster = written.entries.get("cluster")
+        jobs = dict_entries(script, cluster[1]) if cluster is not None else None
+        workers = resolve(script, jobs["worker"][1]) if jobs and "worker" in jobs else None
+        if not isinstance(workers, ast.List) or len(workers.elts) < 2:
+            continue
+        made = script.strategies[0]
+        yield Claim(
+            summary=f"TF_CONFIG lists {len(workers.elts)} workers, and {min(names)} knows only this host's "
+            "GPUs: each worker trains alone",
+            evidence=(script.evidence_for(made), script.evidence_for(written.statement)),
+            fix="strategy = tf.distribute.MultiWorkerMirroredStrategy()",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(made),
+        )
+        return
+
+
 _WRAP = """from torch.nn.parallel import DistributedDataParallel as DDP
 model = DDP(net)
 """
 _SET = """import os
 import tensorflow as tf
 os.environ["TF_CONFIG"] = text
+"""
+_TWO = """import json, os, sys
+import tensorflow as tf
+os.environ["TF_CONFIG"] = json.dumps({
+    "cluster": {"worker": ["a:2222", "b:2222"]},
+    "task": {"type": "worker", "index": int(sys.argv[1])},
+})
+strategy = tf.distribute.NAME()
 """
 
 RULE = Rule(
@@ -114,8 +150,19 @@ RULE = Rule(
             ScriptFacts(source=_SET + "model = tf.keras.Sequential([])\n"),
             "TF_CONFIG is set, but no strategy is created: each worker trains alone",
         ),
+        "a strategy of one host": (
+            ScriptFacts(source=_TWO.replace("NAME", "MirroredStrategy")),
+            "TF_CONFIG lists 2 workers, and MirroredStrategy knows only this host's GPUs: "
+            "each worker trains alone",
+        ),
     },
     silent_on={
+        "a strategy of several hosts": ScriptFacts(
+            source=_TWO.replace("NAME", "MultiWorkerMirroredStrategy")
+        ),
+        "a strategy of one host, alone": ScriptFacts(
+            source=_TWO.replace("NAME", "MirroredStrategy").replace(', "b:2222"', "")
+        ),
         "a helper of one's own": ScriptFacts(source="from mine import setup\nsetup()\n" + _WRAP),
         "a function for others": ScriptFacts(
             source="from torch.nn.parallel import DistributedDataParallel as DDP\n"

@@ -39,26 +39,42 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         for call in script.method_calls(*_RUN_METHODS)
         if call.args and _function_name(call.args[0])
     }
-    for _, call in script.calls:
-        name = _function_name(call.func)
+    for name, call, choice in _calls_by_name(script):
         run = through_run.get(name)
         if (
             run is None
             or not _applies_gradients(script, name)
             or _is_fine(script, call, through_run)
+            or (choice is not None and _CHOICE_FOR_THE_WHOLE_RUN.search(ast.unparse(choice.test)))
         ):
             continue
+        step = name if choice is not None else ast.unparse(call.func)
         arguments = ", ".join(ast.unparse(a) for a in call.args)[:60]
         comma = "," if len(call.args) == 1 else ""
         yield Claim(
             summary=f"{name} is called without strategy.run here, and through it in line {run.lineno}: "
             "this step is not averaged over the replicas",
-            evidence=(script.evidence_for(call), script.evidence_for(run)),
-            fix=f"strategy.run({ast.unparse(call.func)}, args=({arguments}{comma}))",
+            evidence=(
+                script.evidence_for(call),
+                *([script.evidence_for(choice)] if choice is not None else []),
+                script.evidence_for(run),
+            ),
+            fix=f"strategy.run({step}, args=({arguments}{comma}))",
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
+
+
+def _calls_by_name(script: Script) -> Iterator[tuple[str, ast.Call, ast.IfExp | None]]:
+    """Yield each call with the name of its function; `step = a if first else b` may call either."""
+    for _, call in script.calls:
+        bound = script.ranks.sole_value(call.func) if isinstance(call.func, ast.Name) else None
+        if isinstance(bound, ast.IfExp):
+            for branch in (bound.body, bound.orelse):
+                yield _function_name(branch), call, bound
+        else:
+            yield _function_name(call.func), call, None
 
 
 def _function_name(node: ast.expr) -> str:
@@ -102,6 +118,13 @@ def train_step(x):
         loss = model(x)
     opt.apply_gradients(zip(tape.gradient(loss, weights), weights))
 """
+_EITHER = """def spread(x):
+    strategy.run(train_step, args=(x,))
+for epoch in range(9):
+    step = train_step if epoch == 0 else spread
+    for x in data:
+        step(x)
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
@@ -115,9 +138,17 @@ RULE = Rule(
             ),
             "train_step is called without strategy.run here, and through it in line 9: this step is not "
             "averaged over the replicas",
-        )
+        ),
+        "one of two functions": (
+            ScriptFacts(source=_HEAD + _EITHER),
+            "train_step is called without strategy.run here, and through it in line 8: this step is not "
+            "averaged over the replicas",
+        ),
     },
     silent_on={
+        "one of two, for the whole run": ScriptFacts(
+            source=_HEAD + _EITHER.replace("epoch == 0", "args.eager")
+        ),
         "always": ScriptFacts(
             source=_HEAD + "for x in data:\n    strategy.run(train_step, args=(x,))\n"
         ),

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
-from allaboard.formats.python.evaluation import resolve
-from allaboard.formats.python.script_ast import Script
+from allaboard.formats.python.evaluation import evaluate, resolve
+from allaboard.formats.python.script_ast import Script, call_argument
 from allaboard.formats.python.script_rule import script_rule
 from allaboard.formats.python.tf1_servers import cluster_jobs, plain_session, server_script
 
@@ -20,6 +20,8 @@ _INITIALISERS = (
 
 def _initialised_by_all(facts: ScriptFacts) -> Iterator[Claim]:
     script = server_script(facts)
+    if script is not None and "ps" in cluster_jobs(script):
+        yield from _all_are_chief(script)
     session = plain_session(script, facts.source) if script is not None else None
     if script is None or session is None or _is_for_one_task(script, session):
         return
@@ -42,6 +44,34 @@ def _initialised_by_all(facts: ScriptFacts) -> Iterator[Claim]:
             severity=Severity.WARNING,
             certainty=Certainty.LIKELY,
             where=script.place_of(run),
+        )
+        return
+
+
+def _all_are_chief(script: Script) -> Iterator[Claim]:
+    """Report a managed session that says `is_chief` of every worker."""
+    workers = cluster_jobs(script).get("worker")
+    if isinstance(workers, ast.List) and len(workers.elts) < 2:
+        return
+    for name, call in script.calls:
+        short = name.rpartition(".")[2]
+        if short not in ("MonitoredTrainingSession", "Supervisor"):
+            continue
+        chief = call_argument(call, "is_chief", 1 if short == "MonitoredTrainingSession" else 3)
+        if any(k.arg is None for k in call.keywords) or _is_for_one_task(script, call):
+            continue
+        target = call_argument(call, "master", 0) if short == "MonitoredTrainingSession" else None
+        joins = "target" in ast.unparse(target) if target is not None else short == "Supervisor"
+        if (chief is not None and evaluate(script, chief) is not True) or not joins:
+            continue
+        yield Claim(
+            summary=f"every worker is the chief of its {short}: each initialises or restores the variables "
+            "on the ps, and saves",
+            evidence=(script.evidence_for(call),),
+            fix=f"{ast.unparse(call.func)}(…, is_chief=(task_index == 0))",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(call),
         )
         return
 
@@ -136,9 +166,16 @@ Use MonitoredTrainingSession with `is_chief`: the chief initialises or restores,
                 _HEAD + _SESSION,
                 "every worker initialises the variables on the ps again, and undoes what the others have "
                 "trained",
-            )
+            ),
+            "all of them chiefs": (
+                _HEAD + _MONITORED.replace("index == 0", "is_chief=True"),
+                "every worker is the chief of its MonitoredTrainingSession: each initialises or restores "
+                "the variables on the ps, and saves",
+            ),
         },
         silent_on={
+            "a session of this process": _HEAD
+            + _MONITORED.replace("server.target, index == 0", "is_chief=True"),
             "the chief alone": _HEAD
             + _SESSION.replace("    sess.run(tf.g", "    if index == 0:\n        sess.run(tf.g"),
             "managed": _HEAD + _MONITORED,

@@ -89,14 +89,15 @@ def _plain_batch(script: Script, argument: ast.expr, call: ast.Call) -> ast.expr
 
     If the argument is a parameter of the function around `strategy.run`, its calls say what it is.
     """
-    if pipeline_part(script, argument) is Pipeline.BATCH:
+    outer = script.enclosing_function(call)
+    parameters = [a.arg for a in outer.args.args] if outer is not None else []
+    is_passed = isinstance(argument, ast.Name) and argument.id in parameters
+    if not is_passed and pipeline_part(script, argument) is Pipeline.BATCH:
         over = loop_source(script, argument) if isinstance(argument, ast.Name) else None
         return over if over is not None else argument
-    outer = script.enclosing_function(call)
-    if outer is None or not isinstance(argument, ast.Name):
+    if outer is None or not isinstance(argument, ast.Name) or not is_passed:
         return None
-    parameters = [a.arg for a in outer.args.args]
-    if argument.id not in parameters or script.ranks.sole_value(argument) is not None:
+    if script.ranks.sole_value(argument) is not None:
         return None
     position = parameters.index(argument.id) - (parameters[0] == "self")
     for name, outer_call in script.calls:
@@ -134,6 +135,7 @@ ds = tf.data.Dataset.from_tensor_slices(images).batch(64)
 """
 _DISTRIBUTED = _HEAD + "ds = strategy.experimental_distribute_dataset(ds)\n"
 _LOOP = "for batch in ds:\n    strategy.run(step, args=(batch,))\n"
+_PASSED = "@tf.function\ndef epoch(data):\n    strategy.run(step, args=(data,))\n"
 RULES = {
     "code017_dataset_given_to_run": script_rule(
         page="""`strategy.run` gets a dataset instead of a batch.
@@ -157,8 +159,17 @@ Distribute the dataset once, iterate over it outside of the step, and pass each 
                 + "dist = strategy.experimental_distribute_dataset(ds)\nstrategy.run(step, args=(dist,))\n",
                 "strategy.run gets dist, a whole dataset, where a step takes one batch",
             ),
+            "a parameter": (
+                _DISTRIBUTED.replace("ds = strategy", "dist = strategy")
+                + _PASSED
+                + "epoch(dist)\n",
+                "strategy.run gets data, a whole dataset, where a step takes one batch",
+            ),
         },
         silent_on={
+            "a parameter that is a batch": _DISTRIBUTED.replace("ds = strategy", "dist = strategy")
+            + _PASSED
+            + "for batch in dist:\n    epoch(batch)\n",
             "each batch": _DISTRIBUTED.replace("ds = strategy", "dist = strategy")
             + "for batch in dist:\n    strategy.run(step, args=(batch,))\n",
             "the next of an iterator": _HEAD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import TypeGuard
 
@@ -13,6 +14,10 @@ from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 MAX_DEPTH = 12
 """Names and operators that are followed into each other."""
+_TRANSPARENT_DECORATOR = re.compile(
+    r"(?:.*\.)?(?:no_grad|inference_mode|enable_grad|record|function)(?:\(.*\))?\Z"
+)
+"""Matches decorators that pass a function's arguments on as they are."""
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -42,23 +47,28 @@ def resolve(script: Script, node: ast.expr, depth: int = MAX_DEPTH) -> ast.expr:
 def passed_value(script: Script, name: ast.Name) -> ast.expr | None:
     """Return what a parameter gets in every call of its function: the argument, or the default; None if the
     calls differ, or not all of them are seen."""
+    values = passed_values(script, name)
+    texts = {ast.dump(value) if value is not None else "" for value in values}
+    return values[0] if len(texts) == 1 else None
+
+
+def passed_values(script: Script, name: ast.Name) -> list[ast.expr | None]:
+    """Return what a parameter gets in each call of its function, None where that is not seen; empty if it is
+    no parameter, or the function may be called by others."""
     function = script.ranks.parameter_scope(name)
-    if (
-        function is None
-        or function.decorator_list
-        or len(script.functions_named(function.name)) > 1
-    ):
-        return None
+    if function is None or len(script.functions_named(function.name)) > 1:
+        return []
+    if not all(_TRANSPARENT_DECORATOR.match(ast.unparse(d)) for d in function.decorator_list):
+        return []
     if isinstance(script.parents.get(function), ast.ClassDef):
-        return None
+        return []
     values: list[ast.expr | None] = []
     for use in script.name_uses(function):
         call = script.parents.get(use)
         if not isinstance(call, ast.Call) or call.func is not use:
-            return None  # it is handed on, and called elsewhere
+            return []  # it is handed on, and called elsewhere
         values.append(_argument(function, call, name.id))
-    texts = {ast.dump(value) if value is not None else "" for value in values}
-    return values[0] if len(texts) == 1 else None
+    return values
 
 
 def _argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:

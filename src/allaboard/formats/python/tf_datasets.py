@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import StrEnum
 
+from allaboard.formats.python.evaluation import passed_values
 from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 MAX_DEPTH = 10
@@ -126,6 +127,8 @@ def _variable(
     if over is not None:
         return _OVER.get(pipeline_part(script, over, depth - 1, entered), Pipeline.UNKNOWN)
     values = script.ranks.bound_values(node)
+    if values == [None] and isinstance(node, ast.Name):
+        values = passed_values(script, node)
     parts = {
         pipeline_part(script, value, depth - 1, entered) if value is not None else Pipeline.UNKNOWN
         for value in values

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from allaboard.formats.python.constants import top_level_constants
+from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Script
 from allaboard.formats.python.text_positions import ScriptPositions
@@ -19,8 +20,8 @@ Entries = dict[str, tuple[ast.expr, ast.expr]]
 class WrittenTfConfig:
     """One assignment of TF_CONFIG from a dict."""
 
-    statement: ast.stmt
-    """The assignment."""
+    statement: ast.expr | ast.stmt
+    """The assignment, or the call that sets it."""
     entries: Entries
     """All entries of the dict."""
     is_literal: bool
@@ -31,31 +32,18 @@ class WrittenTfConfig:
 
 def written_tf_configs(script: Script) -> Iterator[WrittenTfConfig]:
     """Yield each TF_CONFIG that the script sets from a dict whose keys are all known."""
-    for node in script.parents:
-        value = _assigned_tf_config(script, node)
-        if value is None or not isinstance(node, ast.stmt):
+    for write in environment_writes(script, "TF_CONFIG"):
+        value = resolve(script, write.value)
+        if not isinstance(value, ast.Call):
             continue
-        argument = value.args[0] if isinstance(value, ast.Call) and value.args else None
+        argument = value.args[0] if value.args else None
         if argument is None or not ast.unparse(value.func).endswith("dumps"):
             continue
         entries = dict_entries(script, argument)
         if entries is not None:
             yield WrittenTfConfig(
-                node, entries, _is_literal(script, argument), ast.unparse(argument)
+                write.node, entries, _is_literal(script, argument), ast.unparse(argument)
             )
-
-
-def _assigned_tf_config(script: Script, node: ast.AST) -> ast.Call | None:
-    """Return the call that makes the value, if a statement sets TF_CONFIG in the environment."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        return None
-    target = node.targets[0]
-    if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Constant):
-        return None
-    if target.slice.value != "TF_CONFIG" or not ast.unparse(target.value).endswith("environ"):
-        return None
-    value = resolve(script, node.value)
-    return value if isinstance(value, ast.Call) else None
 
 
 def dict_entries(script: Script, node: ast.expr) -> Entries | None:
