@@ -51,6 +51,8 @@ def check(facts: ManifestFacts) -> Iterator[Claim]:
                     yield from _check_job_set(workload, role, value, service_names)
                 elif workload.kind == "VolcanoJob":
                     yield from _check_volcano(workload, role, value)
+                elif workload.kind in ("Deployment", "ReplicaSet"):
+                    yield from _check_unnumbered(workload, value, service_names)
                 elif workload.kind in ("Job", "StatefulSet"):
                     yield from _check_pod(workload, role, value, service_names)
                     yield from _check_spelling(workload_names, workload, role, value)
@@ -164,6 +166,22 @@ def _claim(workload: Workload, value: Value, contradiction: str, correct_name: s
     )
 
 
+def _check_unnumbered(workload: Workload, value: Value, service_names: set[str]) -> Iterator[Claim]:
+    """Report a numbered pod of a workload whose pods have random names."""
+    pod, _, domain = parse_address(value.text).host.partition(".")
+    match = re.fullmatch(re.escape(workload.name) + r"-\d+", pod)
+    if match is None or pod in service_names or not workload.name:
+        return
+    yield Claim(
+        summary=f"{value.origin.name or 'the address'} is {value.text}, but the pods of a {workload.kind} "
+        "have random names",
+        evidence=(value.evidence, Value(workload.name, workload.origin).evidence),
+        fix=f"kind: StatefulSet   # with serviceName: {domain.partition('.')[0] or workload.name}",
+        certainty=Certainty.LIKELY,
+        where=value.origin.editor_place,
+    )
+
+
 def _check_pod(
     workload: Workload, role: Role, value: Value, service_names: set[str]
 ) -> Iterator[Claim]:
@@ -198,7 +216,9 @@ def _check_pod(
         )
 
 
-def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> ManifestFacts:
+def _facts(
+    address: str, subdomain: str = "train", indexed: bool = True, kind: str = "Job"
+) -> ManifestFacts:
     origin = Origin(variable="MASTER_ADDR", file="job.yaml", line=21, column=20)
     role = Role(
         name="",
@@ -206,7 +226,7 @@ def _facts(address: str, subdomain: str = "train", indexed: bool = True) -> Mani
         env={"MASTER_ADDR": Value(address, origin)},
         subdomain=Value(subdomain) if subdomain else None,
     )
-    workload = Workload(kind="Job", name="mnist", roles=(role,), indexed=indexed)
+    workload = Workload(kind=kind, name="mnist", roles=(role,), indexed=indexed)
     return ManifestFacts(workloads=(workload,))
 
 
@@ -231,6 +251,10 @@ RULE = Rule(
     reads=ManifestFacts,
     check=check,
     fires_on={
+        "a numbered pod of a Deployment": (
+            _facts("mnist-0.train", kind="Deployment"),
+            "MASTER_ADDR is mnist-0.train, but the pods of a Deployment have random names",
+        ),
         "no subdomain": (
             _facts("mnist-0", subdomain=""),
             "MASTER_ADDR is mnist-0, but the pods have no subdomain, so their names do not resolve",
@@ -266,6 +290,10 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a service for a Deployment": _facts("mnist.train", kind="Deployment"),
+        "a numbered pod of a StatefulSet of another name": _facts(
+            "other-0.train", kind="Deployment"
+        ),
         "pod and service": _facts("mnist-0.train.default.svc.cluster.local"),
         "a service of its own": _facts("master"),
         "another workload's pod": _facts("coordinator-0.train"),

@@ -43,9 +43,9 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
     writes = [w.node for w in environment_writes(script, "TF_CONFIG")]
     here = script.enclosing_function(first_reader)
-    own = [n for n in writes if script.enclosing_function(n) is here]
-    if own:
-        writes = own
+    beside = [n for n in writes if script.enclosing_function(n) is here]
+    if beside:
+        writes = beside
         is_late = all(n.lineno > first_reader.lineno for n in writes)
     else:
         # In functions that are called later, and all of whose calls are seen.
@@ -62,7 +62,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         summary=f"TF_CONFIG is set after {name} was created, which has already read it",
         evidence=(script.evidence_for(writes[0]), script.evidence_for(first_reader)),
         fix=f"{script.source_line(writes[0])}   # before line {first_reader.lineno}"
-        if own
+        if beside
         else f"{script.source_line(first_reader)}   # once TF_CONFIG is set, after line {writes[0].lineno}",
         certainty=Certainty.LIKELY,
         where=script.place_of(writes[0]),

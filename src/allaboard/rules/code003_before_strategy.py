@@ -49,14 +49,14 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     strategy_call = makers[0]
     for name, call in script.calls:
         starts_runtime = name in _RUNTIME_STARTERS or name.startswith("tensorflow.data.Dataset.")
-        place = _earlier_place(script, call, strategy_call) if starts_runtime else None
-        if place is None:
+        earlier_call = _earlier_place(script, call, strategy_call) if starts_runtime else None
+        if earlier_call is None:
             continue
         yield Claim(
             summary="TensorFlow is used before MultiWorkerMirroredStrategy is created, "
             "which must come first",
             evidence=(script.evidence_for(call), script.evidence_for(strategy_call)),
-            fix=f"{script.source_line(strategy_call)}   # before line {getattr(place, 'lineno', 0)}",
+            fix=f"{script.source_line(strategy_call)}   # before line {getattr(earlier_call, 'lineno', 0)}",
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )

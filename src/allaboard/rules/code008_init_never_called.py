@@ -109,14 +109,14 @@ def _check_mirrored(script: Script, facts: ScriptFacts) -> Iterator[Claim]:
         workers = resolve(script, jobs["worker"][1]) if jobs and "worker" in jobs else None
         if not isinstance(workers, ast.List) or len(workers.elts) < 2:
             continue
-        made = script.strategies[0]
+        strategy_call = script.strategies[0]
         yield Claim(
             summary=f"TF_CONFIG lists {len(workers.elts)} workers, and {min(names)} knows only this host's "
             "GPUs: each worker trains alone",
-            evidence=(script.evidence_for(made), script.evidence_for(written.statement)),
+            evidence=(script.evidence_for(strategy_call), script.evidence_for(written.statement)),
             fix="strategy = tf.distribute.MultiWorkerMirroredStrategy()",
             certainty=Certainty.LIKELY,
-            where=script.place_of(made),
+            where=script.place_of(strategy_call),
         )
         return
 

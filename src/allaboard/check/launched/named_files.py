@@ -84,19 +84,25 @@ def config_values(tree: Node) -> Mapping[str, str]:
 def with_arguments(
     demands: LaunchDemands | None, commands: Iterable[Sequence[Value]]
 ) -> LaunchDemands:
-    """Return the demands with those that stand in the command line of LightningCLI or Hydra:
-    ``--trainer.num_nodes 4``, ``trainer.num_nodes=4``."""
-    values: dict[str, Value] = {}
+    """Return the demands with those that stand in the command line, of LightningCLI or Hydra
+    (``--trainer.num_nodes 4``, ``trainer.num_nodes=4``) or of the script's own options."""
+    demands = demands or LaunchDemands()
+    flags = {f: field for field, spellings in demands.option_flags for f in spellings}
+    values: dict[str, Value | None] = {}
     for command in commands:
         for position, word in enumerate(command):
             name, equals, text = word.text.partition("=")
             plain = name.lstrip("-+")
-            if plain not in ("trainer.num_nodes", "trainer.devices"):
+            field = flags.get(name, "")
+            if plain in ("trainer.num_nodes", "trainer.devices"):
+                field = plain.removeprefix("trainer.")
+            if not field:
                 continue
             following = command[position + 1].text if position + 1 < len(command) else ""
             origin = msgspec.structs.replace(word.origin, flag=name)
             value = Value(text if equals else following, origin)
             if value.integer is not None:
-                values[plain.removeprefix("trainer.")] = value
-    demands = demands or LaunchDemands()
+                values[field] = value
+            elif name in flags:
+                values[field] = None  # it replaces the default by what only a run could tell
     return msgspec.structs.replace(demands, **values) if values else demands

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from allaboard.contracts import ConfigurationSource
-from allaboard.facts import Material, PartialSpec, Problem, Value, whole_number
+from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
 
 _FIELDS = {
@@ -21,6 +21,9 @@ _FIELDS = {
     "master_port": "master_port",
     "node_rank": "node_rank",
 }
+_TOTAL, _EACH = "train_batch_size", "train_micro_batch_size_per_gpu"
+_STEPS = "gradient_accumulation_steps"
+"""Batch sizes in DeepSpeed's JSON."""
 _BARE = frozenset(
     (
         "module", "no_python", "no_local_rank", "no_ssh_check", "no_ssh", "force_multi", "save_pid",
@@ -30,7 +33,13 @@ _BARE = frozenset(
 
 
 def read_material(material: Material) -> Iterator[PartialSpec]:
-    """Yield the cluster that the first ``deepspeed`` command starts."""
+    """Yield the cluster that the first ``deepspeed`` command starts, or the problems of a configuration."""
+    problems = tuple(_batch_size_problems(material)) if material.kind == "json" else ()
+    if problems:
+        yield PartialSpec(
+            source="deepspeed", layer="launcher", framework="pytorch", problems=problems
+        )
+        return
     for arguments in words_after_each_program(
         material.commands, ("deepspeed",), ("deepspeed.launcher.runner",)
     ):
@@ -88,6 +97,34 @@ def _problem(value: Value, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag} {value.text}".strip()
     return Problem(
         kind="launch", message=message, observed=observed, correction=right, origin=value.origin
+    )
+
+
+def _batch_size_problems(material: Material) -> Iterator[Problem]:
+    """Yield a problem if no number of GPUs makes the batch sizes fit each other.
+
+    The first must be the product of the others and of the number of GPUs (deepspeed/runtime/config.py).
+    """
+    tree = material.tree
+    if tree is None or not (_EACH in tree.items or "zero_optimization" in tree.items):
+        return
+    numbers = {
+        n: whole_number(tree.items[n].text) for n in (_TOTAL, _EACH, _STEPS) if n in tree.items
+    }
+    total, each, steps = numbers.get(_TOTAL), numbers.get(_EACH), numbers.get(_STEPS, 1)
+    # Hugging Face's Trainer fills in what is "auto".
+    if not total or not each or not steps or total % (each * steps) == 0:
+        return
+    node = tree.items[_TOTAL]
+    product = f"{each} * {steps}" if steps != 1 else str(each)
+    gpus = max(1, round(total / (each * steps)))
+    yield Problem(
+        kind="launch",
+        message=f"{_TOTAL} is {total}, which is not {product} times any number of GPUs: DeepSpeed refuses "
+        "to start",
+        observed=f'"{_TOTAL}": {node.text}',
+        correction=f'"{_TOTAL}": {each * steps * gpus}   # on {gpus} GPU{"s" if gpus > 1 else ""}',
+        origin=Origin(file=material.file, line=node.line, column=node.column),
     )
 
 

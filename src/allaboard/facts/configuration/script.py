@@ -31,6 +31,9 @@ class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
     """``num_nodes`` of Lightning's Trainer or Fabric."""
     devices: Value | None = None
     """``devices`` of Lightning's Trainer or Fabric, if it is a number."""
+    option_flags: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Of the two above, those that are defaults of the script's own command line, with the flags that say
+    otherwise."""
     spawn_count: Value | None = None
     """``nprocs`` of ``torch.multiprocessing.spawn``; its text is "" where only a run could tell."""
     spawns_per_device: bool = False

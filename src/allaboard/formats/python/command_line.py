@@ -45,8 +45,8 @@ def _holds(script: Script, node: ast.Attribute | ast.Subscript) -> bool:
     holder = node.value
     if not isinstance(holder, (ast.Name, ast.Attribute)):
         return False
-    last = holder.attr if isinstance(holder, ast.Attribute) else holder.id
-    if _HOLDERS.fullmatch(last):
+    holder_name = holder.attr if isinstance(holder, ast.Attribute) else holder.id
+    if _HOLDERS.fullmatch(holder_name):
         return True
     values = script.ranks.bound_values(holder)
     return any(

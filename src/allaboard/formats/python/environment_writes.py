@@ -25,8 +25,10 @@ class EnvironmentWrite:
 
 def environment_writes(script: Script, *variables: str) -> Iterator[EnvironmentWrite]:
     """Yield where the script sets one of these variables, in the text's order."""
-    found = [w for node in script.parents for w in _writes(script, node) if w.variable in variables]
-    yield from sorted(found, key=lambda w: (w.node.lineno, w.value.lineno, w.value.col_offset))
+    writes = [
+        w for node in script.parents for w in _writes(script, node) if w.variable in variables
+    ]
+    yield from sorted(writes, key=lambda w: (w.node.lineno, w.value.lineno, w.value.col_offset))
 
 
 def _writes(script: Script, node: ast.AST) -> Iterator[EnvironmentWrite]:

@@ -12,25 +12,25 @@ Frame = tuple[Function | None, ast.AST]
 """A function, or None for the top of the script, and the place in it."""
 
 
-def runs_before(script: Script, first: ast.AST, second: ast.AST) -> bool:
+def runs_before(script: Script, earlier: ast.AST, later: ast.AST) -> bool:
     """Return True if the script comes to the first place before it comes to the second.
 
     It is False for places whose order the text does not show.
     """
-    return earlier_place(script, first, second) is not None
+    return earlier_place(script, earlier, later) is not None
 
 
-def earlier_place(script: Script, first: ast.AST, second: ast.AST) -> ast.AST | None:
+def earlier_place(script: Script, earlier: ast.AST, later: ast.AST) -> ast.AST | None:
     """Return the first place, or the call that leads to it, in a function that also leads to the second; None
     unless that runs before."""
-    second_frames = {id(function): place for function, place in execution_frames(script, second)}
-    for function, place in execution_frames(script, first):
-        other = second_frames.get(id(function))
-        if other is None or other is place:
+    later_frames = {id(function): node for function, node in execution_frames(script, later)}
+    for function, node in execution_frames(script, earlier):
+        later_node = later_frames.get(id(function))
+        if later_node is None or later_node is node:
             continue
-        if _are_in_exclusive_branches(script, place, other):
+        if _are_in_exclusive_branches(script, node, later_node):
             return None
-        return place if _position(place) < _position(other) else None
+        return node if _position(node) < _position(later_node) else None
     return None
 
 
@@ -40,13 +40,13 @@ def execution_frames(script: Script, node: ast.AST) -> list[Frame]:
     It ends where a function is called twice, or may be called by others.
     """
     frames: list[Frame] = []
-    place: ast.AST | None = node
-    while place is not None and len(frames) < MAX_DEPTH:
-        if any(isinstance(a, ast.Lambda) for a in _within_function(script, place)):
+    reached: ast.AST | None = node
+    while reached is not None and len(frames) < MAX_DEPTH:
+        if any(isinstance(a, ast.Lambda) for a in _within_function(script, reached)):
             break  # it runs when whoever gets the lambda calls it
-        function = script.enclosing_function(place)
-        frames.append((function, place))
-        place = _only_call(script, function) if function is not None else None
+        function = script.enclosing_function(reached)
+        frames.append((function, reached))
+        reached = _only_call(script, function) if function is not None else None
     return frames
 
 
@@ -80,12 +80,12 @@ def _within_function(script: Script, node: ast.AST) -> list[ast.AST]:
     return around
 
 
-def _are_in_exclusive_branches(script: Script, first: ast.AST, second: ast.AST) -> bool:
-    above_second = {id(a): child for a, child in _with_children(script, second)}
-    for above, child in _with_children(script, first):
-        other = above_second.get(id(above))
-        if isinstance(above, ast.If) and other is not None and other is not child:
-            return (child in above.body) != (other in above.body)
+def _are_in_exclusive_branches(script: Script, node_a: ast.AST, node_b: ast.AST) -> bool:
+    children_b = {id(a): child for a, child in _with_children(script, node_b)}
+    for above, child_a in _with_children(script, node_a):
+        child_b = children_b.get(id(above))
+        if isinstance(above, ast.If) and child_b is not None and child_b is not child_a:
+            return (child_a in above.body) != (child_b in above.body)
     return False
 
 

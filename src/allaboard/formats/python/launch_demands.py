@@ -7,11 +7,12 @@ import re
 
 import msgspec
 
-from allaboard.facts import Value
+from allaboard.facts import ScriptFacts, Value
 from allaboard.facts.configuration.script import LaunchDemands
-from allaboard.formats.python.import_names import full_name, imported_names
+from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.import_names import full_name
+from allaboard.formats.python.script_ast import Script
 from allaboard.formats.python.text_positions import ScriptPositions
-from allaboard.formats.python_parser import parse_without_warnings
 
 _TRAINER = re.compile(
     r"(?:lightning|pytorch_lightning|lightning_fabric)(?:\.pytorch|\.fabric)?\.(?:Trainer|Fabric)\Z"
@@ -34,8 +35,8 @@ def read_launch_demands(source: str, file: str) -> LaunchDemands | None:
     if len(source) > _MAX_CHARS:
         return None
     try:
-        tree = parse_without_warnings(source)
-        reader = _Reader(tree, ScriptPositions(source, file))
+        script = Script(ScriptFacts(source=source, file=file))
+        reader = _Reader(script, ScriptPositions(source, file))
         reader.knows_local_rank = bool(_OTHER_LOCAL_RANK.search(source))
         return reader.read(file)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -45,12 +46,13 @@ def read_launch_demands(source: str, file: str) -> LaunchDemands | None:
 class _Reader:
     """One pass over the script's calls."""
 
-    def __init__(self, tree: ast.Module, positions: ScriptPositions) -> None:
-        self.tree = tree
+    def __init__(self, script: Script, positions: ScriptPositions) -> None:
+        self.script = script
+        self.tree = script.tree
         self.positions = positions
-        self.names = imported_names(tree)
-        self.assigned = _assigned_once(tree)
-        self.conditional = _conditional_nodes(tree)
+        self.names = script.names
+        self.assigned = _assigned_once(script.tree)
+        self.conditional = _conditional_nodes(script.tree)
         self.knows_local_rank = False
         """True if the script may learn its local rank otherwise than by a flag."""
 
@@ -98,14 +100,18 @@ class _Reader:
     def _with_trainer(
         self, demands: LaunchDemands, arguments: dict[str, ast.expr]
     ) -> LaunchDemands:
-        nodes = self._number(arguments.get("num_nodes"), "Trainer(num_nodes=)")
         # `gpus` until Lightning 1.9.
-        devices = self._number(arguments.get("devices"), "Trainer(devices=)") or self._number(
-            arguments.get("gpus"), "Trainer(gpus=)"
-        )
-        return msgspec.structs.replace(
-            demands, num_nodes=nodes or demands.num_nodes, devices=devices or demands.devices
-        )
+        devices = "devices" if "devices" in arguments else "gpus"
+        flags = []
+        for field, name in (("num_nodes", "num_nodes"), ("devices", devices)):
+            node = arguments.get(name)
+            value, option = self._number(node, f"Trainer({name}=)"), option_of(self.script, node)
+            if value is None and option is not None:
+                value = self._number(option.default, f"Trainer({name}=)")
+                flags += [(field, option.flags)] if value is not None else []
+            if value is not None:
+                demands = msgspec.structs.replace(demands, **{field: value})
+        return msgspec.structs.replace(demands, option_flags=tuple(flags))
 
     def _with_spawn(self, demands: LaunchDemands, count: ast.expr | None) -> LaunchDemands:
         if count is None:

@@ -17,9 +17,9 @@ def one_rank_decorator(script: Script, function: Function) -> ast.expr | None:
     """Return the decorator by which only one rank runs the function; None if all ranks do."""
     for decorator in function.decorator_list:
         name = decorator.id if isinstance(decorator, ast.Name) else ""
-        own = script.functions_named(name) if name else []
-        if own:
-            if len(own) == 1 and _calls_on_one_rank(script, own[0]):
+        definitions = script.functions_named(name) if name else []
+        if definitions:
+            if len(definitions) == 1 and _calls_on_one_rank(script, definitions[0]):
                 return decorator
         elif _ONE_RANK.fullmatch(ast.unparse(decorator)):
             return decorator

@@ -151,9 +151,9 @@ def _run_inside(script: Script, function: Function, models: WrappedModels) -> Mo
     for node in ast.walk(function):
         if not isinstance(node, ast.Call) or script.enclosing_function(node) is not function:
             continue
-        found = models.find(node.func, node)
-        if found is not None and script.rank_condition(node) is None:
-            return ModelRun(*found, node, _trains(script, function, node))
+        run_model = models.find(node.func, node)
+        if run_model is not None and script.rank_condition(node) is None:
+            return ModelRun(*run_model, node, _trains(script, function, node))
     return None
 
 

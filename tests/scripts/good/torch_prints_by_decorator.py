@@ -1,0 +1,28 @@
+import functools
+import os
+import torch
+import torch.distributed as dist
+from mylib import build, batches
+
+
+def master_only(func):
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        if dist.get_rank() == 0:
+            return func(*args, **kwargs)
+    return wrapper
+
+
+@master_only
+def show(loss):
+    print(loss.item())
+
+
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+model = torch.nn.parallel.DistributedDataParallel(build().cuda())
+for batch in batches():
+    loss = model(batch).sum()
+    loss.backward()
+    dist.reduce(loss, dst=0)
+    show(loss)
