@@ -118,3 +118,35 @@ def test_what_befalls_a_library_is_not_the_fault_of_the_line_that_called_it(
 def test_what_a_library_refuses_is_the_fault_of_that_line(tmp_path: Path, error: str) -> None:
     (finding,) = diagnose(tmp_path, CALL.format(error=error))
     assert "fix /work/main.py:54" in finding.fix
+
+
+LAUNCHER_ERROR = """\
+Traceback (most recent call last):
+  File "/opt/env/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+  File "/opt/env/lib/python3.10/site-packages/torch/distributed/run.py", line 762, in main
+    run(args)
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py ended
+{after}
+"""
+
+
+def test_the_launchers_own_traceback_is_quoted_if_nothing_says_more(tmp_path: Path) -> None:
+    (finding,) = diagnose(tmp_path, LAUNCHER_ERROR.format(after="  a line of its message"))
+    assert finding.rule == "LOG012" and "ChildFailedError" in finding.summary
+    assert not finding.who
+
+
+@pytest.mark.parametrize("after", ["step 11 loss 1.1", "training finished"])
+def test_a_launchers_traceback_after_which_the_job_goes_on_is_none(
+    tmp_path: Path, after: str
+) -> None:
+    assert diagnose(tmp_path, LAUNCHER_ERROR.format(after=after)) == []
+
+
+def test_a_lost_peer_that_a_logger_wrote_last_is_quoted(tmp_path: Path) -> None:
+    text = "WARNING:acme.api:no id was given\n" + CALL.format(
+        error="acme.errors.PeerLostError: a peer has gone"
+    ).removeprefix("step 10 loss 1.2\n")
+    findings = diagnose(tmp_path, text)
+    assert len(findings) == 1 and "PeerLostError" in f"{findings[0].summary} {findings[0].evidence}"

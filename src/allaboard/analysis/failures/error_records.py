@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 _SEVERITY = re.compile(
     # glog, abseil and c10, also behind the prefix of a rank or of a launcher
@@ -75,10 +76,15 @@ def goes_on_after(line: str) -> bool:
     return any(pattern.search(line) for pattern in known)
 
 
+def is_at_work(lines: Iterable[str]) -> bool:
+    """Return True if one of the lines is about the progress of a training."""
+    return any(_AT_WORK.search(line) for line in lines)
+
+
 def repeated_wait(lines: list[str]) -> int | None:
     """Return the index of the last line of a wait with which a log ends; None if it ends otherwise."""
     final = [n for n, line in enumerate(lines) if line.strip()][-MAX_FINAL_LINES:]
-    if any(_AT_WORK.search(lines[n]) for n in final):
+    if is_at_work(lines[n] for n in final):
         return None
     waits = [n for n in final if _is_wait(lines[n])]
     if not waits:

@@ -1,4 +1,5 @@
-"""Ends that no rule explains, as messages that quote them: an exception about a lost peer that nobody names.
+"""Ends that no rule explains, as messages that quote them: an exception about a lost peer that nobody names,
+or one whose rule has left it to another rule that says nothing.
 
 Pure.
 """
@@ -11,7 +12,6 @@ from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.failures.lost_peer import has_lost_peer
 from allaboard.analysis.failures.post_traceback_output import (
-    LOGGED_DOUBT,
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,
 )
@@ -23,14 +23,17 @@ COLLECT_LOGS = (
     "collect the logs of all members: allaboard diagnose LOG...   # the first to fail says most"
 )
 """What to do next if one log is all there is."""
-_CAUGHT = (WENT_ON_DOUBT, LOGGED_DOUBT, OTHER_THREAD_DOUBT)
-"""Begin the doubts about exceptions that ended nothing."""
+_CAUGHT = (WENT_ON_DOUBT, OTHER_THREAD_DOUBT)
+"""Begin the doubts about exceptions that ended nothing. One that a logger wrote may have ended its process if
+nothing follows it."""
 
 
 def unexplained_ends(
     members: Iterable[Member], origins: Mapping[int, Sequence[str]], record: LogRecord
 ) -> Iterator[Heard]:
-    """Return how members ended that only lost a peer, and the last words of the other files.
+    """Return the exceptions with which members ended, and the last words of the other files.
+
+    They count only where nothing else is found: whoever reads them asks `without_last_resort`.
 
     ``origins`` are the places where each member was seen, by its number.
     """
@@ -38,24 +41,25 @@ def unexplained_ends(
     doubts = {(g.rank, g.raised): g.doubt for g in record.glimpses if g.raised is not None}
     # Native code says at which address nobody answered; the exception above it does not.
     explained_files = {s.place.file for h in quoted if h.awaits for s in h.speakers}
-    member_files: set[str] = set()
+    told_files: set[str] = set()
     for member in members:
         raised = member.raised
-        if raised is None or not has_failed(member) or not has_lost_peer(member):
+        if raised is None or not has_failed(member):
             continue
         if doubts.get((member.who.rank, raised), "").startswith(_CAUGHT):
             continue
         place = _place(origins.get(member.worker, ()))
         if place.file in explained_files:
             continue
-        member_files.add(place.file)
+        told_files.add(place.file)
         line = f"{raised.type}: {raised.message}"[:300]
         failure = explain_library_error(raised)
-        says = (
-            failure.summary(A_PROCESS)
-            if failure is not None and not failure.is_generic
-            else f"a process lost a member that the message does not name: {line[:160]}"
-        )
+        if failure is not None and not failure.is_generic:
+            says = failure.summary(A_PROCESS)
+        elif has_lost_peer(member):
+            says = f"a process lost a member that the message does not name: {line[:160]}"
+        else:
+            says = f"a process ended with an exception: {line[:160]}"
         yield Heard(
             rule=UNEXPLAINED_END,
             says=says,
@@ -64,7 +68,12 @@ def unexplained_ends(
             about=failure.about if failure is not None else (),
             proves_not="which member failed first: its own log is not among these",
         )
-    yield from (h for h in quoted if not any(s.place.file in member_files for s in h.speakers))
+    # The last words of one log are one fact, however many readers have heard them.
+    for message in quoted:
+        files = {s.place.file for s in message.speakers}
+        if files.isdisjoint(told_files):
+            told_files |= files
+            yield message
 
 
 def _place(origins: Sequence[str]) -> Place:
