@@ -101,7 +101,7 @@ def _launcher_end(exhibit: Exhibit, lines: Sequence[str], traceback: Traceback) 
     """Return the traceback with which a launcher reports the end of a child, as the last words of its log:
     they count if no message says which child it was, and why. None if the log goes on after it."""
     # A launcher's message has lines of its own, which look like output.
-    following = [line for line in lines[traceback.end :] if line.strip()]
+    following = tuple(line for line in lines[traceback.end :] if line.strip())
     if len(following) > MAX_LINES_OF_MESSAGE or is_at_work(following) or has_ended_well(following):
         return None
     line = f"{traceback.type}: {traceback.message.partition(chr(10))[0]}".rstrip(": ")
