@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import re
 
-from allaboard.formats.dumps.python_tracebacks import Traceback
+from allaboard.analysis.failures.error_records import is_at_work
+from allaboard.analysis.failures.post_traceback_output import training_over_line
+from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
+LAUNCHER_ERRORS = ("ChildFailedError", "ProcessExitedException", "SignalException")
+"""Exceptions of torchrun and of torch.multiprocessing about the end of a child."""
+MAX_LINES_AFTER_LAUNCHER = 12
+"""Lines that may follow a launcher's last traceback: the rest of its message, and shells' words."""
+_LABEL = re.compile(r"^\[(?:rank|default|worker)?\s?\d{1,7}\]:? ?", re.MULTILINE)
+"""Label of a rank in front of a line."""
 CHILD_ERRORS = ("CalledProcessError",)
 """Exceptions of Python's subprocess about the end of a child."""
 _SPARE_RESULT = "'NoneType' object has no attribute 'is_failed'"
@@ -54,3 +62,18 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
     if _LAUNCHER_COMMAND.match(traceback.message):
         return True
     return any(_LAUNCHER_FILES.search(frame.file) for frame in traceback.frames)
+
+
+def final_launcher_error(text: str) -> Traceback | None:
+    """Return the traceback of a launcher with which a log ends; None if it ends otherwise, or goes on."""
+    if TRACEBACK_HEAD not in text or training_over_line(text):
+        return None
+    lines = _LABEL.sub("", text).split("\n")
+    tracebacks = find_tracebacks(lines)
+    if not tracebacks:
+        return None
+    last = tracebacks[-1]
+    following = [line for line in lines[last.end :] if line.strip()]
+    if len(following) > MAX_LINES_AFTER_LAUNCHER or is_at_work(following):
+        return None
+    return last if last.type in LAUNCHER_ERRORS or is_launcher_child_error(last) else None

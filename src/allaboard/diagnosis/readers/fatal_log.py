@@ -26,7 +26,7 @@ MAX_LINES_TO_END = 200
 """Lines before the end of a log within which such words count as how it ended."""
 MAX_FATAL_LINE_CHARS = 2000
 """Characters of a line that are read."""
-COLLECT_LOGS = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
+_COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 _WAIT_FIX = (
     "see who it waits for, and whether that runs: allaboard diagnose LOG... with the logs of all; while it "
     "waits, on its host: allaboard diagnose"
@@ -178,9 +178,7 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
         if end is None and (help_text := _mpi_help(lines, number)):
             beginning, last_number = help_text
             end = _End(
-                _LAUNCHER_ORDER,
-                f"Open MPI reports an error and ends: {beginning[:200]}",
-                COLLECT_LOGS,
+                _LAUNCHER_ORDER, f"Open MPI reports an error and ends: {beginning[:200]}", _COLLECT
             )
         # A launcher or shell whose program writes on after its error has not failed of it.
         may_output = end is None or end.order != _LAUNCHER_ORDER
@@ -222,15 +220,17 @@ def _last_error(exhibit: Exhibit) -> Heard | None:
 def _advice_of_record(message: str, exhibit: Exhibit) -> str:
     """Return where to look next: at the member that the record names, else at the host that wrote it."""
     if task := _NAMED_TASK.search(message):
-        return f"read the log of {task['job']} {task['task']}, which it names; then {COLLECT_LOGS}"
+        return f"read the log of {task['job']} {task['task']}, which it names; then {_COLLECT}"
     if member := _NAMED_MEMBER.search(message):
         name = (
             member["name"].partition(".")[0] if not member["name"][0].isdigit() else member["name"]
         )
-        return f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {COLLECT_LOGS}"
+        return (
+            f"read the log of {name}, which it names (a pod: kubectl logs {name}); then {_COLLECT}"
+        )
     if exhibit.host:
-        return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {COLLECT_LOGS}"
-    return COLLECT_LOGS
+        return f"look at {exhibit.host} first, which wrote it: its log, dmesg -T | tail; then {_COLLECT}"
+    return _COLLECT
 
 
 def _endless_wait(exhibit: Exhibit) -> Heard | None:
@@ -306,7 +306,7 @@ def _describe_end(
             _launcher_fix(line),
         )
     if is_last and has_no_traceback and _LAST_ERROR.match(line) and not goes_on_after(line):
-        return _End(3, f"the log ends in an error: {line.strip()[:160]}", COLLECT_LOGS)
+        return _End(3, f"the log ends in an error: {line.strip()[:160]}", _COLLECT)
     return None
 
 
@@ -369,7 +369,7 @@ def _launcher_fix(line: str) -> str:
                 "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a "
                 "person; then start it again from its last checkpoint"
             )
-    return COLLECT_LOGS
+    return _COLLECT
 
 
 READER = LogReader(read=read_log)

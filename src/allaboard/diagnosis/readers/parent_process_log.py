@@ -7,10 +7,11 @@ import re
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.launcher_errors import final_launcher_error
 from allaboard.analysis.failures.signal_advice import signal_advice
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Exit, Glimpse, Testimony
+from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import signal_name
 
 _END = re.compile(
@@ -117,8 +118,23 @@ _SUMMARY = "Root Cause (first observed failure)"
 def read_log(exhibit: Exhibit) -> Testimony | None:
     glimpses = tuple(_process_ends(exhibit))[:1000]
     torchrun = () if _SUMMARY in exhibit.text else (*TORCHRUN_CHILDREN, TORCHRUN_ABORT)
-    heard = find_known_messages(exhibit, (*MESSAGES, *torchrun))
+    heard = (*find_known_messages(exhibit, (*MESSAGES, *torchrun)), *_last_words(exhibit))
     return Testimony(heard=heard, glimpses=glimpses) if heard or glimpses else None
+
+
+def _last_words(exhibit: Exhibit) -> Iterator[Heard]:
+    """Yield how a launcher ended: it counts if nothing says which child failed, and why."""
+    traceback = final_launcher_error(exhibit.text)
+    if traceback is None:
+        return
+    line = f"{traceback.type}: {traceback.message.partition(chr(10))[0]}".rstrip(": ")
+    yield Heard(
+        rule="LOG012",
+        says=f"a process of the job ended, as whoever started it reports: {line[:200]}",
+        speakers=(Speaker(exhibit.rank, line[:300], exhibit.place_of_line(traceback.begin)),),
+        fix="collect the logs of all members and of the launcher: allaboard diagnose LOG...",
+        proves_not="which process failed first, and why: its own log says so",
+    )
 
 
 def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:

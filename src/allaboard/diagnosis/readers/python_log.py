@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from allaboard.analysis.failures.error_records import is_at_work
-from allaboard.analysis.failures.launcher_errors import is_launcher_child_error
+from allaboard.analysis.failures.launcher_errors import LAUNCHER_ERRORS, is_launcher_child_error
 from allaboard.analysis.failures.post_traceback_output import (
     LOGGED_DOUBT,
     OTHER_THREAD_DOUBT,
@@ -18,8 +17,7 @@ from allaboard.analysis.failures.post_traceback_output import (
 )
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
-from allaboard.diagnosis.readers.fatal_log import COLLECT_LOGS, UNEXPLAINED_END
-from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Raised, Speaker, Testimony
+from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.dumps import ipython_tracebacks, rich_tracebacks
 from allaboard.formats.dumps.learned_prefixes import LOGGED_MARK
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
@@ -33,8 +31,6 @@ MAX_LINES_TO_END = 400
 
 An earlier one was caught and logged. Tracebacks of torch's own hook (``[rank1]:``) always count.
 """
-MAX_LINES_OF_MESSAGE = 12
-"""Lines that may follow a launcher's traceback which ended it: the rest of its message, and shells' words."""
 _IGNORED = re.compile(
     r"Exception ignored (?:in|on|from|while)\b|Error in atexit\._run_exitfuncs"
     r"|Task exception was never retrieved"
@@ -43,7 +39,6 @@ _IGNORED = re.compile(
 _SPAWNED = re.compile(r"-- Process (?P<number>\d{1,7}) terminated with the following error:")
 """Precedes the traceback of a process that torch.multiprocessing.spawn started: its number among them."""
 _THREAD = re.compile(r"Exception in thread ")
-_LAUNCHERS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -59,11 +54,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     lines = ipython_tracebacks.to_python_tracebacks(lines) if in_notebook else lines
     all_tracebacks = find_tracebacks(lines)
     glimpses: dict[tuple[int, str], Glimpse] = {}
-    of_launcher: Traceback | None = None
     for number, traceback in enumerate(all_tracebacks):
-        if traceback.type in _LAUNCHERS or is_launcher_child_error(traceback):
-            of_launcher = traceback  # a launcher's way to say that a child failed
-            continue
+        if traceback.type in LAUNCHER_ERRORS or is_launcher_child_error(traceback):
+            continue  # a launcher's way to say that a child failed
         by_torch_hook = _HOOK.match(written[traceback.begin]) is not None
         if not by_torch_hook and len(lines) - traceback.end > MAX_LINES_TO_END:
             continue
@@ -91,28 +84,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         glimpses[key] = glimpse
     any_certain = any(not g.doubt for g in glimpses.values())
     credible = tuple(g for g in glimpses.values() if not (g.doubt and g.rank < 0 and any_certain))
-    if credible or of_launcher is None:
-        return Testimony(glimpses=credible) if credible else None
-    heard = _launcher_end(exhibit, lines, of_launcher)
-    return Testimony(heard=(heard,)) if heard is not None else None
-
-
-def _launcher_end(exhibit: Exhibit, lines: Sequence[str], traceback: Traceback) -> Heard | None:
-    """Return the traceback with which a launcher reports the end of a child, as the last words of its log:
-    they count if no message says which child it was, and why. None if the log goes on after it."""
-    # A launcher's message has lines of its own, which look like output.
-    following = tuple(line for line in lines[traceback.end :] if line.strip())
-    if len(following) > MAX_LINES_OF_MESSAGE or is_at_work(following) or has_ended_well(following):
-        return None
-    line = f"{traceback.type}: {traceback.message.partition(chr(10))[0]}".rstrip(": ")
-    rank = speaker_rank(lines[traceback.begin], exhibit.rank)
-    return Heard(
-        rule=UNEXPLAINED_END,
-        says=f"a process of the job ended, as whoever started it reports: {line[:200]}",
-        speakers=(Speaker(rank, line[:300], exhibit.place_of_line(traceback.begin)),),
-        fix=COLLECT_LOGS,
-        proves_not="which process failed first, and why: its own log says so",
-    )
+    return Testimony(glimpses=credible) if credible else None
 
 
 def _strip_label(line: str) -> str:
