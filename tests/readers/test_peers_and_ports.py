@@ -103,3 +103,50 @@ def test_samples_that_are_in_no_table() -> None:
     assert tensorflow_peer_log.read_log(started) is None
     for message in (grpc_bind_log.UNNAMED, tensorflow_peer_log.MASTER_INIT):
         assert message.compiled.search(message.sample)
+
+
+BTL = (
+    "[node-b][[32355,1],2][btl_tcp_endpoint.c:796:mca_btl_tcp_endpoint_complete_connect] connect() to "
+    "192.0.2.1 failed: Connection refused (111)\n"
+)
+PREEMPTED = (
+    "slurmstepd: error: *** JOB 4711 ON node7 CANCELLED AT 2021-03-15T18:00:46 "
+    "DUE TO PREEMPTION ***\n"
+)
+SERVER = "I tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc:450] Started server with target: {0}\n"
+FIRST_TO_END = (
+    "Traceback (most recent call last):\n"
+    '  File "/v/bin/horovodrun", line 8, in <module>\n'
+    "    sys.exit(run_commandline())\n"
+    "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus "
+    "causing the job "
+    "to be terminated. The first process to do so was:\n"
+    "Process name: 2\n"
+    "Exit code: {0}\n"
+)
+
+
+def test_a_connection_that_failed_counts_only_if_nothing_was_trained_after(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, BTL)
+    assert finding.rule == "NET006" and "192.0.2.1" in finding.summary
+    assert not findings(tmp_path, BTL + STEPS)
+
+
+@pytest.mark.parametrize(("code", "rule"), [(1, "EXIT003"), (137, "EXIT001")])
+def test_horovodruns_exception_names_the_first_to_end(tmp_path: Path, code: int, rule: str) -> None:
+    (finding,) = findings(tmp_path, FIRST_TO_END.format(code))
+    assert finding.rule == rule and "worker 2" in finding.summary
+
+
+def test_a_preemption_is_the_cause_of_what_follows_it(tmp_path: Path) -> None:
+    after = PREEMPTED + TRACEBACK + LOST.partition("From")[0] + "Socket closed\n"
+    assert [f.rule for f in findings(tmp_path, after)] == ["EXIT001"]
+
+
+def test_servers_wait_for_a_coordinator_only_if_no_log_is_its_own(tmp_path: Path) -> None:
+    for task in ("ps-0", "worker-0"):
+        (tmp_path / f"{task}.log").write_text(SERVER.format("grpc://10.0.0.1:2222"))
+    (finding,) = diagnose_paths([tmp_path], load_catalogue()).findings
+    assert [w.name for w in finding.who] == ["chief 0"]
+    (tmp_path / "chief-0.log").write_text("Epoch 1/2\n1/1 - loss: 0.1\n")
+    assert not diagnose_paths([tmp_path], load_catalogue()).findings

@@ -10,6 +10,20 @@ from allaboard.analysis.failures.known_mistake import KnownMistake
 
 INSTALLATION_MISTAKES = (
     KnownMistake(
+        pattern=r"MPI_ERR_RANK: invalid rank|Invalid rank has value (?P<rank>-?\d+) but must be "
+        r"nonnegative and "
+        r"less than (?P<size>\d+)",
+        cause="it sends to a rank that its communicator does not have; if each process counts "
+        "itself as the only "
+        "one, mpirun is of another MPI than mpi4py",
+        fix="mpirun --version; python -c 'import mpi4py; print(mpi4py.get_config())'; mpirun -np 2 "
+        "python -c "
+        "'from mpi4py import MPI; print(MPI.COMM_WORLD.size)'   # must print 2 twice",
+        sample="MPI_ERR_RANK: invalid rank",
+        near_miss="MPI_ERR_TAG: invalid tag",
+        source="Open MPI 1.10 to 5, MPICH 3 to 4",
+    ),
+    KnownMistake(
         pattern=r"(?P<library>[\w.+-]+\.so[\w.]*): undefined symbol: (?P<symbol>nccl\w+)",
         cause="{library} was built for another NCCL than the one that is loaded: {symbol} is not in it",
         fix="pip list | grep -i nccl; ldconfig -p | grep nccl; echo $LD_LIBRARY_PATH $LD_PRELOAD   "

@@ -38,6 +38,11 @@ _LAUNCHER_COMMAND = re.compile(
     r"(?:mpirun|mpiexec(?:\.hydra)?|orterun|prterun|horovodrun|torchrun|deepspeed|srun)['\" ]"
 )
 """Matches what Python's subprocess says of a launcher that the script itself started."""
+_CHILD_WORDS = re.compile(
+    r"Horovod detected that one or more processes exited with non-zero status"
+    r"|(?:mpirun|jsrun|horovodrun) failed with exit code \d"
+)
+"""Begins what Horovod's launchers raise of processes that ended (Horovod 0.16 to 0.28)."""
 _REFERS_ABOVE = re.compile(
     r"[Ss]ee (?:the )?(?:root cause|stack ?trace|trace ?back|error|logs?|output|exception)s?\b[^.\n]{0,40}"
     r"(?:above|for (?:the |more )?(?:root cause|details|reason))"
@@ -56,6 +61,8 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
     if a script raised it whose launcher failed."""
     if traceback.type in RAY_DEATHS and _RAY_DEATH_WORDS.match(traceback.message):
         return "ip: " in traceback.message
+    if traceback.type == "RuntimeError" and _CHILD_WORDS.match(traceback.message):
+        return True
     is_of_spare = traceback.type == "AttributeError" and _SPARE_RESULT in traceback.message
     if traceback.type not in CHILD_ERRORS and not is_of_spare:
         return False

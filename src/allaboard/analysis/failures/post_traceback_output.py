@@ -55,7 +55,8 @@ _EPILOGUE = re.compile(
     # CUDA's and NCCL's messages have several lines.
     r"|CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE|Device-side assert"
     r"|nccl\w+Error:|Last error:|Search for `cuda"
-    # So have TensorFlow's.
+    # So have TensorFlow's, and gRPC's below them.
+    r"|Additional GRPC error information|:?\{\"created\":|RPC: /"
     r"|Hint: If you want to see a list of allocated tensors|If the cause is memory fragmentation|\d+ "
     r"(?:successful operations|derived errors ignored)\."
     # Native code, and the interpreter, at the end.

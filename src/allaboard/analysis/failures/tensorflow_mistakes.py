@@ -22,6 +22,33 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"No matching devices found for '/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)/device:"
+        r"TPU_SYSTEM:\d+'",
+        cause="the server of {job} {task} has no TPU: it is another machine's address, its TPU does "
+        "not run, or "
+        "its software is of another version than this client",
+        fix="gcloud compute tpus describe NAME   # state READY, health HEALTHY, its address and "
+        "version: the "
+        "version must be that of this client, and TPU_IP_ADDRESS (XRT_TPU_CONFIG) its address",
+        sample="Check failed: session.Run() == Status::OK() (Invalid argument: No matching devices "
+        "found for "
+        "'/job:c_tpu_worker/replica:0/task:0/device:TPU_SYSTEM:0'",
+        near_miss="No matching devices found for '/job:worker/replica:0/task:0/device:GPU:0'",
+        source="TensorFlow 1.12 to 2.12, PyTorch/XLA 1.5 to 1.13 (XRT)",
+    ),
+    KnownMistake(
+        pattern=r"TPU (?P<name>[\w.-]{1,80}) is not HEALTHY yet",
+        cause="Google Cloud calls the TPU {name} not healthy: it starts, is under maintenance, or "
+        "an earlier "
+        "program left it so",
+        fix="gcloud compute tpus describe {name}   # its health and state; if it stays so: gcloud "
+        "compute tpus "
+        "stop {name} && gcloud compute tpus start {name} (a pod: delete and create it)",
+        sample="TPU node-v3-32 is not HEALTHY yet. Re-run when all TPUs are HEALTHY",
+        near_miss="TPU node-v3-32 is HEALTHY",
+        source="PyTorch/XLA 1.5 to 1.13 (distributed/cluster.py)",
+    ),
+    KnownMistake(
         pattern=r"(?:From /job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+):\s+)?"
         r"(?P<path>[^\s;:]{0,300}(?:_temp(?:_\w{1,64})?/part-\d|\.ckpt-\d+[._]|/variables_temp)[^"
         r"\s;]{0,200}); "
@@ -98,7 +125,8 @@ TENSORFLOW_MISTAKES = (
         cause="Keras 3 does not support MultiWorkerMirroredStrategy in fit, only MirroredStrategy "
         "on one host (TensorFlow 2.16 and later bring Keras 3)",
         fix=_LEGACY_KERAS,
-        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 8), dtype=float32>\n})"
+        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(16, 8), "
+        "dtype=float32>\n})"
         " with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
         sample_frame=(
             "/v/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py",
@@ -113,14 +141,17 @@ TENSORFLOW_MISTAKES = (
         cause="a batch of a distributed dataset (PerReplica) is used outside of strategy.run",
         fix="strategy.run(step, args=(batch,))   # in the step it is a plain tensor; or "
         "strategy.experimental_local_results(value)",
-        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(1,), dtype=int64>\n}) with "
+        sample="Attempt to convert a value (PerReplica:{\n  0: <tf.Tensor: shape=(1,), "
+        "dtype=int64>\n}) with "
         "an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.",
         near_miss="Attempt to convert a value (<object object>) with an unsupported type to a Tensor.",
         source="TensorFlow 2.2 to 2.21",
     ),
     KnownMistake(
-        pattern=r"Please use `?tf\.keras\.losses\.Reduction\.SUM`? or `?tf\.keras\.losses\.Reduction\.NONE`?",
-        cause="the loss has Keras's default reduction (AUTO, SUM_OVER_BATCH_SIZE), which a custom loop under "
+        pattern=r"Please use `?tf\.keras\.losses\.Reduction\.SUM`? or "
+        r"`?tf\.keras\.losses\.Reduction\.NONE`?",
+        cause="the loss has Keras's default reduction (AUTO, SUM_OVER_BATCH_SIZE), which a custom "
+        "loop under "
         "a strategy must not use: it would average over one replica's batch alone",
         fix="loss = tf.keras.losses.X(reduction=tf.keras.losses.Reduction.NONE), then in the step "
         "tf.nn.compute_average_loss(loss(y, p), global_batch_size=N)",
@@ -135,7 +166,8 @@ TENSORFLOW_MISTAKES = (
         pattern=r"(?:Invalid Reduction Key|Invalid value for argument `reduction`)\W.{0,120}?"
         r"(?P<name>auto|AUTO)\b",
         cause="Keras 3 has no loss reduction AUTO",
-        fix="reduction='sum_over_batch_size' for fit, 'none' or 'sum' in a custom loop under a strategy; or "
+        fix="reduction='sum_over_batch_size' for fit, 'none' or 'sum' in a custom loop under a "
+        "strategy; or "
         "the older Keras: TF_USE_LEGACY_KERAS=1 with tf_keras",
         sample="Invalid value for argument `reduction`. Expected one of "
         "('sum_over_batch_size', 'sum', None, 'none'). Received: reduction=auto",
@@ -143,9 +175,11 @@ TENSORFLOW_MISTAKES = (
         source="Keras 3.0 to 3.15",
     ),
     KnownMistake(
-        pattern=r"Could not apply FILE based sharding: the dataset only has (?P<files>\d+) file\(s\), which "
+        pattern=r"Could not apply FILE based sharding: the dataset only has (?P<files>\d+) "
+        r"file\(s\), which "
         r"is not enough for the required (?P<workers>\d+)",
-        cause="the dataset has {files} file(s) for {workers} workers, and tf.data gives each worker files of "
+        cause="the dataset has {files} file(s) for {workers} workers, and tf.data gives each worker "
+        "files of "
         "its own",
         fix=_AUTOSHARD_FIX,
         sample="{{function_node __wrapped__IteratorGetNext}} Could not apply FILE based sharding: "
@@ -166,7 +200,8 @@ TENSORFLOW_MISTAKES = (
         source="TensorFlow 2.0 to 2.21",
     ),
     KnownMistake(
-        pattern=r"Found an unshardable source dataset|Unable to shard this input\. You may need to wrap the "
+        pattern=r"Found an unshardable source dataset|Unable to shard this input\. You may need to "
+        r"wrap the "
         r"inputs to your reader",
         cause="tf.data cannot give each worker files of its own, since the dataset does not begin with a "
         "list of files",
@@ -190,7 +225,8 @@ TENSORFLOW_MISTAKES = (
         cause="a variable is changed inside strategy.run, and TensorFlow does not know how the replicas' "
         "values become one",
         fix="tf.Variable(..., aggregation=tf.VariableAggregation.MEAN)   # or SUM, ONLY_FIRST_REPLICA",
-        sample="You must specify an aggregation method to update a MirroredVariable in Replica Context. You "
+        sample="You must specify an aggregation method to update a MirroredVariable in Replica "
+        "Context. You "
         "can do so by passing an explicit value for argument `aggregation` to tf.Variable(..).",
         near_miss="You must specify a method",
         source="TensorFlow 2.0 to 2.21",
@@ -216,11 +252,13 @@ TENSORFLOW_MISTAKES = (
     ),
     KnownMistake(
         pattern=r"(?:Fetching value for|Closing over) `?jax\.Array`? that spans non-addressable",
-        cause="the array is spread over the devices of several processes, and one process can read only its "
+        cause="the array is spread over the devices of several processes, and one process can read "
+        "only its "
         "own part",
         fix="multihost_utils.process_allgather(x, tiled=True) in every process; or read "
         "x.addressable_shards; pass such an array to jit as an argument, do not close over it",
-        sample="Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not "
+        sample="Fetching value for `jax.Array` that spans non-addressable (non process local) "
+        "devices is not "
         "possible.",
         near_miss="Fetching value for the key 'loss'",
         source="JAX 0.4 to 0.10",
@@ -269,8 +307,10 @@ TENSORFLOW_MISTAKES = (
         cause="the hosts of the TPU slice did not find each other, or this host's TPU is not the one that "
         "its "
         "environment tells of",
-        fix="start the program on all hosts of the slice at once; echo $TPU_WORKER_ID $TPU_WORKER_HOSTNAMES "
-        "$TPU_ACCELERATOR_TYPE   # on each: leftovers of another slice mislead it; sudo lsof -w /dev/accel*",
+        fix="start the program on all hosts of the slice at once; echo $TPU_WORKER_ID "
+        "$TPU_WORKER_HOSTNAMES "
+        "$TPU_ACCELERATOR_TYPE   # on each: leftovers of another slice mislead it; sudo lsof -w "
+        "/dev/accel*",
         sample="Unable to initialize backend 'tpu': INTERNAL: Failed to get global TPU topology.",
         near_miss="Failed to get the TPU's name",
         source="libtpu of JAX 0.4 to 0.10 and PyTorch/XLA 2",

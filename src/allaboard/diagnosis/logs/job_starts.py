@@ -6,12 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from allaboard.diagnosis.logs.task_identification import task_from_name
 from allaboard.diagnosis.readers.job_start_log import (
     CANNOT_REACH,
     EACH_ALONE,
     FOLLOW_FROM_ALONE,
     FOLLOW_FROM_TWO_AS_ONE,
+    IDLE,
     NEVER_CAME,
+    NO_COORDINATOR,
     OWN_COUNT,
     SERVER,
     SERVICE,
@@ -34,7 +37,8 @@ _ALONE_FIX = {
     "for "
     "each host); or on each host: deepspeed --no_ssh --node_rank=I --master_addr=HOST0 --hostfile=HOSTFILE "
     "SCRIPT; with accelerate: deepspeed_multinode_launcher: standard, and another machine_rank on each",
-    "Lightning": "Trainer(num_nodes=N), and on each host MASTER_ADDR of the first one and a NODE_RANK of its "
+    "Lightning": "Trainer(num_nodes=N), and on each host MASTER_ADDR of the first one and a "
+    "NODE_RANK of its "
     "own; or srun, one task a device",
     "torchrun": "on each host: torchrun --nnodes=N --rdzv-backend=c10d --rdzv-endpoint=HOST0:PORT "
     "--rdzv-id=JOB SCRIPT",
@@ -57,6 +61,7 @@ def start_messages(
         if start.launcher != SERVER:
             by_launcher[start.launcher].append(start)
     yield from _each_of_one(by_launcher.pop(OWN_COUNT, []))
+    yield from _no_coordinator(by_launcher.pop(IDLE, []), ranks)
     yield from _two_services(by_launcher.pop(SERVICE, []))
     for launcher, launcher_starts in by_launcher.items():
         yield from _each_alone(launcher, launcher_starts, ranks)
@@ -90,6 +95,31 @@ def _each_of_one(starts: Iterable[JobStart]) -> Iterator[Heard]:
             explains=FOLLOW_FROM_ALONE,
             proves_not="that they are of one job: processes that are meant to be alone look the same",
         )
+
+
+def _no_coordinator(starts: Sequence[JobStart], ranks: Mapping[str, int]) -> Iterator[Heard]:
+    """Report servers of parameter servers and workers that all wait, if no log is that of a coordinator.
+
+    ``ranks`` has all files.
+    """
+    tasks = {s.place.file: task_from_name(s.place.file) for s in starts}
+    jobs = {task.partition(" ")[0] for task in tasks.values()}
+    if jobs != {"ps", "worker"} or tasks.keys() != ranks.keys():
+        return
+    yield Heard(
+        rule=NO_COORDINATOR,
+        says=f"{', '.join(sorted(tasks.values())[:8])} started their servers and wait for orders; "
+        f"the chief "
+        "(the coordinator of ParameterServerStrategy), which gives them, is not among these logs",
+        speakers=tuple(Speaker(-1, s.line, s.place) for s in starts),
+        fix='start one more process as the chief: "chief": ["HOST:PORT"] in the cluster of every '
+        "TF_CONFIG, and "
+        'in its own "task": {"type": "chief", "index": 0}; it alone makes the strategy and calls fit; or '
+        "read its log",
+        about=(Who(job="chief", index=0),),
+        severity=Severity.WARNING,
+        proves_not="that the chief does not run: its log may only be missing here",
+    )
 
 
 def _two_services(starts: Sequence[JobStart]) -> Iterator[Heard]:
@@ -139,7 +169,8 @@ def _claimed_twice(launcher: str, starts: Iterable[JobStart]) -> Iterator[Heard]
             says=f"several processes claim rank {shown} of {first_start.size} ({launcher}): each host "
             "counts its own processes from 0",
             speakers=(Speaker(-1, last_start.line, last_start.place),),
-            fix="start one task a device and let Slurm count them: #SBATCH --nodes=N --ntasks-per-node=GPUS, "
+            fix="start one task a device and let Slurm count them: #SBATCH --nodes=N "
+            "--ntasks-per-node=GPUS, "
             "then srun python SCRIPT; without Slurm: export NODE_RANK=I, another one on each host",
             about=tuple(Who(index=n, rank=n) for n in twice[:8]),
             size=first_start.size,

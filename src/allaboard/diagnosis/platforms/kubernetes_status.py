@@ -23,13 +23,17 @@ _JOB_FAILED = re.compile(
     r"failed because "
     r"(?P<count>\d{1,6}) (?P<replica>\w{1,30}) replica\(s\) failed"
 )
+_POD_EXITED = re.compile(
+    r"\bPod: (?:[\w-]{1,63}\.)?(?P<pod>[\w-]{1,253}) exited with code (?P<code>[1-9]\d{0,2})\b"
+)
+"""What Kubeflow's operators log of a pod."""
 _JOB_WENT_ON = re.compile(
     r"\bis (?:running|restarting|created)\b|successfully completed|Succeeded\b"
 )
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = (*_ended_container(exhibit), *_failed_job(exhibit))
+    heard = (*_ended_container(exhibit), *(_failed_job(exhibit) or _exited_pod(exhibit)))
     return Testimony(heard=heard) if heard else None
 
 
@@ -96,6 +100,30 @@ def _failed_job(exhibit: Exhibit) -> tuple[Heard, ...]:
             f"kubectl "
             "describe pod POD",
             proves_not="which pod it was, nor why",
+            explains=("LOG012",),
+        ),
+    )
+
+
+def _exited_pod(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return the first pod that the operator saw fail, if its job did not go on."""
+    text = exhibit.text
+    matches = list(_POD_EXITED.finditer(text))
+    if not matches or _JOB_WENT_ON.search(text, matches[-1].end()):
+        return ()
+    match, pod = matches[0], matches[0]["pod"]
+    ended_by = int(match["code"]) - _SIGNAL_OFFSET
+    was_killed = ended_by in {int(s) for s in signal.Signals}
+    ended = f"was ended by {signal.Signals(ended_by).name}" if was_killed else "failed"
+    number = text.count("\n", 0, match.start())
+    return (
+        Heard(
+            rule="EXIT001" if was_killed else "EXIT003",
+            says=f"the pod {pod} {ended} (exit code {match['code']})",
+            speakers=(Speaker(-1, match[0][:300], exhibit.place_of_line(number)),),
+            fix=f"kubectl logs {pod} --previous   # the log of the run that ended; kubectl describe "
+            f"pod {pod}",
+            certainty=Certainty.CERTAIN,
             explains=("LOG012",),
         ),
     )

@@ -84,6 +84,25 @@ MASTER_INIT = KnownMessage(
     "Unavailable: OS Error",
     source="its wording from the source of TensorFlow 1.0 to 2.21 (master.cc)",
 )
+DISPATCHER = KnownMessage(
+    key=" to dispatcher: ",
+    pattern=r"Failed to send (?P<what>task updates|worker heartbeat|heartbeat)[^\n]{0,40} to dispatcher: "
+    r"(?P<why>[^\n]{1,120})",
+    rule="JOIN005",
+    says="a worker of tf.data's service is refused by its dispatcher again and again ({why}): the "
+    "dispatcher "
+    "was restarted and does not know it, or is gone",
+    fix="restart the dispatcher and all its workers together, with "
+    "DispatcherConfig(fault_tolerant_mode=True, "
+    "work_dir=DIR on lasting storage); read the dispatcher's log: why did it start anew?",
+    proves_not="that the dispatcher was restarted: one that forgot a task looks the same",
+    sample="W tensorflow/core/data/service/worker_impl.cc:311] Failed to send task updates to "
+    "dispatcher: Not "
+    "found: Failed to send worker update: Task 4003 not found",
+    source="its wording from the source of TensorFlow 2.4 to 2.21 (data/service/worker_impl.cc)",
+)
+MIN_REFUSALS = 3
+"""Refusals with which the log ends: one alone passes."""
 _CHANNELS = re.compile(r"GrpcChannelCache for job (?P<job>\w+) -> \{(?P<members>[^}\n]{1,4000})\}")
 _MEMBER = re.compile(r"(?P<index>\d{1,7}) -> (?P<host>[^,\s:]{1,255}):(?P<port>\d{1,5})")
 MAX_TRIED_ADDRESSES = 4
@@ -122,6 +141,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         heard += tuple(
             _with_addresses(h, text) for h in find_known_messages(exhibit, (MASTER_INIT,))
         )
+    final_lines = text.rstrip().split("\n")[-MIN_REFUSALS:]
+    if len(final_lines) == MIN_REFUSALS and all(map(DISPATCHER.compiled.search, final_lines)):
+        heard += find_known_messages(exhibit, (DISPATCHER,))[-1:]
     if EVALUATOR.key in text and _ends_in_its_start(text):
         heard += find_known_messages(exhibit, (EVALUATOR,))
     return Testimony(heard=heard) if heard else None

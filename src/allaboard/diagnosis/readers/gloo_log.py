@@ -31,7 +31,8 @@ FALLBACK = KnownMessage(
     explains=("JOIN004", "NET009"),
     # On one host it is harmless.
     only_explains=True,
-    sample="[rank2]:[W1121 12:29:11.541042612 ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname "
+    sample="[rank2]:[W1121 12:29:11.541042612 ProcessGroupGloo.cpp:721] Warning: Unable to resolve "
+    "hostname "
     "to "
     "a (local) address. Using the loopback address as fallback. Manually set the network interface to bind "
     "to "
@@ -47,7 +48,8 @@ OWN_LOOPBACK = KnownMessage(
     "loopback",
     fix="getent ahosts $(hostname)   # on the host of rank {rank}; take its name off the line of 127.0.1.1 "
     "in "
-    "/etc/hosts, or export GLOO_SOCKET_IFNAME=NAME with the interface that the others reach: ip -br address",
+    "/etc/hosts, or export GLOO_SOCKET_IFNAME=NAME with the interface that the others reach: ip -br "
+    "address",
     explains=("NET009",),
     proves_not="that rank {rank} is the only one; if all are on one host, the peer had ended",
     sample="RuntimeError: Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/"
@@ -66,7 +68,8 @@ RPC_PEER_LOST = KnownMessage(
     fix="read the log of the process that calls init_rpc with the name {peer}, and its host's kernel log: "
     "dmesg -T | grep -i kill",
     proves_not="that it began there: it may itself have ended because of another",
-    sample="[W1126 02:44:09.854223113 tensorpipe_agent.cpp:723] RPC agent for learner encountered error when "
+    sample="[W1126 02:44:09.854223113 tensorpipe_agent.cpp:723] RPC agent for learner encountered "
+    "error when "
     "reading incoming request from actor1: eof (this error originated at tensorpipe/transport/shm/"
     "connection_impl.cc:259)",
     source="recorded, PyTorch 2.13.0",
@@ -81,7 +84,8 @@ MESSAGES = (
         r"\[(?P<peer>[^\]]+)\](?::(?P<port>\d+))?",
         rule="EXIT005",
         says="a peer at {peer} went away in the middle of a collective",
-        fix="find whose address it is: the rank that does not write this is the one that went: read its log",
+        fix="find whose address it is: the rank that does not write this is the one that went: read "
+        "its log",
         proves_not="which rank: gloo knows addresses alone; and not that it crashed before this one did",
         awaits=True,
         sample="[rank0]: RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
@@ -103,11 +107,28 @@ MESSAGES = (
         source=_RECORDED,
     ),
     KnownMessage(
+        key="Read timeout [",
+        pattern=r"gloo/transport/tcp/buffer\.cc:\d+\] Read timeout "
+        r"\[(?P<peer>[^\]\n]{1,60})\]:(?P<port>\d+)",
+        rule="LOG001",
+        says="a process waited in a collective of gloo for a peer at {peer} that did not come in time",
+        fix="look at the processes that do not say this: py-spy dump --pid PID while it hangs, or "
+        "allaboard "
+        "diagnose PID...; gloo's own limit in JAX is 30 s, so let all come to the collective together",
+        proves_not="which process, nor that it died: a slow one looks the same",
+        awaits=True,
+        sample="UNKNOWN: Gloo ReduceScatter failed: [external/gloo/gloo/transport/tcp/buffer.cc:72] "
+        "Read timeout "
+        "[::1]:38624",
+        source="its wording from the source of gloo (transport/tcp/buffer.cc), in JAX 0.5 to 0.12",
+    ),
+    KnownMessage(
         key="Connection refused",
         pattern=rf"(?:pair\.cc:\d+\][^\n]{{0,40}} connect \[(?={_LOOPBACK}\])|"
         rf"Connection refused, remote=\[(?={_LOOPBACK}\]))(?P<peer>[^\]]+)\]:(?P<port>\d+)",
         rule="NET009",
-        says="a peer of gloo gave {peer} as its address, which on every host is that host itself: its host's "
+        says="a peer of gloo gave {peer} as its address, which on every host is that host itself: "
+        "its host's "
         "name resolves to loopback",
         fix="getent ahosts $(hostname)   # on each host; take its name off the line of 127.0.1.1 in "
         "/etc/hosts, "
@@ -121,14 +142,16 @@ MESSAGES = (
     ),
     KnownMessage(
         key="transport/tcp/pair.cc",
-        pattern=rf"pair\.cc:\d+\][^\n]{{0,40}} connect \[(?!{_LOOPBACK}\])(?P<peer>[^\]]+)\]:(?P<port>\d+): "
+        pattern=rf"pair\.cc:\d+\][^\n]{{0,40}} connect "
+        rf"\[(?!{_LOOPBACK}\])(?P<peer>[^\]]+)\]:(?P<port>\d+): "
         r"(?P<why>Connection refused|Connection timed out|No route to host|Network is unreachable)",
         rule="JOIN004",
         says="gloo could not connect to a peer at {peer}:{port}: {why}",
         fix="read the log of the rank on {peer}: it may have ended; GLOO_SOCKET_IFNAME chooses the "
         "interface, on each host one that the others reach",
         proves_not="that the peer had ended: an address of a wrong interface looks the same",
-        sample="RuntimeError: [/opt/conda/conda-bld/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect "
+        sample="RuntimeError: [/opt/conda/conda-bld/third_party/gloo/gloo/transport/tcp/pair.cc:7"
+        "99] connect "
         "[172.31.71.170]:13195: Connection refused",
         source=_REFUSED_SOURCES,
     ),
@@ -168,7 +191,8 @@ MESSAGES = (
         sample="RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while "
         "waiting for "
         "send/recv from rank 0. Please check rank 0 logs for faulty rank.",
-        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of torchcomms",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of "
+        "torchcomms",
     ),
     KnownMessage(
         key=" timed out in monitoredBarrier after",
@@ -182,7 +206,8 @@ MESSAGES = (
         sample="RuntimeError: Rank 0 timed out in monitoredBarrier after 5000 ms. Successfully processed "
         "ranks: "
         "1, 2",
-        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of torchcomms",
+        source="its wording from the source of PyTorch 1.9 to 2.13 (ProcessGroupGloo.cpp), and of "
+        "torchcomms",
     ),
 )
 

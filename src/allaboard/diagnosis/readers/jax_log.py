@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Testimony
+from allaboard.facts import Certainty, Exhibit, Testimony
 
 _RECORDED = "recorded, JAX 0.10.2"
 _SERVICE = "its wording from the source of XLA's coordination service (JAX 0.4 to 0.10)"
@@ -27,6 +27,24 @@ MESSAGES = (
         source=_RECORDED,
     ),
     KnownMessage(
+        key="executable is built for device ",
+        pattern=r"executable is built for device (?P<one>\S{1,40}) of type "
+        r"\"(?P<model>[^\"\n]{1,80})\"; cannot "
+        r"run it on device (?P<other>\S{1,40}) of type \"(?P<other_model>[^\"\n]{1,80})\"",
+        rule="LOG011",
+        says="XLA compiled for {one} ({model}) and was to run on {other}, which is another model "
+        "({other_model})",
+        fix="nvidia-smi -L; export CUDA_VISIBLE_DEVICES=N,...   # GPUs of one model only: pmap and "
+        "psum run one "
+        "program on all of them",
+        certainty=Certainty.CERTAIN,
+        explains=("LOG001", "EXIT001", "LOG012"),
+        sample='Invalid argument: executable is built for device CUDA:0 of type "TITAN V"; cannot '
+        "run it on "
+        'device CUDA:1 of type "Quadro K2200"',
+        source="its wording from the source of XLA (local_service_utils, JAX 0.1 to 0.4)",
+    ),
+    KnownMessage(
         key="ALREADY_EXISTS",
         pattern=r"ALREADY_EXISTS: Aborted connect attempt as there is a request from a newer "
         r"incarnation",
@@ -42,7 +60,8 @@ MESSAGES = (
     KnownMessage(
         key="barrier",
         # Whom it lists is told by the coordination service's own witness.
-        pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task names:\s*(?:/job:|\d))"
+        pattern=r"[Bb]arrier timed out\. Id: (?!(?!Shutdown)\S.{0,600}?timed out task "
+        r"names:\s*(?:/job:|\d))"
         r"(?P<id>\S[^\n]{0,200}?)(?=\. This usually|\.?(?:\s|$))[^\n]{0,300}",
         rule="LOG001",
         says="a process waited at the barrier {id} until its timeout",
@@ -67,7 +86,8 @@ MESSAGES = (
         "here: nc -vz {host} {port}",
         proves_not="that it began there: it may itself have ended because of another, or the link broke",
         awaits=True,
-        sample="coordination_service_agent.cc:351] WatchTasksAsync failed for task 3: UNAVAILABLE: failed to "
+        sample="coordination_service_agent.cc:351] WatchTasksAsync failed for task 3: UNAVAILABLE: "
+        "failed to "
         "connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.1:1234: Failed to connect to remote "
         "host: "
         "connect: Connection refused (111)",
@@ -93,7 +113,8 @@ MESSAGES = (
         r"(?![^\n]{0,400}Task /job\S+ heartbeat timeout)",
         rule="LOG002",
         says="a process stopped sending heartbeats to the coordinator, which ended the others",
-        fix="read the logs of all processes: the one that does not write this is the one to look at, and its "
+        fix="read the logs of all processes: the one that does not write this is the one to look "
+        "at, and its "
         "kernel's log: dmesg -T | grep -i kill",
         proves_not="that it crashed: a stopped process sends none either, nor does one behind a link that "
         "broke",
@@ -106,10 +127,12 @@ MESSAGES = (
     ),
     KnownMessage(
         key="-th instance. The service or task probably restarted",
-        pattern=r"Barrier \((?P<id>[^)\n]{1,80})\) is invoked by the task, but the service thinks it is the "
+        pattern=r"Barrier \((?P<id>[^)\n]{1,80})\) is invoked by the task, but the service thinks "
+        r"it is the "
         r"-?\d+-th instance\. The service or task probably restarted",
         rule="JOIN005",
-        says="at the barrier {id} a process counts otherwise than the coordinator: one of them was restarted "
+        says="at the barrier {id} a process counts otherwise than the coordinator: one of them was "
+        "restarted "
         "while the others went on",
         fix="read the logs for who was started twice and why it ended; then restart all of them together",
         proves_not="which of them was restarted",
@@ -161,8 +184,10 @@ MESSAGES = (
         proves_not="that the last entry is the reason: XLA quotes what NCCL logged last",
         sample="INTERNAL: external/xla/xla/service/gpu/nccl_utils.cc:305: NCCL operation "
         "ncclCommInitRank(&comm, "
-        "nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO for details). Last NCCL "
-        "warning(error) log entry (may be unrelated) 'socketTryAccept: Accept failed: Bad file descriptor'.",
+        "nranks, id, rank) failed: unhandled system error (run with NCCL_DEBUG=INFO for details). "
+        "Last NCCL "
+        "warning(error) log entry (may be unrelated) 'socketTryAccept: Accept failed: Bad file "
+        "descriptor'.",
         source=_NCCL_OF_XLA,
     ),
 )

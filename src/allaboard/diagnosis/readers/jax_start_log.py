@@ -43,7 +43,8 @@ def _unexpected_process(key: str, pattern: str, sample: str, source: str) -> Kno
         key=key,
         pattern=pattern,
         rule="JOIN011",
-        says="process {rank} came to a coordinator that expects no process of this number: its process_id is "
+        says="process {rank} came to a coordinator that expects no process of this number: its "
+        "process_id is "
         "not below num_processes",
         fix=_RANGE_FIX,
         proves_not="which of them is wrong: process_id, num_processes or coordinator_address (another job)",
@@ -56,16 +57,19 @@ MESSAGES = (
     KnownMessage(
         key="arrier timed out. Id: [Init]",
         pattern=r"arrier timed out\. Id: \[Init\]\S+.*?Some timed out task names:\s*"
-        r"(?:/job:jax_worker/replica:\d+/task:)?(?P<rank>\d+(?:\n(?:/job:jax_worker/replica:\d+/task:)?\d+)*)"
+        r"(?:/job:jax_worker/replica:\d+/task:)?(?P<rank>\d+(?:\n(?:/job:jax_worker/replica:\d+/t"
+        r"ask:)?\d+)*)"
         r"(?!\S)",
         rule="JOIN001",
         says="process {rank} never connected to the coordinator",
-        fix="start process {rank} and read its log; compare coordinator_address and num_processes in all of "
+        fix="start process {rank} and read its log; compare coordinator_address and num_processes "
+        "in all of "
         "them; if it starts slowly: jax.distributed.initialize(initialization_timeout=SECONDS)",
         proves_not="that it is at fault: it may not have been scheduled, or may start slowly",
         sample="Original error: DEADLINE_EXCEEDED: Barrier timed out. Id: "
         "[Init]Wait_for_all_tasks_to_register"
-        "::0. This usually happens because a task triggered the barrier too early or too slowly. Please look "
+        "::0. This usually happens because a task triggered the barrier too early or too slowly. "
+        "Please look "
         "at the task logs (both timed out and first task) to debug further.\n# of tasks that reached the "
         "barrier: 3/4.\nThe first task at the barrier: 2. Some timed out task names:\n1\n",
         source=_SERVICE,
@@ -122,7 +126,8 @@ MESSAGES = (
         key="Different local topology for node",
         pattern=r"Different local topology for node (?P<rank>\d+) has been set previously",
         rule="JOIN005",
-        says="process {rank} came a second time, with other devices: it was restarted while the others went "
+        says="process {rank} came a second time, with other devices: it was restarted while the "
+        "others went "
         "on, or two processes claim to be it",
         fix=_RESTART_FIX,
         proves_not="which of the two it was",
@@ -139,7 +144,8 @@ MESSAGES = (
         says="process {rank} connected, but did not tell its devices to the others within {time}",
         fix="look at process {rank}: its log, and on its host: nvidia-smi; py-spy dump --pid PID while it "
         "hangs",
-        proves_not="that it failed: one whose GPUs start slowly, or that asked for its devices later, looks "
+        proves_not="that it failed: one whose GPUs start slowly, or that asked for its devices "
+        "later, looks "
         "the same",
         sample="RuntimeError: Unable to initialize backend 'cuda': INTERNAL: Getting local topologies "
         "failed: "
@@ -159,6 +165,22 @@ MESSAGES = (
         "out "
         "with key: cuda:global_topology/cuda and duration: 5m",
         source=_TOPOLOGY,
+    ),
+    KnownMessage(
+        key="GetKeyValue() timed out with key: ",
+        pattern=r"GetKeyValue\(\) timed out with key: cpu:gloo/[\d,]{1,400}/(?P<member>\d+)",
+        rule="LOG001",
+        says="a process waited for member {member} of a group of devices to open its connections of "
+        "gloo, and "
+        "it did not come in time",
+        fix="all processes of the group must come to its first collective within 30 s of each "
+        "other: look for "
+        "what only one does before (loading, compiling): py-spy dump --pid PID on each host while it waits",
+        proves_not="which process member {member} is: the key counts within the group",
+        awaits=True,
+        sample="Gloo context initialization failed: DEADLINE_EXCEEDED: GetKeyValue() timed out with key: "
+        "cpu:gloo/0,16,32/1 and duration: 30s",
+        source="its wording from the source of XLA (gloo_kv_store.cc, JAX 0.5 to 0.12)",
     ),
     KnownMessage(
         key=TPU_WARNING,
@@ -191,7 +213,8 @@ MESSAGES = (
         sample="2024-07-29 17:14:59.920189: E external/xla/xla/service/rendezvous.cc:38] This thread has "
         "been "
         "waiting for `initialize clique for rank 6; clique=devices=[0,1,2,3]; stream=0; run_id=7` for 10 "
-        "seconds and may be stuck. Expected 8 threads to join the rendezvous, but not all of them arrived on "
+        "seconds and may be stuck. Expected 8 threads to join the rendezvous, but not all of them "
+        "arrived on "
         "time.",
         source="its wording from the source of XLA's rendezvous.cc (JAX 0.4.14 to 0.10)",
     ),
@@ -219,7 +242,8 @@ MESSAGES = (
         "XLA_FLAGS=--xla_cpu_collective_call_terminate_timeout_seconds=600; on GPUs: "
         "dmesg -T | grep -i xid",
         proves_not="which device, nor that it hangs: on a host with too much to do it may only be late",
-        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for `all-reduce` of "
+        sample="F1124 10:13:53.123456 4711 rendezvous.cc:112] [id=4] Termination timeout for "
+        "`all-reduce` of "
         "40 seconds exceeded. Exiting to ensure a consistent program state. Expected 4 threads to join the "
         "rendezvous, but only 3 of them arrived on time.",
         source="its wording from the source of JAX 0.10 (XLA's rendezvous.cc)",

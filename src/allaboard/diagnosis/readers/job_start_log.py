@@ -21,6 +21,8 @@ FOLLOW_FROM_ALONE = ("NET005", "JOIN001", "JOIN004", "JOIN007")
 """Rules whose messages follow where each host is alone."""
 FOLLOW_FROM_TWO_AS_ONE = ("NET005",)
 """Rules whose messages follow where two processes claim one rank on one host."""
+NO_COORDINATOR = "PS002"
+"""The rule of servers that wait for the chief."""
 MAX_STARTS = 10_000
 """Starts that are read of one log."""
 _PROGRESS = re.compile(
@@ -40,6 +42,8 @@ OWN_COUNT = "its own count"
 """Launcher of the lines in which processes print their pid, rank and size; ``job`` is the pid."""
 SERVICE = "JAX's coordination service"
 """Launcher of the lines in which process 0 of JAX starts it; ``job`` is the port."""
+IDLE = "an idle server of TensorFlow"
+"""Launcher of the starts of servers after which their log ends: they wait for a client's orders."""
 _SERVER_START = re.compile(
     r"Initialize GrpcChannelCache for job worker -> \{(?P<members>0 -> [^}\n]{1,4000})\}.{0,2000}?"
     r"Started server with target: grpc://(?P<own>[\w.:\[\]-]{1,255}:\d{1,5})",
@@ -135,7 +139,7 @@ START_LINES = (
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
     starts = tuple(s for line in START_LINES for s in _starts(exhibit, line))[:MAX_STARTS]
-    starts = (*starts, *_server_starts(exhibit))
+    starts = (*starts, *_server_starts(exhibit), *_idle_servers(exhibit))
     return Testimony(starts=starts) if starts else None
 
 
@@ -182,6 +186,21 @@ def _server_starts(exhibit: Exhibit) -> Iterator[JobStart]:
         members=tuple(members.values()),
         ends_log=all(not line.strip() or _WAITS.search(line) for line in following),
     )
+
+
+def _idle_servers(exhibit: Exhibit) -> Iterator[JobStart]:
+    """Yield the start of a server with which the log ends."""
+    text = exhibit.text.rstrip()
+    last_line = text.rpartition("\n")[2]
+    if "Started server with target: grpc://" in last_line:
+        yield JobStart(
+            place=exhibit.place_of_line(text.count("\n")),
+            line=last_line[-120:],
+            launcher=IDLE,
+            number=0,
+            size=1,
+            ends_log=True,
+        )
 
 
 def _shown(text: str) -> str:

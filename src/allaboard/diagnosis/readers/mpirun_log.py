@@ -9,11 +9,14 @@ import re
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.post_traceback_output import training_over_line, trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
+MIN_STEPS_AFTER = 2
+"""Lines about loss or steps after a failed connection that show that the job found another way."""
 _SIGNAL = re.compile(
     r"noticed that process rank (?P<rank>\d{1,7}) with PID (?P<pid>\d{1,9}) on node (?P<host>\S{1,255})"
     r"\s+exited on\s+signal (?P<signal>\d{1,2})\b"
@@ -25,6 +28,30 @@ _CODE = re.compile(
 _OPEN_MPI = "its wording from the source of Open MPI 2 to 5 (orte and prrte, help texts)"
 _UCX = "its wording from the source of UCX 1.6 to 1.17 (uct/ib/mlx5, ucs/sys/sock.c)"
 _VALID_SIGNALS = {int(s) for s in signal.Signals}
+
+
+def _unreached_peer(key: str, pattern: str, sample: str) -> KnownMessage:
+    """Return one wording of a process of Open MPI that cannot connect to a peer."""
+    return KnownMessage(
+        key=key,
+        pattern=pattern,
+        rule="NET006",
+        says="Open MPI could not connect to a peer at {address}: {why}",
+        fix="ip -br address   # on all hosts: is {address} one that the others reach, or that of a bridge "
+        "(virbr0, docker0) or a link-local one? Then mpirun --mca btl_tcp_if_include NETWORK/BITS --mca "
+        "oob_tcp_if_include NETWORK/BITS; else a firewall",
+        proves_not="that the job hangs: Open MPI tries the peer's other addresses, too",
+        explains=("LOG012",),
+        sample=sample,
+        source=_OPEN_MPI,
+    )
+
+
+_PASSING = (
+    "mca_btl_tcp_endpoint_complete_connect",
+    "inbound MPI TCP connection request from a peer",
+)
+"""Messages after which a job may find another way."""
 MESSAGES = (
     KnownMessage(
         key="not enough slots available",
@@ -126,6 +153,37 @@ MESSAGES = (
         "that is\nunexpected.  This is highly unusual.\n\n  Local host:          node-b\n  Local "
         "PID:           "
         "8136\n  Peer hostname:       node-a ([[30832,1],1])\n  Source IP of socket: 10.10.10.8\n",
+        source=_OPEN_MPI,
+    ),
+    _unreached_peer(
+        "mca_btl_tcp_endpoint_complete_connect",
+        r"\[btl_tcp_endpoint\.c:\d+:mca_btl_tcp_endpoint_\w+\] connect\(\) to (?P<address>[\w.:]{1,60}?)"
+        r"(?: port \d+|:\d+)? failed: (?P<why>[A-Z][A-Za-z ]{1,60})",
+        "[node-b][[32355,1],2][btl_tcp_endpoint.c:796:mca_btl_tcp_endpoint_complete_connect] connect() to "
+        "192.0.2.1 failed: Connection refused (111)",
+    ),
+    _unreached_peer(
+        "Open MPI failed to TCP connect to a peer MPI process",
+        r"Open MPI failed to TCP connect to a peer MPI process\..{0,400}?Message: +connect\(\) to "
+        r"(?P<address>[\w.:]{1,60}?):\d+ failed\s+Error: +(?P<why>[A-Z][A-Za-z ]{1,60})",
+        "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\nYour "
+        "Open MPI job may now fail.\n\n  Local host: node-b\n  PID:        24783\n  Message:    "
+        "connect() to "
+        "192.0.2.13:1026 failed\n  Error:      No route to host (113)\n",
+    ),
+    KnownMessage(
+        key=" function was called ",
+        pattern=r"\*\*\* The (?P<call>MPI_\w{1,40})\(\) function was called (?P<when>before MPI_INIT was "
+        r"invoked|after MPI_FINALIZE was invoked)",
+        rule="LOG013",
+        says="a process called {call} {when}, and Open MPI ended the job",
+        fix="from mpi4py import MPI   # first, in the process that calls it: the import runs "
+        "MPI_Init, at its "
+        "exit MPI_Finalize; with Horovod hvd.init() before anything else of it; none of them before a fork",
+        certainty=Certainty.CERTAIN,
+        explains=("EXIT003", "LOG012"),
+        sample="*** The MPI_Comm_rank() function was called before MPI_INIT was invoked.\n*** This is "
+        "disallowed by the MPI standard.",
         source=_OPEN_MPI,
     ),
     KnownMessage(
@@ -365,8 +423,13 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
             end = Exit(ended_at=0.0, code=int(match["code"]) & 0xFF or 1)
             glimpses.append(Glimpse(origin=place, rank=int(match["rank"]), exit=end))
     glimpses.extend(_ends_of_hydra(exhibit))
-    heard = find_known_messages(exhibit, (*MESSAGES, *TRANSPORT_MESSAGES, *HYDRA_MESSAGES))
+    messages = [m for m in MESSAGES if m.key not in _PASSING or not _has_trained_after(text, m.key)]
+    heard = find_known_messages(exhibit, (*messages, *TRANSPORT_MESSAGES, *HYDRA_MESSAGES))
     return Testimony(heard=heard, glimpses=tuple(glimpses[:1000])) if heard or glimpses else None
+
+
+def _has_trained_after(text: str, key: str) -> bool:
+    return trains_on_after(text, key, MIN_STEPS_AFTER) or bool(training_over_line(text))
 
 
 def _ends_of_hydra(exhibit: Exhibit) -> Iterator[Glimpse]:

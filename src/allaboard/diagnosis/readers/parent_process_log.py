@@ -18,6 +18,7 @@ _END = re.compile(
     r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: "
     r"\(restarting\))?"
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
+    r"|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
     r"(?P<child>-?\d{1,3})\."
     r"[^\n]*"
@@ -141,19 +142,25 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
     text = exhibit.text
     teardown = _TEARDOWN.search(text)
     failed = False
+    reported: set[str] = set()  # horovodrun tells the first of them again
     for match in _END.finditer(text):
         code = _exit_code(match)
         number = -code if code < 0 else code - _SHELL_SIGNAL_OFFSET
         killed = number if number in _VALID_SIGNALS else None
         # An exit code of a container or a child without a rank tells nothing more than its traceback.
-        if code == 0 or (killed is None and (match["code"] or match["pid"])):
+        if (
+            code == 0
+            or match["named"] in reported
+            or (killed is None and (match["code"] or match["pid"]))
+        ):
             continue
         after_failure = failed or (teardown is not None and teardown.start() < match.start())
         ours = after_failure and killed in (signal.SIGKILL, signal.SIGTERM)
         failed = True
+        reported.add(match["rank"] or "")
         yield Glimpse(
             origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
-            rank=int(match["rank"] or -1),
+            rank=int(match["rank"] or match["named"] or -1),
             host=match["host"] or "",
             pid=int(match["pid"] or 0),
             guess=int(match["index"] or -1),
@@ -171,7 +178,8 @@ def _exit_code(match: re.Match[str]) -> int:
     """Return the exit code, negative for a signal; 0 for a name that is no signal on this system."""
     if match["name"]:
         return -getattr(signal, match["name"], 0)
-    return int(match["code"] or match["status"] or match["child"] or match["spawned"])
+    codes = (match[n] for n in ("code", "status", "named_code", "child", "spawned"))
+    return int(next(c for c in codes if c))
 
 
 READER = LogReader(read=read_log)

@@ -24,7 +24,8 @@ _MEMORY = (
         proves_not="that its own process wrote this: a chief reports what a task ran for it",
         sample="2020-05-03 02:06:12.464132: W tensorflow/core/framework/op_kernel.cc:1655] OP_REQUIRES "
         "failed at "
-        "conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with shape[64,32,32,192] and type "
+        "conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with shape[64,32,32,192] "
+        "and type "
         "float on /job:worker/replica:0/task:2/device:GPU:0 by allocator GPU_0_bfc",
         source=_ALLOCATOR,
     ),
@@ -48,8 +49,10 @@ _MEMORY = (
         rule="RES001",
         says="a process ran out of memory of its {device}",
         fix=_GPU_MEMORY,
-        sample="OP_REQUIRES failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating tensor with "
-        "shape[64,32] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator GPU_1_bfc",
+        sample="OP_REQUIRES failed at conv_ops.cc:501 : Resource exhausted: OOM when allocating "
+        "tensor with "
+        "shape[64,32] and type float on /job:localhost/replica:0/task:0/device:GPU:1 by allocator "
+        "GPU_1_bfc",
         source=_ALLOCATOR,
     ),
     KnownMessage(
@@ -60,7 +63,8 @@ _MEMORY = (
         rule="RES001",
         says="a process ran out of GPU memory ({device}): it asked for {many} more",
         fix=_GPU_MEMORY,
-        sample="2020-05-03 02:06:12.462209: W tensorflow/core/common_runtime/bfc_allocator.cc:434] Allocator "
+        sample="2020-05-03 02:06:12.462209: W tensorflow/core/common_runtime/bfc_allocator.cc:434] "
+        "Allocator "
         "(GPU_0_bfc) ran out of memory trying to allocate 31.84MiB (rounded to 33387264)",
         source=_ALLOCATOR,
     ),
@@ -76,12 +80,28 @@ _MEMORY = (
         proves_not="that this model is too large: TensorFlow asks for nearly all memory of a GPU at its "
         "start, "
         "and another process may hold it",
-        sample="2018-02-07 21:05:47.513392: E tensorflow/stream_executor/cuda/cuda_driver.cc:936] failed to "
+        sample="2018-02-07 21:05:47.513392: E tensorflow/stream_executor/cuda/cuda_driver.cc:936] "
+        "failed to "
         "allocate 9.91G (10640768640 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
         source="its wording from the source of TensorFlow 1.0 to 2.21 (cuda_driver.cc); `: out of memory` "
         "since "
         "1.11",
     ),
+)
+TPU_BUFFER = KnownMessage(
+    key="Error allocating device buffer: ",
+    pattern=r"Error allocating device buffer: Attempting to allocate (?P<many>[\d.]+[KMGT]?)\. "
+    r"That was not "
+    r"possible\. There are (?P<free>[\d.]+[KMGT]?) free",
+    rule="RES001",
+    says="a process ran out of the memory of its TPU: it asked for {many}, and {free} are free",
+    fix="a smaller batch per device, or more of the model sharded or recomputed (jax.checkpoint); "
+    "jax.profiler.save_device_memory_profile('memory.prof') shows who holds it",
+    explains=("LOG012", "EXIT005"),
+    sample="TpuClient::AllocateBuffer returning error after 1 attempt(s): RESOURCE_EXHAUSTED: Error "
+    "allocating device buffer: Attempting to allocate 224.00M. That was not possible. There are 77.60M "
+    "free.; (0x0x0_HBM0)",
+    source="its wording from reports of JAX 0.4 to 0.8 (tpu_pjrt_client.cc)",
 )
 LOST_SENDER = KnownMessage(
     key="] Unavailable: ",
@@ -100,7 +120,7 @@ LOST_SENDER = KnownMessage(
     'send_device="/job:ps/replica:0/task:0/cpu:0"]()]]',
     source="from a report of TensorFlow 1.0",
 )
-MESSAGES = (*_MEMORY, LOST_SENDER)
+MESSAGES = (*_MEMORY, TPU_BUFFER, LOST_SENDER)
 MIN_TRAINING_LINES = 3
 """Lines of a training that show that it goes on: a worker may write that of a step it had begun before."""
 
@@ -112,8 +132,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     # Many allocations are tried again with less: they count only if the program did not go on.
     if memory_mention >= 0 and not progress_lines(text[memory_mention:].split("\n")[1:]):
         counted += _MEMORY
-    if not trains_on_after(text, LOST_SENDER.key, MIN_TRAINING_LINES):
-        counted.append(LOST_SENDER)
+    counted += [
+        m for m in (TPU_BUFFER, LOST_SENDER) if not trains_on_after(text, m.key, MIN_TRAINING_LINES)
+    ]
     heard = find_known_messages(exhibit, counted)
     return Testimony(heard=heard) if heard else None
 

@@ -105,7 +105,7 @@ PREFIX_FORMS = (
         r"\[\d+,mpirank:(?P<rank>\d{1,7}),(?P<host>[\w.-]+)\]<std(?:out|err)>: ?", "mpirank:"
     ),
     _form(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?", "[pod/"),
-    _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d+)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
+    _form(r"\((?:[\w.()-]{1,200} )?pid=(?P<pid>\d*)(?:, ip=(?P<host>[\w.:]+))?\) ?", "pid="),
     _form(r"\[rank(?P<rank>\d{1,7})\]:", "[rank", stays_in_line=True),
     _form(r"\[default(?P<local>\d{1,7})\]:", "[default"),  # torchrun: the local rank
     _form(r" {0,6}(?P<rank>\d{1,7}):(?: |$)", share=0.5, repeats=True),  # srun -l

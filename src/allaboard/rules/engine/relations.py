@@ -89,7 +89,8 @@ def suppress_consequences(
         f for f in messages if f.certainty is Certainty.CERTAIN and f.severity is Severity.ERROR
     ]
     beginning_known = any(relations_of(f.rule).begins_failure for f in (*ends, *proven))
-    if not beginning_known:
+    ends_tell_it = any(relations_of(f.rule).begins_failure for f in ends)
+    if not ends_tell_it:
         # The message that a member logged about its lost peer says more than its own end.
         ends = [f for f in ends if not relations_of(f.rule).consequence_only]
     patterns = [p for f in messages if (p := relations_of(f.rule).raised_as)]
