@@ -48,6 +48,47 @@ def test_one_meeting_place_is_one_job_and_another_port_or_network_another() -> N
     assert pids(group_jobs(processes, {})) == [[10, 11], [12], [13], [14]]
 
 
+def local(rank: int, port: int, size: int = 3, **more: str) -> dict[str, str]:
+    return {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port), **more}  # fmt: skip
+
+
+def test_a_rank_with_a_wrong_port_belongs_to_the_job_that_lacks_it() -> None:
+    processes = [
+        process(10, variables=local(0, 1)),
+        process(11, variables=local(1, 1)),
+        process(12, variables=local(2, 2)),
+    ]
+    assert pids(group_jobs(processes, {})) == [[10, 11, 12]]
+
+
+def test_a_rank_that_two_jobs_lack_stays_alone() -> None:
+    processes = [
+        process(10, variables=local(0, 1)), process(11, variables=local(1, 1)),
+        process(12, variables=local(0, 2)), process(13, variables=local(1, 2)),
+        process(14, variables=local(2, 3)),
+    ]  # fmt: skip
+    assert pids(group_jobs(processes, {})) == [[10, 11], [12, 13], [14]]
+
+
+def test_a_rank_of_a_job_on_other_hosts_or_of_another_script_or_size_stays_alone() -> None:
+    first = [process(10, variables=local(0, 1)), process(11, variables=local(1, 1))]
+    elsewhere = local(2, 2, MASTER_ADDR="node7")
+    for stranger in (
+        process(12, variables=elsewhere),
+        process(12, variables=local(2, 2, size=4)),
+        process(12, variables=local(2, 2), command=("python", "other.py")),
+        process(12, variables=local(2, 2), network="net:[2]"),
+        process(12, variables={}),
+    ):
+        assert pids(group_jobs([*first, stranger], {})) == [[10, 11], [12]]
+
+
+def test_two_whole_jobs_stay_two() -> None:
+    processes = [process(10 + r + 2 * p, variables=local(r, p, 2)) for p in (1, 2) for r in (0, 1)]
+    assert sorted(pids(group_jobs(processes, {}))) == [[12, 13], [14, 15]]
+
+
 def test_two_jobs_below_one_sweep_stay_two() -> None:
     processes = [
         process(10, 5, env(0, 1)), process(11, 5, env(1, 1)),

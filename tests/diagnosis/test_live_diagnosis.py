@@ -354,6 +354,47 @@ def test_who_has_not_come_to_init_is_named() -> None:
     assert [w.rank for w in finding.who] == [3]
 
 
+def test_a_rank_at_another_port_is_named_once() -> None:
+    looks = one_host(*({"MASTER_PORT": port} for port in ("29500", "29500", "29501")))
+    (finding,) = live_diagnosis.diagnose_processes(looks).findings
+    assert (finding.rule, [w.rank for w in finding.who]) == ("JOIN007", [2])
+
+
+def test_a_rank_claimed_twice_is_named_once_and_the_free_one_not_as_missing() -> None:
+    looks = one_host({}, {}, {"RANK": "1"})
+    (finding,) = live_diagnosis.diagnose_processes(looks).findings
+    assert (finding.rule, [w.rank for w in finding.who]) == ("JOIN005", [1, 1])
+    assert "rank 2" in finding.summary
+
+
+def test_a_rank_claimed_twice_leaves_another_one_missing() -> None:
+    looks = one_host({}, {}, {"RANK": "1"}, size="4")
+    rules = {f.rule for f in live_diagnosis.diagnose_processes(looks).findings}
+    assert rules == {"JOIN001", "JOIN005"}
+
+
+def test_a_missing_rank_is_started_after_the_example_of_one_that_expects_it() -> None:
+    looks = one_host({}, {"WORLD_SIZE": "4"}, {"WORLD_SIZE": "4"})
+    present = [msgspec.structs.replace(p, command=("python", "t.py")) for p in looks[0].present]
+    look = msgspec.structs.replace(looks[0], present=tuple(present))
+    found = {f.rule: f for f in live_diagnosis.diagnose_processes((look,)).findings}
+    assert found.keys() == {"JOIN001", "JOIN006"}
+    assert "RANK=3 WORLD_SIZE=4" in found["JOIN001"].fix
+
+
+def one_host(*variables: dict[str, str], size: str = "3") -> tuple[HostLook, ...]:
+    people = []
+    for number, more in enumerate(variables):
+        rank = int(more.get("RANK", number))
+        local = {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": size, **more}
+        one = person(rank, "h0", JOINING, **local)
+        who = msgspec.structs.replace(one.member.who, pid=100 + number)
+        people.append(
+            msgspec.structs.replace(one, member=msgspec.structs.replace(one.member, who=who))
+        )
+    return (HostLook(host="h0", now=50.0, present=tuple(people)),)
+
+
 def test_a_rank_that_is_nowhere_is_missing_and_likely_the_cause() -> None:
     found = live_diagnosis.diagnose_processes(
         two_hosts(JOINING, JOINING, JOINING, JOINING, size="6")

@@ -20,6 +20,23 @@ def whole_number(text: str) -> int | None:
     return int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
 
 
+LOOPBACK_NAMES = frozenset(
+    (
+        "localhost",
+        "localhost.localdomain",
+        "localhost4",
+        "localhost4.localdomain4",
+        "localhost6",
+        "localhost6.localdomain6",
+        "ip6-localhost",
+        "ip6-loopback",
+        "::1",
+        "0:0:0:0:0:0:0:1",
+    )
+)
+"""Names in the usual /etc/hosts, and the IPv6 number, that mean this host alone."""
+
+
 class Address(NamedTuple):
     """A host and a port, as somebody wrote them."""
 
@@ -105,12 +122,7 @@ def join_host_port(host: str, port: str | int) -> str:
 def is_this_host_alone(host: str) -> bool:
     """Return True if the name can mean this host alone: loopback, or "any address"."""
     name = host.strip("[]").lower().rstrip(".")
-    return (
-        name in ("localhost", "localhost.localdomain", "localhost4", "localhost6")
-        or name in ("ip6-localhost", "ip6-loopback", "::1", "0:0:0:0:0:0:0:1")
-        or name.startswith("127.")
-        or is_wildcard(name)
-    )
+    return name in LOOPBACK_NAMES or name.startswith("127.") or is_wildcard(name)
 
 
 def is_wildcard(host: str) -> bool:
@@ -144,9 +156,10 @@ LINK_LOCAL = "is a link-local IPv6 address without its interface, which leads no
 
 def canonical_address(text: str) -> str:
     """Return the same text for addresses that surely are the same place."""
-    address = parse_address(text)
+    bare = text.strip().lower()
+    address = Address(bare) if bare in LOOPBACK_NAMES else parse_address(text)
     host = address.host.lower().rstrip(".")
-    if host in ("127.0.0.1", "::1", "localhost.localdomain"):
+    if host == "127.0.0.1" or host in LOOPBACK_NAMES:
         host = "localhost"
     port = address.port.lstrip("0") or address.port
     return join_host_port(host, port) if port else host

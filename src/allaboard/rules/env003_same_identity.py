@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.configuration.config_comparison import example_pasted_configs
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, ClusterSpec, Pasted, Stage, Value, Who, sample_config_facts
 
 
@@ -111,5 +111,6 @@ RULE = Rule(
         "c10d assigns the numbers": _torchrun_nodes("0", "0", rdzv_backend="c10d"),
     },
     since="0.1",
+    relations=Relations(follows_from=("JOIN005",)),
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

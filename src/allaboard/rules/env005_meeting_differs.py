@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from allaboard.configuration.spec import own_member
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, Evidence, Pasted, Stage, Value, sample_config_facts
 from allaboard.facts.address import canonical_address
 
@@ -45,7 +45,7 @@ def check(facts: Pasted) -> Iterator[Claim]:
                     Evidence(
                         f"{sum(t == usual_text for t in comparable.values())} of {len(comparable)} have "
                         f"{values[model].text}",
-                        "the files given",
+                        model,
                     ),
                 ),
                 fix=_fix(value, variable, values[model].text),
@@ -69,14 +69,34 @@ def _pasted_sizes(*sizes: str) -> Pasted:
     )
 
 
+def _pasted_addresses(*addresses: str) -> Pasted:
+    return Pasted(
+        specs=tuple(
+            (
+                f"node{i}.env",
+                sample_config_facts(rank=str(i), master_addr=address, source="torch_env").spec,
+            )
+            for i, address in enumerate(addresses)
+        )
+    )
+
+
 RULE = Rule(
     stage=Stage.CLUSTER,
     reads=Pasted,
     check=check,
     fires_on={
+        "one of them elsewhere": (
+            _pasted_addresses("localhost", "ip6-localhost", "node1"),
+            "node2.env has MASTER_ADDR=node1, node0.env localhost",
+        ),
         "world sizes": (_pasted_sizes("3", "3", "2"), "node2.env has WORLD_SIZE=2, node0.env 3"),
     },
-    silent_on={"the same": _pasted_sizes("2", "2")},
+    silent_on={
+        "the same": _pasted_sizes("2", "2"),
+        "names of this host": _pasted_addresses("localhost", "::1", "ip6-localhost", "127.0.0.1"),
+    },
     since="0.1",
+    relations=Relations(follows_from=("JOIN006", "JOIN007")),
     unstaged="read from configuration: the corpus in tests/corpus stages it",
 )

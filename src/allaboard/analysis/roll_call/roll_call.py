@@ -78,12 +78,16 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def unheard_ranks(self) -> tuple[int, ...]:
-        """Return the missing ranks that no live or ended process can account for."""
+        """Return the missing ranks that no live or ended process can account for.
+
+        One of two processes that claim the same rank accounts for a missing one.
+        """
         present_ranks = {
             m.declared.rank for m in self.present if m.declared is not None
         }  # of any world size
         unclaimed = tuple([r for r in self.missing if r not in present_ranks])
-        unexplained = len(unclaimed) - len(self.late) - len(self.ended)
+        surplus = sum(len(twins) - 1 for twins in self.duplicates)
+        unexplained = len(unclaimed) - len(self.late) - len(self.ended) - surplus
         return unclaimed[len(unclaimed) - unexplained :] if unexplained > 0 else ()
 
     def is_settled(self, now: float) -> bool:

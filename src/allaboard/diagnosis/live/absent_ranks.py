@@ -26,7 +26,9 @@ def explain_absent_rank(
             f"nothing listens at {address}, where rank 0 serves, on {host}", "TCP sockets"
         )
         evidence = (shown, *evidence)
-    command = command_for_rank(rank, ranks[0])
+    # A rank that expects a smaller world is no example: the missing one would not be in its world.
+    example = next((p for p in ranks if resolve(p.stated).world_size > rank), None)
+    command = command_for_rank(rank, example) if example is not None else ""
     return msgspec.structs.replace(
         finding,
         evidence=evidence,

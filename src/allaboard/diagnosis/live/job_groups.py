@@ -1,7 +1,8 @@
 """Which processes of a host belong to one job, and which of them are its ranks. Pure.
 
 Two processes belong together if they are connected to each other, if they state the same meeting place (in
-the same network), or if the Python process that started both states none. Processes of two jobs may well
+the same network), or if the Python process that started both states none (`strayed_ranks` joins what a wrong
+port has parted). Processes of two jobs may well
 have one parent (a sweep, a shell): a parent alone proves nothing where a place is stated.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from allaboard.configuration import resolve
+from allaboard.diagnosis.live.strayed_ranks import join_strayed_ranks
 from allaboard.diagnosis.live.training_processes import TrainingProcess, differ_in_one_number
 from allaboard.formats.dumps.process_roles import POOL_WORKERS, WAITING_PARENT, process_role
 
@@ -49,7 +51,9 @@ def group_jobs(
     jobs: dict[int, list[TrainingProcess]] = defaultdict(list)
     for process in sorted(processes, key=lambda p: p.pid):
         jobs[root(process.pid)].append(process)
-    return list(jobs.values())
+    return join_strayed_ranks(
+        list(jobs.values()), {pid: probe.arguments for pid, probe in probes.items()}
+    )
 
 
 def _edges(

@@ -18,15 +18,19 @@ SPOTS_AFTER_INIT = (Spot.GROUP, Spot.COLLECTIVE)
 def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...]:
     """Return the members with a phase.
 
-    If some wait in a framework's init for one that is missing or elsewhere, these are arriving (since
-    ``since`` at least, s) and the others have not come. Otherwise, and if one is past the init, all count as
-    training: their places are then compared.
+    If some wait in a framework's init for one that is missing or elsewhere, or they cannot meet, these are
+    arriving (since ``since`` at least, s) and the others have not come. Otherwise, and if one is past the
+    init, all count as training: their places are then compared.
     """
     in_init = [p for p in present if classify_stack(p.member.stack) is Spot.INIT]
     declarations = [_declared(p) for p in present]
     size = max((d.world_size for d in declarations if d is not None), default=0)
     ranks = {d.rank for d in declarations if d is not None}
-    someone_is_missing = len(in_init) < len(present) or len(ranks) < min(size, 1_000_000)
+    someone_is_missing = (
+        len(in_init) < len(present)
+        or len(ranks) < min(size, 1_000_000)
+        or _contradict(declarations)
+    )
     is_past_init = any(classify_stack(p.member.stack) in SPOTS_AFTER_INIT for p in present)
     if not in_init or is_past_init or not someone_is_missing:
         return tuple(p.member for p in present)
@@ -42,6 +46,17 @@ def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...
             )
         )
     return tuple(members)
+
+
+def _contradict(declarations: Sequence[Declared | None]) -> bool:
+    """Return True if the members cannot meet: they expect other world sizes, or go to other ports.
+
+    Of hosts, two names may be one.
+    """
+    stated = [d for d in declarations if d is not None]
+    sizes = {d.world_size for d in stated}
+    ports = {d.place.rpartition(":")[2] for d in stated if d.place}
+    return len(sizes) > 1 or len(ports) > 1
 
 
 def absent_ranks(present: Sequence[Present]) -> tuple[int, list[int]]:

@@ -45,7 +45,11 @@ from allaboard.facts import (
 from allaboard.facts.rank_sets import name_ranks
 from allaboard.rules.engine.catalogue import load_catalogue
 from allaboard.rules.engine.evaluate import make_finding, run_rules
-from allaboard.rules.engine.relations import reports_absence
+from allaboard.rules.engine.relations import (
+    declared_relations,
+    reports_absence,
+    without_repeated,
+)
 
 
 def diagnose_world(
@@ -76,7 +80,8 @@ def diagnose_world(
         # Those judge how long a whole run has waited: of that, a few seconds of looking show nothing.
         if not entry.rule.relations.last_resort
     ]
-    findings += _environment_findings(ranks)
+    relations_of = declared_relations(load_catalogue().entries)
+    findings += without_repeated(_environment_findings(ranks), findings, relations_of)
     examined = [p.member for p in ranks if p.member.who.job not in AUXILIARY_JOBS]
     unranked = number_unranked_members(examined)
     groups = group_member_stacks(examined, unranked)

@@ -126,6 +126,15 @@ def without_raised(
     ]
 
 
+def without_repeated(
+    comparisons: Iterable[Finding], judgements: Iterable[Finding], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the findings of a comparison of environments without what the rules on the processes
+    themselves, which know more of them, have said already."""
+    said = {f.rule for f in judgements}
+    return [f for f in comparisons if said.isdisjoint(relations_of(f.rule).follows_from)]
+
+
 def without_interruption(
     findings: Iterable[Finding], relations_of: RelationsOf
 ) -> tuple[Finding, ...]:
