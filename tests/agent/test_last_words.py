@@ -79,6 +79,10 @@ def test_a_crash_of_which_faulthandler_alone_tells_keeps_its_words(tmp_path: Pat
         ((b"  what(): no route\n", b"step 1\n", ABORTED), "Fatal Python error: Aborted"),
         ((b"\x1b[31mred\x1b[0m\n",), "red"),
         ((b"\n", b"\n"), ""),
+        ((b"step 1\n", b"I0000 00:00:1795717938.53 249 port.cc:153] options are on.\n"), "step 1"),
+        ((b"step 1\n", b"2026-01-02 03:04:05.678901: I tensorflow/x.cc:3] tuned\n"), "step 1"),
+        ((b"I0000 00:00:1795717938.53 249 port.cc:153] options are on.\n",), ""),
+        ((b"I0000 of my shards are read\n",), "I0000 of my shards are read"),
     ],
 )
 def test_the_last_line_is_the_same_in_one_read_and_in_many(

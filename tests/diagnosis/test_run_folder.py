@@ -166,6 +166,26 @@ def test_logs_add_the_cause_that_was_not_seen(tmp_path: Path) -> None:
     assert "worker-1.log:1" in found.findings[0].fix
 
 
+GLOO = (
+    "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at "
+    "/g/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 12 vs 8. Received data size doesn't "
+    "match expected size. Is there a distributed collective mismatch in your code?\n"
+)
+
+
+@pytest.mark.parametrize("rule", ["NUM002", "HANG009"])
+def test_logs_add_no_mismatch_of_which_the_run_knew_the_rank(tmp_path: Path, rule: str) -> None:
+    folder = left(tmp_path / "run")
+    (folder / "journal.jsonl").unlink()
+    report = json.loads((folder / "report.json").read_text())
+    known = report["findings"][0] | {"rule": rule, "severity": "error"}
+    (folder / "report.json").write_text(json.dumps(report | {"findings": [known]}))
+    (folder / "logs" / "worker-1.log").write_text(GLOO)
+    assert [f.rule for f in told(folder).findings] == [rule]
+    (folder / "report.json").write_text(json.dumps(report | {"findings": []}))
+    assert [f.rule for f in told(folder).findings] == ["LOG003"]
+
+
 def test_nothing_to_read_is_said(tmp_path: Path) -> None:
     assert "there was nothing to read" in told(tmp_path).conclusion
     with pytest.raises(MissingInputError, match="no such file"):

@@ -87,7 +87,8 @@ def _swallowed(script: Script, node: ast.Try) -> str:
         called = [f for s in node.body for f in _called_functions(script, s)]
         if any(_trains_in_loop(script, function) for function in called):
             return _ENDS_SILENTLY
-        return ""
+        if not any(_is_training_step(script, function) for function in called):
+            return ""
     if any(isinstance(a, (ast.For, ast.While)) for a in script.ancestors(node)):
         return "an exception in the training step is swallowed, and this rank goes on without its peers"
     if any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s)):
@@ -123,7 +124,7 @@ def _is_init(script: Script, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and script.call_name(node.func) in _INIT_CALLS
 
 
-def _is_training_step(script: Script, node: ast.Try | ast.For | ast.While) -> bool:
+def _is_training_step(script: Script, node: ast.Try | ast.For | ast.While | Function) -> bool:
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
@@ -175,6 +176,16 @@ for batch in loader:
     except Exception as error:
         HANDLER
 """
+_STEP_FUNCTION = """import torch.distributed as dist
+dist.init_process_group("gloo")
+def train_step(batch):
+    loss(batch).backward()
+for batch in loader:
+    try:
+        train_step(batch)
+    except Exception as error:
+        HANDLER
+"""
 _AROUND_LOOP = """import torch.distributed as dist
 dist.init_process_group("gloo")
 try:
@@ -210,6 +221,11 @@ RULE = Rule(
             "an exception in the training step is swallowed, and this rank goes on without its "
             "peers",
         ),
+        "around the function of a step": (
+            ScriptFacts(source=_STEP_FUNCTION.replace("HANDLER", "continue")),
+            "an exception in the training step is swallowed, and this rank goes on without its "
+            "peers",
+        ),
         "around the loop": (
             ScriptFacts(source=_AROUND_LOOP.replace("HANDLER", "print(error)")),
             "an exception in the training loop is swallowed: this rank ends as if it had finished",
@@ -232,6 +248,12 @@ RULE = Rule(
             source=_LOOP.replace(
                 "HANDLER", "if 'memory' in str(error):\n            tell_all(error)\n        raise"
             )
+        ),
+        "a function that does no step": ScriptFacts(
+            source=_STEP_FUNCTION.replace("HANDLER", "continue").replace("backward", "item")
+        ),
+        "the function's failure ends the loop": ScriptFacts(
+            source=_STEP_FUNCTION.replace("HANDLER", "print(error); raise")
         ),
         "the init's failure is acted on": ScriptFacts(
             source=_AROUND_INIT.replace("HANDLER", "print(error); distributed = False")

@@ -114,8 +114,10 @@ def _lock_action(script: Script, statement: ast.stmt) -> tuple[str, str]:
 
 
 def _repeating_loop(script: Script, node: ast.AST, depth: int = 3) -> ast.AST | None:
-    """Return the loop that repeats a node, in its function or where that function is called."""
+    """Return the loop that repeats a node in each turn, in its function or where that function is called."""
     for above in script.ancestors(node):
+        if isinstance(above, (ast.If, ast.Match, ast.ExceptHandler)):
+            return None
         if isinstance(above, (ast.For, ast.While)):
             return above
         if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -138,6 +140,8 @@ def _never_released(script: Script, source: str) -> Iterator[Claim]:
         loop = _repeating_loop(script, call)
         if loop is None or not isinstance(script.parents.get(call), ast.Expr):
             continue
+        if _is_assigned_in(loop, ast.unparse(lock)):
+            continue  # each turn has a lock of its own
         yield Claim(
             summary=f"{ast.unparse(lock)} is acquired in every turn of a loop and never released: "
             "the second turn waits for ever",
@@ -146,6 +150,11 @@ def _never_released(script: Script, source: str) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
+
+
+def _is_assigned_in(loop: ast.AST, name: str) -> bool:
+    targets = (t for n in ast.walk(loop) if isinstance(n, ast.Assign) for t in n.targets)
+    return any(ast.unparse(target) == name for target in targets)
 
 
 _HEAD = """import fcntl, threading
@@ -187,6 +196,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a lock of each turn": ScriptFacts(
+            source=_HEAD + "for x in data:\n    own = threading.Lock()\n    own.acquire()\n"
+            "    dist.all_reduce(x)\n"
+        ),
+        "acquired once, at the first step": ScriptFacts(
+            source=_HEAD + "own = threading.Lock()\nfor i, x in enumerate(data):\n    if i == 0:\n"
+            "        own.acquire()\n    dist.all_reduce(x)\n"
+        ),
         "released first": ScriptFacts(
             source=_HEAD + "with FileLock('data.lock'):\n    build()\ndist.barrier()\n"
         ),

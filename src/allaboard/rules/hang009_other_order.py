@@ -28,7 +28,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     mismatch_claim,
 )
 from allaboard.analysis.data.batch_counts import compare_batch_counts
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Loop, Signature, Stage
 from allaboard.facts.collective_calls import NEW_GROUP
 from allaboard.facts.outcome import Retry
@@ -178,6 +178,7 @@ RULE = Rule(
     },
     since="0.1",
     retry=Retry.NEVER,
+    relations=Relations(explains=("LOG003",)),
     drill=(
         "other-order",
         "other-order-functional",

@@ -19,7 +19,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     example_near_misses,
     example_one_of_three,
 )
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Stage
 from allaboard.facts.outcome import Retry
 from allaboard.facts.samples import sample_signature
@@ -49,5 +49,6 @@ RULE = Rule(
     silent_on=example_near_misses(_ONE, _OTHER),
     since="0.1",
     retry=Retry.NEVER,
+    relations=Relations(explains=("LOG003",)),
     drill=("other-root",),
 )

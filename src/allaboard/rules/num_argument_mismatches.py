@@ -11,7 +11,7 @@ from allaboard.analysis.collectives.collective_mismatch import (
     example_near_misses,
     example_one_of_three,
 )
-from allaboard.contracts import Rule
+from allaboard.contracts import Relations, Rule
 from allaboard.facts import Claim, JobView, Signature, Stage
 from allaboard.facts.samples import sample_signature
 
@@ -49,6 +49,7 @@ def _rule(
         fires_on={case: (example_one_of_three(_USUAL_CALL, outlier_call), summary)},
         silent_on={**example_near_misses(_USUAL_CALL, outlier_call), **silent_on},
         since="0.1",
+        relations=Relations(explains=("LOG003",)),
         drill=(drill,),
     )
 

@@ -36,6 +36,10 @@ _TRAILING_DUMP = re.compile(
     rb"|(?:Current thread|Thread) 0x[0-9a-f]+ |File \"[^\"]+\", line \d+ in |Extension modules: )"
 )
 """Lines that absl, gRPC, PyTorch's C++ and faulthandler write after the line that says why a process ends."""
+_INFORMATION = re.compile(
+    rb"I\d{4} \d\d:\d\d:[\d.]{2,20} +\d+ \S{1,200}\] |\d{4}-\d\d-\d\d \d\d:\d\d:[\d.]{2,12}: I "
+)
+"""Records of glog, abseil and TensorFlow's logger for information only: none says why a process ended."""
 _ABORTED = b"Fatal Python error: Aborted"
 _TERMINATE_REASON = "what(): "
 """Prefix of the reason that std::terminate() prints before faulthandler, which prints only that it
@@ -141,7 +145,7 @@ class WorkerLog:
             line = _COLOUR.sub(b"", row).strip()
             if line == _ABORTED:
                 has_abort = True
-            elif line and not _TRAILING_DUMP.match(line):
+            elif line and not _TRAILING_DUMP.match(line) and not _INFORMATION.match(line):
                 reason = line.decode("utf-8", "replace")[:300]
                 is_reason = not has_abort or reason.startswith(_TERMINATE_REASON)
                 self.last_line = reason if is_reason else _ABORTED.decode()

@@ -68,6 +68,7 @@ def diagnose_paths(paths: Sequence[Path], catalogue: Catalogue) -> Diagnosis:
     run_findings = [f for r in runs for f in r.findings]
     relations_of = declared_relations(catalogue.entries)
     known_rules = {f.rule for f in run_findings}
+    known_rules |= {code for f in run_findings for code in relations_of(f.rule).explains}
     has_error = any(f.severity is Severity.ERROR for f in run_findings)
     if any(r.report is not None and r.report.outcome is Outcome.INTERRUPTED for r in runs):
         log_findings = without_interruption(log_findings, relations_of)

@@ -169,6 +169,22 @@ MESSAGES = (
     ),
     RPC_PEER_LOST,
     KnownMessage(
+        key="op.preamble.length <= op.nbytes",
+        pattern=r"op\.preamble\.length <= op\.nbytes\. (?P<came>\d+) vs (?P<want>\d+)",
+        rule="LOG003",
+        says="a rank got {came} bytes in a collective in which it expected {want}: the ranks called "
+        "different collectives, or the same one with other sizes, or count different world sizes",
+        fix="let all ranks make the same calls in the same order with the same sizes, and compare the "
+        "WORLD_SIZE of all: allaboard run names the rank and both lines",
+        proves_not="which rank is wrong; those that write of a lost peer then are its victims",
+        explains=("EXIT005", "LOG012"),
+        sample="terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce "
+        "fail at /__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:456] op.preamble.length "
+        "<= op.nbytes. 12 vs 8. Received data size doesn't match expected size. Is there a distributed "
+        "collective mismatch in your code?",
+        source=_RECORDED,
+    ),
+    KnownMessage(
         key="failed to pass monitoredBarrier",
         pattern=r"Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier",
         rule="LOG001",
