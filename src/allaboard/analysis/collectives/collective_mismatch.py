@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 from allaboard.analysis.collectives.collective_order import CallDifference, find_call_differences
+from allaboard.analysis.collectives.parted_places import PartedPlaces, find_parted_places
 from allaboard.analysis.data.batch_comparison import DDP_BACKWARD
 from allaboard.analysis.member_names import name_members
 from allaboard.facts import Claim, Evidence, JobView, Signature
@@ -113,14 +114,42 @@ def mismatch_claim(
         "" if mismatch_kind(difference) is MismatchKind.OP else f" to {difference.outlier_call.op}"
     )
     verb = outlier_did.partition(" ")[0]
+    parted = find_parted_places(difference)
+    sites = _sites_of(parted) if parted is not None else mismatch_sites(difference)
     return Claim(
         summary=f"{subject} {outlier_did}{operation} where {majority} {verb} {majority_did}",
         who=tuple(m.who for m in difference.outliers),
-        evidence=mismatch_evidence(difference, view),
-        fix=f"{fix}: compare {mismatch_sites(difference)}" if mismatch_sites(difference) else fix,
+        evidence=mismatch_evidence(difference, view)
+        + (_parted_evidence(view, difference, parted) if parted is not None else ()),
+        fix=f"{fix}: compare {sites}" if sites else fix,
         since=mismatch_since(difference),
         corrupts=True,
     )
+
+
+def _parted_evidence(
+    view: JobView, difference: CallDifference, parted: PartedPlaces
+) -> tuple[Evidence, ...]:
+    """Return from which lines the ranks made the calls before: there they took different ways."""
+    ways = ", ".join(
+        f"rank {_ranks_of_call(difference, call)} at {parted_call.site}"
+        for call, parted_call in (
+            (difference.outlier_call, parted.outlier_call),
+            (difference.expected_call, parted.majority_call),
+        )
+    )
+    return (
+        Evidence(
+            f"they parted {difference.number - parted.number} calls before, in {parted.majority_call.op}: "
+            f"{ways}",
+            f"call {parted.number} of {describe_group(view, difference.group)}",
+        ),
+    )
+
+
+def _sites_of(parted: PartedPlaces) -> str:
+    places = [parted.outlier_call.site, parted.majority_call.site]
+    return " with ".join(f"{p.file}:{p.line}" for p in places if p is not None)
 
 
 def _ranks_of_call(difference: CallDifference, call: Signature) -> str:
