@@ -42,6 +42,13 @@ TABLE = [
         Spot.COLLECTIVE,
     ),
     ((lib("torch/_ops.py", "__call__"), user("torch.ops.mine.solve(rows)")), Spot.USER),
+    ((user("work.wait()"),), Spot.COLLECTIVE),
+    ((user("handles[0].wait()"),), Spot.COLLECTIVE),
+    ((user("dist.isend(x, 1).wait()"),), Spot.COLLECTIVE),
+    ((user("fut.wait()"),), Spot.USER),
+    ((user("loss = future.wait()"),), Spot.USER),
+    ((user("wait()"),), Spot.USER),
+    ((lib("threading.py", "wait", STD), user("event.wait()")), Spot.LOCK),
     ((lib("torch/distributed/utils.py", "_verify_param_shape_across_processes"),), Spot.COLLECTIVE),
     (
         (

@@ -52,6 +52,7 @@ from allaboard.report.plain_text import clean
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
+from allaboard.sampling.loader_sampler import LoaderSampler
 from allaboard.sampling.sampling_task import SamplingTask
 
 GATE_EXIT_GRACE_S = 1.0
@@ -100,6 +101,7 @@ class CommandExecutor:
         self.restarts = WorkerRestarts(launch, workers, output, standby, announcer, wake)
         self._sampling = SamplingTask()
         self._grips = GilSampler(stack_sampler.spy_threads)
+        self._loaders = LoaderSampler(stack_sampler.spy_with_source)
         self._recorders = FlightRecorderClient()
         self.events: list[Event] = []
         """Results for the job state, until the loop takes them."""
@@ -224,7 +226,12 @@ class CommandExecutor:
         results = await asyncio.gather(
             *(
                 stack_sampler.sample_stack(
-                    p, self._watcher.boxes.get(p), now(), self._grips, self._recorders
+                    p,
+                    self._watcher.boxes.get(p),
+                    now(),
+                    self._grips,
+                    self._recorders,
+                    self._loaders,
                 )
                 for p in pids
             ),

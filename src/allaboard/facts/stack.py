@@ -173,6 +173,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     for what one of them does."""
     fed_by: tuple[Frame, ...] = ()
     """Frames of the thread in which the framework runs the user's Python for its input (a generator)."""
+    loaders: tuple[tuple[int, Frame], ...] = ()
+    """Processes that load its data: their pids, and where they are in the user's own code."""
     flows: bool = False
     """True if that thread was not at one place at all samples."""
     asks: bool = False

@@ -131,6 +131,8 @@ class StackSampled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The thread that keeps the interpreter lock from all others; None if there is none."""
     input_frames: tuple[Frame, ...] = ()
     """The thread in which the framework runs the user's Python code for its input."""
+    loaders: tuple[tuple[Pid, Frame], ...] = ()
+    """Processes that load its data, and where each is in the user's own code; () if not sampled now."""
     asks_other_process: bool = False
     """True if it stands at a lock and another thread waits for the answer of another process."""
     recorded: tuple[Recorded, ...] = ()

@@ -39,6 +39,9 @@ MIN_ALL_STARVED_S = 60.0
 """Seconds without data and without any activity before it is reported if no member waits for a peer: slow
 storage is slow for all of them."""
 
+MAX_SHOWN_LOADERS = 3
+"""Loader processes whose places are shown."""
+
 
 def check(view: JobView) -> Iterator[Claim]:
     stall = find_stall(view)
@@ -79,8 +82,9 @@ def _claim(view: JobView, member: Member, suffix: str = "", *peers_evidence: Evi
     location = f" at {user_frame}" if user_frame is not None else ""
     leaf = member.stack.frames[0]
     stopped = describe_stopped_children(member)
+    cause = stopped or _loader_place(member)
     return Claim(
-        summary=f"{member.who.name} waits for data{location}{', and ' if stopped else ''}{stopped}{suffix}",
+        summary=f"{member.who.name} waits for data{location}{', and ' if cause else ''}{cause}{suffix}",
         who=(member.who,),
         evidence=(
             Evidence(
@@ -88,15 +92,45 @@ def _claim(view: JobView, member: Member, suffix: str = "", *peers_evidence: Evi
             ),
             *stopped_children_evidence(member),
             *dead_thread_evidence(member),
+            *_loader_evidence(member),
             *peers_evidence,
         ),
         fix=resume_command(view, member)
         or dead_thread_advice(member, user_frame or leaf)
+        or _loader_fix(view, member)
         or command_on_host(view, member, f"pgrep -P {member.who.pid} | xargs -n1 py-spy dump --pid")
         + "   # its loader processes",
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
     )
+
+
+def _loader_place(member: Member) -> str:
+    """Return "its loader process 4711 stands at data.py:9 in read"; "" if none is in the user's own code."""
+    loaders = member.stack.loaders if member.stack is not None else ()
+    if not loaders:
+        return ""
+    pid, frame = loaders[0]
+    return f"its loader process {pid} stands at {frame}"
+
+
+def _loader_evidence(member: Member) -> Iterator[Evidence]:
+    """Yield the place and the line of each loader process in the user's own code."""
+    loaders = member.stack.loaders if member.stack is not None else ()
+    for pid, frame in loaders[:MAX_SHOWN_LOADERS]:
+        yield Evidence(
+            f"process {pid} at {frame}" + (f": {frame.text}" if frame.text else ""), "py-spy"
+        )
+
+
+def _loader_fix(view: JobView, member: Member) -> str:
+    """Return where to look, and the command that shows a loader process's variables; "" if none is known."""
+    loaders = member.stack.loaders if member.stack is not None else ()
+    if not loaders:
+        return ""
+    pid, frame = loaders[0]
+    command = command_on_host(view, member, f"py-spy dump --locals --pid {pid}")
+    return f"see what {frame.function} waits for at {frame.file}:{frame.line}; {command}"
 
 
 def _claim_all(view: JobView, starved: list[Member]) -> Claim:
@@ -134,6 +168,8 @@ _OPTIONAL = Frame(
 _SLEEPS = Frame("/home/u/train.py", 29, "rows", "time.sleep(.012)")
 _POLL = Frame("/usr/lib/python3.11/multiprocessing/connection.py", 931, "wait")
 _HALTED = msgspec.structs.replace(sample_stack(_POLL, _NEXT, USER), stopped=((4711, 3.2),))
+_READS = Frame("/home/u/data.py", 9, "read", "pipe.read()")
+_LOADING = msgspec.structs.replace(sample_stack(_POLL, _NEXT, USER), loaders=((4711, _READS),))
 RULE = Rule(
     stage=Stage.RUNTIME,
     reads=JobView,
@@ -147,6 +183,11 @@ RULE = Rule(
                 waiting_member(2),
             ),
             "worker 1 waits for data at train.py:41 in train; the others wait for it",
+        ),
+        "a process of the loader stands in the user's code": (
+            stalled_job(waiting_member(0), sample_member(1, stack=_LOADING), waiting_member(2)),
+            "worker 1 waits for data at train.py:41 in train, and its loader process 4711 stands at "
+            "data.py:9 in read; the others wait for it",
         ),
         "a process of the loader is stopped": (
             stalled_job(waiting_member(0), sample_member(1, stack=_HALTED), waiting_member(2)),

@@ -32,6 +32,7 @@ from allaboard.launch import signals
 from allaboard.protocol.events import StackSampled
 from allaboard.sampling.flight_recorder_client import FlightRecorderClient
 from allaboard.sampling.gil_sampler import GilSampler
+from allaboard.sampling.loader_sampler import LoaderSampler
 from allaboard.sampling.lock_owners import (
     awaits_external_answer,
     is_feeding_generator,
@@ -58,19 +59,21 @@ async def sample_stack(
     now: float,
     grips: GilSampler | None = None,
     recorders: FlightRecorderClient | None = None,
+    loaders: LoaderSampler | None = None,
 ) -> StackSampled:
     """Sample the main thread of ``pid`` at ``now`` (CLOCK_MONOTONIC s); no frames if none could be
     had.
 
     ``cpu`` and ``io`` count the process and all below it, without the stacks that it wrote for us.
-    ``grips`` and ``recorders`` remember earlier samples.
+    ``grips``, ``recorders`` and ``loaders`` remember earlier samples.
     """
     grip = await grips.sample_gil(pid) if grips is not None else None
     stacks, by = await _stacks(pid, box)
     below = proc.descendants_of(pid)
     own_stat = proc.read_stat(pid)
     frames = with_source(stacks[0])
-    at_lock = classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.LOCK
+    spot = classify_stack(Stack(frames=frames, taken_at=0.0))
+    at_lock = spot is Spot.LOCK
     other_threads = [with_source(s) for s in stacks[1:]]
     fed_by = next((s for s in other_threads if is_feeding_generator(s)), ())
     return StackSampled(
@@ -92,6 +95,9 @@ async def sample_stack(
         else "",
         grip=_with_source(grip) if grip is not None else None,
         input_frames=fed_by,
+        loaders=await loaders.sample_loaders(pid)
+        if loaders is not None and spot is Spot.DATA
+        else (),
         asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
@@ -213,6 +219,12 @@ async def spy_main_thread(pid: int) -> tuple[tuple[Frame, ...], str]:
     output, trouble = await _run_pyspy(pid)
     frames = parse_pyspy(output, pid)
     return frames, "" if frames else trouble or "py-spy: no Python frames"
+
+
+async def spy_with_source(pid: int) -> tuple[tuple[Frame, ...], str]:
+    """Return what `spy_main_thread` does, with source lines."""
+    frames, trouble = await spy_main_thread(pid)
+    return with_source(frames), trouble
 
 
 async def spy_threads(pid: int) -> tuple[SpiedThread, ...]:

@@ -99,11 +99,15 @@ _COMPILED_TABLE = tuple(
     (re.compile(f"(?:^|/)(?:{file})$"), re.compile(f"(?:{function})$"), spot)
     for file, function, spot in _TABLE
 )
+_WORK_WAIT = re.compile(r"(?<=[\w)\]])(?<!fut)(?<!future)\.wait\s*\(\s*\)")
+"""The wait for a collective or message that was started (``async_op``, isend, irecv): of what Python offers
+as ``wait()``, PyTorch's Work alone leaves no frame. A future may be an answer of RPC."""
 _LINE_SPOTS: tuple[tuple[re.Pattern[str], Spot], ...] = (
     # The source line of the innermost user frame, for waits in C that leave no frame of their own.
     (re.compile(r"\b(flock|lockf)\s*\("), Spot.FILE_LOCK),
     (re.compile(r"\bos\.(system|wait|waitpid)\s*\("), Spot.CHILD),
     (re.compile(r"\bsleep\s*\("), Spot.SLEEP),
+    (_WORK_WAIT, Spot.COLLECTIVE),
     (re.compile(r"(?<!\bsys)\.(stdout|stderr)\b"), Spot.CHILD),
     (re.compile(r"\binput\s*\(|\bstdin\b"), Spot.INPUT),
     (re.compile(r"\.acquire\s*\(|^with [\w.\[\]'\"]+\s*:"), Spot.LOCK),  # a bare name blocks in C

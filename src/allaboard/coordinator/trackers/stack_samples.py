@@ -89,6 +89,7 @@ class StackSamples:
             blocked=newest.blocked_call,
             grip=next(held_locks, None),
             fed_by=input_frames,
+            loaders=next((s.loaders for s in reversed(samples) if s.loaders), ()),
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
         )

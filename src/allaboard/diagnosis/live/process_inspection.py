@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard import __version__
+from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.clock import SystemClock
 from allaboard.configuration import resolve
 from allaboard.coordinator.process_record import ProcessRecord
@@ -16,7 +17,7 @@ from allaboard.diagnosis.live.exited_processes import find_departed
 from allaboard.diagnosis.live.process_probes import stated_arguments
 from allaboard.diagnosis.live.starvation import is_starved
 from allaboard.diagnosis.live.target_selection import redacted_command
-from allaboard.facts import Frame, Grip, HostLook, Phase, Present
+from allaboard.facts import Frame, Grip, HostLook, Phase, Present, Stack
 from allaboard.facts.configuration.source_variables import CLUSTER_VARIABLES
 from allaboard.formats.dumps.process_roles import program_name
 from allaboard.formats.dumps.stated_identity import parse_frames_with_locals
@@ -35,6 +36,7 @@ from allaboard.hosts.thread_stats import queue_times
 from allaboard.protocol.events import ProcessSampled, StackSampled
 from allaboard.sampling import stack_sampler
 from allaboard.sampling.gil_sampler import GilSampler
+from allaboard.sampling.loader_sampler import LoaderSampler
 
 SAMPLE_COUNT = 5
 """Samples of each process."""
@@ -76,6 +78,7 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
     bytes_at_start = {p: socket_bytes([p]) for p in pids}
     troubles: dict[int, str] = {}
     grips = GilSampler(stack_sampler.spy_threads)
+    loaders = LoaderSampler(stack_sampler.spy_with_source)
     times_at_start = {p: queue_times(p) for p in pids}
     sampled_at = first_sampled_at = clock.monotonic()
     starved: set[int] = set()
@@ -92,7 +95,8 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
         samples = await asyncio.gather(*(stack_sampler.spy_main_thread(p) for p in pids))
         for pid, (frames, trouble) in zip(pids, samples, strict=True):
             grip = await grips.sample_gil(pid)
-            _record_sample(records[pid], now, pid, stack_sampler.with_source(frames), grip)
+            loading = await loaders.sample_loaders(pid) if _waits_for_data(frames) else ()
+            _record_sample(records[pid], now, pid, stack_sampler.with_source(frames), grip, loading)
             # One sample that fails (py-spy reads while the process runs on) does not undo the others.
             troubles[pid] = "" if frames else troubles.get(pid, trouble)
         span_s = clock.monotonic() - first_sampled_at
@@ -140,8 +144,17 @@ async def inspect_in_loop(pids: Sequence[int]) -> HostLook:
     )
 
 
+def _waits_for_data(frames: tuple[Frame, ...]) -> bool:
+    return classify_stack(Stack(frames=frames, taken_at=0.0)) is Spot.DATA
+
+
 def _record_sample(
-    record: ProcessRecord, now: float, pid: int, frames: tuple[Frame, ...], grip: Grip | None
+    record: ProcessRecord,
+    now: float,
+    pid: int,
+    frames: tuple[Frame, ...],
+    grip: Grip | None,
+    loaders: tuple[tuple[int, Frame], ...],
 ) -> None:
     stat = proc.read_stat(pid)
     if stat is None:
@@ -167,5 +180,6 @@ def _record_sample(
         io=sum(proc.io_bytes(p) for p in (pid, *descendants)),
         stopped=stack_sampler.stopped_children(descendants),
         grip=grip,
+        loaders=loaders,
     )
     record.add_stack(sample)
