@@ -9,8 +9,8 @@ If all workers wait for data, this is a warning: after a minute without any CPU,
 a process of the loader is stopped.
 
 ## What to do
-If a process is stopped, resume it with `kill -CONT PID`. Otherwise look at the loader's processes: `py-spy
-dump --pid PID` for each pid that is given. Run once with `num_workers=0` to see the real exception.
+If a process is stopped, resume it with `kill -CONT PID`. Otherwise look at the line at which the loader's
+process stands, or at each of its processes with `py-spy dump --pid PID`. Run once with `num_workers=0` to see the real exception.
 `timeout=` on the DataLoader bounds the wait.
 """
 
