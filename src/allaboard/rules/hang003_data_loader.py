@@ -10,8 +10,8 @@ a process of the loader is stopped.
 
 ## What to do
 If a process is stopped, resume it with `kill -CONT PID`. Otherwise look at the line at which the loader's
-process stands, or at each of its processes with `py-spy dump --pid PID`. Run once with `num_workers=0` to see the real exception.
-`timeout=` on the DataLoader bounds the wait.
+process stands, or at each of its processes with `py-spy dump --pid PID`. Run once with `num_workers=0` to
+see the real exception. `timeout=` on the DataLoader bounds the wait.
 """
 
 from __future__ import annotations
