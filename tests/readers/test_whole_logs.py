@@ -62,7 +62,7 @@ FAILED = {
     "nccl_out_of_memory": ("RES001", "worker 3", "ran out of memory", "smaller batches"),
     "nccl_out_of_memory_unnamed": ("RES001", "a process", "ran out of memory", "smaller batches"),
     "nccl_watchdog_stuck": ("LOG010", "", "did not come back for 480 s", "nvidia-smi"),
-    "ray_task": ("EXIT002", "a process", "raised ValueError at train.py:22", "fix /home/eve/rt"),
+    "ray_task": ("EXIT002", "pid 2100", "raised ValueError at train.py:22", "fix /home/eve/rt"),
     "kubectl_two_nodes": ("EXIT002", "worker 3", "raised KeyError at train.py:88", "fix /home/eve"),
     "rich_box": ("EXIT002", "a process", "raised KeyError at r.py:5 in step", "fix /home/u/r.py:5"),
     "srun_tf_out_of_memory": ("RES001", "worker 2", "was killed by the kernel", "more memory"),

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.analysis.stacks.outliers import Outliers, find_outliers
+from allaboard.analysis.stacks.stack_classifier import Spot
 from allaboard.analysis.stacks.stack_collectives import (
     find_different_collectives,
     find_stack_collective,
@@ -64,6 +65,7 @@ def check(dumps: Dumps) -> Iterator[Claim]:
             unranked,
             len(unranked) < len(numbers),
             describe_processes(outlier_numbers, dumps.unnamed),
+            outlier_groups.outliers[0].spot,
         ),
         severity=Severity.WARNING,
         certainty=Certainty.UNKNOWN if unranked else Certainty.LIKELY,
@@ -90,8 +92,13 @@ def _summarize(outlier_groups: Outliers, dumps: Dumps) -> str:
     )
 
 
-def _next_step(unranked: Sequence[Who], some_ranked: bool, outliers: str) -> str:
+def _next_step(unranked: Sequence[Who], some_ranked: bool, outliers: str, spot: Spot) -> str:
     """Return what to do next; a live process can still give its rank."""
+    if not unranked and spot is Spot.DATA:
+        return (
+            f"py-spy dump --pid PID   # of {outliers} again, and of each of its children: the workers of its "
+            "loader; num_workers=0 shows which batch it is"
+        )
     if not unranked:
         return f"py-spy dump --pid PID   # of {outliers}, again: still at the same place, it is stuck there"
     if all(w.pid for w in unranked):

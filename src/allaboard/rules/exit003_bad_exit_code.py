@@ -27,6 +27,7 @@ from allaboard.analysis.failures.failure_causality import (
 )
 from allaboard.analysis.failures.known_errors import remedy_of_last_line
 from allaboard.analysis.failures.time_limit_warning import ended_on_warning
+from allaboard.analysis.failures.windows_status import windows_status
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage
@@ -60,6 +61,7 @@ def check(view: JobView) -> Iterator[Claim]:
             claim = Claim(
                 summary=f"{member.who.name} exited with code {end.code}"
                 + (f" (128 + {ending_signal.value}: {ending_signal.name})" if ending_signal else "")
+                + (f" ({status.name})" if (status := windows_status(end.code)) is not None else "")
                 + (f" after step {member.step}" if member.step else "")
                 + (f": {remedy.cause}" if remedy is not None and remedy.cause else "")
                 + (": timeout(1) ended it, its time had run out" if _is_timeout(member) else ""),
@@ -113,6 +115,9 @@ def _fix(ending_signal: signal.Signals | None, member: Member) -> str:
             "give timeout(1) in the command more time, or none; if the training should have been done by "
             f"then, see where it was: read {member.log}"
         )
+    status = windows_status(member.exit.code) if member.exit is not None else None
+    if status is not None:
+        return status.fix
     if ending_signal is None:
         if member.exit is not None and _LAST_TRACEBACK_LINE.match(member.exit.last_line):
             return (

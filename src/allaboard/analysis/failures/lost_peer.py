@@ -45,6 +45,7 @@ _PEER_LOSS_PHRASES = re.compile(
     r"|Watchdog caught collective operation timeout|Process group watchdog thread terminated"
     r"|dump signal due to a collective timeout"
     r"|MPI_ERR_(?:OTHER: known error not in list|PROC_FAILED|UNREACH)"
+    r"|received errors while waiting for send/recv|failed to pass monitoredBarrier"
     r"|this error originated at tensorpipe/|with a different incarnation|Horovod has been shut down",
     re.IGNORECASE,
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
+FATAL_ERROR = "Fatal Python error: "
+"""Begins the last line of a process whose stack faulthandler wrote."""
+_PLACE = re.compile(r", (\S.* in \S+)$")
 _CRASH = "PYTHONFAULTHANDLER=1 shows the line that it was at; ulimit -c unlimited leaves a core"
 _ASK = "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a person"
 _ADVICE = {
@@ -19,6 +23,20 @@ _ADVICE = {
     signal.SIGSEGV: _CRASH,
     signal.SIGFPE: _CRASH,
 }
+
+
+def crash_place(last_line: str) -> str:
+    """Return the place in faulthandler's report of a crash; "" if it has none."""
+    place = _PLACE.search(last_line) if last_line.startswith(FATAL_ERROR) else None
+    return place[1] if place is not None else ""
+
+
+def crash_advice(place: str) -> str:
+    """Return the next step after a crash in native code below this line of Python."""
+    return (
+        f"look at what {place} calls: native code below it crashed   # its input, or a library that was "
+        "built for another version; ulimit -c unlimited, then gdb -batch -ex bt PYTHON CORE"
+    )
 
 
 def signal_advice(number: int) -> str:

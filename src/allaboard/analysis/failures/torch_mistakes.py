@@ -106,6 +106,52 @@ TORCH_MISTAKES = (
         source=_SOURCES,
     ),
     KnownMistake(
+        pattern=r"parameters that were not used in producing (?:the )?loss returned by",
+        cause="some parameters of the model had no part in the loss, so that DDP waits for their gradients",
+        fix="Trainer(strategy='ddp_find_unused_parameters_true')   # or let the loss use every output of "
+        "forward; TORCH_DISTRIBUTED_DEBUG=DETAIL names the parameters",
+        sample="It looks like your LightningModule has parameters that were not used in producing the loss "
+        "returned by training_step.",
+        near_miss="these parameters were not used in producing the report",
+        source="PyTorch Lightning 1.8 to 2.6",
+    ),
+    KnownMistake(
+        pattern=r"unsupported gloo device",
+        cause="this build of PyTorch has no transport of gloo for this system, or not the one that "
+        "GLOO_DEVICE_TRANSPORT names",
+        fix="unset GLOO_DEVICE_TRANSPORT; if it is not set, install another build of PyTorch: python -m "
+        "torch.utils.collect_env tells which it is (some for Windows have none: an older one, or WSL)",
+        sample="makeDeviceForHostname(): unsupported gloo device",
+        near_miss="unsupported device for gloo's allreduce: cuda",
+        source="PyTorch 1.6 to 2.13 (GlooDeviceFactory.cpp)",
+    ),
+    KnownMistake(
+        pattern=r"(?P<what>CUBLAS_STATUS_(?:NOT_INITIALIZED|ALLOC_FAILED)|CUDNN_STATUS_(?:NOT_INITIALIZED"
+        r"|ALLOC_FAILED)|CUSOLVER_STATUS_(?:NOT_INITIALIZED|ALLOC_FAILED))",
+        cause="the GPU had no memory left for a library of CUDA ({what}), or an error of a kernel before "
+        "it shows here",
+        fix="nvidia-smi   # on that host: who holds the memory of this GPU? a smaller batch, or one process "
+        "a GPU; if it is not full, CUDA_LAUNCH_BLOCKING=1 shows the line that failed (a bad index?)",
+        sample="CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        near_miss="CUBLAS_STATUS_INVALID_VALUE when calling `cublasSgemm( handle, opa, opb, m, n, k)`",
+        source="PyTorch 1.0 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"\S",
+        raised_in=r"/torch/distributed/elastic/rendezvous/etcd\w*\.py ",
+        cause="torchrun's rendezvous could not use its etcd",
+        fix="etcdctl --endpoints=HOST:PORT endpoint health   # --rdzv-endpoint on every host; etcd-v2 asks "
+        "for etcd --enable-v2=true, and each run for an --rdzv-id of its own; torchrun needs none: "
+        "--rdzv-backend=c10d --rdzv-endpoint=HOST0:29500",
+        sample="Key not found : /torch/elastic/store",
+        sample_frame=(
+            "/v/site-packages/torch/distributed/elastic/rendezvous/etcd_rendezvous.py",
+            "return EtcdStore(",
+        ),
+        near_miss="Key not found : /torch/elastic/store",
+        source="PyTorch 1.9 to 2.13 (elastic/rendezvous/etcd_rendezvous.py)",
+    ),
+    KnownMistake(
         pattern=r"Expected to mark a variable ready only once",
         cause="DDP saw the gradient of one parameter twice in one backward: a layer is run twice, or "
         "checkpointed by re-entrant activation checkpointing",

@@ -192,7 +192,19 @@ def is_peer_wait(stack: Stack | None) -> bool:
 
 
 def _is_in_data_loader(stack: Stack) -> bool:
-    return any("torch/utils/data/" in f.file for f in stack.frames)
+    """Return True if a loader waits for its workers: PyTorch's, or an iterator with a queue of its own."""
+    if any("torch/utils/data/" in f.file for f in stack.frames):
+        return True
+    outside = (f for f in stack.frames if not _QUEUE_FILE.search(f.file.replace("\\", "/")))
+    reader = next(outside, None)
+    through_queue = any(f.file.replace("\\", "/").endswith(_QUEUES) for f in stack.frames)
+    return through_queue and reader is not None and reader.function in ("__next__", "__iter__")
+
+
+_QUEUES = ("/queue.py", "/multiprocessing/queues.py")
+_QUEUE_FILE = re.compile(
+    r"/python3[^/]*/(?:threading|queue|selectors|multiprocessing/(?:queues|connection))\.py$"
+)
 
 
 _STATE_QUERIES = tuple(

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
 from allaboard.analysis.failures.library_errors import explain_library_error
+from allaboard.analysis.failures.signal_advice import crash_advice, crash_place
+from allaboard.analysis.failures.windows_status import windows_status
 from allaboard.facts import Claim, Member
 
 
@@ -37,6 +39,10 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
     if end is not None and end.signal == signal.SIGKILL:
         location = f"on {member.who.host}: " if member.who.host else "on its host: "
         return f"{location}dmesg -T | grep -iE 'killed process|oom'; then ask the batch system who ended it"
+    if end is not None and (status := windows_status(end.code)) is not None:
+        return status.fix
+    if end is not None and end.signal in CRASH_SIGNALS and (place := crash_place(end.last_line)):
+        return crash_advice(place)
     if end is not None and end.signal in CRASH_SIGNALS:
         return (
             f"read what it wrote before {places[0]}; PYTHONFAULTHANDLER=1 shows the line that it was at, "

@@ -28,7 +28,7 @@ MAX_LINES_OF_ONE_START = 400
 _HOST_IN_NAME = re.compile(
     r"(?<![a-z])(?:rank|worker|node|host|pod|task|launcher|machine|server|master|slave|gpu|instance|replica"
     r"|algo|vm|slice|compute|dgx|tpu)"
-    r"(?:[-_.]?\d|[-_]\w)|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}",
+    r"(?:[-_.]?\d|[-_]\w|[a-rt-z](?![a-z0-9]))|\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}",
     re.IGNORECASE,
 )
 """Matches names of files that are one host's or member's, and not one run's of several."""

@@ -16,7 +16,7 @@ from allaboard.analysis.failures.post_traceback_output import (
     WENT_ON_DOUBT,
 )
 from allaboard.diagnosis.logs.run_readers import LogRecord
-from allaboard.diagnosis.readers.fatal_log import UNEXPLAINED_END
+from allaboard.diagnosis.readers.fatal_log import STORE_GONE, UNEXPLAINED_END
 from allaboard.facts import Heard, Member, Place, Speaker
 
 COLLECT_LOGS = (
@@ -37,7 +37,12 @@ def unexplained_ends(
 
     ``origins`` are the places where each member was seen, by its number.
     """
-    quoted = [h for h in record.heard if h.rule == UNEXPLAINED_END]
+    quoted = [
+        h
+        for h in record.heard
+        if h.rule == UNEXPLAINED_END
+        and not (h.says == STORE_GONE and h.speakers[0].place.file in record.finished_files)
+    ]
     doubts = {(g.rank, g.raised): g.doubt for g in record.glimpses if g.raised is not None}
     # Native code says at which address nobody answered; the exception above it does not.
     explained_files = {s.place.file for h in quoted if h.awaits for s in h.speakers}

@@ -7,6 +7,8 @@ from collections import defaultdict
 
 import msgspec
 
+from allaboard.diagnosis.logs.log_sections import label_sections
+from allaboard.diagnosis.logs.rank_from_filename import TORCHRUN_LOG
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
@@ -17,8 +19,6 @@ BINARY_CHECK_LENGTH = 4096
 MAX_PROCESSES = 20_000
 """Processes of one file; with more names than that, the prefixes name no processes."""
 
-TORCHRUN_LOG = re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$")
-"""Matches a file of ``torchrun --log-dir``: one for each local rank."""
 _RANK_LABEL = re.compile(r"^\[rank(\d{1,7})\]:", re.MULTILINE)
 _SUMMARY_RANK = re.compile(r"^[ \t]*rank[ \t]*: (\d{1,7}) \(local_rank: \d{1,7}\)", re.MULTILINE)
 """Matches a failed worker in torchrun's summary, which torchrun writes for all workers of its node."""
@@ -75,7 +75,7 @@ def split_by_process(exhibit: Exhibit) -> tuple[Exhibit, ...]:
     if b"\0" in exhibit.data[:BINARY_CHECK_LENGTH]:
         return (exhibit,)
     text, line_numbers = expand_json_lines(exhibit.text)
-    labelled_lines = assign_ranks(split_labels(text))
+    labelled_lines = label_sections(assign_ranks(split_labels(text)))
     labels = {label for label, _ in labelled_lines}
     if labels == {NO_LABEL} or len(labels) > MAX_PROCESSES:
         plain = "\n".join(line for _, line in labelled_lines)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from allaboard.diagnosis.logs.log_demux import TORCHRUN_LOG
+from allaboard.diagnosis.logs.rank_from_filename import TORCHRUN_LOG
 from allaboard.facts import Exhibit, Glimpse, Testimony
 
 _SUFFIX = re.compile(r"\.(?:log|txt|out|err|stdout|stderr)$", re.I)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from allaboard.diagnosis.logs.log_demux import TORCHRUN_LOG
-
+TORCHRUN_LOG = re.compile(r"/(\d{1,7})/(?:stdout|stderr)\.log$")
+"""Matches a file of ``torchrun --log-dir``: one for each local rank."""
 MIN_PID = 1000
 """Number from which a ``process`` is a pid, unless other files count processes from 0."""
 _RANK_IN_NAME = re.compile(
     r"(?:^|[^a-z])(?P<what>rank|worker|task|proc|process)[-_.]?(?P<number>\d{1,7})(?!\d)", re.I
 )
+_ATTEMPT_LOG = re.compile(r"/attempt_\d{1,6}/(\d{1,7})/(?:stdout|stderr)\.log$")
+"""Matches a file of ``torchrun --log-dir`` that is named by itself."""
 _PID_IN_NAME = re.compile(r"(?:^|[^a-z])pid[-_.=]?(\d{1,7})(?!\d)", re.I)
 
 
@@ -30,8 +32,17 @@ def rank_and_pid_from_name(file: Path, base: Path) -> tuple[int, int]:
         if _is_pid(file, name, last_match):
             return -1, pid or int(last_match["number"])
         return int(last_match["number"]), pid
-    torchrun_ranks = TORCHRUN_LOG.findall(name)
+    torchrun_ranks = TORCHRUN_LOG.findall(name) or _ATTEMPT_LOG.findall(str(file))
     return int(torchrun_ranks[-1]) if torchrun_ranks else -1, pid
+
+
+def rank_from_heading(name: str) -> int:
+    """Return the rank in the name of a file that stands in a text above what the file held; -1 for none."""
+    matches = [m for m in _RANK_IN_NAME.finditer(name) if not m["what"].lower().startswith("proc")]
+    if matches:
+        return int(matches[-1]["number"])
+    torchrun_ranks = TORCHRUN_LOG.findall(f"/{name}")
+    return int(torchrun_ranks[-1]) if torchrun_ranks else -1
 
 
 def _is_pid(file: Path, name: str, match: re.Match[str]) -> bool:

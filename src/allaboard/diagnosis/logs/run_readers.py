@@ -18,6 +18,7 @@ from allaboard.diagnosis import instruments, platforms, readers
 from allaboard.diagnosis.logs.group_name_collisions import disambiguate_groups
 from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
 from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
+from allaboard.diagnosis.logs.reported_crashes import join_reported_crashes
 from allaboard.diagnosis.logs.task_identification import name_tasks, own_task
 from allaboard.diagnosis.logs.traceback_attribution import attribute_tracebacks, settle_threads
 from allaboard.facts import Exhibit, Glimpse, Heard, JobStart, Overdue, Recorded, Testimony, Who
@@ -56,6 +57,8 @@ class LogRecord(msgspec.Struct):
     """Last words of the files that end by saying that the training is over."""
     last_words: dict[tuple[str, int], str] = {}
     """How the logs of members end that say that their work is done, by job and index."""
+    finished_files: set[str] = set()
+    """Files of which a part ends by saying that the work is done, whoever wrote it."""
     job_failed: bool = False
     """Set if a launcher, or the parent of a process, reports a failure."""
     has_traceback: bool = False
@@ -115,12 +118,15 @@ def read_all(exhibits: Iterable[Exhibit], notes: list[str]) -> LogRecord:
             record.ranks[new_reading.number] = new_reading.part.rank
         if new_reading.part.labelled and new_reading.part.rank >= 0:
             record.labelled.add(new_reading.part.rank)
+        if new_reading.last_words:
+            record.finished_files.add(new_reading.part.name)
         if new_reading.last_words and (member := _member_key(new_reading)) is not None:
             record.last_words[member] = new_reading.last_words
         for testimony in new_reading.testimony:
             _add(record, testimony)
     record.job_failed |= any(map(_is_reported_failure, record.glimpses))
     record.glimpses = settle_threads(attribute_tracebacks(record.glimpses))
+    record.heard, record.glimpses = join_reported_crashes(record.heard, record.glimpses)
     return record
 
 

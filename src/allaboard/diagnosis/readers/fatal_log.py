@@ -7,7 +7,12 @@ import signal
 from itertools import takewhile
 from typing import NamedTuple
 
-from allaboard.analysis.failures.error_records import error_message, goes_on_after, repeated_wait
+from allaboard.analysis.failures.error_records import (
+    MIN_REPETITIONS,
+    error_message,
+    goes_on_after,
+    repeated_wait,
+)
 from allaboard.analysis.failures.post_traceback_output import (
     has_ended_well,
     is_same_stream,
@@ -135,6 +140,19 @@ _NAMED_MEMBER = re.compile(
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
 
 
+_STORE_GONE = re.compile(
+    r"Failed to (?:check|get|set)[^\n]{0,80}on TCPStore, \(maybe TCPStore server has shut down too early"
+    r"|TCPStore\.cpp:\d+\] \[c10d\] (?:sendBytes|recvValue|recvVector|recvBytes) failed on "
+)
+"""What NCCL's monitor in PyTorch and its store write each second once the store is gone (since 2.3)."""
+STORE_GONE = (
+    "the store of the job was gone while other ranks still ran: the process that served it (rank 0, or the "
+    "launcher) had ended"
+)
+"""What such lines mean at the end of a log."""
+_STORE_SERVER = re.compile(r"remote=\[(?:::ffff:)?(?P<host>[^\]\s]{1,255})\]:(?P<port>\d{1,5})")
+
+
 class _End(NamedTuple):
     """What a line says of an end."""
 
@@ -152,6 +170,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     heard = (
         _refused_connection(exhibit)
         or _last_words(exhibit)
+        or _lost_store(exhibit)
         or _last_error(exhibit)
         or _endless_wait(exhibit)
     )
@@ -241,6 +260,30 @@ def _endless_wait(exhibit: Exhibit) -> Heard | None:
     line = lines[number].strip()
     says = f"the log ends in a wait that it repeats: {line[:200]}"
     return _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
+
+
+def _lost_store(exhibit: Exhibit) -> Heard | None:
+    """Return that the store of the job was gone while a rank still asked it, if the log ends so."""
+    text = exhibit.text
+    matches = list(_STORE_GONE.finditer(text))
+    lines = text.split("\n")
+    # At a normal end too, those that leave last write it once or twice.
+    if len(matches) < MIN_REPETITIONS or not _is_end(
+        lines, text.count("\n", 0, matches[-1].start())
+    ):
+        return None
+    server = _STORE_SERVER.search(text)
+    address = f" on {server['host']}" if server is not None else ""
+    number = text.count("\n", 0, matches[0].start())
+    return _heard(
+        exhibit,
+        number,
+        lines[number].strip(),
+        STORE_GONE,
+        f"read the log of rank 0, or of the launcher{address}: how did it end?   # if it had only finished "
+        "first: dist.barrier(); dist.destroy_process_group() as the last calls of every rank",
+        awaits=True,
+    )
 
 
 def _refused_connection(exhibit: Exhibit) -> Heard | None:

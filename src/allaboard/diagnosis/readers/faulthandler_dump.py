@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 
+from allaboard.analysis.failures.signal_advice import FATAL_ERROR
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Frame, Glimpse, Stack, Testimony
@@ -73,11 +74,12 @@ def _fatal_error_glimpse(exhibit: Exhibit, text: str, fatal: re.Match[str]) -> t
     place = exhibit.place_of_line(text.count("\n", 0, fatal.start()))
     rank = speaker_rank(text[fatal.start() : text.find("\n", fatal.start())], exhibit.rank)
     number = _SIGNALS.get(fatal[1].strip())
+    frames = _current_thread_frames(text[fatal.end() : fatal.end() + MAX_DUMP_LENGTH])
     if number is not None:
-        last_line = f"Fatal Python error: {fatal[1]}"
+        crashed = next((f for f in frames if f.is_user), frames[0] if frames else None)
+        last_line = f"{FATAL_ERROR}{fatal[1].strip()}" + (f", {crashed}" if crashed else "")
         process_end = Exit(ended_at=0.0, signal=int(number), last_line=last_line)
         return (Glimpse(origin=place, rank=rank, pid=exhibit.pid, exit=process_end),)
-    frames = _current_thread_frames(text[fatal.end() : fatal.end() + MAX_DUMP_LENGTH])
     if not frames:
         return ()
     stack = Stack(frames=frames, taken_at=0.0, by="faulthandler")

@@ -30,7 +30,8 @@ _COVERED_ELSEWHERE = (
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
     r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
     r"posix_fallocate|"
-    r"collective mismatch error|message truncated|Call to ibv_modify_qp|No usable listening "
+    r"collective mismatch error|message truncated|Call to ibv_modify_qp|Invalid rank requested|"
+    r"No usable listening "
     r"interface|Socket creation failed"
 )
 """Errors that other messages of this file recognise."""
@@ -168,6 +169,33 @@ MESSAGES = (
         "both on CUDA device 1000",
         source=_DOCUMENT,
     ),
+    KnownMessage(
+        key="Invalid rank requested",
+        pattern=r"Invalid rank requested ?: (?P<rank>\d+)/(?P<size>\d+)",
+        rule="JOIN011",
+        says="rank {rank} was to join a communicator of {size}, whose ranks end at the size less one",
+        fix="echo $RANK $WORLD_SIZE   # in that process: ranks are 0 to WORLD_SIZE less one; in Kubernetes "
+        "WORLD_SIZE counts the master too",
+        explains=("LOG010",),
+        certainty=Certainty.CERTAIN,
+        sample="node1:25:25 [0] init.cc:981 NCCL WARN Invalid rank requested : 2/2",
+        source="from the source of NCCL 2.3 to 2.30 (init.cc)",
+    ),
+    KnownMessage(
+        key="Cannot allocate memory",
+        pattern=r"NCCL WARN [^\n]{0,40}Call to (?P<call>ibv_(?:reg_\w*mr\w*|create_(?:cq|qp|srq)|alloc_\w+)) "
+        r"failed(?: with error)? ?:? ?(?:\d+ )?Cannot allocate memory",
+        rule="LOG010",
+        says="RDMA could not lock memory ({call}): the limit on locked memory is too low",
+        fix="ulimit -l   # in the job, on that host: it must be unlimited. Docker: --ulimit memlock=-1; "
+        "Slurm: PropagateResourceLimitsExcept=MEMLOCK; systemd: LimitMEMLOCK=infinity; else "
+        "/etc/security/limits.conf",
+        proves_not="that the limit is the reason: a full table of the HCA looks the same: "
+        "dmesg -T | grep mlx",
+        sample="node1:41822:41899 [2] misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr_iova2 failed with "
+        "error Cannot allocate memory",
+        source="from the source of NCCL 2.4 to 2.30 (misc/ibvwrap.cc)",
+    ),
     _no_interface(
         "no socket interface found",
         r"(?:Bootstrap|NET/Socket) : no socket interface found",
@@ -217,7 +245,7 @@ MESSAGES = (
         fix="ip route get {peer}; nc -vz {peer} {port}   # every rank must reach every other on all ports "
         "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
-        explains=("EXIT005",),
+        explains=("EXIT005", "LOG010"),
         sample="node1:4242:4300 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to "
         "10.1.2.3<41000> failed : Connection refused",
         source="from the source of NCCL 2.8 to 2.30 (misc/socket.cc, os/linux.cc): `failed : TEXT`, since "
@@ -231,7 +259,7 @@ MESSAGES = (
         fix="ip route get {peer}; nc -vz {peer} {port}   # every rank must reach every other on all ports "
         "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
-        explains=("EXIT005",),
+        explains=("EXIT005", "LOG010"),
         sample="node1:4242:4300 [0] os/linux.cc:328 NCCL WARN ncclOsSocketPollConnect to 10.1.2.3<41000> "
         "failed with error Connection timed out",
         source="from the source of NCCL 2.30 (os/linux.cc)",
@@ -245,7 +273,7 @@ MESSAGES = (
         fix="NCCL_DEBUG=INFO for one run shows the addresses; every rank must reach every other on all ports "
         "above 1024: firewalls; NCCL_SOCKET_IFNAME chooses the interface",
         proves_not="that the peer is gone: a firewall and an address of a wrong interface look the same",
-        explains=("EXIT005",),
+        explains=("EXIT005", "LOG010"),
         sample="node1:4242:4300 [0] include/socket.h:403 NCCL WARN Call to connect failed : Connection "
         "timed out",
         source="from the source of NCCL 2.4 to 2.18 (checks.h, include/socket.h)",

@@ -66,6 +66,17 @@ MESSAGES = (
         "(strategies/launchers/subprocess_script.py)",
     ),
     KnownMessage(
+        key=" crashed with exit code ",
+        pattern=r"composer\.cli\.launcher[^\n]{0,40}Rank (?P<rank>\d+) crashed with exit code "
+        r"(?P<code>[1-9]\d{0,2})\.",
+        rule="EXIT003",
+        says="rank {rank} ended with exit code {code}, and Composer's launcher ended the others",
+        fix="read what rank {rank} wrote: Composer prints it below this line",
+        bare_end=True,
+        sample="ERROR:composer.cli.launcher:Rank 3 crashed with exit code 1.",
+        source="its wording from the source of Composer 0.10 to 0.32 (cli/launcher.py)",
+    ),
+    KnownMessage(
         key="nsufficient shared memory",
         pattern=r"Unexpected bus error encountered in worker\. This might be caused by insufficient "
         r"shared memory",

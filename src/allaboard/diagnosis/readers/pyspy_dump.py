@@ -47,10 +47,10 @@ def _rank_from_name(exhibit: Exhibit, candidates: list[ProcessDump]) -> dict[int
     called ``rank``: containers have pids as low as ranks.
     """
     pids = {one.pid for one in candidates}
-    roots = {one.pid for one in candidates if one.parent not in pids}
+    roots = {one.pid for one in candidates if not one.parent or one.parent not in pids}
     names_a_rank = re.search(rf"rank[-_.]?0*{exhibit.rank}(?!\d)", exhibit.name, re.IGNORECASE)
     if len(roots) != 1 or (
-        exhibit.rank in pids and not (names_a_rank and exhibit.rank < MAX_AMBIGUOUS_RANK)
+        exhibit.rank in pids - {0} and not (names_a_rank and exhibit.rank < MAX_AMBIGUOUS_RANK)
     ):
         return {}
     return dict.fromkeys(roots, exhibit.rank)

@@ -39,6 +39,8 @@ _IGNORED = re.compile(
 _SPAWNED = re.compile(r"-- Process (?P<number>\d{1,7}) terminated with the following error:")
 """Precedes the traceback of a process that torch.multiprocessing.spawn started: its number among them."""
 _THREAD = re.compile(r"Exception in thread ")
+_RELAY = "CheckpointException"
+"""Raised by all ranks for what some of them raised, which it quotes."""
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
@@ -53,10 +55,13 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     lines = rich_tracebacks.unbox_tracebacks(lines) if boxed else lines
     lines = ipython_tracebacks.to_python_tracebacks(lines) if in_notebook else lines
     all_tracebacks = find_tracebacks(lines)
+    quotes_ranks = any(t.rank >= 0 for t in all_tracebacks)
     glimpses: dict[tuple[int, str], Glimpse] = {}
     for number, traceback in enumerate(all_tracebacks):
         if traceback.type in LAUNCHER_ERRORS or is_launcher_child_error(traceback):
             continue  # a launcher's way to say that a child failed
+        if traceback.type == _RELAY and quotes_ranks:
+            continue
         by_torch_hook = _HOOK.match(written[traceback.begin]) is not None
         if not by_torch_hook and len(lines) - traceback.end > MAX_LINES_TO_END:
             continue
@@ -72,7 +77,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         )
         if doubt is None:
             continue
-        rank = speaker_rank(written[traceback.begin], exhibit.rank)
+        speaker = speaker_rank(written[traceback.begin], exhibit.rank)
+        rank = traceback.rank if traceback.rank >= 0 else speaker
         before_its_end = lines[max(0, traceback.begin - 1) : traceback.end]
         spawned = [m for line in before_its_end if (m := _SPAWNED.match(line)) is not None]
         local_rank = int(spawned[-1]["number"]) if spawned else exhibit.local
@@ -155,8 +161,8 @@ def _glimpse(
     return Glimpse(
         origin=exhibit.place_of_line(traceback.begin),
         rank=rank,
-        pid=exhibit.pid,
-        host=exhibit.host,
+        pid=traceback.pid or exhibit.pid,
+        host=traceback.host or exhibit.host,
         raised=raised,
         exit=Exit(ended_at=0.0, code=1),
         doubt=doubt,

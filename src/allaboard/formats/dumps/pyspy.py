@@ -22,6 +22,10 @@ _PROCESS = re.compile(r"^Process (\d{1,9}): ?(.*)$", re.MULTILINE)
 _BODY = re.compile(r"^(?:Python v\d|Thread \w+ \()", re.MULTILINE)
 _PARENT = re.compile(r"^Parent Process (\d{1,9}):", re.MULTILINE)
 _THREAD = re.compile(r'^Thread (\w+) \([^)\n]*\)(?:: "([^"\n]*)")?', re.MULTILINE)
+_THREAD_HEAD = re.compile(
+    r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,9}) \((?:idle|active)(?:\+gil)?\)(?:: "([^"\n]*)")?$',
+    re.MULTILINE,
+)
 _FRAME = re.compile(r"    (\S.{0,300}?) \((.{1,500}?):(\d{1,9})\)$")
 """Matches a Python frame: one of native code (``--native``) has no line, or is in a file of another language.
 """
@@ -60,11 +64,30 @@ class ProcessDump(NamedTuple):
 def parse_text_dumps(text: str) -> list[ProcessDump]:
     """Return every process of a text dump, in order; [] if it is no such dump."""
     heads = list(_PROCESS.finditer(text))[:MAX_PROCESSES]
-    if not heads or "\nThread " not in text:
+    if not heads:
+        return _headless_dump(text)
+    if "\nThread " not in text:
         return []
     ends = [*(h.start() for h in heads[1:]), len(text)]
     parts = [(h, text[h.end() : e]) for h, e in zip(heads, ends, strict=True)]
     return [_process_dump(head, part) for head, part in parts if _BODY.search(part)]
+
+
+def _headless_dump(text: str) -> list[ProcessDump]:
+    """Return the dump of one process whose first lines were cut off; [] if it is none.
+
+    The number of a thread is the pid only in the main thread's decimal form (Linux).
+    """
+    heads = list(_THREAD_HEAD.finditer(text))[:MAX_PROCESSES]
+    main_threads = [h for h in heads if h[2] == "MainThread"] or heads[:1]
+    if len(main_threads) != 1:
+        return []
+    main_thread = main_threads[0]
+    pid = int(main_thread[1]) if main_thread[1].isdecimal() else 0
+    frames, values = _main_thread(text[heads[0].start() :], main_thread[1])
+    if not frames:
+        return []
+    return [ProcessDump(pid, heads[0].start(), frames, rank=rank_from_locals(values))]
 
 
 def _process_dump(head: re.Match[str], part: str) -> ProcessDump:

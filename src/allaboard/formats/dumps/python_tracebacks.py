@@ -12,10 +12,16 @@ from allaboard.facts import Frame
 TRACEBACK_HEAD = "Traceback (most recent call last):"
 MAX_TRACEBACK_LINES = 400
 """Lines of one traceback."""
+_QUOTED_RANK = re.compile(r" \(RANK (\d{1,7})\)\s*$")
+"""Ends the head of a traceback of another rank, as torch.distributed.checkpoint quotes it."""
 _FRAME = re.compile(r'(?:> |\s+)File "(.{1,1000})", line (\d+), in (.{1,200})$')
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: ?(.*))?$")
 _RAY_ERROR = re.compile(r"[\w.]{0,80}RayTaskError\(\w+\): ")
 """Matches Ray's message after which the frames of the other process follow."""
+_RAY_PROCESS = re.compile(r"\(pid=(\d{1,9}), ip=([\w.:]{1,60})")
+"""Matches that process in it."""
+_PIPE_ERRORS = ("BrokenPipeError", "ConnectionResetError", "EOFError")
+_SPAWN = "torch/multiprocessing/spawn.py"
 _CHAINED = re.compile(
     r"The above exception was the direct cause of the following exception:"
     r"|During handling of the above exception, another exception occurred:"
@@ -56,6 +62,12 @@ class Traceback(NamedTuple):
     """Frames of that exception, outermost first."""
     root_cause: str = ""
     """The exception that began the chain, in words; "" without a chain."""
+    rank: int = -1
+    """Rank of which its head says that it raised it, -1 if it says none."""
+    pid: int = 0
+    """Process that raised it, if Ray quotes it in another one; 0 if not."""
+    host: str = ""
+    """Address of that process."""
 
     @property
     def user_frame(self) -> Frame | None:
@@ -91,19 +103,32 @@ def find_tracebacks(lines: Sequence[str]) -> list[Traceback]:
             previous.begin < group_end > begin or _is_chained(lines, previous.end, begin)
         ):
             root_cause = previous.root_cause or previous.summary
-            traceback = traceback._replace(begin=previous.begin, root_cause=root_cause)
+            chained = traceback._replace(begin=previous.begin, root_cause=root_cause)
+            is_report = _failed_to_report(traceback)
+            traceback = previous._replace(end=traceback.end) if is_report else chained
             all_tracebacks.pop()
         all_tracebacks.append(traceback)
     return all_tracebacks
 
 
+def _failed_to_report(traceback: Traceback) -> bool:
+    """Return True if a child could not tell its parent, which had gone, what it had raised before."""
+    return traceback.type in _PIPE_ERRORS and all(
+        f.is_standard_library or f.file.replace("\\", "/").endswith(_SPAWN)
+        for f in traceback.frames
+    )
+
+
 def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceback | None:
     frames: list[Frame] = []
+    quoted_rank, ray_process = _QUOTED_RANK.search(lines[begin]), None
     for number in range(begin + 1, min(len(lines), begin + MAX_TRACEBACK_LINES)):
         line = _GUTTER.sub("", lines[number], count=1) if number < group_end else lines[number]
         if frame := _FRAME.match(line):
             frames.append(Frame(frame[1], int(frame[2]), frame[3]))
-        elif line[:1] not in ("", " ", "\t", ">") and not (frames and _RAY_ERROR.match(line)):
+        elif frames and _RAY_ERROR.match(line):
+            ray_process = _RAY_PROCESS.search(line) or ray_process
+        elif line[:1] not in ("", " ", "\t", ">"):
             error = _ERROR.match(line)
             if error is None or not frames:
                 return None
@@ -120,7 +145,12 @@ def _read_traceback(lines: Sequence[str], begin: int, group_end: int) -> Traceba
                 message = message.removeprefix(f"{error_type}: ")
             if message.startswith(_GRAPH_ERROR):
                 message, end = _read_graph_error(lines, number + 1, message)
-            return Traceback(begin, end, error_type, message[:1000], tuple(frames))
+            return Traceback(
+                *(begin, end, error_type, message[:1000], tuple(frames)),
+                rank=int(quoted_rank[1]) if quoted_rank is not None else -1,
+                pid=int(ray_process[1]) if ray_process is not None else 0,
+                host=ray_process[2] if ray_process is not None else "",
+            )
     return None
 
 
