@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.failures.windows_status import windows_status
+from allaboard.analysis.failures.signal_advice import windows_status
 
 
 @pytest.mark.parametrize("code", [3221225477, -1073741819])

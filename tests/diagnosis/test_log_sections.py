@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from allaboard.diagnosis.logs.log_sections import label_sections
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label
+from allaboard.formats.dumps.log_sections import label_sections
 
 
 def labels_of(*lines: str) -> dict[str, Label]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from allaboard.analysis.failures.signal_advice import crash_place
-from allaboard.diagnosis.logs.reported_crashes import join_reported_crashes
+from allaboard.diagnosis.logs.traceback_attribution import join_reported_crashes
 from allaboard.facts import Exit, Glimpse, Heard, Place, Speaker
 
 LAST_LINE = "Fatal Python error: Segmentation fault, aug.py:88 in decode"

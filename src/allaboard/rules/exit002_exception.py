@@ -30,7 +30,11 @@ from allaboard.analysis.failures.failure_causality import (
     order_failures,
     was_interrupted,
 )
-from allaboard.analysis.failures.known_errors import known_error_advice, known_remedy
+from allaboard.analysis.failures.known_errors import (
+    known_error_advice,
+    known_remedy,
+    missing_path_advice,
+)
 from allaboard.analysis.failures.library_errors import called_from, explain_library_error
 from allaboard.analysis.failures.out_of_memory import is_out_of_memory
 from allaboard.analysis.failures.port_in_use import failed_on_taken_port
@@ -161,6 +165,8 @@ def _by_message(members: list[Member]) -> dict[str, list[Member]]:
 def _fix(error: Raised, source: str, log: str) -> str:
     if error.type in CHILD_ERRORS:
         return f"see in {log} why the command that it ran failed, and fix that"
+    if (advice := missing_path_advice(error)) and not known_error_advice(error):
+        return advice
     if error.where is None and not known_error_advice(
         error
     ):  # a syntax error has no frame: its message names the place

@@ -26,8 +26,8 @@ from allaboard.analysis.failures.failure_causality import (
     order_failures,
 )
 from allaboard.analysis.failures.known_errors import remedy_of_last_line
+from allaboard.analysis.failures.signal_advice import windows_status
 from allaboard.analysis.failures.time_limit_warning import ended_on_warning
-from allaboard.analysis.failures.windows_status import windows_status
 from allaboard.analysis.parameter_servers import only_serves
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, JobView, Member, Phase, Stage

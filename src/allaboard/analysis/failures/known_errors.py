@@ -7,6 +7,7 @@ and of their releases since 2.0.
 from __future__ import annotations
 
 import re
+import shlex
 
 from allaboard.analysis.failures.installation_mistakes import INSTALLATION_MISTAKES
 from allaboard.analysis.failures.known_mistake import Remedy
@@ -189,3 +190,26 @@ def known_remedy(error: Raised) -> Remedy | None:
         if match is not None:
             return Remedy("", text.format(**match.groupdict()) if match.groupdict() else text)
     return None
+
+
+_ERRNO = re.compile(r"^\[Errno (?P<number>2|13|20)\] [^:\n]{1,60}: '(?P<path>/[^'\n]{1,500})'")
+"""Matches ENOENT, EACCES and ENOTDIR with an absolute path, as Python words them."""
+_NO_PERMISSION = "13"
+
+
+def missing_path_advice(error: Raised) -> str:
+    """Return the next step for a path that a library's own line could not open; "" for any other exception.
+
+    What the user's line opens itself is that line's matter.
+    """
+    match = _ERRNO.match(error.message)
+    innermost = next((f for f in error.frames if not f.is_standard_library), None)
+    if match is None or innermost is None or innermost.is_user:
+        return ""
+    path = shlex.quote(match["path"])
+    if match["number"] == _NO_PERMISSION:
+        return f"namei -l {path}; id   # on its host: who may enter and read it?"
+    return (
+        f"ls -ld {path}; findmnt -T {path}   # on its host, and where it worked: what all ranks read or "
+        "write must be on a disk that all hosts share"
+    )

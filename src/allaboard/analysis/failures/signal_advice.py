@@ -1,9 +1,10 @@
-"""What to do about a process that a signal ended, if only its number is known."""
+"""What to do about a process that ended, if only the number of a signal or an exit code is known."""
 
 from __future__ import annotations
 
 import re
 import signal
+from typing import NamedTuple
 
 FATAL_ERROR = "Fatal Python error: "
 """Begins the last line of a process whose stack faulthandler wrote."""
@@ -42,3 +43,52 @@ def crash_advice(place: str) -> str:
 def signal_advice(number: int) -> str:
     """Return the next step after a process was ended by the signal of this number."""
     return next((text for s, text in _ADVICE.items() if s == number), _ASK)
+
+
+# Of Windows: an NTSTATUS of an exception that nothing handled.
+_WINDOWS_CRASH = (
+    "set PYTHONFAULTHANDLER=1, and start it again: it shows the line of Python that crashed"
+)
+_LIBRARIES = (
+    'a DLL is missing or does not fit: run `where nvcuda.dll` and python -c "import torch" in this '
+    "environment; install the build of PyTorch for this CUDA, and the Visual C++ redistributable"
+)
+
+
+class WindowsStatus(NamedTuple):
+    """What an exit code of a process means on Windows."""
+
+    name: str
+    """Its meaning, with the code in the form in which documents have it."""
+    fix: str
+    """What to do next."""
+
+
+# From ntstatus.h; the names as Windows writes them to its event log.
+_STATUS = {
+    0xC0000005: WindowsStatus("0xC0000005: access violation", _WINDOWS_CRASH),
+    0xC0000006: WindowsStatus(
+        "0xC0000006: a page could not be read", "chkdsk; wmic diskdrive get status   # on its host"
+    ),
+    0xC0000017: WindowsStatus(
+        "0xC0000017: no memory", "raise the page file, or start fewer processes: each imports CUDA"
+    ),
+    0xC000001D: WindowsStatus("0xC000001D: illegal instruction", _WINDOWS_CRASH),
+    0xC00000FD: WindowsStatus("0xC00000FD: stack overflow", _WINDOWS_CRASH),
+    0xC0000135: WindowsStatus("0xC0000135: a DLL was not found", _LIBRARIES),
+    0xC0000139: WindowsStatus("0xC0000139: a DLL lacks a function", _LIBRARIES),
+    0xC000013A: WindowsStatus(
+        "0xC000013A: ended by Ctrl-C, or its window was closed",
+        "nothing is wrong in your code, if a person did it",
+    ),
+    0xC0000142: WindowsStatus("0xC0000142: a DLL could not be initialized", _LIBRARIES),
+    0xC0000374: WindowsStatus("0xC0000374: the heap is corrupted", _WINDOWS_CRASH),
+    0xC0000409: WindowsStatus("0xC0000409: aborted, or a buffer overran its stack", _WINDOWS_CRASH),
+}
+_WORD = 1 << 32
+
+
+def windows_status(code: int | None) -> WindowsStatus | None:
+    """Return what the exit code of a process means if it is one of Windows', as a number with or without a
+    sign; else None."""
+    return _STATUS.get(code % _WORD) if code is not None else None

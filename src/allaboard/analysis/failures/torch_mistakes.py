@@ -116,6 +116,16 @@ TORCH_MISTAKES = (
         source="PyTorch Lightning 1.8 to 2.6",
     ),
     KnownMistake(
+        pattern=r"WinError 1455\]|paging file is too small",
+        cause="Windows had no memory to promise: each process that imports torch asks for gigabytes of it",
+        fix="fewer processes (num_workers=0 or 2 in the DataLoader); or enlarge the page file: "
+        "SystemPropertiesPerformance, Advanced, Virtual memory",
+        sample="[WinError 1455] The paging file is too small for this operation to complete. Error loading "
+        '"C:\\\\env\\\\torch\\\\lib\\\\cudnn64_8.dll"',
+        near_miss="[WinError 126] The specified module could not be found. Error loading c10.dll",
+        source="Windows' own words for ERROR_COMMITMENT_LIMIT; PyTorch 1.7 to 2.13",
+    ),
+    KnownMistake(
         pattern=r"unsupported gloo device",
         cause="this build of PyTorch has no transport of gloo for this system, or not the one that "
         "GLOO_DEVICE_TRANSPORT names",

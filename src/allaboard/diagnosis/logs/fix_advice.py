@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
 from allaboard.analysis.failures.library_errors import explain_library_error
-from allaboard.analysis.failures.signal_advice import crash_advice, crash_place
-from allaboard.analysis.failures.windows_status import windows_status
+from allaboard.analysis.failures.signal_advice import crash_advice, crash_place, windows_status
 from allaboard.facts import Claim, Member
 
 

@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import msgspec
 
-from allaboard.diagnosis.logs.log_sections import label_sections
 from allaboard.diagnosis.logs.rank_from_filename import TORCHRUN_LOG
 from allaboard.facts import Exhibit
 from allaboard.formats.dumps.json_lines import expand_json_lines
 from allaboard.formats.dumps.local_ranks import assign_ranks
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label, split_labels
+from allaboard.formats.dumps.log_sections import label_sections
 
 BINARY_CHECK_LENGTH = 4096
 """Bytes of the beginning in which a zero shows that the file is no text."""

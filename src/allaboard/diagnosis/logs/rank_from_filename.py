@@ -36,15 +36,6 @@ def rank_and_pid_from_name(file: Path, base: Path) -> tuple[int, int]:
     return int(torchrun_ranks[-1]) if torchrun_ranks else -1, pid
 
 
-def rank_from_heading(name: str) -> int:
-    """Return the rank in the name of a file that stands in a text above what the file held; -1 for none."""
-    matches = [m for m in _RANK_IN_NAME.finditer(name) if not m["what"].lower().startswith("proc")]
-    if matches:
-        return int(matches[-1]["number"])
-    torchrun_ranks = TORCHRUN_LOG.findall(f"/{name}")
-    return int(torchrun_ranks[-1]) if torchrun_ranks else -1
-
-
 def _is_pid(file: Path, name: str, match: re.Match[str]) -> bool:
     if not match["what"].lower().startswith("proc") or int(match["number"]) < MIN_PID:
         return False

@@ -18,9 +18,12 @@ from allaboard.diagnosis import instruments, platforms, readers
 from allaboard.diagnosis.logs.group_name_collisions import disambiguate_groups
 from allaboard.diagnosis.logs.log_demux import attribute_file, split_by_process
 from allaboard.diagnosis.logs.node_local_ranks import PartReading, assign_global_ranks
-from allaboard.diagnosis.logs.reported_crashes import join_reported_crashes
 from allaboard.diagnosis.logs.task_identification import name_tasks, own_task
-from allaboard.diagnosis.logs.traceback_attribution import attribute_tracebacks, settle_threads
+from allaboard.diagnosis.logs.traceback_attribution import (
+    attribute_tracebacks,
+    join_reported_crashes,
+    settle_threads,
+)
 from allaboard.facts import Exhibit, Glimpse, Heard, JobStart, Overdue, Recorded, Testimony, Who
 from allaboard.facts.instruments.collective_times import CollectiveTimes, RankTimes
 from allaboard.facts.instruments.hardware import Hardware, merge_hardware

@@ -1,17 +1,24 @@
-"""Which process a traceback ended: ranks for tracebacks that name none, and threads whose rank then waited.
+"""Which process a traceback ended: ranks for tracebacks that name none, threads whose rank then waited, and
+crashes that two programs report.
 
 Pure.
 """
 
 from __future__ import annotations
 
+import re
+import signal
 from collections.abc import Sequence
 
 import msgspec
 
 from allaboard.analysis.failures.lost_peer import mentions_lost_peer
 from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD_DOUBT
-from allaboard.facts import Glimpse, Raised
+from allaboard.analysis.failures.signal_advice import FATAL_ERROR, crash_advice, crash_place
+from allaboard.facts import Glimpse, Heard, Raised
+
+_KILLED_CHILD = re.compile(r"the process of local rank \d+ \(pid \d+\) was killed by (SIG[A-Z]+)$")
+"""Matches what `parent_process_log` says of torchrun's line on a child."""
 
 
 def attribute_tracebacks(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
@@ -94,3 +101,42 @@ def _has_exit_code_1(glimpse: Glimpse) -> bool:
     end = glimpse.exit
     is_only_an_end = glimpse.raised is None and glimpse.stack is None and glimpse.rank >= 0
     return is_only_an_end and end is not None and end.code == 1 and end.ended_at > 0
+
+
+def join_reported_crashes(
+    heard: Sequence[Heard], glimpses: Sequence[Glimpse]
+) -> tuple[list[Heard], list[Glimpse]]:
+    """Return both without a crash that they report twice: one child that torchrun names, and one stack of a
+    process that nothing names, of the same signal and file."""
+    joined, left = list(heard), list(glimpses)
+    for message in heard:
+        killed = _KILLED_CHILD.search(message.says)
+        if killed is None:
+            continue
+        file = message.speakers[0].place.file
+        reports = [h for h in joined if h.speakers[0].place.file == file and _is_of(h, killed[1])]
+        crashes = [g for g in left if g.origin.file == file and _is_unnamed_crash(g, killed[1])]
+        if len(reports) == len(crashes) == 1 and (end := crashes[0].exit) is not None:
+            left.remove(crashes[0])
+            place = crash_place(end.last_line)
+            if place:
+                joined[joined.index(message)] = msgspec.structs.replace(
+                    message, says=f"{message.says}, at {place}", fix=crash_advice(place)
+                )
+    return joined, left
+
+
+def _is_of(heard: Heard, signal_name: str) -> bool:
+    killed = _KILLED_CHILD.search(heard.says)
+    return killed is not None and killed[1] == signal_name
+
+
+def _is_unnamed_crash(glimpse: Glimpse, signal_name: str) -> bool:
+    end = glimpse.exit
+    return (
+        glimpse.rank < 0
+        and not glimpse.pid
+        and end is not None
+        and end.signal == getattr(signal, signal_name, None)
+        and end.last_line.startswith(FATAL_ERROR)
+    )

@@ -122,6 +122,12 @@ _LAUNCHER_LINES = (
         r"^(?:\[\w+\]: ?)?(?:torch\.[\w.]+\.)?(?:ChildFailedError|SignalException|ProcessExitedException)\b"
     ),
 )
+_ABOUT_FAILURE = re.compile(
+    r"\berrors?\b|\bfail|\bexit(?:ed|ing)?\b|\bstatus\b|\bcommand\b|\babort|\bterminat|\bkill|\bcould not\b"
+    r"|\bunable\b|\bcannot\b",
+    re.IGNORECASE,
+)
+"""Words of what a launcher or a shell writes after an error about it."""
 _LAST_ERROR = re.compile(
     r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?\s*$"
 )
@@ -381,7 +387,7 @@ def _is_end(lines: list[str], number: int, *, may_output: bool = True) -> bool:
     Unless it ``may_output`` more (what was buffered until its end), any output shows that.
     """
     output = tuple(line for line in progress_lines(lines[number + 1 :]) if line.strip())
-    if output and not may_output:
+    if not may_output and not all(map(_ABOUT_FAILURE.search, output)):
         return False
     return not has_ended_well(output) and not (
         output and is_same_stream(lines[max(0, number - MAX_LINES_TO_END) : number], output)
@@ -402,6 +408,11 @@ def _launcher_fix(line: str) -> str:
     if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
         return (
             f"kubectl describe pod {match[1]}   # its limit of memory; then raise it, or need less"
+        )
+    if match := re.search(r"sh: (?:line \d+: )?(\S{1,200}): (?:command )?not found", line):
+        return (
+            f"which {match[1]}; echo $PATH   # on that host, in the shell that the launcher starts: ssh HOST "
+            f"'which {match[1]}'. It reads no conda and no .bashrc: give the whole path, or python -m"
         )
     if match := re.search(r"got signal: (\d+)", line):
         number = int(match[1])

@@ -15,7 +15,7 @@ from allaboard.facts import Exhibit, Exit, Glimpse, Heard, Speaker, Testimony
 from allaboard.facts.signal_name import signal_name
 
 _END = re.compile(
-    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_]\d{1,4}) exited with code (?P<code>\d{1,3})(?: "
+    r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_](?:\d{1,4}|[a-z0-9]{5})) exited with code (?P<code>\d{1,3})(?: "
     r"\(restarting\))?"
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
     r"|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from allaboard.diagnosis.logs.rank_from_filename import rank_from_heading
 from allaboard.formats.dumps.log_prefixes import NO_LABEL, Label
 
 _LAUNCHER_HEAD = re.compile(r"-{5,20}Begin global rank (?P<rank>\d{1,7}) STD(?:OUT|ERR)-{5,20}$")
@@ -13,6 +12,13 @@ _LAUNCHER_HEAD = re.compile(r"-{5,20}Begin global rank (?P<rank>\d{1,7}) STD(?:O
 _LAUNCHER_TAIL = re.compile(r"-{5,20}End global rank \d{1,7} STD(?:OUT|ERR)-{5,20}$")
 _FILE_HEAD = re.compile(r"==> (?P<name>[^\n]{1,300}) <==$")
 """Heads the lines of a file in the output of `head` and `tail` of several files."""
+
+
+_RANK_IN_NAME = re.compile(
+    r"(?:^|[^a-z])(?:rank|worker|task)[-_.]?(\d{1,7})(?!\d)|(?:^|/)(\d{1,7})/(?:stdout|stderr)\.log$",
+    re.I,
+)
+"""Matches the rank in the name of a file, or in that of its folder by torchrun."""
 
 
 def label_sections(labelled_lines: Sequence[tuple[Label, str]]) -> list[tuple[Label, str]]:
@@ -33,8 +39,8 @@ def _label(labelled_lines: Sequence[tuple[Label, str]]) -> Iterator[tuple[Label,
         if (head := _LAUNCHER_HEAD.match(line)) is not None:
             section = Label(rank=int(head["rank"]))
         elif (head := _FILE_HEAD.match(line)) is not None:
-            rank = rank_from_heading(head["name"])
-            section = Label(rank=rank) if rank >= 0 else Label(host=head["name"])
+            ranks = _RANK_IN_NAME.findall(head["name"])
+            section = Label(rank=int("".join(ranks[-1]))) if ranks else Label(host=head["name"])
         elif _LAUNCHER_TAIL.match(line) is not None:
             section = NO_LABEL
         else:
