@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.autograd_threads import with_backward_thread
+from allaboard.formats.dumps.program_thread import program_frames
 from allaboard.formats.dumps.stack_frames import parse_faulthandler, parse_threads
 
 MAX_DUMPS = 256
@@ -54,7 +54,7 @@ def last_dumps(text: str) -> list[MainThreadDump]:
             continue
         frames = _thread_frames(text[head.start() : min(end, head.start() + MAX_THREAD_LENGTH)])
         earlier = text[max(begin, head.start() - MAX_OTHER_THREADS_LENGTH) : head.start()]
-        frames = with_backward_thread(frames, parse_threads(earlier).values())
+        frames = program_frames(frames, parse_threads(earlier).values())
         if frames:
             forked = any(f.function == "_bootstrap" and "multiprocessing" in f.file for f in frames)
             last_by_thread.setdefault((main, forked), MainThreadDump(begin, main, frames))

@@ -25,6 +25,7 @@ _RESOURCE_TRACKER, _FORK_SERVER = (
     "multiprocessing's resource tracker",
     "multiprocessing's fork server",
 )
+_RAY = "Ray's own process"
 _TABLE: tuple[tuple[str, str, str], ...] = (
     # end of the file's path, function (regular expression), what it is
     ("torch/utils/data/_utils/worker.py", "_worker_loop", DATA_LOADER_WORKER),
@@ -41,7 +42,9 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("multiprocessing/process.py", "join", WAITING_PARENT),
     ("deepspeed/launcher/(runner|launch).py", ".*", _DEEPSPEED),
     ("horovod/runner/(launch|gloo_run|mpi_run).py", ".*", _HOROVOD),
-    (r"ray/dashboard/.*|ray/_private/(log_)?monitor.py", ".*", "Ray's own process"),
+    (r"ray/dashboard/.*|ray/_private/(log_)?monitor.py", ".*", _RAY),
+    (r"ray/train/(v2/api/data_parallel_trainer|base_trainer).py", "fit", "Ray Train's driver"),
+    (r"ray/tune/tuner.py", "fit", "Ray Tune's driver"),
 )
 _COMPILED = tuple(
     (re.compile(f"(?:^|/)(?:{f})$"), re.compile(n), process_role) for f, n, process_role in _TABLE
@@ -70,6 +73,11 @@ _INLINE = (
     (re.compile(r"multiprocessing\.(?:resource|semaphore)_tracker import main"), _RESOURCE_TRACKER),
     (re.compile(r"multiprocessing\.forkserver import main"), _FORK_SERVER),
 )
+_RAY_TITLE = re.compile(
+    r"ray::(?:IDLE|TrainController|PlacementGroupCleaner|SynchronizationActor|_AutoscalingCoordinatorActor"
+    r"|TunerInternal|_StatsActor|DashboardAgent|RuntimeEnvAgent)\b"
+)
+"""Titles that Ray gives its processes that run nothing of the program's; an actor has its class's name."""
 _VALUED_OPTIONS = ("-W", "-X", "--check-hash-based-pycs")
 """Options of Python itself that take a word."""
 
@@ -85,7 +93,7 @@ def process_role(command: str, frames: Sequence[Frame]) -> str:
         # A process that was forked by the server has the server's command line.
         if pattern.search(command) and not any(map(is_child_entry, frames)):
             return name
-    return _PROGRAMS.get(program_name(command), "")
+    return _RAY if _RAY_TITLE.match(command) else _PROGRAMS.get(program_name(command), "")
 
 
 def _role_from_frames(frames: Sequence[Frame]) -> str:

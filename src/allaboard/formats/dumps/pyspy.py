@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.autograd_threads import with_backward_thread
 from allaboard.formats.dumps.process_roles import is_child_entry
+from allaboard.formats.dumps.program_thread import program_frames
 from allaboard.formats.dumps.rank_hints import rank_from_locals
 from allaboard.formats.dumps.stack_frames import parse_pyspy
 
@@ -115,7 +115,7 @@ def _main_thread(part: str, pid: str) -> tuple[tuple[Frame, ...], list[tuple[str
     other_threads = (
         _read_block(block)[0] for thread, block in blocks.items() if thread is not chosen
     )
-    return with_backward_thread(frames, other_threads), values
+    return program_frames(frames, other_threads), values
 
 
 def _read_block(block: str) -> tuple[tuple[Frame, ...], list[tuple[str, str, str]]]:

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from allaboard.facts import Frame
-from allaboard.formats.dumps.autograd_threads import with_backward_thread
+from allaboard.formats.dumps.program_thread import program_frames
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")
 _FRAME = re.compile(r'^\s+File "(.*)", line (\d+|\?\?\?) in (.*)$')
@@ -17,7 +17,7 @@ def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
     """Return the frames of the thread ``main_thread`` (its pthread id), innermost first.
 
     If ``main_thread`` is 0, unknown, it is the last thread of the dump: CPython lists threads newest first.
-    In a backward, the frames of autograd's own thread come first (`with_backward_thread`). The result is
+    In a backward, the frames of autograd's own thread come first (`program_frames`). The result is
     empty if that thread is not in the text, which ends after a hundred threads. The format is that of
     CPython's ``_Py_DumpTracebackThreads``.
     """
@@ -25,7 +25,7 @@ def parse_faulthandler(text: str, main_thread: int) -> tuple[Frame, ...]:
     if main_thread == 0 and threads:
         main_thread = list(threads)[-1]
     other_threads = (frames for thread, frames in threads.items() if thread != main_thread)
-    return with_backward_thread(threads.get(main_thread, ()), other_threads)
+    return program_frames(threads.get(main_thread, ()), other_threads)
 
 
 def parse_threads(text: str) -> dict[int, tuple[Frame, ...]]:
@@ -82,7 +82,7 @@ def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
     """Return the main thread's frames in the output of ``py-spy dump --json``, innermost first.
 
     The main thread is the one whose kernel thread id is the process id; else the last one. In a backward,
-    the frames of autograd's own thread come first (`with_backward_thread`). The result is empty if py-spy 0.4
+    the frames of autograd's own thread come first (`program_frames`). The result is empty if py-spy 0.4
     does not print such output.
     """
     threads = _decode_threads(text)
@@ -91,7 +91,7 @@ def parse_pyspy(text: bytes, pid: int) -> tuple[Frame, ...]:
     if not main_thread:
         return ()
     other_threads = (_thread_frames(t) for t in threads if t is not main_thread[0])
-    return with_backward_thread(_thread_frames(main_thread[0]), other_threads)
+    return program_frames(_thread_frames(main_thread[0]), other_threads)
 
 
 def _decode_threads(text: bytes) -> list[_SpyThread]:
