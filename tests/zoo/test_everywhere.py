@@ -110,13 +110,21 @@ def test_under_torchrun(python: str, tmp_path: Path) -> None:
     script.write_text(TRAINS)
     done = subprocess.run(
         launcher(python, script, "30"),
-        capture_output=True, text=True, timeout=120, env=environment(ALLABOARD="1"),
+        capture_output=True, text=True, timeout=120,
+        env=environment(ALLABOARD="1", ALLABOARD_RUN_DIR=str(tmp_path / "runs")),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     # Both write to one pipe, word by word.
     assert sorted(re.findall(r"\d|trained", done.stdout)) == ["0", "1", "trained", "trained"]
     assert done.stderr.count("all 2 ready") == 1, done.stderr
     assert not [w for w in done.stderr.split() if w.startswith(("HANG", "JOIN", "NET", "EXIT"))]
+    # The agents go on for a moment; the one of rank 0 writes the report of all.
+    until = time.monotonic() + 30
+    while not (reports := [*tmp_path.glob("runs/2*/report.json")]):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert '"outcome": "completed"' in reports[0].read_text()
+    assert len([*tmp_path.glob("runs/2*")]) == 1
 
 
 @pytest.mark.zoo

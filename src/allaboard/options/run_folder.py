@@ -46,7 +46,7 @@ def create_run_folder(requested: Path | None, job_id: str) -> Path:
     for is_temporary in (False, True):
         try:
             base = _temporary_base() if is_temporary else working / ".allaboard"
-            _make_below(base, job_id)
+            make_folder_below(base, job_id)
         except ForeignFolderError as error:
             reasons.append(str(error))
             continue
@@ -72,7 +72,7 @@ class ForeignFolderError(AllaboardError):
     """A folder in which others could lead our files elsewhere; the message says which, and why."""
 
 
-def _make_below(base: Path, job_id: str) -> None:
+def make_folder_below(base: Path, job_id: str) -> None:
     """Make the run's folder in ``base``, which is made too. Raises OSError or ForeignFolderError."""
     with contextlib.suppress(FileExistsError):
         base.mkdir(mode=0o700)

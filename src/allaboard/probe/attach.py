@@ -68,6 +68,7 @@ def attach(
             "watch": watch,
             "coordinator": coordinator,
             "argv": sys.argv[:1],
+            "run_dir": os.environ.get("ALLABOARD_RUN_DIR", "") if watch else "",
         }
         module = "allaboard.dropin.attach.daemonize" if watch else "allaboard.dropin.attach"
         process = subprocess.Popen(

@@ -19,6 +19,7 @@ from allaboard.configuration.launcher_context import LauncherContext, job_id, re
 from allaboard.dropin.attach.attached_process import attach_to_process
 from allaboard.launch.local_workers import new_job_id
 from allaboard.options.option_values import check_coordinator, read_secret, read_tls_files
+from allaboard.options.run_folder import ForeignFolderError, make_folder_below
 from allaboard.options.usage_error import UsageError
 
 REPORT_AFTER_S = 60.0
@@ -34,8 +35,10 @@ def main(arguments: list[str]) -> int:
     boxes = Path(settings["boxes"])
     timeout = settings["timeout"]
     try:
+        job = new_job_id()
+        run_dir = run_folder(boxes, settings["rank"], settings.get("run_dir", ""), job)
         launch = attach_to_process(
-            settings["pid"], boxes, new_job_id(), list(settings["argv"]), settings["watch"]
+            settings["pid"], boxes, run_dir, job, list(settings["argv"]), settings["watch"]
         )
     except (ProcessLookupError, FileNotFoundError):
         return 0
@@ -61,6 +64,22 @@ def main(arguments: list[str]) -> int:
         return 2
     finally:
         shutil.rmtree(boxes, ignore_errors=True)
+
+
+def run_folder(boxes: Path, rank: int, base: str, job: str) -> Path:
+    """Return the folder for what the agent notes: for rank 0, which leads and knows of all ranks, one below
+    ``base``, which the user named; else one that goes with the black boxes."""
+    if base and rank == 0:
+        try:
+            make_folder_below(Path(base), job)
+        except (OSError, ForeignFolderError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            sys.stderr.write(
+                f"allaboard: ALLABOARD_RUN_DIR={base}: {reason}; nothing is recorded\n"
+            )
+        else:
+            return Path(base) / job
+    return boxes / "run"
 
 
 def joined_job(rank: int, address: str) -> LauncherContext:

@@ -28,8 +28,10 @@ JOINING_PHASE = 5
 """The phase of a member inside the framework's init."""
 
 
-def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch: bool) -> Launch:
-    """Return the launch of which this process is the one worker.
+def attach_to_process(
+    pid: int, boxes: Path, run_dir: Path, job: str, command: list[str], watch: bool
+) -> Launch:
+    """Return the launch of which this process is the one worker; its run is recorded in ``run_dir``.
 
     With ``watch`` the thread stays until the process ends; else also only until our standard input is
     closed.
@@ -41,7 +43,6 @@ def attach_to_process(pid: int, boxes: Path, job: str, command: list[str], watch
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     keeper = _Keeper(theirs, process, pid, boxes / f"{pid}{layout.SUFFIX}", watch)
     threading.Thread(target=keeper.serve_agent, daemon=True).start()
-    run_dir = boxes / "run"
     (run_dir / "logs").mkdir(exist_ok=True)
     plan = LaunchPlan(
         command=command, size=1, is_size_given=False, gate="cluster", run_dir=run_dir, job=job
