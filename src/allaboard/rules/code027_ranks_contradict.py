@@ -18,15 +18,19 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, Evidence, ScriptFacts, Stage
 from allaboard.formats.python.child_processes import Launch, launches
+from allaboard.formats.python.environment_reads import environment_variable
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.fixed_ranks import is_unconditional
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 
+_NODE_COUNTS = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
 _INIT = "torch.distributed.init_process_group"
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "SLURM_PROCID" in facts.source and "SLURM_LOCALID" in facts.source:
+        yield from _nodes_as_world(read_script(facts))
     if "rocess" not in facts.source or "init_process_group" not in facts.source:
         return
     script = read_script(facts)
@@ -54,6 +58,24 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if len(numbers) >= size or not all(is_unconditional(script, e[0].call) for e in every):
         return
     yield _too_few(script, every[0][0], numbers, size)
+
+
+def _nodes_as_world(script: Script) -> Iterator[Claim]:
+    """Report a world of as many ranks as nodes, where each task is a rank, and a node has several."""
+    for init in script.calls_of(_INIT):
+        rank, size = call_argument(init, "rank", 4), call_argument(init, "world_size", 3)
+        variable = environment_variable(script, size)
+        if environment_variable(script, rank) != "SLURM_PROCID" or variable not in _NODE_COUNTS:
+            continue
+        yield Claim(
+            summary=f"world_size is the number of nodes ({variable}), and the ranks are those of the tasks "
+            "(SLURM_PROCID): with several tasks on a node they go beyond it",
+            evidence=(script.evidence_for(init),),
+            fix='world_size=int(os.environ["SLURM_NTASKS"])',
+            certainty=Certainty.LIKELY,
+            where=script.place_of(init),
+        )
+        return
 
 
 def _is_called_here(script: Script, function: Function) -> bool:
@@ -201,11 +223,23 @@ if __name__ == "__main__":
         mp.Process(target=work, args=(r, 2)).start()
 """
 
+_SLURM = """import os, torch
+import torch.distributed as dist
+torch.cuda.set_device(int(os.environ["SLURM_LOCALID"]))
+size = int(os.environ.get("SLURM_NNODES", 1))
+dist.init_process_group("nccl", rank=int(os.environ["SLURM_PROCID"]), world_size=size)
+"""
+
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "as many as nodes": (
+            ScriptFacts(source=_SLURM),
+            "world_size is the number of nodes (SLURM_NNODES), and the ranks are those of the tasks "
+            "(SLURM_PROCID): with several tasks on a node they go beyond it",
+        ),
         "counted from 1": (
             ScriptFacts(source=_PROCESS.replace("NUMBERS", "1, 3")),
             "a process gets rank 2 of 2: ranks are 0 to 1",
@@ -227,6 +261,8 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "as many as tasks": ScriptFacts(source=_SLURM.replace("SLURM_NNODES", "SLURM_NTASKS")),
+        "one task a node": ScriptFacts(source=_SLURM.replace("SLURM_LOCALID", "LOCAL_RANK")),
         "as many as the world": ScriptFacts(source=_SPAWN.replace("SIZE", "4")),
         "counted from 0": ScriptFacts(source=_PROCESS.replace("NUMBERS", "2")),
         "two of them alone": ScriptFacts(

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _OTHER_START = re.compile(r"""set_start_method|get_context|['"](?:spawn|forkserver)['"]""")
@@ -39,6 +41,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     source = facts.source
     if "notebook_launcher" in source and "cuda" in source:
         yield from _from_notebook(read_script(facts))
+    if "num_workers" in source and "__getitem__" in source and "cuda" in source:
+        yield from _in_loader_workers(facts)
     if ("Process(" not in source and "start_processes" not in source) or "cuda" not in source:
         return
     if _OTHER_START.search(source):
@@ -62,6 +66,55 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             where=script.place_of(use),
         )
         return
+
+
+def _in_loader_workers(facts: ScriptFacts) -> Iterator[Claim]:
+    """Report a dataset that uses CUDA, in the processes that its DataLoader forks."""
+    if _OTHER_START.search(facts.source) or "multiprocessing_context" in facts.source:
+        return
+    script = read_script(facts)
+    for loader in script.calls_of("torch.utils.data.DataLoader"):
+        workers = call_argument(loader, "num_workers", 5)
+        option = option_of(script, workers)
+        count = integer(script, option.default if option is not None else workers)
+        dataset = call_argument(loader, "dataset", 0)
+        made = resolve(script, dataset) if dataset is not None else None
+        name = (
+            made.func.id if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else ""
+        )
+        if not count or not name:
+            continue
+        for use in _cuda_uses_of_dataset(script, name):
+            yield Claim(
+                summary=f"{name}.__getitem__ uses CUDA in the {count} processes that the DataLoader forks: "
+                "it cannot be initialised there",
+                evidence=(script.evidence_for(use), script.evidence_for(loader)),
+                fix="for batch in loader: batch = batch.to(device, non_blocking=True)   "
+                "# and tensors of the CPU from the dataset",
+                certainty=Certainty.LIKELY,
+                where=script.place_of(use),
+            )
+            return
+
+
+def _cuda_uses_of_dataset(script: Script, name: str) -> Iterator[ast.Call]:
+    for call_name, call in script.calls:
+        function = script.enclosing_function(call)
+        owner = script.parents.get(function) if function is not None else None
+        if not isinstance(owner, ast.ClassDef) or owner.name != name or function is None:
+            continue
+        if function.name == "__getitem__" and _starts_cuda(call_name, _resolved(script, call)):
+            yield call
+
+
+def _resolved(script: Script, call: ast.Call) -> ast.Call:
+    """Return `x.to(device)` with the text of the device that the name stands for."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or not call.args:
+        return call
+    device = resolve(script, call.args[0])
+    if isinstance(device, ast.Call) and script.call_name(device.func) == "torch.device":
+        device = resolve(script, device.args[0]) if device.args else device
+    return ast.Call(call.func, [device, *call.args[1:]], call.keywords)
 
 
 def _from_notebook(script: Script) -> Iterator[Claim]:
@@ -132,6 +185,15 @@ if __name__ == "__main__":
         mp.Process(target=work, args=(r,)).start()
 """
 
+_DATASET = """import torch
+from torch.utils.data import DataLoader, Dataset
+device = torch.device("cuda", 0)
+class Rows(Dataset):
+    def __getitem__(self, i):
+        return torch.ones(i).to(device)
+for x in DataLoader(Rows(), num_workers=2):
+    print(x)
+"""
 _NOTEBOOK = """from accelerate import notebook_launcher
 model = make().to('cuda')
 def train(model):
@@ -144,6 +206,11 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a dataset in workers": (
+            ScriptFacts(source=_DATASET),
+            "Rows.__getitem__ uses CUDA in the 2 processes that the DataLoader forks: it cannot be "
+            "initialised there",
+        ),
         "a model on the GPU": (
             ScriptFacts(source=_SCRIPT.replace("BEFORE", "model = Net().to('cuda')")),
             "CUDA is used before work is forked, which uses it again: it cannot be initialised there",
@@ -158,6 +225,11 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a dataset on the CPU": ScriptFacts(source=_DATASET.replace(".to(device)", "")),
+        "a dataset on the GPU, without workers": ScriptFacts(source=_DATASET.replace("=2", "=0")),
+        "a dataset on the GPU, in processes that spawn": ScriptFacts(
+            source=_DATASET.replace("=2", "=2, multiprocessing_context='spawn'")
+        ),
         "a notebook that leaves CUDA to the processes": ScriptFacts(
             source=_NOTEBOOK.replace("'cuda'", "'cpu'")
         ),

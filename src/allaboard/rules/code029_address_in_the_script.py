@@ -19,23 +19,37 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.facts.address import is_this_host_alone, parse_address
 from allaboard.formats.python.child_processes import launches
 from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.environment_reads import environment_variables_in
 from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer
 from allaboard.formats.python.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
 
 _INIT = "torch.distributed.init_process_group"
+_JAX_INIT = "jax.distributed.initialize"
+_COUNTS = {
+    _INIT: (("rank", 4), ("world_size", 3)),
+    _JAX_INIT: (("process_id", 2), ("num_processes", 1)),
+}
+"""Arguments for the rank and the size, by name and position."""
+_OF_SEVERAL_NODES = re.compile(
+    r"SLURM_(?:NODEID|NNODES|JOB_NUM_NODES)|(?:NODE|GROUP|MACHINE)_RANK|N?NODES|NUM_(?:NODES|MACHINES)"
+)
+"""Matches variables by which nodes are counted."""
 _LAUNCHED = re.compile(r"environ.*RANK|getenv\(.*RANK|SLURM_|OMPI_COMM|PMI_|PALS_")
 """Matches a script whose ranks come from a launcher, which also chooses the hosts."""
 _ADDRESS = re.compile(r"(?:tcp://)?\[?(?P<host>[0-9a-fA-F.:]+?)\]?(?::\d+)?(?:\?.*)?\Z")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "init_process_group" not in facts.source:
+    if "init_process_group" not in facts.source and "distributed.initialize" not in facts.source:
         return
     script = read_script(facts)
+    if jax_inits := script.calls_of(_JAX_INIT):
+        yield from _loopback_of_nodes(script, jax_inits)
     inits = script.calls_of(_INIT)
     if not inits or _is_for_one_member(script, facts.source):
         return
@@ -50,6 +64,7 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 'os.environ["MASTER_ADDR"]   # as the launcher set it',
             )
             return
+    yield from _loopback_of_nodes(script, inits)
     for init in inits:
         option = option_of(script, call_argument(init, "init_method", 1))
         if option is None or option.default is None:
@@ -64,6 +79,60 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
                 f'{option.flags[-1]} "tcp://$MASTER_ADDR:$MASTER_PORT"   # or default="env://"',
             )
             return
+
+
+def _loopback_of_nodes(script: Script, inits: list[ast.Call]) -> Iterator[Claim]:
+    """Report a meeting place on this host alone, where the ranks are counted over several nodes."""
+    counted = next(
+        (
+            (init, variable)
+            for init in inits
+            for part in (call_argument(init, n, p) for n, p in _COUNTS[script.call_name(init.func)])
+            for variable in environment_variables_in(script, part)
+            if _OF_SEVERAL_NODES.fullmatch(variable)
+        ),
+        None,
+    )
+    if counted is None:
+        return
+    places = [
+        *((w.node, w.value) for w in environment_writes(script, "MASTER_ADDR") if not w.is_default),
+        *((i, url) for i in inits if (url := _meeting_url(script, i)) is not None),
+    ]
+    for node, value in places:
+        text = evaluate(script, value)
+        host = parse_address(text.removeprefix("tcp://")).host if isinstance(text, str) else ""
+        if not host or not is_this_host_alone(host) or not is_unconditional(script, node):
+            continue
+        yield Claim(
+            summary=f"the ranks of several nodes ({counted[1]}) meet at {host}, which is another host on "
+            "each of them",
+            evidence=(script.evidence_for(value), script.evidence_for(counted[0])),
+            fix=_first_host(script, node, counted[1]),
+            certainty=Certainty.LIKELY,
+            where=script.place_of(value),
+        )
+        return
+
+
+def _first_host(script: Script, node: ast.AST, variable: str) -> str:
+    """Return the address of the first node for this place, and what sets it."""
+    address = 'os.environ["MASTER_ADDR"]'
+    if isinstance(node, ast.Call) and script.call_name(node.func) == _JAX_INIT:
+        address = f'coordinator_address={address} + ":1234"'
+    elif isinstance(node, ast.Call):
+        address = 'init_method="env://"'
+    how = "the first host, as the launcher sets it"
+    if variable.startswith("SLURM_"):
+        how = "export MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
+    return f"{address}   # {how}"
+
+
+def _meeting_url(script: Script, init: ast.Call) -> ast.expr | None:
+    is_jax = script.call_name(init.func) == _JAX_INIT
+    return call_argument(
+        init, "coordinator_address" if is_jax else "init_method", 0 if is_jax else 1
+    )
 
 
 def _claim(script: Script, node: ast.AST, value: ast.expr, summary: str, fix: str) -> Claim:
@@ -116,6 +185,12 @@ os.environ["MASTER_ADDR"] = "ADDRESS"
 dist.init_process_group("gloo")
 """
 
+_NODES = """import os
+import torch.distributed as dist
+os.environ["MASTER_ADDR"] = "localhost"
+rank = int(os.environ["SLURM_NODEID"]) * 4 + local
+dist.init_process_group("nccl", rank=rank, world_size=4 * int(os.environ["SLURM_NNODES"]))
+"""
 _OPTION = """import argparse
 import torch.distributed as dist
 parser = argparse.ArgumentParser()
@@ -130,6 +205,11 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "several nodes at localhost": (
+            ScriptFacts(source=_NODES),
+            "the ranks of several nodes (SLURM_NODEID) meet at localhost, which is another host on each "
+            "of them",
+        ),
         "a variable": (
             ScriptFacts(source=_SCRIPT.replace("ADDRESS", "192.168.7.20")),
             "the script itself says that the ranks meet at 192.168.7.20, an address of one private network",
@@ -148,6 +228,12 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "several tasks of one node": ScriptFacts(
+            source=_NODES.replace("SLURM_NODEID", "SLURM_PROCID").replace(
+                "SLURM_NNODES", "SLURM_NTASKS"
+            )
+        ),
+        "several nodes at the first": ScriptFacts(source=_NODES.replace("localhost", "node0")),
         "the environment by default": ScriptFacts(source=_OPTION.replace("ADDRESS", "env://")),
         "if the launcher sets none": ScriptFacts(
             source=_SCRIPT.replace("ADDRESS", "10.1.0.7").replace(

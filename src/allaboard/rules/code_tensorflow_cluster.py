@@ -72,6 +72,9 @@ def _unknown_argument(facts: ScriptFacts) -> Iterator[Claim]:
         taken = _ARGUMENTS.get(name)
         if taken is None:
             continue
+        if name in _PARAMETER_SERVER and not call.args and not call.keywords:
+            yield from _no_resolver(script, call, facts.source)
+            continue
         unknown = next((k for k in call.keywords if k.arg and k.arg not in taken), None)
         if unknown is None or unknown.arg is None:
             continue
@@ -90,6 +93,22 @@ def _unknown_argument(facts: ScriptFacts) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(unknown.value),
         )
+
+
+def _no_resolver(script: Script, call: ast.Call, source: str) -> Iterator[Claim]:
+    """Report a strategy for parameter servers without the resolver that TensorFlow 2 wants.
+
+    That of TensorFlow 1 (`compat.v1`, estimators) reads TF_CONFIG by itself.
+    """
+    if "ClusterCoordinator" not in source and "DatasetCreator" not in source:
+        return
+    yield Claim(
+        summary="ParameterServerStrategy needs a cluster_resolver: it reads no TF_CONFIG by itself",
+        evidence=(script.evidence_for(call),),
+        fix=f"{ast.unparse(call.func)}(tf.distribute.cluster_resolver.TFConfigClusterResolver())",
+        certainty=Certainty.LIKELY,
+        where=script.place_of(call),
+    )
 
 
 def _meant_argument(name: str, taken: tuple[str, ...]) -> str:
@@ -186,6 +205,11 @@ _STRATEGY = "s = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=r)\n
 _SIMPLE = _IMPORT + "r = cr.SimpleClusterResolver(cluster)\n"
 _SLURM = _IMPORT + "r = cr.SlurmClusterResolver()\n"
 
+_COORDINATED = (
+    _IMPORT + "s = tf.distribute.ParameterServerStrategy(RESOLVER)\n"
+    "c = tf.distribute.coordinator.ClusterCoordinator(s)\n"
+)
+
 RULES = {
     "code021_unknown_argument": script_rule(
         page="""A resolver or a strategy gets an argument that it does not take.
@@ -199,6 +223,10 @@ Write the arguments as shown.
 """,
         check=_unknown_argument,
         fires_on={
+            "none where one is needed": (
+                _COORDINATED.replace("RESOLVER", ""),
+                "ParameterServerStrategy needs a cluster_resolver: it reads no TF_CONFIG by itself",
+            ),
             "addresses": (
                 _IMPORT + "r = cr.SimpleClusterResolver(workers=hosts)\n",
                 "SimpleClusterResolver has no argument 'workers'; it takes cluster_spec, master, task_type, "
@@ -211,6 +239,7 @@ Write the arguments as shown.
             ),
         },
         silent_on={
+            "one where one is needed": _COORDINATED.replace("RESOLVER", "r"),
             "as documented": _IMPORT
             + "r = cr.SimpleClusterResolver(c, task_type='worker', task_id=i, rpc_layer='grpc')\n"
             + _STRATEGY,

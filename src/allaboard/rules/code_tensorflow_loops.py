@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity
 from allaboard.formats.python.evaluation import resolve
-from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
+from allaboard.formats.python.execution_order import runs_before
+from allaboard.formats.python.script_ast import (
+    Function,
+    Script,
+    call_argument,
+    leaves_block,
+    read_script,
+)
 from allaboard.formats.python.script_rule import script_rule
 
 _PARAMETER_SERVERS = (
@@ -85,9 +92,12 @@ def _divided_loss(function: Function) -> ast.stmt | None:
 
 
 def _no_servers(facts: ScriptFacts) -> Iterator[Claim]:
-    if "ParameterServerStrategy" not in facts.source or _STARTS_SERVERS.search(facts.source):
+    if "ParameterServerStrategy" not in facts.source:
         return
     script = read_script(facts)
+    yield from _servers_that_go_on(script)
+    if _STARTS_SERVERS.search(facts.source):
+        return
     if not script.method_calls("fit", "schedule") or facts.siblings:
         return
     for call in script.calls_of(*_PARAMETER_SERVERS):
@@ -109,6 +119,32 @@ def _no_servers(facts: ScriptFacts) -> Iterator[Claim]:
             where=script.place_of(call),
         )
         return
+
+
+def _servers_that_go_on(script: Script) -> Iterator[Claim]:
+    """Report servers that are started and not joined: their tasks come to the strategy, too."""
+    servers = script.calls_of("tensorflow.distribute.Server")
+    strategies = script.calls_of(*_PARAMETER_SERVERS)
+    if len(servers) != 1 or not strategies or script.method_calls("join", "_join", "wait"):
+        return
+    (server,) = servers
+    branch = next((a for a in script.ancestors(server) if isinstance(a, ast.If)), None)
+    leaves = script.method_calls("exit", "sleep") or script.calls_of("exit", "sys.exit")
+    if branch is None or leaves or leaves_block(branch.body) or branch.orelse:
+        return
+    if not runs_before(script, server, strategies[0]):
+        return
+    target = script.parents.get(server)
+    name = ast.unparse(target.targets[0]) if isinstance(target, ast.Assign) else "server"
+    yield Claim(
+        summary="the servers of workers and parameter servers are not joined: their tasks go on, and become "
+        "coordinators as well",
+        evidence=(script.evidence_for(server), script.evidence_for(strategies[0])),
+        fix=f"{name}.join()   # as the last line of the branch of line {branch.lineno}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(server),
+    )
 
 
 def _is_for_one_role(script: Script, call: ast.Call) -> bool:
@@ -143,6 +179,13 @@ _WITH_SERVER = _SERVERS.replace(
     "strategy =",
     "if resolver.task_type != 'chief':\n    tf.distribute.Server(spec).join()\nstrategy =",
 )
+_GOES_ON = """import tensorflow as tf
+r = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+if r.task_type in ("worker", "ps"):
+    s = tf.distribute.Server(r.cluster_spec(), job_name=r.task_type, task_index=r.task_id)
+    proto = "grpc"
+strategy = tf.distribute.ParameterServerStrategy(r)
+"""
 
 RULES = {
     "code049_divided_twice": script_rule(
@@ -193,9 +236,15 @@ own, this script is right: ignore the rule there.
                 "every task that runs this script becomes a coordinator: workers and parameter servers "
                 "have to "
                 "start a server, and nothing here does",
-            )
+            ),
+            "servers that go on": (
+                _GOES_ON,
+                "the servers of workers and parameter servers are not joined: their tasks go on, and become "
+                "coordinators as well",
+            ),
         },
         silent_on={
+            "servers that are joined": _GOES_ON.replace("proto", "s.join()  # "),
             "with its servers": _WITH_SERVER,
             "the coordinator alone comes here": "import tensorflow as tf\n"
             "resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n"

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Sequence
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole_number
 from allaboard.formats.cli_flags import Flags, find_flags, words_after_each_program
+from allaboard.formats.shell.sbatch_directives import read_batch_lines
 
 _PROGRAMS = ("mpirun", "mpiexec", "horovodrun", "prterun", "orterun", "mpiexec.hydra")
 _COUNT = ("np", "n", "c")
 _EACH = ("npernode", "ppn", "N", "perhost")
 _HOSTS = ("H", "host")
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*\Z")
+_OTHER_MPI = re.compile(r"intel|impi|mpich|hydra|mvapich|OVERSUBSCRIBE", re.I)
+"""Matches batch scripts that may use an MPI which counts no slots."""
 _LAUNCHERS = r"\b(?:torchrun|accelerate|deepspeed|torch\.distributed)\b"
 _OWN = {
     "RANK": "$OMPI_COMM_WORLD_RANK",
@@ -48,7 +51,14 @@ def read_material(material: Material) -> Iterator[PartialSpec]:
                 layer="step",
                 values={**values, **exported},
                 problems=tuple(
-                    p for p in (_too_many(flags), _doubled(flags), fixed) if p is not None
+                    p
+                    for p in (
+                        _too_many(flags),
+                        _more_than_tasks(flags, material),
+                        _doubled(flags),
+                        fixed,
+                    )
+                    if p is not None
                 ),
             )
             return
@@ -93,6 +103,41 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
                 correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
                 origin=argument.origin,
             )
+
+
+def _more_than_tasks(flags: Flags, material: Material) -> Problem | None:
+    """Return a problem if a batch script's `mpirun` starts more processes than its job has tasks.
+
+    Under Slurm the tasks are Open MPI's slots; Intel's MPI and MPICH do not count them.
+    """
+    count = next((flags.values[n] for n in _COUNT if n in flags.values), None)
+    number = count.integer if count is not None else None
+    options = (
+        {} if material.kind != "shell" else dict(read_batch_lines(material.text, material.file))
+    )
+    others = {"H", "host", "hostfile", "machinefile", "oversubscribe", "map_by", *_EACH}
+    if count is None or number is None or flags.is_opaque or others & flags.values.keys():
+        return None
+    if not options or _OTHER_MPI.search(material.text):
+        return None
+    total = options.get("--ntasks") or options.get("-n")
+    each = options.get("--ntasks-per-node") or options.get("--tasks-per-node")
+    nodes = options.get("--nodes") or options.get("-N")
+    tasks = total.integer if total is not None else None
+    if total is None and each is not None and each.integer is not None:
+        node_count = nodes.integer if nodes is not None else 1
+        tasks = each.integer * node_count if node_count is not None else None
+    stated = total or each
+    if tasks is None or stated is None or not 0 < tasks < number:
+        return None
+    return Problem(
+        kind="launch",
+        message=f"{count.origin.flag} {number} asks for {number} processes, and the job has {tasks} tasks: "
+        "Open MPI refuses to start",
+        observed=f"{stated.origin.flag} {stated.text}",
+        correction=f"{count.origin.flag} $SLURM_NTASKS   # or ask for {number} tasks",
+        origin=count.origin,
+    )
 
 
 def _too_many(flags: Flags) -> Problem | None:

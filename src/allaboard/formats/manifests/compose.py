@@ -6,7 +6,8 @@ these would add is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from allaboard.facts import Material, Node, Origin, Value
 from allaboard.formats.shell.script import read_inner_commands
@@ -15,6 +16,8 @@ _EXTERNAL_FIELDS = frozenset(["env_file", "extends"])
 _TRAINING_VARIABLES = frozenset(
     ["RANK", "WORLD_SIZE", "MASTER_ADDR", "TF_CONFIG", "NODE_RANK", "JAX_COORDINATOR_ADDRESS"]
 )
+
+_LAUNCHER = re.compile(r"(?:.*/)?torchrun\Z|torch\.distributed\.(?:run|launch)\Z")
 
 
 def is_compose(tree: Node) -> bool:
@@ -33,7 +36,7 @@ def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
         commands = [
             c for field in ("entrypoint", "command") for c in _commands(node.node_at(field), file)
         ]
-        if not _TRAINING_VARIABLES & variables.keys():
+        if not _TRAINING_VARIABLES & variables.keys() and not _starts_node(commands):
             continue
         material = Material(
             kind="compose",
@@ -43,6 +46,16 @@ def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
             commands=tuple(commands),
         )
         yield f"{file} {name}", material
+
+
+def _starts_node(commands: Sequence[Sequence[Value]]) -> bool:
+    """Return True if a command is torchrun's for one of several nodes that it numbers itself."""
+    return any(
+        {"nnodes", "node_rank"}
+        <= {w.text.partition("=")[0].lstrip("-").replace("-", "_") for w in c}
+        and any(_LAUNCHER.match(w.text) for w in c)
+        for c in commands
+    )
 
 
 def _environment(node: Node | None, file: str) -> tuple[dict[str, Value], frozenset[str]]:

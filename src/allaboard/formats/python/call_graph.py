@@ -56,6 +56,10 @@ class CallGraph:
                 names.add(node.arg)
         return names
 
+    @cached_property
+    def _class_names(self) -> Set[str]:
+        return {n.name for n in self.script.parents if isinstance(n, ast.ClassDef)}
+
     def called_function(self, call: ast.Call) -> Function | None:
         """Return the function of the script that is certainly called; None for any other."""
         name = ""
@@ -66,6 +70,12 @@ class CallGraph:
                 (a for a in self.script.ancestors(call) if isinstance(a, ast.ClassDef)), None
             )
             name = f"{owner.name}.{call.func.attr}" if owner is not None else ""
+        elif isinstance(call.func, ast.Attribute):
+            # model = Net(); model.fit()
+            name = self.script.call_name(call.func).replace("().", ".")
+            name = "" if name in self._functions and "." not in name else name
+        if isinstance(call.func, ast.Name) and name in self._class_names:
+            name = f"{name}.__init__"
         candidates = self._functions.get(name, [])
         return candidates[0] if len(candidates) == 1 else None
 

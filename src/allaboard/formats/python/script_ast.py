@@ -49,6 +49,8 @@ class Script:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self._functions.setdefault(node.name, []).append(node)
         self._exit_conditions: dict[int, ast.If | None] = {}
+        self._choices: dict[ast.IfExp, ast.If] = {}
+        """Conditional expressions as the statements that they could be."""
         self._rank_tests: dict[ast.expr, bool] = {}
         self.assigned = self._assigned()
         self.imported: dict[str, ast.expr] = {
@@ -151,10 +153,17 @@ class Script:
     def rank_condition(self, node: ast.AST) -> ast.If | None:
         """Return the ``if`` that lets only some ranks reach the node.
 
-        An ``if rank != 0: return`` before it, in the same block or an outer one, counts too.
+        An ``if rank != 0: return`` before it, in the same block or an outer one, counts too, and so does
+        ``f() if rank == 0 else None``.
         """
         child = node
         for ancestor in self.ancestors(node):
+            if (
+                isinstance(ancestor, ast.IfExp)
+                and child is not ancestor.test
+                and self.depends_on_rank(ancestor.test)
+            ):
+                return self._choice(ancestor)
             if (
                 isinstance(ancestor, ast.If)
                 and child is not ancestor.test
@@ -173,6 +182,17 @@ class Script:
                 return None
             child = ancestor
         return None
+
+    def _choice(self, expression: ast.IfExp) -> ast.If:
+        """Return a conditional expression as a statement at the same place."""
+        if expression not in self._choices:
+            branches = [ast.Expr(expression.body), ast.Expr(expression.orelse)]
+            for branch in branches:
+                ast.copy_location(branch, branch.value)
+            statement = ast.If(expression.test, [branches[0]], [branches[1]])
+            self._choices[expression] = ast.copy_location(statement, expression)
+            self.parents[statement] = self.parents[expression]
+        return self._choices[expression]
 
     def _exit_condition(self, block: list[ast.stmt]) -> ast.If | None:
         """Return the first ``if`` of a block by which some ranks leave it."""
@@ -199,12 +219,19 @@ class Script:
 
     def is_after(self, node: ast.AST, condition: ast.If) -> bool:
         """Return True if the node stands behind the ``if``, through which the other ranks leave."""
-        return condition not in self.ancestors(node)
+        enclosing = set(self.ancestors(node))
+        return condition not in enclosing and not any(
+            self._choices.get(a) is condition for a in enclosing if isinstance(a, ast.IfExp)
+        )
 
     def reached_where(self, node: ast.AST, condition: ast.If) -> str:
         """Return the condition under which a node is reached, for its ``rank_condition``."""
         test, enclosing = condition.test, [node, *self.ancestors(node)]
-        if not self.is_after(node, condition) and not any(n in condition.orelse for n in enclosing):
+        otherwise = [
+            *condition.orelse,
+            *(s.value for s in condition.orelse if isinstance(s, ast.Expr)),
+        ]
+        if not self.is_after(node, condition) and not any(n in otherwise for n in enclosing):
             return _short_text(test)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return _short_text(test.operand)
