@@ -38,7 +38,11 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         if not is_model or _runs_in_scope(script, call, 0):
             continue
         outer = script.enclosing_function(call)
-        if outer is not None and not script.name_uses(outer):
+        if (
+            outer is not None
+            and not script.name_uses(outer)
+            and not _is_called_by_maker(script, outer)
+        ):
             continue  # not called in this file: it may be called inside a scope elsewhere
         if outer is not None and _is_of_another_part(script, outer):
             continue
@@ -49,6 +53,25 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
             certainty=Certainty.LIKELY,
             where=script.place_of(call),
         )
+
+
+def _is_called_by_maker(script: Script, method: Function) -> bool:
+    """Return True if the method that makes the strategy calls this one of its class outside of a scope."""
+    holder = script.parents.get(method)
+    homes = {script.enclosing_function(s) for s in script.strategies}
+    if not isinstance(holder, ast.ClassDef) or len(homes) != 1:
+        return False
+    calls = [
+        call
+        for call in script.method_calls(method.name)
+        if ast.unparse(call.func) == f"self.{method.name}"
+    ]
+    return bool(calls) and all(
+        script.enclosing_function(call) in homes
+        and script.parents.get(script.enclosing_function(call) or call) is holder
+        and not script.is_in_strategy_scope(call)
+        for call in calls
+    )
 
 
 def _is_of_another_part(script: Script, function: Function) -> bool:
@@ -80,21 +103,39 @@ def _runs_in_scope(script: Script, node: ast.AST, depth: int) -> bool:
 _HEAD = """import tensorflow as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 """
+_METHOD = """import tensorflow as tf
+class Run:
+    def __init__(self):
+        self.strategy = tf.distribute.MirroredStrategy()
+        self.model = self.build()
+    def build(self):
+        return tf.keras.Sequential([tf.keras.layers.Dense(1)])
+"""
 
 RULE = Rule(
     stage=Stage.CONFIG,
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a method": (
+            ScriptFacts(source=_METHOD),
+            "a model is created outside of strategy.scope(): its variables are not mirrored",
+        ),
         "at the top": (
             ScriptFacts(
                 source=_HEAD + "model = tf.keras.Sequential([])\n"
                 "with strategy.scope():\n    model.compile()\n"
             ),
             "a model is created outside of strategy.scope(): its variables are not mirrored",
-        )
+        ),
     },
     silent_on={
+        "a method in a scope": ScriptFacts(
+            source=_METHOD.replace(
+                "        self.model", "        with self.strategy.scope():\n            self.model"
+            )
+        ),
+        "a method for others": ScriptFacts(source=_METHOD.replace("self.build()", "None")),
         "inside": ScriptFacts(
             source=_HEAD + "with strategy.scope():\n    model = tf.keras.Sequential([])\n"
         ),

@@ -48,6 +48,8 @@ _MODEL_PARALLEL = re.compile(
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
     loaders = script.calls_of(_LOADER)
+    if "accelerate" in facts.source and loaders:
+        yield from _unprepared(script, loaders)
     group = script.calls_of("torch.distributed.init_process_group") or script.calls_of(_DDP)
     if not loaders or not group or script.uses_launching_library:
         return
@@ -79,6 +81,63 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=script.place_of(train_loader),
+    )
+
+
+def _unprepared(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
+    """Report a loader that accelerate trains from, and never got to divide."""
+    prepares = script.calls_of("accelerate.Accelerator().prepare")
+    steps = script.calls_of("accelerate.Accelerator().backward")
+    given = {
+        ast.unparse(a)
+        for c in (*prepares, *script.method_calls("prepare_data_loader"))
+        for a in c.args
+    }
+    if len(prepares) != 1 or not steps or any(text.startswith("*") for text in given):
+        return
+    for loader in loaders:
+        parent = script.parents.get(loader)
+        name = ast.unparse(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
+        if (
+            not name
+            or name in given
+            or {"sampler", "batch_sampler", None} & {k.arg for k in loader.keywords}
+        ):
+            continue
+        step = next((s for s in steps if _iterates_over(script, s, name)), None)
+        if step is None or _is_bound_again(script, name):
+            continue
+        prepare = ast.unparse(prepares[0])
+        yield Claim(
+            summary=f"every rank reads the whole dataset: {name} is not passed to accelerator.prepare",
+            evidence=(script.evidence_for(loader), script.evidence_for(prepares[0])),
+            fix=f"{name} = {ast.unparse(prepares[0].func)}({name})   # or with the others in {prepare[:60]}",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(loader),
+        )
+        return
+
+
+def _is_bound_again(script: Script, name: str) -> bool:
+    """Return True if the variable holds another loader as well."""
+    stores = (
+        n
+        for n in script.parents
+        if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
+    )
+    return sum(ast.unparse(n) == name for n in stores) > 1
+
+
+def _iterates_over(script: Script, node: ast.AST, name: str) -> bool:
+    """Return True if a loop around the node runs over this variable, counted or shown as it may be."""
+    return any(
+        isinstance(a, ast.For)
+        and any(
+            isinstance(n, (ast.Name, ast.Attribute)) and ast.unparse(n) == name
+            for n in ast.walk(a.iter)
+        )
+        for a in script.ancestors(node)
     )
 
 
@@ -214,6 +273,14 @@ from torch.utils.data import DataLoader, DistributedSampler as Spread
 dist.init_process_group("gloo")
 """
 
+_ACCELERATED = """from accelerate import Accelerator
+from torch.utils.data import DataLoader
+acc = Accelerator()
+loader = DataLoader(rows)
+model = acc.prepare(GIVEN)
+for i, x in enumerate(loader):
+    acc.backward(model(x))
+"""
 _STREAM = """import torch
 class Lines(torch.utils.data.IterableDataset):
     def __iter__(self):
@@ -225,6 +292,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a loader that accelerate did not get": (
+            ScriptFacts(source=_ACCELERATED.replace("GIVEN", "model")),
+            "every rank reads the whole dataset: loader is not passed to accelerator.prepare",
+        ),
         "shuffled alone": (
             ScriptFacts(source=_HEAD + "loader = DataLoader(data, batch_size=8, shuffle=True)\n"),
             "every rank reads the whole dataset: the DataLoader has no DistributedSampler",
@@ -243,6 +314,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a loader that accelerate got": ScriptFacts(
+            source=_ACCELERATED.replace("GIVEN", "model, loader")
+        ),
         "an evaluation alone": ScriptFacts(
             source=_HEAD + "model.eval()\nfor x in DataLoader(test_set):\n    count(model(x))\n"
         ),

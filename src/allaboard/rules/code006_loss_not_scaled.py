@@ -26,6 +26,8 @@ _LOSS_CLASS = re.compile(
     r"(?:tensorflow\.)?keras\.losses\.(?:\w+Crossentropy|Mean\w+|Huber|KLDivergence|LogCosh|Poisson"
     r"|Hinge|SquaredHinge|CosineSimilarity)"
 )
+_MEAN_REDUCTION = re.compile(r"(?:sum_over_batch_size|auto)\W*$", re.I)
+"""Matches the reductions that a loss has by default."""
 _DIVIDED_BY_REPLICAS = re.compile(
     r"/\s*(?:float\(|tf\.cast\()?[\w.]*num_replicas_in_sync|/\s*\w*replicas"
 )
@@ -76,14 +78,19 @@ def _default_reductions(script: Script, source: str) -> Iterator[Claim]:
         parent = script.parents.get(call)
         if loss_class is None or not isinstance(parent, ast.Assign) or call.args[3:]:
             continue
-        if any(k.arg in ("reduction", None) for k in call.keywords):
+        if any(
+            k.arg is None
+            or (k.arg == "reduction" and not _MEAN_REDUCTION.search(ast.unparse(k.value)))
+            for k in call.keywords
+        ):
             continue
         variable = ast.unparse(parent.targets[0])
         uses = [c for _, c in script.calls if ast.unparse(c.func) == variable]
         use = next((u for u in uses if _feeds_gradients(script, u)), None)
         if use is None:
             continue
-        passed = ast.unparse(call)[len(ast.unparse(call.func)) + 1 : -1][:60]
+        kept = [*call.args, *(k for k in call.keywords if k.arg != "reduction")]
+        passed = ", ".join(ast.unparse(argument) for argument in kept)[:60]
         yield Claim(
             summary=f"{variable} averages over one replica's batch by itself, and gradients are summed "
             "over all replicas",
@@ -151,6 +158,15 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "the default by its name": (
+            ScriptFacts(
+                source=_OBJECT.replace(
+                    "ARGUMENTS", "reduction=tf.keras.losses.Reduction.SUM_OVER_BATCH_SIZE"
+                )
+            ),
+            "loss_object averages over one replica's batch by itself, and gradients are summed "
+            "over all replicas",
+        ),
         "a mean": (
             ScriptFacts(source=_STEP.replace("LOSS", "tf.reduce_mean(loss_object(y, model(x)))")),
             "the loss is the mean over one replica's batch, and gradients are summed over all "

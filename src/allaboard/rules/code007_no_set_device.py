@@ -17,6 +17,8 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
+from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.environment_writes import environment_writes
 from allaboard.formats.python.evaluation import evaluate, integer, resolve
 from allaboard.formats.python.fixed_ranks import is_unconditional, joins
 from allaboard.formats.python.script_ast import Script, call_argument, read_script
@@ -34,8 +36,11 @@ _OTHER_DEVICE = re.compile(r"cuda:(?!0\b)|cuda['\"], ?(?!0\b)")
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     script = read_script(facts)
+    if "horovod" in facts.source:
+        yield from _horovod(script, facts.source)
     if script.uses_launching_library:
         return
+    yield from _one_visible(script)
     inits = [c for c in script.calls_of(_INIT) if _uses_nccl(c)]
     fixed = _fixed_device(script, facts.source) if script.calls_of(_INIT) else None
     if fixed is not None:
@@ -61,6 +66,49 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
         evidence=(script.evidence_for(default_use), script.evidence_for(inits[0])),
         fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # '
         f"before line {inits[0].lineno}",
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(inits[0]),
+    )
+
+
+def _one_visible(script: Script) -> Iterator[Claim]:
+    """Report one GPU that the script makes visible to every process."""
+    inits = [c for c in script.calls_of(_INIT) if _uses_nccl(c)]
+    writes = list(environment_writes(script, "CUDA_VISIBLE_DEVICES"))
+    if not inits or len(writes) != 1 or _has_rank_of_its_own(script) or any(launches(script)):
+        return
+    (write,) = writes
+    value = evaluate(script, write.value)
+    if not isinstance(value, str) or not value.isdecimal() or write.is_default:
+        return
+    if not is_unconditional(script, write.node):
+        return
+    if any(integer(script, call_argument(c, "world_size", 3)) == 1 for c in inits):
+        return
+    yield Claim(
+        summary=f"every process of a host sees GPU {value} alone: its number is fixed in the script",
+        evidence=(script.evidence_for(write.node), script.evidence_for(inits[0])),
+        fix='os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["LOCAL_RANK"]',
+        severity=Severity.WARNING,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(write.node),
+    )
+
+
+def _horovod(script: Script, source: str) -> Iterator[Claim]:
+    """Report processes of Horovod for PyTorch that all use the first GPU."""
+    inits = script.calls_of("horovod.torch.init")
+    if not inits or _DEVICE_BY_PROCESS.search(source) or _chooses_device(script, source):
+        return
+    default_use = _default_device_use(script)
+    if default_use is None:
+        return
+    module = ast.unparse(inits[0].func).rpartition(".")[0] or "hvd"
+    yield Claim(
+        summary="every process of a host uses GPU 0: none selects a GPU of its own",
+        evidence=(script.evidence_for(default_use), script.evidence_for(inits[0])),
+        fix=f"torch.cuda.set_device({module}.local_rank())   # after line {inits[0].lineno}",
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         where=script.place_of(inits[0]),
@@ -156,6 +204,7 @@ def _is_cpu(script: Script, device: ast.expr) -> bool:
 
 
 _INIT_TEXT = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+_HOROVOD = "import torch\nimport horovod.torch as hvd\nhvd.init()\nmodel = Net().cuda()\n"
 _DEVICE = (
     _INIT_TEXT + 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\n'
     "model = Net().to(device)\n"
@@ -166,6 +215,18 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "one GPU visible to all": (
+            ScriptFacts(
+                source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0'\n"
+                + _INIT_TEXT
+                + "model = Net().cuda()\n"
+            ),
+            "every process of a host sees GPU 0 alone: its number is fixed in the script",
+        ),
+        "Horovod": (
+            ScriptFacts(source=_HOROVOD),
+            "every process of a host uses GPU 0: none selects a GPU of its own",
+        ),
         "plain cuda": (
             ScriptFacts(source=_INIT_TEXT + "model = Net().cuda()\n"),
             "every process of a host uses GPU 0: none selects a GPU of its own",
@@ -187,6 +248,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "several GPUs visible to all": ScriptFacts(
+            source="import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"
+            + _INIT_TEXT
+            + "model = Net().to(rank)\n"
+        ),
+        "Horovod by its local rank": ScriptFacts(
+            source=_HOROVOD + "torch.cuda.set_device(hvd.local_rank())\n"
+        ),
         "a device of its own": ScriptFacts(source=_DEVICE.replace('"cuda"', 'f"cuda:{rank}"')),
         "one of two that only a run could tell": ScriptFacts(
             source=_DEVICE.replace('"cpu"', "args.device")

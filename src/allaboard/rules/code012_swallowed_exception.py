@@ -51,6 +51,8 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     if not script.is_distributed and "distributed.initialize" not in facts.source:
         return
     for node in ast.walk(script.tree):
+        if isinstance(node, ast.With) and _suppresses(script, node):
+            yield from _suppressed(script, node)
         summary = _swallowed(script, node) if isinstance(node, ast.Try) else ""
         if not summary or not isinstance(node, ast.Try):
             continue
@@ -76,7 +78,30 @@ def _fix(handler: ast.ExceptHandler) -> str:
     )
 
 
-def _swallowed(script: Script, node: ast.Try) -> str:
+def _suppresses(script: Script, node: ast.With) -> bool:
+    """Return True for ``with contextlib.suppress(RuntimeError):``."""
+    return any(
+        isinstance(item.context_expr, ast.Call)
+        and script.call_name(item.context_expr.func) == "contextlib.suppress"
+        and any(n in ast.unparse(a) for a in item.context_expr.args for n in _BROAD_EXCEPTIONS)
+        for item in node.items
+    )
+
+
+def _suppressed(script: Script, node: ast.With) -> Iterator[Claim]:
+    summary = _swallowed(script, node)
+    if summary:
+        yield Claim(
+            summary=summary,
+            evidence=(script.evidence_for(node), script.evidence_for(node.body[0])),
+            fix=f"{script.source_line(node.body[0])}   # outside of the with of line {node.lineno}",
+            severity=Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            where=script.place_of(node),
+        )
+
+
+def _swallowed(script: Script, node: ast.Try | ast.With) -> str:
     """Return what a handler of this `try` would swallow; "" if no other rank waits for it."""
     if any(_is_init(script, n) for statement in node.body for n in ast.walk(statement)):
         return (
@@ -124,7 +149,9 @@ def _is_init(script: Script, node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and script.call_name(node.func) in _INIT_CALLS
 
 
-def _is_training_step(script: Script, node: ast.Try | ast.For | ast.While | Function) -> bool:
+def _is_training_step(
+    script: Script, node: ast.Try | ast.With | ast.For | ast.While | Function
+) -> bool:
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
@@ -186,6 +213,13 @@ for batch in loader:
     except Exception as error:
         HANDLER
 """
+_SUPPRESSED = """import contextlib
+import torch.distributed as dist
+dist.init_process_group("gloo")
+for batch in loader:
+    with contextlib.suppress(RuntimeError):
+        loss(batch).backward()
+"""
 _AROUND_LOOP = """import torch.distributed as dist
 dist.init_process_group("gloo")
 try:
@@ -206,6 +240,10 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "suppressed": (
+            ScriptFacts(source=_SUPPRESSED),
+            "an exception in the training step is swallowed, and this rank goes on without its peers",
+        ),
         "a batch too large for this rank": (
             ScriptFacts(
                 source=_LOOP.replace(
@@ -237,6 +275,9 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "another exception is suppressed": ScriptFacts(
+            source=_SUPPRESSED.replace("(RuntimeError)", "(FileNotFoundError)")
+        ),
         "only if there is one rank": ScriptFacts(
             source=_LOOP.replace(
                 "HANDLER",

@@ -15,11 +15,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
 from allaboard.facts.address import is_this_host_alone
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.child_processes import launches
+from allaboard.formats.python.environment_writes import environment_writes
+from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 
 _CHOSEN_BY_PROCESS = re.compile(
@@ -28,10 +31,20 @@ _CHOSEN_BY_PROCESS = re.compile(
 _RANK_NAME = re.compile(
     r"(?:global_|local_|proc_|process_|worker_)?rank|(?:process|proc|worker)_id|RANK|LOCAL_RANK"
 )
+_BINDS_ANY_PORT = re.compile(r"\.bind\(\([^()]*, 0\)\)")
 _INIT = "torch.distributed.init_process_group"
 
-Setting = tuple[ast.Assign, str]
-"""An assignment to os.environ and the variable that it sets: MASTER_PORT or MASTER_ADDR."""
+_FILE_BY_PROCESS = re.compile(r"tempfile\.|mktemp|mkstemp|uuid")
+"""Matches the name of a file that is another one in each process."""
+
+
+class Setting(NamedTuple):
+    """A place where the script sets where the ranks meet."""
+
+    node: ast.expr | ast.stmt
+    name: str
+    """MASTER_PORT or MASTER_ADDR, or init_method."""
+    value: ast.expr
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
@@ -39,19 +52,25 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
     inits = script.calls_of(_INIT)
     if not inits:
         return
-    settings = list(_find_settings(script))
-    yield from _check_own_choice(script, settings, inits, facts.source)
+    settings = [
+        Setting(w.node, w.variable, w.value)
+        for w in environment_writes(script, "MASTER_PORT", "MASTER_ADDR")
+        if not w.is_default
+    ]
+    yield from _check_own_choice(
+        script, [*settings, *_stated_urls(script, inits)], inits, facts.source
+    )
     yield from _check_two_functions(script, settings, inits)
 
 
-def _find_settings(script: Script) -> Iterator[Setting]:
-    for node in ast.walk(script.tree):
-        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
-            continue
-        target = ast.unparse(node.targets[0])
-        name = next((n for n in ("MASTER_PORT", "MASTER_ADDR") if f"'{n}'" in target), "")
-        if name and "environ" in target:
-            yield node, name
+def _stated_urls(script: Script, inits: list[ast.Call]) -> Iterator[Setting]:
+    """Yield the URLs that are passed to the init by processes which a launcher started."""
+    if any(launches(script)):
+        return
+    for init in inits:
+        url, rank = call_argument(init, "init_method", 1), call_argument(init, "rank", 4)
+        if url is not None and rank is not None and integer(script, rank) is None:
+            yield Setting(init, "init_method", url)
 
 
 def _check_own_choice(
@@ -60,9 +79,11 @@ def _check_own_choice(
     """Report a value that differs between processes, by chance or by their rank."""
     homes = {script.enclosing_function(call) for call in inits}
     spawned = bool(script.method_calls("spawn", "Process")) or "spawn(" in source
-    for node, name in settings:
-        by_rank = _is_computed_from_rank(node.value)
-        if not by_rank and not _CHOSEN_BY_PROCESS.search(_text_with_values(script, node.value)):
+    for node, name, value in settings:
+        by_rank = _is_computed_from_rank(value)
+        text = _text_with_values(script, value)
+        is_file = name == "init_method" and "file:" in text and _FILE_BY_PROCESS.search(text)
+        if not by_rank and not is_file and not _CHOSEN_BY_PROCESS.search(text):
             continue
         home = script.enclosing_function(node)
         if home not in homes or script.rank_condition(node) is not None:
@@ -72,8 +93,13 @@ def _check_own_choice(
         how = "computes {} from its own rank" if by_rank else "chooses {} by itself"
         yield Claim(
             summary=f"each process {how.format(name)} before it joins: no two of them agree",
-            evidence=(script.evidence_for(node), script.evidence_for(inits[0])),
-            fix=f'os.environ["{name}"]   # set once, by the launcher, for all ranks',
+            evidence=(
+                script.evidence_for(value if node in inits else node),
+                script.evidence_for(inits[0]),
+            ),
+            fix='init_method="env://"   # MASTER_ADDR and MASTER_PORT are set once, for all ranks'
+            if name == "init_method"
+            else f'os.environ["{name}"]   # set once, by the launcher, for all ranks',
             certainty=Certainty.LIKELY,
             where=script.place_of(node),
         )
@@ -82,7 +108,15 @@ def _check_own_choice(
 def _text_with_values(script: Script, value: ast.expr) -> str:
     """Return the text of a value and of what its variables are assigned from."""
     variables = [n for n in ast.walk(value) if isinstance(n, ast.Name)]
-    return " ".join([ast.unparse(value), *(ast.unparse(resolve(script, v)) for v in variables)])
+    values = [value, *(resolve(script, v) for v in variables)]
+    called = {ast.unparse(n.func) for v in values for n in ast.walk(v) if isinstance(n, ast.Call)}
+    ports = [
+        "free_port()"
+        for name in called
+        for function in script.functions_named(name)
+        if _BINDS_ANY_PORT.search(ast.unparse(function))
+    ]
+    return " ".join([*(ast.unparse(v) for v in values), *ports])
 
 
 def _is_computed_from_rank(value: ast.expr) -> bool:
@@ -111,10 +145,10 @@ def _check_two_functions(
     script: Script, settings: list[Setting], inits: list[ast.Call]
 ) -> Iterator[Claim]:
     """Report two functions that join as different ranks, at different meeting points."""
-    first_settings: dict[str, tuple[ast.Assign, str, Function]] = {}
+    first_settings: dict[str, tuple[ast.AST, str, Function]] = {}
     ranks = {script.enclosing_function(call): _literal_rank(call) for call in inits}
-    for node, name in settings:
-        home, value = script.enclosing_function(node), node.value
+    for node, name, value in settings:
+        home = script.enclosing_function(node)
         if home is None or ranks.get(home) is None or not isinstance(value, ast.Constant):
             continue
         text = str(value.value)
@@ -149,6 +183,14 @@ def setup(rank):
     dist.init_process_group("gloo", rank=rank, world_size=2)
 """
 _RANDOM_PORT = "os.environ['MASTER_PORT'] = str(random.randint(20000, 30000))"
+_URL = """import os, socket, tempfile
+import torch.distributed as dist
+def pick():
+    s = socket.socket()
+    s.bind(("", 0))
+    return s.getsockname()[1]
+dist.init_process_group("gloo", init_method=PLACE, rank=int(os.environ['SLURM_PROCID']), world_size=4)
+"""
 _TWO_FUNCTIONS = """import os
 import torch.distributed as dist
 def first():
@@ -164,6 +206,14 @@ RULE = Rule(
     reads=ScriptFacts,
     check=check,
     fires_on={
+        "a port of its own in the URL": (
+            ScriptFacts(source=_URL.replace("PLACE", "f'tcp://127.0.0.1:{pick()}'")),
+            "each process chooses init_method by itself before it joins: no two of them agree",
+        ),
+        "a file of its own": (
+            ScriptFacts(source=_URL.replace("PLACE", "'file://' + tempfile.mktemp()")),
+            "each process chooses init_method by itself before it joins: no two of them agree",
+        ),
         "in a variable": (
             ScriptFacts(
                 source="import os\nimport torch.distributed as dist\nport = find_free_port()\n"
@@ -188,6 +238,14 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "a file for one process": ScriptFacts(
+            source=_URL.replace("PLACE", "'file://' + tempfile.mktemp()").replace(
+                "rank=int(os.environ['SLURM_PROCID'])", "rank=0"
+            )
+        ),
+        "a port that all have": ScriptFacts(
+            source=_URL.replace("PLACE", "f'tcp://127.0.0.1:{port}'")
+        ),
         "a port in a variable, from the launcher": ScriptFacts(
             source="import os\nimport torch.distributed as dist\nport = int(os.environ['JOB_PORT'])\n"
             "os.environ['MASTER_PORT'] = str(port)\ndist.init_process_group('gloo')\n"

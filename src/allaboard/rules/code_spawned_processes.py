@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from allaboard.facts import Certainty, Claim, ScriptFacts
-from allaboard.formats.python.child_processes import launches
-from allaboard.formats.python.evaluation import resolve
+from allaboard.formats.python.child_processes import Launch, launches
+from allaboard.formats.python.command_line import option_of
+from allaboard.formats.python.evaluation import integer, resolve
 from allaboard.formats.python.script_ast import Function, Script, call_argument, read_script
 from allaboard.formats.python.script_rule import script_rule
 
@@ -62,6 +63,7 @@ def _local_rank_as_rank(facts: ScriptFacts) -> Iterator[Claim]:
         if count is None or script.call_name(launch.call.func).endswith("Process"):
             continue
         parameter = launch.function.args.args[0].arg
+        yield from _one_rank_for_all(script, launch)
         for init in script.calls_of(_INIT):
             rank, size = call_argument(init, "rank", 4), call_argument(init, "world_size", 3)
             if script.enclosing_function(init) is not launch.function or size is None:
@@ -87,6 +89,28 @@ def _local_rank_as_rank(facts: ScriptFacts) -> Iterator[Claim]:
                 where=script.place_of(init),
             )
             return
+
+
+def _one_rank_for_all(script: Script, launch: Launch) -> Iterator[Claim]:
+    """Report spawned processes that all pass the rank of the command line."""
+    count = call_argument(launch.call, "nprocs", 2)
+    if count is None or integer(script, count) == 1:
+        return
+    for init in script.calls_of(_INIT):
+        rank = call_argument(init, "rank", 4)
+        option = option_of(script, rank)
+        if script.enclosing_function(init) is not launch.function or option is None or rank is None:
+            continue
+        parameter = launch.function.args.args[0].arg
+        yield Claim(
+            summary=f"rank={ast.unparse(rank)} is the same in all processes that spawn starts: it does not "
+            f"depend on {parameter}, their number",
+            evidence=(script.evidence_for(init), script.evidence_for(launch.call)),
+            fix=f"rank={ast.unparse(rank)} * {ast.unparse(count)} + {parameter}   "
+            f"# where {option.flags[-1]} numbers the hosts",
+            certainty=Certainty.LIKELY,
+            where=script.place_of(init),
+        )
 
 
 def _is_set_again(function: Function, name: str) -> bool:
@@ -119,6 +143,13 @@ _HOSTS = """def work(gpu, args):
     dist.init_process_group("nccl", rank=RANK, world_size=args.world_size)
 args.world_size = args.nodes * args.gpus
 mp.spawn(work, nprocs=args.gpus, args=(args,))
+"""
+_OPTION = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--rank", type=int, default=0)
+def work(gpu, args):
+    dist.init_process_group("nccl", rank=args.rank, world_size=args.world_size)
+mp.spawn(work, nprocs=4, args=(parser.parse_args(),))
 """
 
 RULES = {
@@ -169,14 +200,21 @@ Add the host's share: `rank = node_rank * gpus_per_host + gpu`.
 """,
         check=_local_rank_as_rank,
         fires_on={
+            "the rank of the command line": (
+                _HEAD + _OPTION,
+                "rank=args.rank is the same in all processes that spawn starts: it does not depend on gpu, "
+                "their number",
+            ),
             "two hosts": (
                 _HEAD + _HOSTS.replace("RANK", "gpu"),
                 "rank=gpu is the process's number on its own host, and world_size counts all hosts "
                 "(args.nodes "
                 "times args.gpus): every host has rank 0, and the last ranks never come",
-            )
+            ),
         },
         silent_on={
+            "the rank of the command line, and the process's number": _HEAD
+            + _OPTION.replace("    dist", "    args.rank = args.rank * 4 + gpu\n    dist"),
             "with the host's share": _HEAD + _HOSTS.replace("RANK", "args.nr * args.gpus + gpu"),
             "one host": _HEAD
             + _HOSTS.replace("RANK", "gpu").replace("args.nodes * args.gpus", "args.gpus"),

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.check.launched.named_files import LaunchedFiles, with_arguments
+from allaboard.check.launched.ranks_of_tasks import one_rank_for_all, world_of_nodes
 from allaboard.check.launched.script_and_torchrun import torchrun_problems
 from allaboard.check.launched.shared_accelerate_config import (
     carried_config_problems,
     step_config_problem,
 )
 from allaboard.check.launched.torchrun_and_gpus import gpu_problems
-from allaboard.check.launched.world_of_nodes import world_of_nodes
 from allaboard.configuration.slurm_steps.started_once import program_started_once
 from allaboard.configuration.slurm_steps.started_step import StartedStep, read_steps
 from allaboard.facts import Material, Origin, Problem, Value, whole_number
@@ -34,7 +34,15 @@ def launch_problems(material: Material, files: LaunchedFiles) -> Iterator[Proble
         demands = next((d for c in step.commands if (d := files.demands_of(c)) is not None), None)
         demands = with_arguments(demands, step.commands)
         # What one step contradicts by its own numbers; of several faults the first explains the others.
-        for examine in (_spawned, _nodes, world_of_nodes, _too_many_tasks, _idle_gpus, _bound_gpu):
+        for examine in (
+            _spawned,
+            _nodes,
+            world_of_nodes,
+            one_rank_for_all,
+            _too_many_tasks,
+            _idle_gpus,
+            _bound_gpu,
+        ):
             problem = examine(step, demands, material)
             if problem is not None:
                 yield problem

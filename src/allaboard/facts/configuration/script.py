@@ -34,6 +34,8 @@ class LaunchDemands(msgspec.Struct, frozen=True, kw_only=True):
     option_flags: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Of the two above, those that are defaults of the script's own command line, with the flags that say
     otherwise."""
+    rank_option: Value | None = None
+    """The flag from which it takes its rank, if that has a number by default."""
     spawn_count: Value | None = None
     """``nprocs`` of ``torch.multiprocessing.spawn``; its text is "" where only a run could tell."""
     spawns_per_device: bool = False

@@ -81,6 +81,7 @@ class _Reader:
             backend = arguments.get("backend", node.args[0] if node.args else None)
             if isinstance(backend, ast.Constant) and "nccl" in str(backend.value):
                 demands = msgspec.structs.replace(demands, is_nccl=True)
+            demands = self._with_rank_option(demands, arguments.get("rank"))
             size = arguments.get("world_size")
             return self._with_world_size(demands, size) if size is not None else demands
         if name == "jax.distributed.initialize" and len(node.args) < 4:
@@ -124,6 +125,16 @@ class _Reader:
             and full_name(resolved.func, self.names) == "torch.cuda.device_count"
         )
         return msgspec.structs.replace(demands, spawn_count=value, spawns_per_device=per_device)
+
+    def _with_rank_option(self, demands: LaunchDemands, rank: ast.expr | None) -> LaunchDemands:
+        option = option_of(self.script, rank)
+        number = (
+            option.default.value if option and isinstance(option.default, ast.Constant) else None
+        )
+        if option is None or type(number) is not int or number < 0:
+            return demands
+        taken = Value(option.flags[-1], self.positions.origin(option.call))
+        return msgspec.structs.replace(demands, rank_option=taken)
 
     def _with_world_size(self, demands: LaunchDemands, node: ast.expr) -> LaunchDemands:
         value = self._resolve(node)

@@ -1,4 +1,4 @@
-"""A batch script that takes WORLD_SIZE from Slurm's count of nodes, and starts several tasks on each."""
+"""A batch script that gives its tasks all one rank, or a world of as many ranks as it has nodes."""
 
 from __future__ import annotations
 
@@ -43,3 +43,27 @@ def world_of_nodes(step: StartedStep, demands: LaunchDemands, material: Material
             ),
         )
     return None
+
+
+def one_rank_for_all(
+    step: StartedStep, demands: LaunchDemands, material: Material
+) -> Problem | None:
+    """Return the contradiction, if all tasks leave out the flag from which the script takes its rank."""
+    taken, tasks = demands.rank_option, step.request.total_tasks
+    stated = step.request.tasks_value
+    if taken is None or tasks is None or tasks < 2 or stated is None or demands.spawn_count:
+        return None
+    words = [w.text for command in step.commands for w in command]
+    name = taken.text.lstrip("-").replace("-", "_")
+    if any(name in w.replace("-", "_") or w.startswith("@") for w in words):
+        return None
+    file = demands.file.rpartition("/")[2]
+    program = next((w for c in step.commands for w in c if w.text.endswith(".py")), stated)
+    return Problem(
+        kind="launch",
+        message=f"all {tasks} tasks have the same rank: {file} takes it from {taken.text}, which the step "
+        "leaves out",
+        observed=f"{taken.text} [{taken.origin}], {stated.origin.flag} {stated.text}",
+        correction=f"srun bash -c 'python {file} {taken.text} $SLURM_PROCID'   # with its other arguments",
+        origin=program.origin,
+    )

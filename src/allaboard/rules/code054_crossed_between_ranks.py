@@ -1,0 +1,151 @@
+"""The two branches of a condition on the rank meet the other ranks in different orders.
+
+## Why it matters
+Collectives match by their order, not by their names: if rank 0 broadcasts and then waits in a barrier, while
+the others wait in the barrier first, each waits for a call that the other side has not reached. The same
+holds for messages: `recv` blocks until the peer has sent, and if both sides receive first, nobody sends.
+
+## What to do
+Bring the calls of both branches into one order, or move those that both make behind the condition. Of two
+ranks that exchange messages, one sends first; `batch_isend_irecv` does both at once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from allaboard.contracts import Rule
+from allaboard.facts import Certainty, Claim, ScriptFacts, Stage
+from allaboard.formats.python.collective_calls import TORCH_COLLECTIVES, is_limited_to_group
+from allaboard.formats.python.script_ast import Script, leaves_block, read_script
+
+_RECEIVE = "torch.distributed.recv"
+_SENDS = tuple(f"torch.distributed.{n}" for n in ("send", "isend", "batch_isend_irecv", "irecv"))
+
+
+def check(facts: ScriptFacts) -> Iterator[Claim]:
+    if "torch.distributed" not in facts.source and "torch import distributed" not in facts.source:
+        return
+    script = read_script(facts)
+    for node in ast.walk(script.tree):
+        if not isinstance(node, ast.If) or not node.orelse or not script.depends_on_rank(node.test):
+            continue
+        if leaves_block(node.body) or isinstance(node.orelse[0], ast.If):
+            continue
+        calls = _calls(script, node.body), _calls(script, node.orelse)
+        if all(calls) and not any(c is None for c in calls):
+            yield from _compare(script, node, calls[0] or [], calls[1] or [])
+
+
+def _calls(script: Script, block: list[ast.stmt]) -> list[tuple[str, ast.Call]] | None:
+    """Return the calls of a block that meet other ranks, in order; None if only a run could tell them."""
+    calls: list[tuple[str, ast.Call]] = []
+    for statement in block:
+        inner = [
+            (name, n)
+            for n in ast.walk(statement)
+            if isinstance(n, ast.Call)
+            and (name := script.call_name(n.func)).startswith("torch.distributed.")
+        ]
+        if inner and not isinstance(statement, (ast.Expr, ast.Assign)):
+            return None
+        calls += inner
+    known = TORCH_COLLECTIVES | {_RECEIVE, *_SENDS}
+    return [(name, call) for name, call in calls if name in known]
+
+
+def _compare(
+    script: Script,
+    condition: ast.If,
+    body: list[tuple[str, ast.Call]],
+    orelse: list[tuple[str, ast.Call]],
+) -> Iterator[Claim]:
+    if body[0][0] == orelse[0][0] == _RECEIVE:
+        if any(c.lineno < condition.lineno for n, c in script.calls if n in _SENDS):
+            return  # what was sent before may be what is received here
+        what = "both branches receive first: nobody sends until it has received"
+        fix = f"{script.source_line(orelse[-1][1])}   # first, above line {orelse[0][1].lineno}"
+        yield _claim(script, condition, body[0][1], orelse[0][1], what, fix)
+        return
+    names = [[n for n, c in side if n in TORCH_COLLECTIVES] for side in (body, orelse)]
+    limited = any(is_limited_to_group(n, c) for n, c in (*body, *orelse))
+    if limited or names[0] == names[1] or sorted(names[0]) != sorted(names[1]):
+        return
+    pairs = [
+        (a[1], b[1])
+        for a, b in zip(_collectives(body), _collectives(orelse), strict=True)
+        if a[0] != b[0]
+    ]
+    call_a, call_b = pairs[0]
+    short = [script.call_name(c.func).rpartition(".")[2] for c in (call_a, call_b)]
+    what = f"{short[0]} and {short[1]} come in different orders in the two branches: each waits for the other"
+    yield _claim(
+        script,
+        condition,
+        call_a,
+        call_b,
+        what,
+        f"{script.source_line(call_a)}   # above line {call_b.lineno}",
+    )
+
+
+def _collectives(side: list[tuple[str, ast.Call]]) -> list[tuple[str, ast.Call]]:
+    return [(n, c) for n, c in side if n in TORCH_COLLECTIVES]
+
+
+def _claim(
+    script: Script, condition: ast.If, call_a: ast.Call, call_b: ast.Call, what: str, fix: str
+) -> Claim:
+    return Claim(
+        summary=f"where {ast.unparse(condition.test)[:60]} and where not, {what}",
+        evidence=(script.evidence_for(call_a), script.evidence_for(call_b)),
+        fix=fix,
+        certainty=Certainty.LIKELY,
+        where=script.place_of(call_b),
+    )
+
+
+_HEAD = "import torch.distributed as dist\nif dist.get_rank() == 0:\n"
+_CROSSED = (
+    _HEAD + "    dist.broadcast(w, 0)\n    dist.barrier()\nelse:\n    dist.barrier()\n"
+    "    dist.broadcast(w, 0)\n"
+)
+_RECEIVES = (
+    _HEAD + "    dist.recv(x, src=1)\n    dist.send(y, dst=1)\nelse:\n    dist.recv(x, src=0)\n"
+    "    dist.send(y, dst=0)\n"
+)
+
+RULE = Rule(
+    stage=Stage.CONFIG,
+    reads=ScriptFacts,
+    check=check,
+    fires_on={
+        "a barrier and a broadcast": (
+            ScriptFacts(source=_CROSSED),
+            "where dist.get_rank() == 0 and where not, broadcast and barrier come in different orders in "
+            "the two branches: each waits for the other",
+        ),
+        "both receive": (
+            ScriptFacts(source=_RECEIVES),
+            "where dist.get_rank() == 0 and where not, both branches receive first: nobody sends until it "
+            "has received",
+        ),
+    },
+    silent_on={
+        "one order": ScriptFacts(
+            source=_HEAD + "    w = load()\n    dist.broadcast(w, 0)\n    dist.barrier()\nelse:\n"
+            "    dist.broadcast(w, 0)\n    dist.barrier()\n"
+        ),
+        "in a group of some": ScriptFacts(source=_CROSSED.replace("barrier()", "barrier(group)")),
+        "one sends first": ScriptFacts(
+            source=_HEAD + "    dist.send(y, dst=1)\n    dist.recv(x, src=1)\nelse:\n"
+            "    dist.recv(x, src=0)\n    dist.send(y, dst=0)\n"
+        ),
+        "sent before": ScriptFacts(
+            source=_RECEIVES.replace("if dist", "work = dist.isend(y, peer)\nif dist")
+        ),
+    },
+    since="0.1",
+    unstaged="read from the script by its syntax tree: tests/scripts stages it",
+)
