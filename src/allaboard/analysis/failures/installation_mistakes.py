@@ -173,6 +173,18 @@ INSTALLATION_MISTAKES = (
         source="PyTorch 1.6 to 2.13 (caffe2/serialize)",
     ),
     KnownMistake(
+        pattern=r"(?P<what>Error while deserializing header[^\n]{0,60}|incomplete metadata, file not fully "
+        r"covered|PytorchStreamReader failed [^\n]{0,60}|invalid header or archive is corrupted"
+        r"|invalid load key, 'v'|unexpected EOF, expected \d+ more bytes)",
+        cause="a file of weights or a checkpoint is not whole, or only the pointer of one (Git LFS): {what}",
+        fix="ls -l FOLDER; head -c 60 FILE   # on the host of this rank, and where it worked: `version "
+        "https://git-lfs` is a pointer (git lfs pull); if it is shorter, copy it anew, or resume from the "
+        "checkpoint before",
+        sample="Error while deserializing header: HeaderTooLarge",
+        near_miss="Error while serializing: IoError",
+        source="safetensors 0.3 to 0.7, PyTorch 1.6 to 2.13, Python's pickle",
+    ),
+    KnownMistake(
         pattern=r"Free memory on device (?:cuda:\d+ )?\((?P<free>[\d.]+)/(?P<total>[\d.]+) GiB\) on "
         r"startup is less "
         r"than desired GPU memory utilization \((?P<share>[\d.]+), (?P<wanted>[\d.]+) GiB\)",

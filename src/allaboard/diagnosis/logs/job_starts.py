@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from allaboard.diagnosis.logs.task_identification import task_from_name
 from allaboard.diagnosis.readers.job_start_log import (
+    ACCELERATE,
     CANNOT_REACH,
     EACH_ALONE,
     FOLLOW_FROM_ALONE,
@@ -46,6 +47,15 @@ _ALONE_FIX = {
     "cluster, "
     "and the host's own task; check it: allaboard check",
 }
+_OWN_COUNT_FIX = {
+    OWN_COUNT: "which mpirun; mpirun --version   # it must be of the MPI that Horovod or mpi4py was built "
+    "with (horovodrun --check-build; python -c 'import mpi4py; print(mpi4py.get_config())'); in Slurm: srun "
+    "--mpi=pmix; or horovodrun -np N",
+    ACCELERATE: "one launcher a host: srun --ntasks-per-node=1 bash -c 'accelerate launch --multi_gpu "
+    "--num_processes TOTAL --num_machines $SLURM_NNODES --machine_rank $SLURM_NODEID --main_process_ip HOST0 "
+    "--main_process_port 29500 SCRIPT'   # python SCRIPT alone is one process",
+}
+"""What to do next about processes that each count themselves as the only one, by who wrote the count."""
 
 
 def start_messages(
@@ -60,7 +70,8 @@ def start_messages(
     for start in starts:
         if start.launcher != SERVER:
             by_launcher[start.launcher].append(start)
-    yield from _each_of_one(by_launcher.pop(OWN_COUNT, []))
+    for launcher, fix in _OWN_COUNT_FIX.items():
+        yield from _each_of_one(by_launcher.pop(launcher, []), fix)
     yield from _no_coordinator(by_launcher.pop(IDLE, []), ranks)
     yield from _two_services(by_launcher.pop(SERVICE, []))
     for launcher, launcher_starts in by_launcher.items():
@@ -69,7 +80,7 @@ def start_messages(
         yield from claimed_twice or _never_came(launcher, launcher_starts, wait_was_ended)
 
 
-def _each_of_one(starts: Iterable[JobStart]) -> Iterator[Heard]:
+def _each_of_one(starts: Iterable[JobStart], fix: str) -> Iterator[Heard]:
     """Report several processes of one log that each count themselves as the only one."""
     by_file: dict[str, dict[str, JobStart]] = defaultdict(dict)
     for start in starts:
@@ -87,11 +98,7 @@ def _each_of_one(starts: Iterable[JobStart]) -> Iterator[Heard]:
             f"each trains "
             "alone",
             speakers=tuple(Speaker(-1, s.line, s.place) for s in alone),
-            fix="which mpirun; mpirun --version   # it must be of the MPI that Horovod or mpi4py was built "
-            "with "
-            "(horovodrun --check-build; python -c 'import mpi4py; print(mpi4py.get_config())'); in Slurm: "
-            "srun "
-            "--mpi=pmix; or horovodrun -np N",
+            fix=fix,
             explains=FOLLOW_FROM_ALONE,
             proves_not="that they are of one job: processes that are meant to be alone look the same",
         )

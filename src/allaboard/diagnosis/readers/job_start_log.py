@@ -40,6 +40,8 @@ SERVER = "TensorFlow's server"
 """Launcher of the starts of TensorFlow's own servers, which know the addresses of all members."""
 OWN_COUNT = "its own count"
 """Launcher of the lines in which processes print their pid, rank and size; ``job`` is the pid."""
+ACCELERATE = "accelerate's count"
+"""The same of what accelerate's processes print of their state; ``job`` is who a prefix names."""
 SERVICE = "JAX's coordination service"
 """Launcher of the lines in which process 0 of JAX starts it; ``job`` is the port."""
 IDLE = "an idle server of TensorFlow"
@@ -117,6 +119,13 @@ START_LINES = (
         source="RETURNN 1.0 (util/basic.py), and as scripts print rank and size of Horovod or MPI",
     ),
     StartLine(
+        launcher=ACCELERATE,
+        pattern=r"Distributed environment: [^\n]{1,60}\s+Num processes: (?P<size>\d{1,7})\s+"
+        r"Process index: (?P<number>\d{1,7})",
+        sample="Distributed environment: NO\nNum processes: 1\nProcess index: 0",
+        source="accelerate 0.5 to 1.12 (state.py)",
+    ),
+    StartLine(
         launcher="MultiWorkerMirroredStrategy",
         pattern=r"Single-worker (?:MultiWorkerMirroredStrategy|CollectiveAllReduceStrategy) with "
         r"local_devices",
@@ -147,6 +156,7 @@ def _starts(exhibit: Exhibit, start_line: StartLine) -> Iterator[JobStart]:
     text = exhibit.text
     matches = list(re.finditer(start_line.pattern, text, re.DOTALL))
     ends_log = bool(matches) and not text[matches[-1].end() :].strip()
+    is_own_count = start_line.launcher == ACCELERATE
     for match in matches:
         groups = match.groupdict()
         following = text[match.end() :]
@@ -159,12 +169,17 @@ def _starts(exhibit: Exhibit, start_line: StartLine) -> Iterator[JobStart]:
             launcher=start_line.launcher,
             number=int(groups["number"]) if groups.get("number") else start_line.number,
             size=int(groups["size"]) if groups.get("size") else start_line.size,
-            job=groups.get("job") or "",
+            job=groups.get("job") or (_process(exhibit) if is_own_count else ""),
             counts_nodes=start_line.counts_nodes,
             is_complete=is_complete,
             tells_completion=bool(start_line.completed),
             ends_log=ends_log,
         )
+
+
+def _process(exhibit: Exhibit) -> str:
+    """Return a name for the process that the prefixes of these lines name."""
+    return f"{exhibit.rank} {exhibit.local} {exhibit.host} {exhibit.pid}"
 
 
 def _server_starts(exhibit: Exhibit) -> Iterator[JobStart]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import msgspec
+
 from allaboard.analysis.failures.launcher_errors import LAUNCHER_ERRORS, is_launcher_child_error
 from allaboard.analysis.failures.post_traceback_output import (
     LOGGED_DOUBT,
@@ -39,6 +41,8 @@ _IGNORED = re.compile(
 _SPAWNED = re.compile(r"-- Process (?P<number>\d{1,7}) terminated with the following error:")
 """Precedes the traceback of a process that torch.multiprocessing.spawn started: its number among them."""
 _THREAD = re.compile(r"Exception in thread ")
+_SCHEDULER = re.compile(r"\[[\d :.-]{8,30}(?: [A-Z]{2,5}\d+)*? TP(\d{1,5})(?: [A-Z]{2,5}\d+)*\] ")
+"""Begins what a scheduler of SGLang logs: its place in tensor parallelism is in the name."""
 _RELAY = "CheckpointException"
 """Raised by all ranks for what some of them raised, which it quotes."""
 
@@ -83,7 +87,9 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         spawned = [m for line in before_its_end if (m := _SPAWNED.match(line)) is not None]
         local_rank = int(spawned[-1]["number"]) if spawned else exhibit.local
         glimpse = _glimpse(exhibit, traceback, rank, doubt, local_rank)
-        key = (rank, "" if rank >= 0 else str(glimpse.raised))
+        if rank < 0 and (scheduler := _SCHEDULER.match(lines[traceback.begin])) is not None:
+            glimpse = msgspec.structs.replace(glimpse, task=f"scheduler TP {scheduler[1]}")
+        key = (rank, "" if rank >= 0 else f"{glimpse.task} {glimpse.raised}")
         if doubt == OTHER_THREAD_DOUBT and key in glimpses:
             continue
         # Of several of one rank, the last is what ended it.
