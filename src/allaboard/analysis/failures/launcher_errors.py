@@ -51,6 +51,11 @@ _REFERS_ABOVE = re.compile(
 """Matches what servers raise of an exception in another of their processes (vLLM since 0.4)."""
 
 
+_SPAWNED_WORDS = re.compile(r"process \d+ terminated with (?:exit code \d|signal SIG)")
+_SPAWN = "torch/multiprocessing/spawn.py"
+"""Raises these words as an Exception where a child wrote no exception (before PyTorch 1.6)."""
+
+
 def refers_to_error_above(text: str) -> bool:
     """Return True for an exception that only says that the cause was written before, by another process."""
     return _REFERS_ABOVE.search(text) is not None
@@ -63,6 +68,8 @@ def is_launcher_child_error(traceback: Traceback) -> bool:
         return "ip: " in traceback.message
     if traceback.type == "RuntimeError" and _CHILD_WORDS.match(traceback.message):
         return True
+    if traceback.type == "Exception" and _SPAWNED_WORDS.match(traceback.message):
+        return any(f.file.replace("\\", "/").endswith(_SPAWN) for f in traceback.frames)
     is_of_spare = traceback.type == "AttributeError" and _SPARE_RESULT in traceback.message
     if traceback.type not in CHILD_ERRORS and not is_of_spare:
         return False

@@ -126,6 +126,36 @@ TORCH_MISTAKES = (
         source="Windows' own words for ERROR_COMMITMENT_LIMIT; PyTorch 1.7 to 2.13",
     ),
     KnownMistake(
+        pattern=r"Tensors must be (?:CUDA and dense|contiguous)"
+        r"|tensor[^\n]{0,40} (?:must be on|is on) (?:the )?(?:cpu|CPU)[^\n]{0,60}(?:nccl|NCCL)",
+        cause="the collective was given a tensor that the group's backend does not take (nccl: on a GPU, "
+        "dense and contiguous)",
+        fix="tensor.to(torch.device('cuda', LOCAL_RANK)).contiguous() before this call; or a group for the "
+        "CPU too: init_process_group('cpu:gloo,cuda:nccl')",
+        sample="Tensors must be CUDA and dense",
+        near_miss="Tensors must have the same number of dimensions: got 2 and 3",
+        source="PyTorch 1.0 to 2.13",
+    ),
+    KnownMistake(
+        pattern=r"No rendezvous handler for (?P<scheme>\w+)://",
+        cause="this build of PyTorch cannot meet at {scheme}://",
+        fix="install PyTorch 1.8 or newer: on Windows, versions before meet only at "
+        "init_method='file:///C:/tmp/init' (a new file for each run)",
+        sample="No rendezvous handler for env://",
+        near_miss="No handler for signal env",
+        source="PyTorch 1.7 (Windows) to 2.13 (rendezvous.py)",
+    ),
+    KnownMistake(
+        pattern=r"Distributed package doesn't have (?P<backend>MPI|UCC|Gloo|GLOO|XCCL) built in",
+        cause="this build of PyTorch has no backend {backend}",
+        fix="init_process_group('nccl') on GPUs, or 'gloo' on CPUs: the released builds have these; under "
+        "mpirun they need RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (allaboard run sets them)",
+        sample="Distributed package doesn't have MPI built in. MPI is only included if you build PyTorch "
+        "from source on a host that has MPI installed.",
+        near_miss="Distributed package doesn't have NCCL built in",
+        source="PyTorch 1.0 to 2.13",
+    ),
+    KnownMistake(
         pattern=r"unsupported gloo device",
         cause="this build of PyTorch has no transport of gloo for this system, or not the one that "
         "GLOO_DEVICE_TRANSPORT names",

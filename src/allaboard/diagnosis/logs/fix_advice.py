@@ -8,8 +8,18 @@ from collections.abc import Sequence
 
 from allaboard.analysis.failures.failure_causality import CRASH_SIGNALS, USER_SIGNALS
 from allaboard.analysis.failures.library_errors import explain_library_error
-from allaboard.analysis.failures.signal_advice import crash_advice, crash_place, windows_status
+from allaboard.analysis.failures.signal_advice import (
+    crash_advice,
+    crash_place,
+    signal_advice,
+    windows_status,
+)
 from allaboard.facts import Claim, Member
+
+_TOLD_BY_NUMBER = (signal.SIGBUS, signal.SIGILL)
+"""Signals whose number alone tells more than where the process was."""
+SHELL_SIGNAL_OFFSET = 128
+"""Shells and containers report a process that a signal ended by this exit code plus its number."""
 
 
 def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str:
@@ -42,9 +52,14 @@ def next_step(claim: Claim, member: Member | None, places: Sequence[str]) -> str
         return status.fix
     if end is not None and end.signal in CRASH_SIGNALS and (place := crash_place(end.last_line)):
         return crash_advice(place)
+    if end is not None and end.signal in _TOLD_BY_NUMBER:
+        return signal_advice(end.signal)
     if end is not None and end.signal in CRASH_SIGNALS:
         return (
             f"read what it wrote before {places[0]}; PYTHONFAULTHANDLER=1 shows the line that it was at, "
             "ulimit -c unlimited leaves a core"
         )
+    by_shell = (end.code or 0) - SHELL_SIGNAL_OFFSET if end is not None else 0
+    if by_shell in {int(number) for number in signal.Signals}:
+        return f"{signal_advice(by_shell)}; the code is in {places[0]}"
     return f"read {places[0]}"

@@ -16,6 +16,7 @@ from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.facts import Finding, Heard, Severity
 from allaboard.rules.engine.catalogue import Catalogue
 from allaboard.rules.engine.relations import (
+    RelationsOf,
     declared_relations,
     reports_loss,
     reports_waiting,
@@ -45,7 +46,7 @@ def related_messages(
     )
     losses = frozenset(h.rule for h in merged if reports_loss(relations_of(h.rule)))
     related = relate_messages(merged, record.last_words, waits, failed_rules, losses)
-    related = without_explained_ends(related, relations_of)
+    related = _without_waits_for_failed(without_explained_ends(related, relations_of), relations_of)
     reasons = [
         h
         for h in related
@@ -56,6 +57,31 @@ def related_messages(
     ]
     # What ended the job ended what stood still, or what had failed.
     return [h for h in related if not (h.ended_wait and (reasons or failed_rules))]
+
+
+def _without_waits_for_failed(heard: list[Heard], relations_of: RelationsOf) -> list[Heard]:
+    """Return the messages without those of ranks that waited for a rank whose GPU failed, if it wrote so.
+
+    It did not come to the collective in which they waited, and is not named again for that.
+    """
+    failed = {
+        s.rank
+        for h in heard
+        if h.severity is Severity.ERROR
+        and relations_of(h.rule).below_user_code
+        and relations_of(h.rule).ends_by_abort
+        for s in h.speakers
+    } - {-1}
+    return [
+        h
+        for h in heard
+        if not (
+            failed
+            and relations_of(h.rule).reports_wait
+            and failed.isdisjoint(s.rank for s in h.speakers)
+            and {w.rank for w in h.about} <= failed
+        )
+    ]
 
 
 def without_wrappers(

@@ -304,7 +304,7 @@ MESSAGES = (
         source=_DOCUMENT,
     ),
     KnownMessage(
-        key="NET/IB : Got completion",
+        key=": Got completion",
         pattern=r"NET/IB ?: Got completion (?:from peer [\w.:-]+<\d+> )?with (?:status=|error )12\b",
         rule="EXIT005",
         says="a peer answered no more over InfiniBand (transport retries exceeded)",
@@ -333,7 +333,7 @@ MESSAGES = (
         source="from the source of NCCL 2.2 to 2.14 (transport/p2p.cc)",
     ),
     KnownMessage(
-        key="NET/IB : Got completion",
+        key=": Got completion",
         pattern=r"NET/IB ?: Got completion (?:from peer [\w.:-]+<\d+> )?with (?:status=|error )"
         r"(?P<status>1|2|3|4|9|10|11)\b",
         rule="LOG010",

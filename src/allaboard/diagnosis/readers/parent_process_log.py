@@ -22,9 +22,8 @@ _END = re.compile(
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
     r"(?P<child>-?\d{1,3})\."
     r"[^\n]*"
-    r"|(?:torch\.multiprocessing\.spawn\.)?ProcessExitedException: process (?P<index>\d{1,7}) terminated "
-    r"with "
-    r"(?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
+    r"|(?:(?:torch\.multiprocessing\.spawn\.)?ProcessExited)?Exception: process (?P<index>\d{1,7}) "
+    r"terminated with (?:signal (?P<name>SIG[A-Z0-9]+)|exit code (?P<spawned>\d{1,3})))$",
     re.MULTILINE,
 )
 _TEARDOWN = re.compile(
