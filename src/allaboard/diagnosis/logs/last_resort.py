@@ -17,7 +17,7 @@ from allaboard.analysis.failures.post_traceback_output import (
 )
 from allaboard.diagnosis.logs.run_readers import LogRecord
 from allaboard.diagnosis.readers.fatal_log import STORE_GONE, UNEXPLAINED_END
-from allaboard.facts import Heard, Member, Place, Speaker
+from allaboard.facts import Heard, Member, Place, Severity, Speaker
 
 COLLECT_LOGS = (
     "collect the logs of all members: allaboard diagnose LOG...   # the first to fail says most"
@@ -74,7 +74,7 @@ def unexplained_ends(
             proves_not="which member failed first: its own log is not among these",
         )
     # The last words of one log are one fact, however many readers have heard them.
-    for message in quoted:
+    for message in sorted(quoted, key=lambda h: h.severity is not Severity.ERROR):
         files = {s.place.file for s in message.speakers}
         if files.isdisjoint(told_files):
             told_files |= files

@@ -7,22 +7,24 @@ import signal
 from itertools import takewhile
 from typing import NamedTuple
 
+import msgspec
+
 from allaboard.analysis.failures.error_records import (
     MIN_REPETITIONS,
     error_message,
     goes_on_after,
     repeated_wait,
 )
+from allaboard.analysis.failures.final_errors import final_error, final_sentence
 from allaboard.analysis.failures.post_traceback_output import (
     has_ended_well,
     is_same_stream,
     progress_lines,
     training_over_line,
-    work_over_line,
 )
 from allaboard.analysis.log_messages import speaker_rank
 from allaboard.contracts import LogReader
-from allaboard.facts import Exhibit, Heard, Speaker, Testimony
+from allaboard.facts import Exhibit, Heard, Severity, Speaker, Testimony
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 UNEXPLAINED_END = "LOG012"
@@ -179,6 +181,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         or _lost_store(exhibit)
         or _last_error(exhibit)
         or _endless_wait(exhibit)
+        or _last_sentence(exhibit)
     )
     return Testimony(heard=(heard,)) if heard is not None else None
 
@@ -222,24 +225,30 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
 
 
 def _last_error(exhibit: Exhibit) -> Heard | None:
-    """Return the first of the records of errors with which the log ends: what follows it is mostly its
-    consequence."""
-    lines = exhibit.text.split("\n")
-    first = None
-    for number in range(len(lines) - 1, max(-1, len(lines) - MAX_LINES_TO_END), -1):
-        line = lines[number][:MAX_FATAL_LINE_CHARS].rstrip()
-        if error_message(line):
-            first = number
-        elif progress_lines([line]) and line.strip():
-            break
-    if first is None or TRACEBACK_HEAD in exhibit.text:
+    """Return the first of the records of errors with which the log ends."""
+    if TRACEBACK_HEAD in exhibit.text:
         return None  # of a traceback it is known whether it ended the process
-    if work_over_line("\n".join(lines[:first])):
+    lines = exhibit.text.split("\n")
+    number = final_error(lines)
+    if number is None:
         return None
-    line = lines[first].strip()
-    message = error_message(lines[first][:MAX_FATAL_LINE_CHARS].rstrip())
+    message = error_message(lines[number][:MAX_FATAL_LINE_CHARS].rstrip())
     says = f"the log ends in an error: {message[:200]}"
-    return _heard(exhibit, first, line, says, _advice_of_record(message, exhibit))
+    return _heard(exhibit, number, lines[number].strip(), says, _advice_of_record(message, exhibit))
+
+
+def _last_sentence(exhibit: Exhibit) -> Heard | None:
+    """Return the sentence with which the log ends, if it says that something failed."""
+    if TRACEBACK_HEAD in exhibit.text:
+        return None
+    lines = exhibit.text.split("\n")
+    number = final_sentence(lines)
+    if number is None:
+        return None
+    line = lines[number].strip()
+    says = f"the log ends with: {line[:200]}"
+    heard = _heard(exhibit, number, line, says, _advice_of_record(line, exhibit))
+    return msgspec.structs.replace(heard, severity=Severity.WARNING)
 
 
 def _advice_of_record(message: str, exhibit: Exhibit) -> str:

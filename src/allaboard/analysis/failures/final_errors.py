@@ -1,0 +1,88 @@
+"""The error with which the log of any program ends: a record of one, or a sentence that says so.
+
+The first error of the block at the end counts; what follows it is mostly its consequence. Lines that belong
+to a record (its continuation), or that only say that the program stops, do not show that it went on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from allaboard.analysis.failures.error_records import error_message, goes_on_after, is_at_work
+from allaboard.analysis.failures.post_traceback_output import progress_lines, work_over_line
+
+MAX_LINES_TO_END = 200
+"""Lines before the end of a log among which the error is looked for."""
+MAX_LINE_CHARS = 2000
+"""Characters of a line that are read."""
+MAX_CONTINUATION_LINES = 12
+"""Lines without a time that may belong to a record that has one."""
+MAX_SENTENCES = 6
+"""Lines at the end of a log among which a sentence without a severity is looked for."""
+_TIME = re.compile(r"\d\d:\d\d:\d\d|(?:^|\[|\s)[IWEF]\d{4} |^\[?\d{10}\.")
+"""The time in front of a record."""
+_STOPS = re.compile(
+    r"\b(?:fail(?:ed|ure|ing)?|exit(?:s|ing|ed)?|shut(?:s|ting)? ?down|abort(?:ed|ing)?|stop(?:ped|ping)"
+    r"|terminat(?:ed|ing|ion)|kill(?:ed|ing)|clean(?:ed|ing)? ?up|releas(?:ed|ing)|relaunch)\b",
+    re.IGNORECASE,
+)
+"""Words of a program that stops."""
+_SENTENCE = re.compile(
+    r"\b(?:[Ff]ailed (?:to|with|on|because|due)|[Cc]annot|[Cc]ould not|[Uu]nable to|[Cc]an't|execv failed"
+    r"|lost (?:communication|connection|contact)|(?:was|were|been|or) (?:killed|lost|evicted)|has died"
+    r"|died unexpectedly|not enough|[Pp]ermission denied|[Nn]o such (?:file|host|device)"
+    r"|[Ee]xiting with|[Ee]rror from|timed out (?:after|waiting))\b"
+    r"|^(?:[\w./()\[\] -]{1,60}: )?(?:fatal|[Ee]rror|ERROR|FATAL): (?![\d.])"
+)
+"""Says that something failed, in the words of any program."""
+_NO_FAILURE = re.compile(
+    r"\bwarn(?:ing)?\b|Warning|\b(?:0|no|none|zero) [\w ]{0,30}(?:failed|killed|lost|died)|\bif\b|\bmay\b|\?$"
+    r"|^\s*(?:#|//|>>> |\$ |\+ )|\bINFO\b|\bDEBUG\b|success|^:?\{",
+    re.IGNORECASE,
+)
+"""A warning, a condition, an echoed command, the details of an error in JSON."""
+_LESSER_RECORD = re.compile(
+    r"^[^\n]{0,90}?(?:(?:^|[\[\s:])[WID]\d{3,4} \d\d:\d\d|\[[WID] \w+\.\w+:\d|\d\d:\d\d:\d\d[.\d]*: [WID] )"
+)
+"""Matches a record of a warning or less, in the form of glog, c10 and TensorFlow."""
+
+
+def final_error(lines: Sequence[str]) -> int | None:
+    """Return the index of the first of the records of errors with which a log ends; None if it ends
+    otherwise, or says before that the work is done."""
+    first: int | None = None
+    loose_lines = 0
+    for number in range(len(lines) - 1, max(-1, len(lines) - MAX_LINES_TO_END), -1):
+        line = lines[number][:MAX_LINE_CHARS].rstrip()
+        if error_message(line):
+            if loose_lines and not _TIME.search(line[:120]):
+                break  # without a time in its records, a line that follows is one of its own
+            first, loose_lines = number, 0
+        elif is_at_work([line]) or work_over_line(line):
+            break
+        elif not _TIME.search(line[:120]) and loose_lines < MAX_CONTINUATION_LINES:
+            loose_lines += bool(progress_lines([line])) and not _STOPS.search(line)
+        elif progress_lines([line]) and not _STOPS.search(line):
+            break
+    if first is None or work_over_line("\n".join(lines[:first])):
+        return None
+    return first
+
+
+def final_sentence(lines: Sequence[str]) -> int | None:
+    """Return the index of the first line at the end of a log that says in plain words that something failed;
+    None if there is none, or the program went on."""
+    final = [n for n, line in enumerate(lines) if line.strip()][-MAX_SENTENCES:]
+    begin = next((i + 1 for i in reversed(range(len(final))) if is_at_work([lines[final[i]]])), 0)
+    if work_over_line("\n".join(lines)):
+        return None
+    for number in final[begin:]:
+        line = lines[number][:MAX_LINE_CHARS].rstrip()
+        if _SENTENCE.search(line) and not _is_no_failure(line):
+            return number
+    return None
+
+
+def _is_no_failure(line: str) -> bool:
+    return bool(_NO_FAILURE.search(line) or _LESSER_RECORD.match(line)) or goes_on_after(line)
