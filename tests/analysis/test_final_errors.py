@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.failures.final_errors import final_error, final_sentence
+from allaboard.analysis.log_ends.final_errors import final_error, final_sentence
 
 RECORD = "2025-06-01 10:01:00,123 ERROR acme.net: ring of 4 was not closed"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD_DOUBT
+from allaboard.analysis.log_ends.post_traceback_output import OTHER_THREAD_DOUBT
 from allaboard.diagnosis.readers.python_log import read_log
 from allaboard.facts import Exhibit
 

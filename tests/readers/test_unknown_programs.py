@@ -150,3 +150,42 @@ def test_a_lost_peer_that_a_logger_wrote_last_is_quoted(tmp_path: Path) -> None:
     ).removeprefix("step 10 loss 1.2\n")
     findings = diagnose(tmp_path, text)
     assert len(findings) == 1 and "PeerLostError" in f"{findings[0].summary} {findings[0].evidence}"
+
+
+OF_USERS_LINE = """\
+step 10 loss 1.2
+Traceback (most recent call last):
+  File "/work/main.py", line 54, in <module>
+    batch.to(device)
+{error}
+"""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: CUDA error: the copy engine of this device has stopped",
+        "torch.AcceleratorError: HIP error: no such queue",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_SOMETHING_NEW",
+        "RuntimeError: NPU function error: call aclInit failed",
+        "jaxlib.XlaRuntimeError: RET_CHECK failure (acme/topology.cc:12) devices == 8",
+    ],
+)
+def test_what_a_device_reports_of_itself_is_no_mistake_of_the_line(
+    tmp_path: Path, error: str
+) -> None:
+    (finding,) = diagnose(tmp_path, OF_USERS_LINE.format(error=error))
+    assert "fix /work/main.py" not in finding.fix and "main.py:54" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "RuntimeError: expected a tensor of 4 elements",
+        "ValueError: CUDA error handling is not configured",
+        "RuntimeError: CUDA error: index out of bounds",
+    ],
+)
+def test_a_mistake_of_the_line_remains_one(tmp_path: Path, error: str) -> None:
+    (finding,) = diagnose(tmp_path, OF_USERS_LINE.format(error=error))
+    assert "/work/main.py:54" in finding.fix

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from allaboard.analysis.failures.error_records import is_at_work
-from allaboard.analysis.failures.post_traceback_output import training_over_line
+from allaboard.analysis.log_ends.error_records import is_at_work
+from allaboard.analysis.log_ends.post_traceback_output import training_over_line
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
 LAUNCHER_ERRORS = ("ChildFailedError", "ProcessExitedException", "SignalException")

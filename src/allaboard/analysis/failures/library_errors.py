@@ -39,6 +39,15 @@ _NATIVE_PLACE = re.compile(
     r"(?:^|[\s\"])[\w./-]{1,200}\.(?:cc|cpp|cxx|cu|h|hpp)\"?:\d+ ?[:\]]|INTERNAL ASSERT FAILED at"
 )
 """Place in a library's native code, with which the message of its own checks begins."""
+_DEVICE_FAILURE = re.compile(
+    r"(?:CUDA|HIP|XPU|NPU|MPS|cuDNN|cuBLAS|RCCL|HCCL|oneCCL|NCCL|PJRT|TPU)\b[^\n:]{0,40}\b(?:error|failure)\b"
+    r"|CU(?:DA|BLAS|DNN|SPARSE|FFT)_\w*(?:ERROR|STATUS)\w*|RET_CHECK failure|\[enforce fail at "
+    r"|Error allocating device buffer",
+    re.IGNORECASE,
+)
+"""Begins what a device's runtime or a native library reports of itself."""
+_OF_THE_PROGRAM = re.compile(r"device-side assert|index|shape|dimension|dtype", re.IGNORECASE)
+"""Words of a device's error that the program's own tensors cause."""
 _MACHINERY_TYPES = {"RuntimeError", "OSError", "TimeoutError", "ConnectionError", "ConnectionRefusedError",
     "ConnectionResetError", "BrokenPipeError", "EOFError", "gaierror", "timeout", "XlaRuntimeError",
     "JaxRuntimeError", "UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError",
@@ -127,6 +136,7 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
         or (in_machinery and raised.type in _MACHINERY_TYPES)
         or is_raised_by_native_check(raised)
         or is_trouble_of_library(raised)
+        or is_device_failure(raised)
     ):
         return None
     line = raised.message.partition("\n")[0][:160]
@@ -162,6 +172,15 @@ def is_raised_by_native_check(raised: Raised) -> bool:
     innermost = _innermost_frame(raised)
     begins = _NATIVE_PLACE.search(raised.message.partition("\n")[0][:240])
     return bool(begins and innermost is not None and not innermost.is_user)
+
+
+def is_device_failure(raised: Raised) -> bool:
+    """Return True if the message is that of a device's runtime, or of a native library, about itself: the
+    line that used it need not be wrong."""
+    if raised.type in _CALLERS_TYPES:
+        return False
+    first_line = raised.message.partition("\n")[0][:300]
+    return bool(_DEVICE_FAILURE.match(first_line)) and not _OF_THE_PROGRAM.search(first_line)
 
 
 def is_trouble_of_library(raised: Raised) -> bool:

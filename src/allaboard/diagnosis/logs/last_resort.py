@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
 from allaboard.analysis.failures.lost_peer import has_lost_peer
-from allaboard.analysis.failures.post_traceback_output import (
+from allaboard.analysis.log_ends.post_traceback_output import (
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,
 )

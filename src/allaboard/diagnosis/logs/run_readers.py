@@ -7,7 +7,7 @@ from functools import cache
 
 import msgspec
 
-from allaboard.analysis.failures.post_traceback_output import (
+from allaboard.analysis.log_ends.post_traceback_output import (
     MAX_BUFFERED_CHARS,
     launcher_reports_failure,
     training_over_line,

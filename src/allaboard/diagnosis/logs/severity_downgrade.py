@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed, was_interrupted
-from allaboard.analysis.failures.post_traceback_output import (
+from allaboard.analysis.log_ends.post_traceback_output import (
     LOGGED_DOUBT,
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard.analysis.failures.lost_peer import mentions_lost_peer
-from allaboard.analysis.failures.post_traceback_output import OTHER_THREAD_DOUBT
 from allaboard.analysis.failures.signal_advice import FATAL_ERROR, crash_advice, crash_place
+from allaboard.analysis.log_ends.post_traceback_output import OTHER_THREAD_DOUBT
 from allaboard.facts import Glimpse, Heard, Raised
 
 _KILLED_CHILD = re.compile(r"the process of local rank \d+ \(pid \d+\) was killed by (SIG[A-Z]+)$")

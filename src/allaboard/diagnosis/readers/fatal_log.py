@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from allaboard.analysis.failures.error_records import (
+from allaboard.analysis.log_ends.error_records import (
     MIN_REPETITIONS,
     error_message,
     goes_on_after,
     repeated_wait,
 )
-from allaboard.analysis.failures.final_errors import final_error, final_sentence
-from allaboard.analysis.failures.post_traceback_output import (
+from allaboard.analysis.log_ends.final_errors import final_error, final_sentence
+from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
     is_same_stream,
     progress_lines,

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from allaboard.analysis.failures.post_traceback_output import has_ended_well, progress_lines
+from allaboard.analysis.log_ends.post_traceback_output import has_ended_well, progress_lines
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Heard, Testimony, Who

@@ -9,7 +9,7 @@ import re
 import signal
 from collections.abc import Iterator
 
-from allaboard.analysis.failures.post_traceback_output import training_over_line, trains_on_after
+from allaboard.analysis.log_ends.post_traceback_output import training_over_line, trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Certainty, Exhibit, Exit, Glimpse, Severity, Testimony

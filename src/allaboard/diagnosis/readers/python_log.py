@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from allaboard.analysis.failures.launcher_errors import LAUNCHER_ERRORS, is_launcher_child_error
-from allaboard.analysis.failures.post_traceback_output import (
+from allaboard.analysis.log_ends.post_traceback_output import (
     LOGGED_DOUBT,
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from allaboard.analysis.failures.post_traceback_output import progress_lines, trains_on_after
+from allaboard.analysis.log_ends.post_traceback_output import progress_lines, trains_on_after
 from allaboard.analysis.log_messages import KnownMessage, find_known_messages
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Testimony

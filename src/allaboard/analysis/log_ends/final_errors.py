@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from allaboard.analysis.failures.error_records import error_message, goes_on_after, is_at_work
-from allaboard.analysis.failures.post_traceback_output import progress_lines, work_over_line
+from allaboard.analysis.log_ends.error_records import error_message, goes_on_after, is_at_work
+from allaboard.analysis.log_ends.post_traceback_output import progress_lines, work_over_line
 
 MAX_LINES_TO_END = 200
 """Lines before the end of a log among which the error is looked for."""
