@@ -382,6 +382,22 @@ def test_a_missing_rank_is_started_after_the_example_of_one_that_expects_it() ->
     assert "RANK=3 WORLD_SIZE=4" in found["JOIN001"].fix
 
 
+def test_a_server_of_which_nothing_is_stated_is_not_blamed() -> None:
+    site = "/v/lib/python3.11/site-packages/tensorflow/python/"
+    joins = (Frame(f"{site}training/server_lib.py", 200, "join"), USER)
+    opens = (Frame(f"{site}client/session.py", 1500, "_extend_graph"), USER)
+    people = []
+    for number, stack in enumerate((opens, opens, joins)):
+        one = person(number, "h0", stack)
+        member = msgspec.structs.replace(one.member, who=Who(index=-1, host="h0", pid=100 + number))
+        people.append(msgspec.structs.replace(one, member=member, variables={}))
+    found = live_diagnosis.diagnose_processes(
+        (HostLook(host="h0", now=50.0, present=tuple(people)),)
+    )
+    assert found.findings == ()
+    assert found.conclusion
+
+
 def one_host(*variables: dict[str, str], size: str = "3") -> tuple[HostLook, ...]:
     people = []
     for number, more in enumerate(variables):

@@ -92,6 +92,22 @@ def test_the_flags_of_tensorflow_one_are_a_cluster(line: str) -> None:
 def test_other_flags_are_no_cluster() -> None:
     assert task_by_command(["python", "t.py", "--job_name=sweep7", "--task_index=1"]) == ""
     assert task_by_command(["python", "t.py", "--allowed_hosts=a,b", "--job_name=ps"]) == ""
+    assert task_by_command(["t.py", "--workers", "4", "--job", "worker", "--task", "0"]) == ""
+    assert task_by_command(["t.py", "--chief", "node0", "--job=chief"]) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t.py --ps=a:1,b:2 --workers=c:3 --job=ps --task=1",
+        "t.py --ps_addresses a:1,b:2 --worker c:3 --role ps --index 1",
+    ],
+)
+def test_a_task_by_flags_of_the_programs_own(line: str) -> None:
+    assert json.loads(task_by_command(line.split())) == {
+        "cluster": {"ps": ["a:1", "b:2"], "worker": ["c:3"]},
+        "task": {"type": "ps", "index": 1},
+    }
 
 
 def test_what_is_no_dump_has_no_frames() -> None:

@@ -33,7 +33,7 @@ AUXILIARY_JOBS = ("evaluator",)
 @cached_per_view
 def has_parameter_servers(view: JobView) -> bool:
     """Return True if the job has parameter servers."""
-    return any(m.who.job in SERVER_JOBS for m in view.members)
+    return any(m.who.job in SERVER_JOBS or m.serving for m in view.members)
 
 
 def only_serves(member: Member) -> bool:

@@ -33,7 +33,7 @@ def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...
     )
     is_past_init = any(classify_stack(p.member.stack) in SPOTS_AFTER_INIT for p in present)
     if not in_init or is_past_init or not someone_is_missing:
-        return tuple(p.member for p in present)
+        return tuple(_with_role(p.member) for p in present)
     members = []
     for person, declared in zip(present, declarations, strict=True):
         arrived = person in in_init and declared is not None
@@ -46,6 +46,12 @@ def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...
             )
         )
     return tuple(members)
+
+
+def _with_role(member: Member) -> Member:
+    """Return the member, as one that only serves if it is in a server's loop: nothing else states that."""
+    serves = classify_stack(member.stack) is Spot.SERVER
+    return msgspec.structs.replace(member, serving=True) if serves else member
 
 
 def _contradict(declarations: Sequence[Declared | None]) -> bool:

@@ -62,9 +62,17 @@ _INIT_ARGUMENTS: tuple[tuple[re.Pattern[str], re.Pattern[str], Mapping[str, str]
     )
 )
 """Files and functions in which a framework joins, and the variables that their arguments stand for."""
-_TASK_FLAG = re.compile(r"(?<!\S)--?(?P<name>\w+?)_hosts[= ](?P<hosts>[\w.,:\[\]-]+)")
-_JOB_FLAG = re.compile(r"(?<!\S)--?(?:job_name|task_type|job)[= ](\w+)(?!\S)")
+_TASK_FLAG = re.compile(r"(?<!\S)--?(?P<name>\w{1,30}?)_hosts[= ](?P<hosts>[\w.,:\[\]-]+)")
+_TASKS_FLAG = re.compile(
+    r"(?<!\S)--?(?P<name>ps|workers?|chief|master)(?:_addresses|_addrs|_list)?[= ]"
+    r"(?P<hosts>[\w.\[\]-]{1,250}:\d{1,5}(?:,[\w.:\[\]-]+)?)(?!\S)"
+)
+"""As some programs name their own flags. A number of tasks (``--workers 4``) is no address."""
+_JOB_FLAG = re.compile(r"(?<!\S)--?(?:job_name|job_type|task_type|job|role)[= ](\w+)(?!\S)")
 _INDEX_FLAG = re.compile(r"(?<!\S)--?(?:task_index|task_id|task|index)[= ](\d{1,5})(?!\S)")
+
+
+_JOB_OF_FLAG = {"workers": "worker"}
 
 
 class FrameLocals(NamedTuple):
@@ -151,7 +159,10 @@ def task_by_command(command: Sequence[str]) -> str:
     """Return the TF_CONFIG that flags as those of TensorFlow 1's guide mean (``--ps_hosts=A:1,B:2
     --job_name=ps --task_index=0``); "" without them."""
     line = " ".join(command)
-    cluster = {m["name"]: m["hosts"].split(",") for m in _TASK_FLAG.finditer(line)}
+    cluster = {m["name"]: m["hosts"].split(",") for m in _TASK_FLAG.finditer(line)} or {
+        _JOB_OF_FLAG.get(m["name"], m["name"]): m["hosts"].split(",")
+        for m in _TASKS_FLAG.finditer(line)
+    }
     job, index = _JOB_FLAG.search(line), _INDEX_FLAG.search(line)
     if not cluster or job is None or job[1] not in cluster:
         return ""
