@@ -28,3 +28,13 @@ def test_a_collective_that_a_framework_calls_in_threads_is_no_question_to_a_serv
     assert "rank 1 waits for the answer" in pause_line(view)
     asleep = Frame("/home/u/train.py", 40, "<module>", "time.sleep(9)")
     assert pause_line(stalled_job(agrees, sample_member(1, stack=sample_stack(asleep)))) == ""
+
+
+def test_who_evaluates_is_told_of_unless_it_waits_for_the_others() -> None:
+    evaluates = msgspec.structs.replace(sample_member(0).spent, now="evaluation")
+    computes = sample_member(0, stack=sample_stack(USER), spent=evaluates)
+    assert pause_line(stalled_job(computes, waiting_member(1))) == (
+        "waiting: rank 0 evaluates (train.py:41 in train)"
+    )
+    waits = msgspec.structs.replace(waiting_member(0), spent=evaluates)
+    assert pause_line(stalled_job(waits, waiting_member(1))) == ""

@@ -13,6 +13,7 @@ import pytest
 
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame
+from allaboard.facts.stack import ENDED_CHILD
 from allaboard.formats.dumps.stack_frames import parse_faulthandler
 from allaboard.hosts import proc
 from allaboard.protocol.events import StackSampled
@@ -261,7 +262,7 @@ def test_of_who_waits_for_an_answer_the_children_that_have_ended_are_known(
     program: Program,
 ) -> None:
     seen = look(ready(program, ASKS))
-    assert [what for _, what in seen.children] == [stack_sampler.ENDED_UNREAPED]
+    assert [what for _, what in seen.children] == [ENDED_CHILD]
 
 
 def test_a_look_that_is_called_off_leaves_no_child_and_no_word(

@@ -140,6 +140,10 @@ class Grip(msgspec.Struct, frozen=True, kw_only=True):
     """True if the main thread is among those that wait."""
 
 
+ENDED_CHILD = "ended, and its exit code has not been read"
+"""What stands for the command of a child that is a zombie."""
+
+
 class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """The main thread's frames, and what several samples of it showed."""
 

@@ -40,6 +40,7 @@ from allaboard.analysis.stalls.dead_threads import (
     dead_thread_evidence,
     ended_thread,
 )
+from allaboard.analysis.stalls.ended_child import ended_child_advice, ended_child_clause
 from allaboard.analysis.stalls.expected_pauses import MAX_PAUSE_S, PAUSED_CORES, is_in_short_pause
 from allaboard.analysis.stalls.lock_holder import find_lock_holder
 from allaboard.analysis.stalls.lock_kind import describe_wait
@@ -68,6 +69,7 @@ from allaboard.facts import (
     Stage,
 )
 from allaboard.facts.samples import USER, sample_member, sample_stack, stalled_job, waiting_member
+from allaboard.facts.stack import ENDED_CHILD
 
 _OTHER_RULES = (
     Spot.USER, Spot.CHILD, Spot.DATA, Spot.FILE_LOCK, Spot.INPUT, Spot.DEBUGGER,
@@ -139,7 +141,11 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         else ""
     )
     killed = killed_child_evidence(member)
-    child_clause = describe_stopped_children(member) or (killed[0].observed if killed else "")
+    child_clause = (
+        describe_stopped_children(member)
+        or (killed[0].observed if killed else "")
+        or ended_child_clause(member)
+    )
     frame_to_check = other_threads[0] if other_threads else frame
     return Claim(
         summary=f"{member.who.name} is {describe_wait(member.stack)} at {frame}"
@@ -159,6 +165,7 @@ def _claim(view: JobView, member: Member, stall: Stall) -> Claim:
         ),
         fix=resume_command(view, member)
         or dead_thread_advice(member, frame)
+        or ended_child_advice(member, frame)
         or command_on_host(view, member, f"py-spy dump --pid {member.who.pid}")
         + f"   # then {frame_to_check.file}:{frame_to_check.line}",
         severity=Severity.WARNING,
@@ -207,6 +214,15 @@ _RECEIVES = Frame("/usr/lib/python3.11/socket.py", 720, "readinto")
 _ANSWER = sample_stack(
     _RECEIVES, Frame("/usr/lib/python3.11/http/client.py", 292, "_read_status"), USER
 )
+_FROM_CHILD = sample_stack(
+    Frame("/usr/lib/python3.11/multiprocessing/connection.py", 379, "_recv"),
+    Frame("/usr/lib/python3.11/multiprocessing/queues.py", 103, "get"),
+    USER,
+)
+_CHILD_ENDED = msgspec.structs.replace(_FROM_CHILD, children=((4711, ENDED_CHILD),))
+_CHILD_LIVES = msgspec.structs.replace(
+    _FROM_CHILD, children=((4711, ENDED_CHILD), (4712, "python train.py"))
+)
 _FUTURE = msgspec.structs.replace(
     sample_stack(
         _WAIT, Frame("/usr/lib/python3.11/concurrent/futures/_base.py", 451, "result"), USER
@@ -221,6 +237,11 @@ RULE = Rule(
     check=check,
     needs=("stack",),
     fires_on={
+        "the child that fills its queue has ended": (
+            stalled_job(waiting_member(0), sample_member(1, stack=_CHILD_ENDED), waiting_member(2)),
+            "worker 1 is waiting for the answer of another process at train.py:41 in train; its child "
+            "process 4711, which might have sent it, has ended; the others wait for it",
+        ),
         "asleep": (
             stalled_job(
                 waiting_member(0),
@@ -321,6 +342,15 @@ RULE = Rule(
         ),
     },
     silent_on={
+        "another child may still fill its queue": stalled_job(
+            waiting_member(0), sample_member(1, stack=_CHILD_LIVES), waiting_member(2)
+        ),
+        "a child has ended, and a service is asked": stalled_job(
+            waiting_member(0),
+            sample_member(
+                1, stack=msgspec.structs.replace(_ANSWER, children=((4711, ENDED_CHILD),))
+            ),
+        ),
         "writing a checkpoint": stalled_job(
             sample_member(0, stack=sample_stack(_SAVE, USER), io=1e8),
             waiting_member(1),

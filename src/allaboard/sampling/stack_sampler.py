@@ -18,6 +18,7 @@ import msgspec
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.blackbox.reader import OpenBox
 from allaboard.facts import Frame, Grip, Stack
+from allaboard.facts.stack import ENDED_CHILD
 from allaboard.formats.dumps.stack_frames import (
     SpiedThread,
     parse_faulthandler,
@@ -44,7 +45,6 @@ FAULTHANDLER_TIMEOUT_S = 0.5
 """Seconds that a process gets to write its stacks."""
 MAX_COMMAND_LENGTH = 120
 """Characters of a child's command that are kept."""
-ENDED_UNREAPED = "it has ended, and nobody has asked how"
 _HELPER = "multiprocessing.resource_tracker"
 """A child that every program with processes of its own has, and that answers nothing."""
 PYSPY_TIMEOUT_S = 5.0
@@ -86,7 +86,7 @@ async def sample_stack(
         io=sum(proc.io_bytes(p) for p in (pid, *below))
         - (box.dumped_bytes if box is not None else 0),
         traffic=socket_bytes((pid, *below)),
-        children=_awaited_children(pid, frames, below),
+        children=awaited_children(pid, frames, below),
         stopped=stopped_children(below),
         threads=lock_holds([frames, *other_threads]) if at_lock else (),
         other_threads=other_user_frames([frames, *other_threads]) if at_lock else (),
@@ -132,7 +132,7 @@ def _with_source(grip: Grip) -> Grip:
     return msgspec.structs.replace(grip, frames=with_source(grip.frames))
 
 
-def _awaited_children(
+def awaited_children(
     pid: int, frames: tuple[Frame, ...], below: dict[int, proc.ProcStat]
 ) -> tuple[tuple[int, str], ...]:
     """Return the process's living children with their commands, if it stands in a wait that may be
@@ -143,7 +143,7 @@ def _awaited_children(
         return ()
     children = {child: seen for child, seen in below.items() if seen.ppid == pid}
     ended = [
-        (c, ENDED_UNREAPED)
+        (c, ENDED_CHILD)
         for c, seen in children.items()
         if seen.state == "Z" and spot is Spot.ANSWER
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from allaboard.analysis.failures.killed_child import killed_child_evidence
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import ended_thread
+from allaboard.analysis.stalls.ended_child import ended_children
 from allaboard.analysis.stalls.evaluation_heuristic import evaluates_by_name
 from allaboard.analysis.stalls.stall import (
     MIN_STILL_SAMPLES,
@@ -33,8 +34,8 @@ _CHECKPOINT_READER = "torch/distributed/checkpoint/state_dict_loader.py"
 def pausing_members(view: JobView) -> tuple[Member, ...]:
     """Return the members whose pause the others wait for, while nobody moves; () if that is not known.
 
-    These are the members inside a checkpoint or an evaluation while others are not. If all members are inside
-    one, those that are not in a collective of it: the others wait for them there.
+    These are the members inside a checkpoint or an evaluation, but for those that are in a collective of it:
+    these wait for others themselves. If all members are inside one, at least one of them must wait.
     """
     if not view.stalled:
         return ()
@@ -50,10 +51,9 @@ def pausing_members(view: JobView) -> tuple[Member, ...]:
             m for m in candidates if m.stack is not None and m.stack.samples >= MIN_STILL_SAMPLES
         )
         return sampled if len(sampled) < len(alive) else ()
-    if len(pausing) < len(alive):
-        return pausing
     not_waiting = tuple(m for m in pausing if not member_waits_for_peers(m))
-    return not_waiting if len(not_waiting) < len(pausing) else ()
+    someone_waits = len(not_waiting) < len(alive)
+    return not_waiting if someone_waits else ()
 
 
 def is_in_short_pause(view: JobView, member: Member) -> bool:
@@ -81,11 +81,12 @@ def awaits_outside_answer(member: Member) -> bool:
     """Return True if this member waits for the answer of a process outside the job, itself or in a thread.
 
     Return False where there is a better explanation of the wait: a thread of it that died of an exception, a
-    child process that is stopped or was killed, or a collective (which a framework may call in a thread).
+    child process that is stopped or was killed, children all of which have ended, or a collective (which a
+    framework may call in a thread).
     """
     if member.stack is None or ended_thread(member) is not None or member_waits_for_peers(member):
         return False
-    if member.stack.stopped or killed_child_evidence(member):
+    if member.stack.stopped or killed_child_evidence(member) or ended_children(member):
         return False
     # A member that joins its own thread is at a lock; the sampler notes if that thread asks outside.
     position = classify_stack(member.stack)

@@ -178,6 +178,7 @@ def _record_sample(
         by="py-spy",
         cpu=stat.cpu_s + sum(s.cpu_s for s in descendants.values()),
         io=sum(proc.io_bytes(p) for p in (pid, *descendants)),
+        children=stack_sampler.awaited_children(pid, frames, descendants),
         stopped=stack_sampler.stopped_children(descendants),
         grip=grip,
         loaders=loaders,

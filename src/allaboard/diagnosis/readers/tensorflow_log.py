@@ -200,6 +200,8 @@ MESSAGES = (
         # Before TensorFlow 2.13 gRPC told it as JSON, with the files and lines of its own code.
         # Who passes on another's failure has answered.
         r"(?![^\n]{0,600}Additional GRPC error information from remote target)"
+        # Who could not be reached at all may never have been there: the next message says that.
+        r"(?![^\n]{0,200}\"failed to connect to all addresses)"
         r"(?=[^\n]{0,400}(?:Socket closed|Connection reset|Connection refused))",
         rule="EXIT005",
         says="{job} {task} went away in the middle of a call",
