@@ -49,3 +49,40 @@ def test_who_stands_still_alone_has_no_peers() -> None:
     text = last_word(size="1")
     assert "nothing shows that it belongs to a job of several processes" in text
     assert text.endswith("see py-spy dump --pid 100") and "--hosts" not in text
+
+
+def of_two(*frames: Frame, sockets: tuple[Socket, ...] = (), **more: object) -> str:
+    """What is said where rank 0 waits for rank 1, which has this stack."""
+    people = []
+    for rank, own in enumerate(((BACKWARD, OWN), frames)):
+        stack = Stack(frames=own, taken_at=10.0, samples=5, span=2.0, **(more if rank else {}))  # type: ignore[arg-type]
+        who = Who(index=rank, rank=rank, host="h", pid=100 + rank)
+        member = Member(who=who, worker=rank, phase=Phase.TRAINING, stack=stack)
+        variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
+        own_sockets = sockets if rank else (Socket("10.0.0.1:5", "10.0.0.2:6", "ESTAB"),)
+        people.append(Present(member=member, variables=variables, sockets=own_sockets))
+    answer = diagnose_processes([HostLook(host="h", now=12.0, present=tuple(people))], 2)
+    assert not answer.findings
+    return answer.conclusion
+
+
+def test_the_child_that_is_waited_for_is_named() -> None:
+    waits = Frame("/usr/lib/python3.11/subprocess.py", 1264, "wait")
+    text = of_two(waits, OWN, children=((4711, "/usr/bin/unzip data.zip"),))
+    assert "(train.py:9 in main): waiting for its child process 4711 (unzip data.zip)." in text
+    assert "waiting for a child process." in of_two(waits, OWN)
+
+
+def test_who_waits_for_an_answer_is_said_to_be_connected_to_whom() -> None:
+    reads = Frame("/usr/lib/python3.11/socket.py", 706, "readinto")
+    sockets = (
+        Socket("10.0.0.2:6", "10.0.0.1:5", "ESTAB"),
+        Socket("10.0.0.2:7", "10.0.0.9:443", "ESTAB"),
+        Socket("10.0.0.2:8", "10.0.0.8:80", "CLOSE-WAIT"),
+    )
+    assert "; it is connected to 10.0.0.9:443, which is no rank." in of_two(
+        reads, OWN, sockets=sockets
+    )
+    assert "waiting for the answer of another process. What" in of_two(
+        reads, OWN, sockets=sockets[:1]
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
+from allaboard.analysis.stalls.child_process import describe_child
 from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.facts import Address, Member, Present
@@ -65,7 +66,7 @@ def why_no_finding(
     if idle_member is not None:
         return (
             f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}"
-            f"{_at_own_code(idle_member)}: {classify_stack(idle_member.stack)}. What that waits for may "
+            f"{_at_own_code(idle_member)}: {_describe_wait(idle_member, ranks)}. What that waits for may "
             f"still come; see py-spy dump --pid {idle_member.who.pid}, and pstree -ap "
             f"{idle_member.who.pid} for its children"
         )
@@ -73,6 +74,25 @@ def why_no_finding(
         f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
         f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
     )
+
+
+def _describe_wait(member: Member, ranks: Sequence[Present]) -> str:
+    """Return what the member does there, with the child or the peers for which it may wait."""
+    activity = classify_stack(member.stack)
+    if activity is Spot.CHILD and member.stack is not None and member.stack.children:
+        return f"waiting for {describe_child(member)}"
+    if activity is not Spot.ANSWER:
+        return str(activity)
+    own_ends = {s.local for p in ranks for s in p.sockets}
+    peers = dict.fromkeys(
+        s.remote
+        for p in ranks
+        if p.member.event_key == member.event_key
+        for s in p.sockets
+        if s.state == "ESTAB" and s.remote not in own_ends
+    )
+    shown = ", ".join(list(peers)[:MAX_SHOWN_PEERS])
+    return f"{activity}" + (f"; it is connected to {shown}, which is no rank" if shown else "")
 
 
 def _describe_starved(starved: Sequence[Member]) -> str:
