@@ -51,13 +51,25 @@ def test_who_stands_still_alone_has_no_peers() -> None:
     assert text.endswith("see py-spy dump --pid 100") and "--hosts" not in text
 
 
-def of_two(*frames: Frame, sockets: tuple[Socket, ...] = (), **more: object) -> str:
+def of_two(
+    *frames: Frame,
+    sockets: tuple[Socket, ...] = (),
+    cpu: float = 0.0,
+    io: float = 0.0,
+    **more: object,
+) -> str:
     """What is said where rank 0 waits for rank 1, which has this stack."""
     people = []
     for rank, own in enumerate(((BACKWARD, OWN), frames)):
         stack = Stack(frames=own, taken_at=10.0, samples=5, span=2.0, **(more if rank else {}))  # type: ignore[arg-type]
         who = Who(index=rank, rank=rank, host="h", pid=100 + rank)
-        member = Member(who=who, worker=rank, phase=Phase.TRAINING, stack=stack)
+        member = Member(
+            who=who,
+            worker=rank,
+            phase=Phase.TRAINING,
+            stack=stack,
+            io=io if rank else 0.0,
+        )
         variables = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "1"}
         own_sockets = sockets if rank else (Socket("10.0.0.1:5", "10.0.0.2:6", "ESTAB"),)
         people.append(Present(member=member, variables=variables, sockets=own_sockets))
@@ -86,3 +98,10 @@ def test_who_waits_for_an_answer_is_said_to_be_connected_to_whom() -> None:
     assert "waiting for the answer of another process. What" in of_two(
         reads, OWN, sockets=sockets[:1]
     )
+
+
+def test_who_writes_at_one_line_does_not_stand_still() -> None:
+    sleeps = Frame("/home/u/train.py", 9, "save", "time.sleep(.01)")
+    text = of_two(sleeps, io=5e6)
+    assert "which is still running" in text
+    assert "stands still" not in text

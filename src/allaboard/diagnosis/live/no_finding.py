@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from allaboard.analysis.member_names import name_first_members
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack, is_peer_wait
 from allaboard.analysis.stalls.child_process import describe_child
-from allaboard.analysis.stalls.stall import IDLE_CORES, is_settled_stack
+from allaboard.analysis.stalls.expected_pauses import PAUSED_CORES
+from allaboard.analysis.stalls.stall import IDLE_CORES, MOVING_BYTES_PER_S, is_settled_stack
 from allaboard.configuration import resolve
 from allaboard.facts import Address, Member, Present
 
@@ -37,9 +38,7 @@ def why_no_finding(
     ]
     other_members = [m for m in members if m not in waiting_members]
     looks_clause = f" (examined {look_count} times)" if look_count > 1 else ""
-    if not waiting_members and all(
-        is_settled_stack(m.stack) and m.cpu < IDLE_CORES for m in members
-    ):
+    if not waiting_members and all(map(_stands_still, members)):
         if all(classify_stack(m.stack) not in (Spot.USER, Spot.UNKNOWN) for m in members):
             return (
                 f"all {len(members)} processes stand still{looks_clause}, and none waits for another: "
@@ -60,9 +59,7 @@ def why_no_finding(
         )
     verb = "wait" if len(waiting_members) > 1 else "waits"
     waits_clause = f"{name_first_members(waiting_members)} {verb} for "
-    idle_member = next(
-        (m for m in other_members if is_settled_stack(m.stack) and m.cpu < IDLE_CORES), None
-    )
+    idle_member = next(filter(_stands_still, other_members), None)
     if idle_member is not None:
         return (
             f"{waits_clause}{idle_member.who.name}, which stands still{looks_clause}"
@@ -73,6 +70,15 @@ def why_no_finding(
     return (
         f"{waits_clause}{name_first_members(other_members)}{_at_own_code(other_members[0])}, which is still "
         f"running{looks_clause}: a long step, or a hang that has just begun; run diagnose again in 10 s"
+    )
+
+
+def _stands_still(member: Member) -> bool:
+    """Return True if nothing moves. A loop of short sleeps or writes is at one line, too, but uses CPU."""
+    return (
+        is_settled_stack(member.stack)
+        and member.cpu < PAUSED_CORES
+        and max(member.io, member.traffic) < MOVING_BYTES_PER_S
     )
 
 
