@@ -20,6 +20,7 @@ from allaboard.coordinator.trackers.evaluation_throttle import EvaluationThrottl
 from allaboard.coordinator.trackers.resource_trends import ResourceTrends
 from allaboard.coordinator.trackers.step_distribution import StepDistribution
 from allaboard.coordinator.trackers.training_rollbacks import TrainingRollbacks
+from allaboard.coordinator.world_waits import find_world_waits
 from allaboard.facts import Gpu, JobView, LockWait
 from allaboard.protocol.commands import EndJob
 from allaboard.rules.engine.catalogue import RuleEntry
@@ -111,6 +112,7 @@ class JobMemory:
             median_step=median_step,
             stall_after=stall_after(self.records.values(), median_step),
             hang_limit=self.settings.policy.hang_limit,
+            world_waits=find_world_waits(members),
             lock_waits=tuple(chain.from_iterable(self.lock_waits.values())),
             step_spread=self.step_distribution.spread,
             uses=self.resource_trends.uses,

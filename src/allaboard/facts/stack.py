@@ -181,6 +181,8 @@ class Stack(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that load its data: their pids, and where they are in the user's own code."""
     flows: bool = False
     """True if that thread was not at one place at all samples."""
+    awaited_pids: tuple[int, ...] = ()
+    """Processes of its host that hold the other end of what it waits to read from, if that is one thing."""
     asks: bool = False
     """True if it stands at a lock, and another thread of the program waits for the answer of another
     process."""

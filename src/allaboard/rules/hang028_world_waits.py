@@ -57,6 +57,8 @@ def check(view: JobView) -> Iterator[Claim]:
         member = next((m for m in view.alive if m.event_key == wait.holder_key), None)
         if member is None or member.is_stopped or not is_still(member) or member.cpu >= IDLE_CORES:
             continue
+        if not view.stalled and view.now - member.moved_at < view.stall_after:
+            continue
         back = _wait_back(view, wait)
         if back is not None and wait.holder_key < wait.waiter_key:
             yield _claim_mutual(view, member, wait, back)

@@ -27,6 +27,7 @@ from allaboard.formats.dumps.stack_frames import (
     parse_threads,
 )
 from allaboard.hosts import pidfd, proc
+from allaboard.hosts.awaited.peers import awaited_peers
 from allaboard.hosts.blocked_syscall import describe_blocked_syscall
 from allaboard.hosts.socket_bytes import socket_bytes
 from allaboard.launch import signals
@@ -98,11 +99,20 @@ async def sample_stack(
         loaders=await loaders.sample_loaders(pid)
         if loaders is not None and spot is Spot.DATA
         else (),
+        awaited_pids=_awaited_pids(pid, frames),
         asks_other_process=at_lock and any(map(awaits_external_answer, other_threads)),
         recorded=await recorders.read_record(box, now)
         if recorders is not None and box is not None
         else (),
     )
+
+
+def _awaited_pids(pid: int, frames: tuple[Frame, ...]) -> tuple[int, ...]:
+    """Return who could send what the process waits to read, if its place may be such a wait, and of one thing
+    alone."""
+    spot = classify_stack(Stack(frames=frames, taken_at=0.0))
+    awaited = awaited_peers(pid) if spot in (Spot.ANSWER, Spot.USER) else ()
+    return awaited[0].pids if len(awaited) == 1 else ()
 
 
 def stopped_children(below: dict[int, proc.ProcStat]) -> tuple[int, ...]:

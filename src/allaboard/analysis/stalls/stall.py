@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from allaboard.analysis.collectives.group_deadlock import calls_made_in, entered_group
+from allaboard.analysis.collectives.group_deadlock import (
+    calls_made_in,
+    entered_group,
+)
 from allaboard.analysis.collectives.live_flight_record import is_in_compiled_operation
 from allaboard.analysis.member_names import conjugate_verb, name_by_rank
 from allaboard.analysis.parameter_servers import (
@@ -20,6 +23,7 @@ from allaboard.analysis.stalls.input_generator import (
 )
 from allaboard.analysis.stalls.jax_value_read import reads_jax_value
 from allaboard.analysis.stalls.stalled_members import stalled_members
+from allaboard.analysis.stalls.world_members import members_of_same_worlds
 from allaboard.facts import Evidence, JobView, Member, Phase, Stack
 from allaboard.facts.memo import cached_per_view
 
@@ -72,13 +76,20 @@ def find_stall(view: JobView) -> Stall | None:
     )
     # Who waits for a process of another world is not the one to blame here: the other world is looked at.
     waits_abroad = {w.waiter_key for w in view.world_waits} & {m.event_key for m in joined}
-    if waits_abroad and all(m.event_key in waits_abroad for m in joined if m not in waiting):
-        return None
+    abroad = tuple(m for m in joined if m.event_key in waits_abroad)
     joined = tuple(m for m in joined if m.event_key not in waits_abroad)
     accounted_for = {m.event_key for m in (*waiting, *gil_blocked)}
     absent = tuple(
         member_at_stuck_generator(view, m) or m for m in joined if m.event_key not in accounted_for
     )
+    absent = members_of_same_worlds(view, absent, waiting)
+    waiting = members_of_same_worlds(view, waiting, absent)
+    if abroad and not absent:
+        # Their peers wait for them, and with them for the other world.
+        explained = {m.event_key for m in members_of_same_worlds(view, waiting, abroad)}
+        waiting = tuple(m for m in waiting if m.event_key not in explained)
+        if not waiting and not gil_blocked:
+            return None
     if not absent and not gil_blocked:
         waiting, absent = _split_by_stuck_generator(view, waiting)
         # If members are missing from the view, one of those may be the cause: then this is a stall.

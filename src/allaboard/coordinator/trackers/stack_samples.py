@@ -92,6 +92,7 @@ class StackSamples:
             loaders=next((s.loaders for s in reversed(samples) if s.loaders), ()),
             flows=any(not is_same_place(input_frames, s.input_frames) for s in samples),
             asks=newest.asks_other_process,
+            awaited_pids=newest.awaited_pids,
         )
 
 
