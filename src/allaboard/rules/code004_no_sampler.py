@@ -88,19 +88,19 @@ def _unprepared(script: Script, loaders: list[ast.Call]) -> Iterator[Claim]:
     """Report a loader that accelerate trains from, and never got to divide."""
     prepares = script.calls_of("accelerate.Accelerator().prepare")
     steps = script.calls_of("accelerate.Accelerator().backward")
-    given = {
+    prepared_names = {
         ast.unparse(a)
         for c in (*prepares, *script.method_calls("prepare_data_loader"))
         for a in c.args
     }
-    if len(prepares) != 1 or not steps or any(text.startswith("*") for text in given):
+    if len(prepares) != 1 or not steps or any(text.startswith("*") for text in prepared_names):
         return
     for loader in loaders:
         parent = script.parents.get(loader)
         name = ast.unparse(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
         if (
             not name
-            or name in given
+            or name in prepared_names
             or {"sampler", "batch_sampler", None} & {k.arg for k in loader.keywords}
         ):
             continue

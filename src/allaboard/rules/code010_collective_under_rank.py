@@ -31,7 +31,7 @@ from allaboard.formats.python.collective_calls import (
 from allaboard.formats.python.rank_conditions import differs_between_ranks, is_on_both_ways
 from allaboard.formats.python.rank_decorators import one_rank_decorator
 from allaboard.formats.python.rank_tests import canonical_text
-from allaboard.formats.python.script_ast import Function, Script, read_script
+from allaboard.formats.python.script_ast import Function, Script, ends_program, read_script
 
 
 class _GuardedCall(NamedTuple):
@@ -174,7 +174,9 @@ def _where_to_move(script: Script, call: ast.Call, condition: ast.If) -> str:
     if not script.is_after(call, condition):
         return f"outside of the if of line {condition.lineno}"
     leaving_statement = condition.body[-1]
-    leaving_verb = type(leaving_statement).__name__.lower()
+    leaving_verb = (
+        "end" if ends_program(condition.body) else type(leaving_statement).__name__.lower()
+    )
     line_note = (
         ""
         if leaving_statement.lineno == condition.lineno

@@ -108,7 +108,11 @@ def _is_fine(script: Script, call: ast.Call, through_run: dict[str, ast.Call]) -
 
 def _is_called(script: Script, function: Function) -> bool:
     """Return True if the script calls the function itself, by its name or as a method of ``self``."""
-    return any(_function_name(call.func) == function.name for _, call in script.calls)
+    is_method = isinstance(script.parents.get(function), ast.ClassDef)
+    called = script.method_calls(function.name) if is_method else []
+    return bool(called) or any(
+        _function_name(call.func) == function.name for _, call in script.calls
+    )
 
 
 _HEAD = """import tensorflow as tf

@@ -31,7 +31,10 @@ _INIT = "torch.distributed.init_process_group"
 def check(facts: ScriptFacts) -> Iterator[Claim]:
     if "SLURM_PROCID" in facts.source and "SLURM_LOCALID" in facts.source:
         yield from _nodes_as_world(read_script(facts))
-    if "rocess" not in facts.source or "init_process_group" not in facts.source:
+    if (
+        not any(w in facts.source for w in ("rocess", "spawn", "Pool"))
+        or "init_process_group" not in facts.source
+    ):
         return
     script = read_script(facts)
     started: dict[str, list[tuple[Launch, range, int]]] = {}
@@ -183,8 +186,14 @@ def _environment(script: Script, function: Function, variable: str) -> ast.expr 
 
 def _passed(node: ast.expr | None, bindings: dict[str, ast.expr]) -> ast.expr | None:
     """Return the expression without `str(...)` and `int(...)`, a parameter replaced by what it gets."""
-    while isinstance(node, ast.Call) and ast.unparse(node.func) in ("str", "int") and node.args:
-        node = node.args[0]
+    while node is not None:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("str", "int") and node.args:
+            node = node.args[0]
+        elif isinstance(node, ast.JoinedStr) and len(node.values) == 1:
+            part = node.values[0]
+            node = part.value if isinstance(part, ast.FormattedValue) else None
+        else:
+            break
     return bindings.get(node.id, node) if isinstance(node, ast.Name) else node
 
 

@@ -78,9 +78,11 @@ def _in_loader_workers(facts: ScriptFacts) -> Iterator[Claim]:
         option = option_of(script, workers)
         count = integer(script, option.default if option is not None else workers)
         dataset = call_argument(loader, "dataset", 0)
-        made = resolve(script, dataset) if dataset is not None else None
+        dataset_call = resolve(script, dataset) if dataset is not None else None
         name = (
-            made.func.id if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) else ""
+            dataset_call.func.id
+            if isinstance(dataset_call, ast.Call) and isinstance(dataset_call.func, ast.Name)
+            else ""
         )
         if not count or not name:
             continue

@@ -18,7 +18,9 @@ from collections.abc import Iterator
 
 from allaboard.contracts import Rule
 from allaboard.facts import Certainty, Claim, ScriptFacts, Severity, Stage
-from allaboard.formats.python.collective_calls import COLLECTIVE_CALLS
+from allaboard.formats.python.call_graph import CallGraph
+from allaboard.formats.python.collective_calls import COLLECTIVE_CALLS, JOINT_CONSTRUCTORS
+from allaboard.formats.python.evaluation import resolve
 from allaboard.formats.python.script_ast import Script, read_script
 
 _SHARED_LOCK = re.compile(
@@ -50,9 +52,15 @@ def check(facts: ScriptFacts) -> Iterator[Claim]:
 
 
 def _meeting_calls(script: Script) -> Iterator[ast.Call]:
+    reach = CallGraph(script)
     for name, call in script.calls:
         steps = isinstance(call.func, ast.Attribute) and call.func.attr in _STEP_CALLS
-        if name in COLLECTIVE_CALLS or (steps and "DistributedDataParallel" in str(script.names)):
+        entered = reach.certain_calls(call, COLLECTIVE_CALLS - JOINT_CONSTRUCTORS)
+        if (
+            name in COLLECTIVE_CALLS
+            or entered
+            or (steps and "DistributedDataParallel" in str(script.names))
+        ):
             yield call
 
 
@@ -61,7 +69,22 @@ def _is_lock(script: Script, node: ast.expr, pattern: re.Pattern[str]) -> bool:
     if isinstance(node, ast.Call):
         return pattern.fullmatch(script.call_name(node.func)) is not None
     made_by = script.assigned.get(ast.unparse(node), "")
+    if not made_by and isinstance(node, (ast.Name, ast.Attribute)):
+        value = resolve(script, node)
+        passed = isinstance(value, ast.Name) and script.ranks.parameter_scope(value) is not None
+        # A lock that a process gets from whoever starts it is shared with the others.
+        return passed and _is_lock_of_processes(script, value)
     return pattern.fullmatch(made_by) is not None
+
+
+def _is_lock_of_processes(script: Script, name: ast.expr) -> bool:
+    is_named_lock = re.search(r"lock\Z|mutex\Z", ast.unparse(name), re.I) is not None
+    modules = set(script.names.values())
+    return (
+        is_named_lock
+        and any("multiprocessing" in module for module in modules)
+        and not any(module.startswith(("threading", "asyncio")) for module in modules)
+    )
 
 
 def _enclosing_lock(script: Script, call: ast.Call) -> ast.AST | None:

@@ -27,7 +27,9 @@ _DISTRIBUTED_WORDS = ("torch", "tensorflow", "jax", "horovod")
 
 
 def check(facts: ScriptFacts) -> Iterator[Claim]:
-    if "rocess" not in facts.source or not any(w in facts.source for w in _DISTRIBUTED_WORDS):
+    if ("rocess" not in facts.source and "spawn" not in facts.source) or not any(
+        w in facts.source for w in _DISTRIBUTED_WORDS
+    ):
         return
     script = read_script(facts)
     names = _plain_globals(script)
@@ -67,6 +69,13 @@ def _plain_globals(script: Script) -> dict[str, str]:
             float,
         ):
             names[statement.targets[0].id] = "Value('d', 0)"
+    for class_name, body in script.class_bodies.items():
+        for statement in body:
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                value = ast.unparse(statement.value)
+                if value in ("[]", "list()", "{}", "dict()", "set()"):
+                    kind = "list()" if value in ("[]", "list()") else "dict()"
+                    names[f"{class_name}.{statement.targets[0].id}"] = kind
     return names
 
 
@@ -100,16 +109,18 @@ def _changed_name(node: ast.AST) -> str:
         target = node.value
     elif isinstance(node, ast.AugAssign):
         target = node.target
+    if isinstance(target, ast.Attribute):
+        return ast.unparse(target)
     return target.id if isinstance(target, ast.Name) else ""
 
 
-def _read_after(script: Script, launch: Launch, name: str) -> ast.Name | None:
+def _read_after(script: Script, launch: Launch, name: str) -> ast.expr | None:
     """Return where the parent reads a variable after the processes were started."""
     home = script.enclosing_function(launch.call)
     for node in script.parents:
         if (
-            isinstance(node, ast.Name)
-            and node.id == name
+            isinstance(node, (ast.Name, ast.Attribute))
+            and ast.unparse(node) == name
             and isinstance(node.ctx, ast.Load)
             and node.lineno > launch.call.lineno
             and script.enclosing_function(node) is home

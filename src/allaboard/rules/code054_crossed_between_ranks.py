@@ -51,8 +51,8 @@ def _calls(script: Script, block: list[ast.stmt]) -> list[tuple[str, ast.Call]] 
         if inner and not isinstance(statement, (ast.Expr, ast.Assign)):
             return None
         calls += inner
-    known = TORCH_COLLECTIVES | {_RECEIVE, *_SENDS}
-    return [(name, call) for name, call in calls if name in known]
+    meeting_calls = TORCH_COLLECTIVES | {_RECEIVE, *_SENDS}
+    return [(name, call) for name, call in calls if name in meeting_calls]
 
 
 def _compare(
@@ -64,9 +64,9 @@ def _compare(
     if body[0][0] == orelse[0][0] == _RECEIVE:
         if any(c.lineno < condition.lineno for n, c in script.calls if n in _SENDS):
             return  # what was sent before may be what is received here
-        what = "both branches receive first: nobody sends until it has received"
+        problem = "both branches receive first: nobody sends until it has received"
         fix = f"{script.source_line(orelse[-1][1])}   # first, above line {orelse[0][1].lineno}"
-        yield _claim(script, condition, body[0][1], orelse[0][1], what, fix)
+        yield _claim(script, condition, body[0][1], orelse[0][1], problem, fix)
         return
     names = [[n for n, c in side if n in TORCH_COLLECTIVES] for side in (body, orelse)]
     limited = any(is_limited_to_group(n, c) for n, c in (*body, *orelse))
@@ -79,13 +79,16 @@ def _compare(
     ]
     call_a, call_b = pairs[0]
     short = [script.call_name(c.func).rpartition(".")[2] for c in (call_a, call_b)]
-    what = f"{short[0]} and {short[1]} come in different orders in the two branches: each waits for the other"
+    problem = (
+        f"{short[0]} and {short[1]} come in different orders in the two branches: "
+        "each waits for the other"
+    )
     yield _claim(
         script,
         condition,
         call_a,
         call_b,
-        what,
+        problem,
         f"{script.source_line(call_a)}   # above line {call_b.lineno}",
     )
 
@@ -95,10 +98,10 @@ def _collectives(side: list[tuple[str, ast.Call]]) -> list[tuple[str, ast.Call]]
 
 
 def _claim(
-    script: Script, condition: ast.If, call_a: ast.Call, call_b: ast.Call, what: str, fix: str
+    script: Script, condition: ast.If, call_a: ast.Call, call_b: ast.Call, problem: str, fix: str
 ) -> Claim:
     return Claim(
-        summary=f"where {ast.unparse(condition.test)[:60]} and where not, {what}",
+        summary=f"where {ast.unparse(condition.test)[:60]} and where not, {problem}",
         evidence=(script.evidence_for(call_a), script.evidence_for(call_b)),
         fix=fix,
         certainty=Certainty.LIKELY,

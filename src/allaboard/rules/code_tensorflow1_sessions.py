@@ -29,6 +29,8 @@ def _initialised_by_all(facts: ScriptFacts) -> Iterator[Claim]:
         return
     for run in script.method_calls("run"):
         passed = run.args[0] if run.args else None
+        if passed is None and isinstance(run.func, ast.Attribute):
+            passed = run.func.value  # init_op.run(), in the default session
         initialiser = resolve(script, passed) if passed is not None else None
         if not isinstance(initialiser, ast.Call):
             continue

@@ -53,9 +53,9 @@ def one_rank_for_all(
     stated = step.request.tasks_value
     if taken is None or tasks is None or tasks < 2 or stated is None or demands.spawn_count:
         return None
-    words = [w.text for command in step.commands for w in command]
+    arguments = [w.text for command in step.commands for w in command]
     name = taken.text.lstrip("-").replace("-", "_")
-    if any(name in w.replace("-", "_") or w.startswith("@") for w in words):
+    if any(name in w.replace("-", "_") or w.startswith("@") for w in arguments):
         return None
     file = demands.file.rpartition("/")[2]
     program = next((w for c in step.commands for w in c if w.text.endswith(".py")), stated)

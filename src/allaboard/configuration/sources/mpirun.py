@@ -115,8 +115,8 @@ def _more_than_tasks(flags: Flags, material: Material) -> Problem | None:
     options = (
         {} if material.kind != "shell" else dict(read_batch_lines(material.text, material.file))
     )
-    others = {"H", "host", "hostfile", "machinefile", "oversubscribe", "map_by", *_EACH}
-    if count is None or number is None or flags.is_opaque or others & flags.values.keys():
+    own_slots = {"H", "host", "hostfile", "machinefile", "oversubscribe", "map_by", *_EACH}
+    if count is None or number is None or flags.is_opaque or own_slots & flags.values.keys():
         return None
     if not options or _OTHER_MPI.search(material.text):
         return None

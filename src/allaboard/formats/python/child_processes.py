@@ -33,6 +33,8 @@ def launches(script: Script) -> Iterator[Launch]:
             yield from _process(script, call)
         elif last_name in ("spawn", "start_processes") and "multiprocessing" in name:
             yield from _spawn(script, call)
+        elif last_name in ("starmap", "starmap_async"):
+            yield from _pool(script, call)
 
 
 def _process(script: Script, call: ast.Call) -> Iterator[Launch]:
@@ -42,6 +44,10 @@ def _process(script: Script, call: ast.Call) -> Iterator[Launch]:
         return
     values = list(passed.elts) if isinstance(passed, (ast.Tuple, ast.List)) else []
     arguments = dict(zip((a.arg for a in function.args.args), values, strict=False))
+    by_name = call_argument(call, "kwargs", 4)
+    if isinstance(by_name, ast.Dict):
+        pairs = zip(by_name.keys, by_name.values, strict=True)
+        arguments |= {str(k.value): v for k, v in pairs if isinstance(k, ast.Constant)}
     ranges = {}
     count: int | None = 1
     loop_variable, numbers = _enclosing_range(script, call)
@@ -51,6 +57,23 @@ def _process(script: Script, call: ast.Call) -> Iterator[Launch]:
             if numbers is not None and isinstance(value, ast.Name) and value.id == loop_variable:
                 ranges[parameter] = numbers
     yield Launch(call, function, arguments, ranges, count)
+
+
+def _pool(script: Script, call: ast.Call) -> Iterator[Launch]:
+    """Yield one launch for each tuple of arguments that a pool of processes gets."""
+    function = _target(script, call_argument(call, "func", 0))
+    listed = call_argument(call, "iterable", 1)
+    if (
+        function is None
+        or not isinstance(listed, ast.List)
+        or "Pool(" not in "\n".join(script.lines)
+    ):
+        return
+    names = [a.arg for a in function.args.args]
+    for passed in listed.elts:
+        if isinstance(passed, ast.Tuple):
+            arguments = dict(zip(names, passed.elts, strict=False))
+            yield Launch(call, function, arguments, {}, 1)
 
 
 def _spawn(script: Script, call: ast.Call) -> Iterator[Launch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import posixpath
 import re
 from collections.abc import Callable
 from typing import TypeGuard
@@ -14,6 +15,9 @@ from allaboard.formats.python.script_ast import Function, Script, call_argument
 
 MAX_DEPTH = 12
 """Names and operators that are followed into each other."""
+MAX_CHARS = 4096
+"""Characters of a text that is made of others."""
+_CONVERSION = re.compile(r"%[sd]")
 _TRANSPARENT_DECORATOR = re.compile(
     r"(?:.*\.)?(?:no_grad|inference_mode|enable_grad|record|function)(?:\(.*\))?\Z"
 )
@@ -36,6 +40,8 @@ def resolve(script: Script, node: ast.expr, depth: int = MAX_DEPTH) -> ast.expr:
             bound = script.ranks.sole_value(node)
         if bound is None and isinstance(node, ast.Name):
             bound = passed_value(script, node)
+        if bound is None and isinstance(node, (ast.Subscript, ast.Attribute)):
+            bound = _entry(script, node, depth)
         if bound is None and isinstance(node, (ast.Name, ast.Attribute)):
             bound = script.imported.get(full_name(node, {}))
         if bound is None:
@@ -88,6 +94,37 @@ def _argument(function: Function, call: ast.Call, name: str) -> ast.expr | None:
     return defaults.get(name)
 
 
+def _entry(script: Script, node: ast.Subscript | ast.Attribute, depth: int) -> ast.expr | None:
+    """Return the constant entry of a dict (``settings["port"]``) or of a class (``Config.port``)."""
+    if isinstance(node, ast.Subscript):
+        holder = resolve(script, node.value, depth - 1) if depth > 1 else node.value
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if not isinstance(holder, ast.Dict) or not isinstance(key, str):
+            return None
+        if ast.unparse(node.value) in script.changed_objects:
+            return None
+        values = [
+            value
+            for entry, value in zip(holder.keys, holder.values, strict=True)
+            if entry is None or (isinstance(entry, ast.Constant) and entry.value == key)
+        ]
+        return values[0] if len(values) == 1 and None not in holder.keys else None
+    if not isinstance(node.value, ast.Name) or script.ranks.bound_values(node):
+        return None
+    body = script.class_bodies.get(node.value.id, [])
+    values = [
+        s.value
+        for s in body
+        if isinstance(s, (ast.Assign, ast.AnnAssign))
+        and any(
+            isinstance(t, ast.Name) and t.id == node.attr
+            for t in (s.targets if isinstance(s, ast.Assign) else [s.target])
+        )
+        and s.value is not None
+    ]
+    return values[0] if len(values) == 1 else None
+
+
 def _is_own_attribute(node: ast.expr) -> TypeGuard[ast.Attribute]:
     """Return True for ``self.rank``."""
     return (
@@ -114,6 +151,8 @@ def evaluate(script: Script, node: ast.expr | None, depth: int = MAX_DEPTH) -> o
         return _combined(script, node, depth)
     if isinstance(node, ast.JoinedStr):
         return _joined(script, node, depth)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return _text_call(script, node, depth)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
         return _converted(node.func.id, evaluate(script, node.args[0], depth - 1))
     return UNKNOWN
@@ -127,11 +166,39 @@ def integer(script: Script, node: ast.expr | None) -> int | None:
     return value if type(value) is int else None
 
 
+def _text_call(script: Script, node: ast.Call, depth: int) -> object:
+    """Return the text that `os.path.join` or `"...".format` make of constants."""
+    values = [evaluate(script, argument, depth - 1) for argument in node.args]
+    if node.keywords or UNKNOWN in values:
+        return UNKNOWN
+    if full_name(node.func, script.names) == "os.path.join":
+        return posixpath.join(*map(str, values)) if values else UNKNOWN
+    function = node.func
+    receiver = (
+        function.value
+        if isinstance(function, ast.Attribute) and function.attr == "format"
+        else None
+    )
+    pattern = evaluate(script, receiver, depth - 1)
+    if not isinstance(pattern, str) or pattern.count("{}") != len(values):
+        return UNKNOWN
+    for value in values:
+        pattern = pattern.replace("{}", str(value), 1)
+    return pattern if len(pattern) < MAX_CHARS else UNKNOWN
+
+
 def _combined(script: Script, node: ast.BinOp, depth: int) -> object:
     left = evaluate(script, node.left, depth - 1)
     right = evaluate(script, node.right, depth - 1)
     if isinstance(left, str) and isinstance(right, str) and isinstance(node.op, ast.Add):
         return left + right
+    if isinstance(left, str) and isinstance(node.op, ast.Mod) and right is not UNKNOWN:
+        values = right if isinstance(right, list) else [right]
+        if len(_CONVERSION.findall(left)) == left.count("%") == len(values):
+            for value in values:
+                left = _CONVERSION.sub(str(value).replace("\\", ""), left, count=1)
+            return left if len(left) < MAX_CHARS else UNKNOWN
+        return UNKNOWN
     operation = _OPERATORS.get(type(node.op))
     if operation is None or type(left) is not int or type(right) is not int:
         return UNKNOWN

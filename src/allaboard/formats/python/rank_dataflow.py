@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from allaboard.facts.configuration.source_variables import variables_of
 
@@ -31,7 +31,8 @@ _RANK_VARIABLE = re.compile(
 class RankDataflow:
     """Variables and functions of one script, with what they say of the process's own rank."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, imported: Mapping[str, str] | None = None) -> None:
+        self._imported = imported or {}
         self._scopes: dict[ast.AST, tuple[Scope, ...]] = {}
         self._values: dict[Key, list[ast.expr | None]] = {}
         self._functions: dict[str, list[ast.expr]] = {}
@@ -111,6 +112,9 @@ class RankDataflow:
 
     def _call_kind(self, node: ast.Call) -> str:
         function_name = _last_name(node.func)
+        if isinstance(node.func, ast.Name):
+            # from torch.distributed import get_rank as me
+            function_name = self._imported.get(function_name, function_name).rpartition(".")[2]
         if (
             function_name in ("int", "bool")
             and len(node.args) == 1

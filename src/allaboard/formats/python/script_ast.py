@@ -16,7 +16,7 @@ from allaboard.facts import Evidence, Place, ScriptFacts
 from allaboard.formats.python.import_names import full_name, imported_names
 from allaboard.formats.python.rank_dataflow import RankDataflow
 from allaboard.formats.python.text_positions import column_of
-from allaboard.formats.python.unpacked_arguments import expand_unpacked_arguments
+from allaboard.formats.python.unpacked_arguments import changed_names, expand_unpacked_arguments
 from allaboard.formats.python_parser import parse_without_warnings
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -37,9 +37,9 @@ class Script:
         self.file = facts.file
         self.lines = facts.source.split("\n")
         self.tree = parse_without_warnings(facts.source)
-        self.ranks = RankDataflow(self.tree)
-        expand_unpacked_arguments(self.tree, self.ranks)
         self.names = imported_names(self.tree)
+        self.ranks = RankDataflow(self.tree, self.names)
+        expand_unpacked_arguments(self.tree, self.ranks)
         self.parents: dict[ast.AST, ast.AST] = {}
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
@@ -260,6 +260,16 @@ class Script:
         return list(self._loaded_names.get(function.name, ()))
 
     @cached_property
+    def changed_objects(self) -> frozenset[str]:
+        """Variables whose entries the script sets, or of which it calls a method."""
+        return changed_names(self.tree)
+
+    @cached_property
+    def class_bodies(self) -> dict[str, list[ast.stmt]]:
+        """The statements of each class by its name."""
+        return {n.name: n.body for n in self.parents if isinstance(n, ast.ClassDef)}
+
+    @cached_property
     def _loaded_names(self) -> dict[str, list[ast.Name]]:
         loaded: dict[str, list[ast.Name]] = {}
         for node in self.parents:
@@ -298,7 +308,18 @@ def leaves_block(body: list[ast.stmt]) -> bool:
 
 def leaves_silently(body: list[ast.stmt]) -> bool:
     """Return True if a block goes elsewhere and the program goes on: an exception ends it, and says so."""
-    return leaves_block(body) and not isinstance(body[-1], ast.Raise)
+    return (leaves_block(body) and not isinstance(body[-1], ast.Raise)) or ends_program(body)
+
+
+def ends_program(body: list[ast.stmt]) -> bool:
+    """Return True if a block ends the program as if it had succeeded: ``sys.exit()``, ``sys.exit(0)``."""
+    call = body[-1].value if body and isinstance(body[-1], ast.Expr) else None
+    if not isinstance(call, ast.Call) or call.keywords or len(call.args) > 1:
+        return False
+    if ast.unparse(call.func) not in ("sys.exit", "exit", "quit", "os._exit"):
+        return False
+    code = call.args[0] if call.args else ast.Constant(None)
+    return isinstance(code, ast.Constant) and code.value in (0, None)
 
 
 def call_argument(call: ast.Call, name: str, position: int = -1) -> ast.expr | None:

@@ -219,6 +219,12 @@ def function_of(script: Script, node: ast.expr) -> Function | ast.Lambda | None:
     """Return the function that an expression names, or its lambda; None if the script does not have it."""
     if isinstance(node, ast.Lambda):
         return node
+    if isinstance(node, ast.Call) and script.call_name(node.func) == "functools.partial":
+        # The context comes first, if nothing takes its place.
+        return function_of(script, node.args[0]) if len(node.args) == 1 else None
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+        methods = script.functions_named(node.attr)
+        return methods[0] if len(methods) == 1 and not methods[0].decorator_list else None
     if isinstance(node, ast.Name):
         functions = script.functions_named(node.id)
         if len(functions) == 1:

@@ -14,7 +14,7 @@ def expand_unpacked_arguments(tree: ast.Module, dataflow: RankDataflow) -> None:
         if not isinstance(node, ast.Call) or all(k.arg is not None for k in node.keywords):
             continue
         if changed is None:
-            changed = _changed_names(tree)
+            changed = changed_names(tree)
         keywords: list[ast.keyword] = []
         for keyword in node.keywords:
             entries = _entries(keyword, dataflow, changed) if keyword.arg is None else None
@@ -44,7 +44,7 @@ def _entries(
     ]
 
 
-def _changed_names(tree: ast.Module) -> frozenset[str]:
+def changed_names(tree: ast.Module) -> frozenset[str]:
     """Return the names of the objects that the script adds to, or calls a method of."""
     return frozenset(
         ast.unparse(node.value)
