@@ -77,7 +77,8 @@ CAUSES = (
         own=False,
     ),
     Cause(
-        pattern=r"^KeyError: '(?P<name>SLURM_(?:PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_\w+|STEPID|TASK_PID"
+        pattern=r"^KeyError: '(?P<name>SLURM_(?:PROCID|LOCALID|NODEID|NTASKS|NPROCS|STEP_\w+|STEP"
+        r"ID|TASK_PID"
         r"|SRUN_\w+|JOB_ID|JOB_NODELIST|NODELIST|NNODES))'$",
         says="found no {name} in its environment: it runs in an allocation of Slurm or outside of it, and "
         "not "
@@ -177,7 +178,8 @@ CAUSES = (
         fix=_GPU_FIX,
     ),
     Cause(
-        pattern=r"(?:NCCL [Ee]rror|NCCL operation [^\n]{0,80}failed|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
+        pattern=r"(?:NCCL [Ee]rror|Error invoking NCCL|NCCL operation "
+        r"[^\n]{0,80}failed|nccl[A-Z]\w+ failed)[^\n]{0,160}?"
         r"(?P<what>unhandled (?:system|cuda) error|internal error|invalid "
         r"(?:usage|argument)|unknown error)",
         says="failed in NCCL: {what}",
@@ -245,7 +247,8 @@ CAUSES = (
         pattern=r"Failed to meet rendezvous '(?P<tag>[^']{1,80})': (?!Trying to connect an http1)"
         r"(?P<why>[^\n]{1,80}?)(?: "
         r"\(\d+\))?(?:\n|$)",
-        says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, process 0, "
+        says="the meeting '{tag}' of the TPU's processes failed ({why}): the one that served it, "
+        "process 0, "
         "had "
         "ended, or something else answers there",
         fix="read the log of process 0: how did it end? Every process must call the same rendezvous, as "
@@ -292,14 +295,16 @@ CAUSES = (
         in_machinery=True,
     ),
     Cause(
-        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Error|EOFError"
+        pattern=r"^(?:RuntimeError|ConnectionResetError|BrokenPipeError|ConnectionError|Dist\w*Er"
+        r"ror|EOFError"
         r")\b"
         r"[^\n]*(?:[Cc]onnection reset by peer|Broken pipe|[Cc]onnection (?:was )?closed|failed to recv"
         r"|unexpected EOF|got 0 bytes)",
         says="the connection to the store broke: the member that served it ended, or something "
         "else answers "
         "at MASTER_ADDR:MASTER_PORT",
-        fix='read the log of rank 0 first; on its host: ss -ltnp "sport = :$MASTER_PORT"   # only rank 0 of '
+        fix='read the log of rank 0 first; on its host: ss -ltnp "sport = :$MASTER_PORT"   # only '
+        "rank 0 of "
         "this job may listen there",
         own=False,
         in_machinery=True,
@@ -348,14 +353,16 @@ CAUSES = (
         says="asked its session for a device of the job '{wanted}', but the session is local: it was made "
         "without "
         "the address of this task's server",
-        fix="tf.Session(server.target, config=config)   # or MonitoredTrainingSession(master=server.target), "
+        fix="tf.Session(server.target, config=config)   # or "
+        "MonitoredTrainingSession(master=server.target), "
         "sv.prepare_or_wait_for_session(server.target), and use the session that it returns",
         retry=Retry.NEVER,
     ),
     Cause(
         pattern=r"^InvalidArgumentError: [^\n]*explicit(?:ly)? (?:device specification|assigned "
         r"to)[^\n]{0,20}?"
-        r"'?/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)[^\n]{0,200}?available devices"
+        r"'?/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)[^\n]{0,200}?availa"
+        r"ble devices"
         r"(?=[^\n]*/job:)(?![^\n]*/job:(?P=job)/(?:replica:\d+/)?task:(?P=task)/)",
         says="the session knows no {job} {task}, on which the graph places operations: it had not answered "
         "when "

@@ -22,6 +22,37 @@ _SHARED = (
 )
 TENSORFLOW_MISTAKES = (
     KnownMistake(
+        pattern=r"Assign requires shapes of both tensors to match\. lhs shape= ?(?P<own>\[[\d,]*\]) "
+        r"rhs shape= ?"
+        r"(?P<new>\[[\d,]*\]).{0,600}?_device=\"/job:(?P<job>\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",
+        cause="{job} {task} still has the variable of another model ({own}, and this one's is "
+        "{new}): its server "
+        "was left from an earlier run, or the checkpoint is another model's",
+        fix="restart the parameter servers (ps) together with the workers, since variables live as "
+        "long as their "
+        "server; and give the new model a model_dir of its own",
+        sample="Assign requires shapes of both tensors to match. lhs shape= [784,100] rhs shape= "
+        "[784,500]\n\t "
+        '[[Node: hid_w/Assign = Assign[T=DT_FLOAT, _device="/job:ps/replica:0/task:0/cpu:0"](hid_w, t)]]',
+        near_miss="Assign requires shapes of both tensors to match. lhs shape= [784,100] rhs shape= "
+        "[784,500]",
+        source="TensorFlow 0.8 to 1.15",
+    ),
+    KnownMistake(
+        pattern=r"Attempting to use uninitialized value (?P<name>\S{1,200}).{0,600}?_device=\"/job:(?P<job>"
+        r"(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)",
+        cause="the variable {name} on {job} {task} has no value: that server was restarted and lost "
+        "it, or the "
+        "chief did not initialise the model yet",
+        fix="read the log of {job} {task}: did it start a second time? MonitoredTrainingSession, "
+        "unlike Session, "
+        "has the chief (worker 0) restore it from the checkpoint; start the chief before the other workers",
+        sample="Attempting to use uninitialized value dense/kernel\n\t [[Node: dense/kernel/read = "
+        'Identity[T=DT_FLOAT, _device="/job:ps/replica:0/task:1/device:CPU:0"](dense/kernel)]]',
+        near_miss="Attempting to use uninitialized value dense/kernel\n\t [[Node: dense/kernel/read]]",
+        source="TensorFlow 0.8 to 1.15",
+    ),
+    KnownMistake(
         pattern=r"No matching devices found for '/job:(?P<job>\w+)/replica:\d+/task:(?P<task>\d+)/device:"
         r"TPU_SYSTEM:\d+'",
         cause="the server of {job} {task} has no TPU: it is another machine's address, its TPU does "

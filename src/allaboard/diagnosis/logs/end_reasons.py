@@ -6,12 +6,19 @@ child is gone. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
+from allaboard.diagnosis.readers.fatal_log import ENDS_IN_ERROR
 from allaboard.facts import Evidence, Finding, Heard, Severity
 from allaboard.rules.engine.relations import RelationsOf, reports_waiting
 
 _SIGNAL = "killed by SIGABRT"
+_EXIT_WORDS = re.compile(
+    r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|status) (?:with |code|status)|exitcode", re.I
+)
 _LAUNCHERS_WORD = "aborted (SIGABRT)"
 """In the launcher's line on a child that aborted, which gives no reason."""
 
@@ -96,6 +103,39 @@ def settle_bare_ends(
     if any(f.severity is Severity.ERROR for f in causes):
         return explaining, list(findings)
     return list(message_findings), [f for f in findings if f not in followed]
+
+
+def with_last_errors(
+    findings: Sequence[Finding], heard: Iterable[Heard], relations_of: RelationsOf
+) -> list[Finding]:
+    """Return the findings, exit codes with the error that the same file quotes, if there is nothing else.
+
+    A launcher tells only that a process failed; the process has mostly written why.
+    """
+    errors = [f for f in findings if f.severity is Severity.ERROR]
+    if not errors or not all(relations_of(f.rule).bare_exit for f in errors):
+        return list(findings)
+    quoted = {h.speakers[0].place.file: h for h in heard if h.says.startswith(ENDS_IN_ERROR)}
+    return [_with_last_error(f, quoted) if f in errors else f for f in findings]
+
+
+def _with_last_error(finding: Finding, quoted: Mapping[str, Heard]) -> Finding:
+    files = (_file(e) for e in finding.evidence)
+    message = next((quoted[f] for f in files if f in quoted), None)
+    if message is None:
+        return finding
+    speaker = message.speakers[0]
+    if speaker.rank >= 0 and speaker.rank not in {w.rank for w in finding.who}:
+        return finding
+    words = message.says.removeprefix(ENDS_IN_ERROR)
+    if _EXIT_WORDS.search(words):
+        return finding  # the same end, in a launcher's own words
+    return msgspec.structs.replace(
+        finding,
+        summary=f"{finding.summary}, after its log said: {words[:160]}",
+        evidence=(*finding.evidence, Evidence(speaker.line, str(speaker.place))),
+        fix=finding.fix if message.fix.startswith("collect ") else message.fix,
+    )
 
 
 def _without_bare_exits(

@@ -6,7 +6,9 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed
 from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
@@ -16,9 +18,12 @@ from allaboard.analysis.log_ends.post_traceback_output import (
     WENT_ON_DOUBT,
 )
 from allaboard.diagnosis.logs.run_readers import LogRecord
+from allaboard.diagnosis.logs.task_identification import task_from_name
 from allaboard.diagnosis.readers.fatal_log import STORE_GONE, UNEXPLAINED_END
-from allaboard.facts import Heard, Member, Place, Severity, Speaker
+from allaboard.facts import Heard, Member, Place, Raised, Severity, Speaker, Who
 
+_OWN_ENDS = ("a process was ended by", "a process aborted itself")
+"""Begin the sentences on how a process itself ended, not on whom it lost."""
 COLLECT_LOGS = (
     "collect the logs of all members: allaboard diagnose LOG...   # the first to fail says most"
 )
@@ -47,6 +52,7 @@ def unexplained_ends(
     # Native code says at which address nobody answered; the exception above it does not.
     explained_files = {s.place.file for h in quoted if h.awaits for s in h.speakers}
     told_files: set[str] = set()
+    losses: dict[str, Heard] = {}
     for member in members:
         raised = member.raised
         if raised is None or not has_failed(member):
@@ -57,28 +63,67 @@ def unexplained_ends(
         if place.file in explained_files:
             continue
         told_files.add(place.file)
-        line = f"{raised.type}: {raised.message}"[:300]
-        failure = explain_library_error(raised)
-        if failure is not None and not failure.is_generic:
-            says = failure.summary(A_PROCESS)
-        elif has_lost_peer(member):
-            says = f"a process lost a member that the message does not name: {line[:160]}"
+        exception_end = _exception_end(member, raised, place)
+        if has_lost_peer(member):
+            losses[f"{place.file}:{member.worker}"] = exception_end
         else:
-            says = f"a process ended with an exception: {line[:160]}"
-        yield Heard(
-            rule=UNEXPLAINED_END,
-            says=says,
-            speakers=(Speaker(member.who.rank, line, place),),
-            fix=failure.fix if failure is not None else COLLECT_LOGS,
-            about=failure.about if failure is not None else (),
-            proves_not="which member failed first: its own log is not among these",
-        )
+            yield exception_end
+    own_ends = [h for h in quoted if _is_before_losses(h, losses.values())]
+    if own_ends:
+        # Whoever was ended, or ended itself, is the one that the others lost.
+        yield from map(_named_after_file, own_ends)
+        return
+    yield from losses.values()
     # The last words of one log are one fact, however many readers have heard them.
     for message in sorted(quoted, key=lambda h: h.severity is not Severity.ERROR):
         files = {s.place.file for s in message.speakers}
         if files.isdisjoint(told_files):
             told_files |= files
             yield message
+
+
+def _exception_end(member: Member, raised: Raised, raised_at: Place) -> Heard:
+    """Return the exception with which a member ended, as a message."""
+    line = f"{raised.type}: {raised.message}"[:300]
+    failure = explain_library_error(raised)
+    if failure is not None and not failure.is_generic:
+        says = failure.summary(A_PROCESS)
+    elif has_lost_peer(member):
+        says = f"a process lost a member that the message does not name: {line[:160]}"
+    else:
+        says = f"a process ended with an exception: {line[:160]}"
+    return Heard(
+        rule=UNEXPLAINED_END,
+        says=says,
+        speakers=(Speaker(member.who.rank, line, raised_at),),
+        fix=failure.fix if failure is not None else COLLECT_LOGS,
+        about=failure.about if failure is not None else (),
+        proves_not="which member failed first: its own log is not among these",
+    )
+
+
+def _is_before_losses(heard: Heard, losses: Collection[Heard]) -> bool:
+    """Return True if the message tells how a process itself ended, and each loss is of another file, or
+    comes after it in the same one."""
+    ended_at = heard.speakers[0].place
+    loss_places = [h.speakers[0].place for h in losses]
+    return (
+        bool(losses)
+        and heard.says.startswith(_OWN_ENDS)
+        and all(p.file != ended_at.file or ended_at.line < p.line for p in loss_places)
+    )
+
+
+def _named_after_file(heard: Heard) -> Heard:
+    """Return the message about the task after which its file is called, if the name tells one."""
+    job, _, index = task_from_name(heard.speakers[0].place.file).partition(" ")
+    if not index:
+        return heard
+    return msgspec.structs.replace(
+        heard,
+        says=heard.says.replace("a process", f"{job} {index}", 1),
+        about=(Who(job=job, index=int(index)),),
+    )
 
 
 def _place(origins: Sequence[str]) -> Place:

@@ -15,6 +15,7 @@ from allaboard.diagnosis.logs.end_reasons import (
     drop_explained_aborts,
     drop_following_aborts,
     settle_bare_ends,
+    with_last_errors,
 )
 from allaboard.diagnosis.logs.fix_advice import next_step
 from allaboard.diagnosis.logs.heard_messages import related_messages, without_wrappers
@@ -118,6 +119,7 @@ def find_causes(record: LogRecord, catalogue: Catalogue) -> tuple[Finding, ...]:
     judged = downgrade_severities([*findings, *message_findings], members, record, relations_of)
     last_claims = without_last_resort(last_claims, judged, relations_of)
     judged += downgrade_severities(last_claims, members, record, relations_of)
+    judged = with_last_errors(judged, record.heard, relations_of)
     return order_findings(judged, relations_of)
 
 

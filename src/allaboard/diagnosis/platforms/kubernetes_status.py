@@ -25,15 +25,25 @@ _JOB_FAILED = re.compile(
 )
 _POD_EXITED = re.compile(
     r"\bPod: (?:[\w-]{1,63}\.)?(?P<pod>[\w-]{1,253}) exited with code (?P<code>[1-9]\d{0,2})\b"
+    r"|\bphase:? Failed for pod:? (?P<pod2>[\w-]{1,253})"
 )
 """What Kubeflow's operators log of a pod."""
+_EVICTED_POD = re.compile(r"Reason: {2,}Evicted\s+Message: {2,}(?P<why>[^\n]{1,200})")
+_EVICTED_FOR = {"memory": "RES001", "ephemeral-storage": "RES004"}
+"""Rules by the resource that ran out on the node."""
+_EVICTED_WORKERS = re.compile(r"(?P<count>\d{1,6})/(?P<all>\d{1,6}) workers are evicted")
+_JOB_NAME = re.compile(r"\bMPIJob (?:[\w-]{1,63}/)?(?P<job>[\w.-]{1,253}) is ")
 _JOB_WENT_ON = re.compile(
     r"\bis (?:running|restarting|created)\b|successfully completed|Succeeded\b"
 )
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    heard = (*_ended_container(exhibit), *(_failed_job(exhibit) or _exited_pod(exhibit)))
+    heard = (
+        *_ended_container(exhibit),
+        *_evicted(exhibit),
+        *(_failed_job(exhibit) or _exited_pod(exhibit)),
+    )
     return Testimony(heard=heard) if heard else None
 
 
@@ -78,6 +88,45 @@ def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
     )
 
 
+def _evicted(exhibit: Exhibit) -> tuple[Heard, ...]:
+    """Return that the pod which is described, or workers of the job, had to leave their nodes."""
+    text = exhibit.text
+    match, named = _EVICTED_POD.search(text), _NAME.search(text)
+    if match is not None and named is not None:
+        pod = named["pod"]
+        says = f"Kubernetes evicted the pod {pod}: {match['why'].strip().rstrip('.')}"
+        rule = next((r for word, r in _EVICTED_FOR.items() if word in match["why"]), "EXIT001")
+        fix = (
+            f"kubectl describe pod {pod}   # requests.memory = limits.memory of what it needs: who "
+            f"uses more "
+            "than its request is evicted first; or a node with more room"
+        )
+    elif (match := _EVICTED_WORKERS.search(text)) is not None:
+        job = _JOB_NAME.search(text)
+        name = job["job"] if job is not None else "JOB"
+        says = f"Kubernetes evicted {match['count']} of the {match['all']} worker pods of {name}"
+        rule = "EXIT001"
+        fix = (
+            f"kubectl get pods -l training.kubeflow.org/job-name={name}   # of the one that is "
+            f"Evicted: kubectl "
+            "describe pod POD tells for which resource: ask for as much as it needs, and start the job anew"
+        )
+    else:
+        return ()
+    number = text.count("\n", 0, match.start())
+    line = " ".join(match[0].split())[:300]
+    return (
+        Heard(
+            rule=rule,
+            says=says,
+            speakers=(Speaker(-1, line, exhibit.place_of_line(number)),),
+            fix=fix,
+            certainty=Certainty.CERTAIN,
+            explains=("LOG012",),
+        ),
+    )
+
+
 def _failed_job(exhibit: Exhibit) -> tuple[Heard, ...]:
     """Return that an operator's job failed because of its pods, if it did not go on."""
     text = exhibit.text
@@ -111,15 +160,17 @@ def _exited_pod(exhibit: Exhibit) -> tuple[Heard, ...]:
     matches = list(_POD_EXITED.finditer(text))
     if not matches or _JOB_WENT_ON.search(text, matches[-1].end()):
         return ()
-    match, pod = matches[0], matches[0]["pod"]
-    ended_by = int(match["code"]) - _SIGNAL_OFFSET
+    match = matches[0]
+    pod = match["pod"] or match["pod2"]
+    ended_by = int(match["code"] or 0) - _SIGNAL_OFFSET
     was_killed = ended_by in {int(s) for s in signal.Signals}
     ended = f"was ended by {signal.Signals(ended_by).name}" if was_killed else "failed"
+    shown_code = f" (exit code {match['code']})" if match["code"] else ""
     number = text.count("\n", 0, match.start())
     return (
         Heard(
             rule="EXIT001" if was_killed else "EXIT003",
-            says=f"the pod {pod} {ended} (exit code {match['code']})",
+            says=f"the pod {pod} {ended}{shown_code}",
             speakers=(Speaker(-1, match[0][:300], exhibit.place_of_line(number)),),
             fix=f"kubectl logs {pod} --previous   # the log of the run that ended; kubectl describe "
             f"pod {pod}",

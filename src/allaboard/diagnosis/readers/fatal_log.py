@@ -29,6 +29,8 @@ from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD
 
 UNEXPLAINED_END = "LOG012"
 """The rule that reports these ends."""
+ENDS_IN_ERROR = "the log ends in an error: "
+"""Begins the sentence that quotes such a record."""
 MAX_LINES_TO_END = 200
 """Lines before the end of a log within which such words count as how it ended."""
 MAX_FATAL_LINE_CHARS = 2000
@@ -104,16 +106,19 @@ _LAUNCHER_LINES = (
     re.compile(r"^ssh: (?:connect to host|Could not resolve hostname) \S+"),
     re.compile(r"^Host key verification failed|Permission denied \(publickey"),
     re.compile(
-        r"(?:mpirun|prterun|orterun|mpiexec) (?:was unable|could not|does not)|^(?:ORTE|PRTE|An ORTE|An PRTE)"
+        r"(?:mpirun|prterun|orterun|mpiexec) (?:was unable|could not|does not)|^(?:ORTE|PRTE|An "
+        r"ORTE|An PRTE)"
         r" [^\n]*(?:lost communication|unexpectedly failed|was unable)"
     ),
     re.compile(
-        r"^[\w.-]+: error: (?:unrecognized|the following arguments|argument |ambiguous option|invalid choice"
+        r"^[\w.-]+: error: (?:unrecognized|the following arguments|argument |ambiguous "
+        r"option|invalid choice"
         r"|one of the arguments|expected )"
     ),
     re.compile(
         r"^(?:/\S*/)?(?:ba|z|da)?sh: (?:line \d+: )?[^\n]*: (?:command not found|not found|No such file"
-        r"|Permission denied)|^(?:/\S*/)?env: |^(?:/\S*/)?python[\d.]*: (?:No module|can't open|Error while)"
+        r"|Permission denied)|^(?:/\S*/)?env: |^(?:/\S*/)?python[\d.]*: (?:No module|can't "
+        r"open|Error while)"
     ),
     re.compile(r"^(?:srun|sbatch|salloc): (?:fatal: |error: (?:Unable|Invalid|Job|Requested))"),
     re.compile(
@@ -130,6 +135,14 @@ _ABOUT_FAILURE = re.compile(
     re.IGNORECASE,
 )
 """Words of what a launcher or a shell writes after an error about it."""
+_STEP_REFUSED = re.compile(
+    r"^(?:srun|sbatch|salloc): (?:fatal: |error: )[^\n]*(?:More processors requested than permitted"
+    r"|Requested node configuration is not available|Memory required by task is not available"
+    r"|CPU count per node can not be satisfied|Requested nodes are busy|Invalid generic resource)"
+)
+"""What Slurm writes of a step that asks for more than its job has."""
+_PULLED = re.compile(r"Successfully pulled image|Started container")
+"""Events of a pod after which an image that could not be pulled is there."""
 _LAST_ERROR = re.compile(
     r"^(?:\[[\w:/. -]{1,60}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?\s*$"
 )
@@ -145,6 +158,7 @@ _NAMED_MEMBER = re.compile(
     r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
 )
 """The address of another member in the record of an error."""
+_LOOPBACK = re.compile(r"\b127\.\d{1,3}\.\d{1,3}\.\d{1,3}\b(?=[^\n]{0,40}\bloopback)")
 _UNAVAILABLE = re.compile(r"UnavailableError|: UNAVAILABLE|DeadlineExceededError")
 
 
@@ -216,6 +230,8 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
             and training_over_line("\n".join(lines[:number]))
         ):
             continue  # a pod that is taken down after its work
+        if "kubelet" in line and any(map(_PULLED.search, lines[number + 1 :])):
+            continue
         if end is not None and _is_end(lines, last_number, may_output=may_output):
             ends.append((end.order, number, line.strip(), end))
     if not ends:
@@ -233,7 +249,7 @@ def _last_error(exhibit: Exhibit) -> Heard | None:
     if number is None:
         return None
     message = error_message(lines[number][:MAX_FATAL_LINE_CHARS].rstrip())
-    says = f"the log ends in an error: {message[:200]}"
+    says = f"{ENDS_IN_ERROR}{message[:200]}"
     return _heard(exhibit, number, lines[number].strip(), says, _advice_of_record(message, exhibit))
 
 
@@ -255,6 +271,13 @@ def _advice_of_record(message: str, exhibit: Exhibit) -> str:
     """Return where to look next: at the member that the record names, else at the host that wrote it."""
     if task := _NAMED_TASK.search(message):
         return f"read the log of {task['job']} {task['task']}, which it names; then {_COLLECT}"
+    if loopback := _LOOPBACK.search(message):
+        return (
+            f"getent ahosts $(hostname)   # on each host: {loopback[0]} is that host itself; take "
+            f"its name off "
+            "the line of 127.0.1.1 in /etc/hosts, or give the address of the interface that the "
+            "others reach"
+        )
     if member := _NAMED_MEMBER.search(message):
         name = (
             member["name"].partition(".")[0] if not member["name"][0].isdigit() else member["name"]
@@ -412,6 +435,12 @@ def _abort_fix(words: str) -> str:
 def _launcher_fix(line: str) -> str:
     if "unrecognized arguments: --local" in line:
         return "read LOCAL_RANK from the environment, or accept --local-rank and --local_rank alike"
+    if _STEP_REFUSED.search(line):
+        return (
+            "compare what srun asks for (-n, -N, -c, --mem, --gres) with what the job has: scontrol "
+            "show job "
+            "$SLURM_JOB_ID; then #SBATCH --ntasks, --cpus-per-task, --mem of as much, or ask srun for less"
+        )
     if match := re.search(r"^ssh: connect to host (\S+) port (\d+)", line):
         return f"from the launcher's host: nc -vz {match[1]} {match[2]}; does sshd listen there?"
     if match := re.search(r"^(\S+) +\S+ +OOMKilled", line):
@@ -429,7 +458,8 @@ def _launcher_fix(line: str) -> str:
             return "its terminal was closed: start it in a batch job, in tmux, or with nohup setsid"
         if number == signal.SIGTERM:
             return (
-                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted machine, or a "
+                "ask who ended it: the batch system (sacct, kubectl describe pod), a preempted "
+                "machine, or a "
                 "person; then start it again from its last checkpoint"
             )
     return _COLLECT

@@ -78,6 +78,22 @@ MESSAGES = (
         source=_OPEN_MPI,
     ),
     KnownMessage(
+        key="not enough node entries",
+        pattern=r"not enough node entries\s+were given.{0,200}?Num procs: +(?P<many>\d+)\s+Num nodes: +"
+        r"(?P<nodes>\d+)",
+        rule="JOIN001",
+        says="mpirun was to place {many} processes one after the other, and its list has {nodes} "
+        "entries; none "
+        "was started",
+        fix="mpirun -np {many} -H HOST:N,...   # N processes a host; or a hostfile with one line for each "
+        "process; leave out --map-by seq (env | grep OMPI_MCA_rmaps)",
+        certainty=Certainty.CERTAIN,
+        sample="A sequential map was requested, but not enough node entries\nwere given to support "
+        "the requested "
+        "number of processes:\n\n  Num procs:  2\n  Num nodes:  1\n",
+        source=_OPEN_MPI,
+    ),
+    KnownMessage(
         key="as it could not find an executable",
         pattern=r"as it could not find an executable:\s+Executable: (?P<what>\S{1,255})\s+Node: "
         r"(?P<node>\S{1,255})",

@@ -26,7 +26,10 @@ _DRIVER = (
     r"system has unsupported display driver)[^'\n]{0,80}"
 )
 """Errors of CUDA that say that the driver is older than the program needs."""
+_NO_LOCKED_MEMORY = r"ibv_(?:create_(?:qp|cq)|alloc_pd|reg_mr\w*) failed\s*(?:\n|$)"
+"""Calls that lock memory, as NCCL before 2.8 writes them: without the error."""
 _COVERED_ELSEWHERE = (
+    r"NCCL WARN Call to ibv_(?:create|alloc|reg)_|"
     r"onnect to|shared memory segment|Duplicate GPU|Cuda failure|closed by remote peer|Got completion|"
     r"Call to recv|Call to connect|no socket interface|No interface found|failed to extend /|Call to "
     r"posix_fallocate|"
@@ -420,6 +423,17 @@ MESSAGES = (
         "node1:4242:4300 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on "
         "device",
         "from the source of NCCL 2.4 to 2.10 (include/shm.h)",
+    ),
+    KnownMessage(
+        key="Call to ibv_",
+        pattern=rf"NCCL WARN Call to {_NO_LOCKED_MEMORY}",
+        rule="LOG010",
+        says="NCCL could not set up RDMA: the process may not lock enough memory, mostly",
+        fix="ulimit -l   # inside the job, on that host: must be unlimited (Slurm: LimitMEMLOCK=infinity in "
+        "slurmd.service; docker: --ulimit memlock=-1); NCCL_IB_DISABLE=1 for one run proves that it is RDMA",
+        proves_not="that the limit is at fault: an HCA that is down looks the same",
+        sample="node1:376586:377443 [4] ibvwrap.c:130 NCCL WARN Call to ibv_create_qp failed",
+        source="from the source of NCCL 2.2 to 2.7 (misc/ibvwrap.cc)",
     ),
     KnownMessage(
         key="Call to ibv_modify_qp failed",

@@ -1,0 +1,82 @@
+"""How a member ended, as others tell it: peers, launchers, Kubernetes, YARN, services; beside near misses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
+from allaboard.facts import Finding
+from allaboard.rules.engine.catalogue import load_catalogue
+
+LOST = (
+    'Traceback (most recent call last):\n  File "fit.py", line 3, in <module>\n'
+    '  File "/v/lib/python3.8/site-packages/tensorflow/python/client/session.py", line 9, in '
+    "_do_call\n"
+    "tensorflow.python.framework.errors_impl.UnavailableError: Socket closed\n"
+)
+EXITED = "srun: error: node1: task 3: Exited with exit code 1\n"
+FATAL = "FATAL: the license server of node1 does not know us\n"
+EVICTED = """Name:           lm-worker-2
+Status:         Failed
+Reason:         Evicted
+Message:        {0}
+"""
+STEPS = "INFO:tensorflow:loss = 0.4, step = 100 (1.2 sec)\nINFO:tensorflow:loss = 0.3, step = 200 (1.2 sec)\n"
+POLLED = (
+    "WARNING:tensorflow:TPUPollingThread found TPU b'tpu-1' in state {0}, and health HEALTHY.\n"
+)
+
+
+def findings(folder: Path, texts: Mapping[str, str]) -> tuple[Finding, ...]:
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return diagnose_paths([folder / name for name in texts], load_catalogue()).findings
+
+
+def test_who_was_killed_comes_before_who_lost_it(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, {"worker-3.log": LOST, "ps-0.log": "started\nKilled\n"})
+    assert finding.summary.startswith("ps 0 was ended by SIGKILL")
+    assert [(w.job, w.index) for w in finding.who] == [("ps", 0)]
+
+
+def test_who_aborts_after_its_loss_has_lost_it_all_the_same(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, {"worker-3.log": LOST + "Aborted (core dumped)\n"})
+    assert "lost a member" in finding.summary
+
+
+def test_an_exit_code_is_told_with_the_last_error(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, {"run.out": FATAL + EXITED})
+    assert finding.summary.startswith(
+        "worker 3 exited with code 1, after its log said: the license"
+    )
+    (finding,) = findings(tmp_path, {"run.out": "step 1\n" + EXITED})
+    assert finding.summary == "worker 3 exited with code 1"
+
+
+@pytest.mark.parametrize(
+    ("why", "rule"),
+    [
+        ("The node was low on resource: memory.", "RES001"),
+        ("The node was low on resource: ephemeral-storage.", "RES004"),
+        ("Pod was rejected: node is shutting down", "EXIT001"),
+    ],
+)
+def test_an_evicted_pod_is_named(tmp_path: Path, why: str, rule: str) -> None:
+    (finding,) = findings(tmp_path, {"pod.txt": EVICTED.format(why)})
+    assert finding.rule == rule and "lm-worker-2" in finding.fix
+
+
+def test_a_tpu_that_is_taken_away_is_the_cause(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, {"fit.log": POLLED.format("PREEMPTED") + LOST})
+    assert finding.rule == "EXIT010" and "tpu-1" in finding.fix
+    assert not findings(tmp_path, {"fit.log": POLLED.format("READY") + STEPS})
+    assert not findings(tmp_path, {"fit.log": POLLED.format("PREEMPTED") + STEPS})
+
+
+def test_a_step_that_asks_for_too_much_is_compared_with_its_job(tmp_path: Path) -> None:
+    refused = "srun: error: Unable to create step for job 7: Requested node configuration is not available\n"
+    (finding,) = findings(tmp_path, {"slurm.out": refused})
+    assert "scontrol show job" in finding.fix
