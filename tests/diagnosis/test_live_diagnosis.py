@@ -380,6 +380,16 @@ def test_a_missing_rank_is_started_after_the_example_of_one_that_expects_it() ->
     found = {f.rule: f for f in live_diagnosis.diagnose_processes((look,)).findings}
     assert found.keys() == {"JOIN001", "JOIN006"}
     assert "RANK=3 WORLD_SIZE=4" in found["JOIN001"].fix
+    assert "of worker 0 to 4 (" in found["JOIN006"].fix
+    assert found["JOIN006"].fix.endswith(
+        "; or that of the others to 3, which is how many are there"
+    )
+
+
+def test_a_world_size_that_fits_nobody_is_simply_wrong() -> None:
+    looks = one_host({"WORLD_SIZE": "2"}, {}, {})
+    found = {f.rule: f for f in live_diagnosis.diagnose_processes(looks).findings}
+    assert "JOIN006" in found and "or that of the others" not in found["JOIN006"].fix
 
 
 def test_a_server_of_which_nothing_is_stated_is_not_blamed() -> None:

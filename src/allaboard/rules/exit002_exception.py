@@ -57,6 +57,8 @@ from allaboard.facts.samples import (
 DEBUGGER_QUIT = "BdbQuit"
 """The exception that Python's debugger raises when it is quit or its input ends."""
 
+MAX_MESSAGE_CHARS = 300
+"""Characters of an exception's message that are shown."""
 MAX_SHOWN_MESSAGES = 4
 """Different messages of one exception that are shown."""
 _NUMBERS = re.compile(r"\b0x[0-9a-f]+\b|\d+")
@@ -149,7 +151,10 @@ def _exception_evidence(members: list[Member], source: str) -> list[Evidence]:
         error = same[0].raised
         assert error is not None
         owner = f" ({name_first_members(same)})" if len(members_by_message) > 1 else ""
-        evidence.append(Evidence(f"{error.type}: {error.message[:300]}{owner}", source))
+        message = error.message
+        if len(message) > MAX_MESSAGE_CHARS:
+            message = message[: MAX_MESSAGE_CHARS - 1] + "…"
+        evidence.append(Evidence(f"{error.type}: {message}{owner}", source))
     return evidence
 
 

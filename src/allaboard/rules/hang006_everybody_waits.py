@@ -9,8 +9,8 @@ Compare the places that the finding lists.
 
 - If they differ, look for a collective that only some ranks call, or call in another order. For a `recv` or
   `send`, look for the other side, which must name this rank and use the same tag.
-- If they are the same, suspect the network between the hosts, or a message whose shape differs between
-  ranks.
+- If they are the same, suspect the network between the hosts, a message whose shape differs between
+  ranks, or an earlier call that one rank skipped or repeated: since then it meets other calls than its own.
 - If they have joined a second time, at the same port, give each init a port of its own: the earlier store may
   still be open, and the ranks find the earlier addresses in it.
 - If one of them is in a collective that DDP, SyncBatchNorm, FSDP or ZeRO calls by itself, only some ranks run
@@ -150,7 +150,10 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
         if len(waiting_hosts(mutual_wait.stall)) > 1
         else "check "
     )
-    return f"{network}that all ranks pass the same shape and dtype"
+    return (
+        f"{network}that all ranks pass the same shape and dtype, and that none has skipped or repeated a call "
+        "before this line"
+    )
 
 
 def _advice_on_own_collective(mutual_wait: MutualWait) -> str:

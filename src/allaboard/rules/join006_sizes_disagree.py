@@ -56,9 +56,17 @@ def _claim(roll: RollCall) -> Claim:
         fix=f"give {name_members(minority)} the same cluster as the others in TF_CONFIG"
         if lists
         else f"set the world size of {name_members(minority)} to {roll.size} "
-        f"({_world_size_source(minority[0])})",
+        f"({_world_size_source(minority[0])}){_other_way_round(roll, minority_sizes)}",
         since=max(m.phase_since for m in minority),
     )
+
+
+def _other_way_round(roll: RollCall, minority_sizes: set[int]) -> str:
+    """Return what speaks for the minority: just as many ranks as it expects are there."""
+    count = sum(len(members) for members in roll.members_by_size.values())
+    if minority_sizes != {count} or roll.size <= count:
+        return ""
+    return f"; or that of the others to {count}, which is how many are there"
 
 
 WORLD_SIZE_SOURCE = {
