@@ -151,8 +151,8 @@ def _fix(mutual_wait: MutualWait, differ: bool) -> str:
         else "check "
     )
     return (
-        f"{network}that all ranks pass the same shape and dtype, and that none has skipped or repeated a call "
-        "before this line"
+        f"{network}that all ranks pass the same shape and dtype, and that none has skipped or repeated "
+        "a call before this line"
     )
 
 
