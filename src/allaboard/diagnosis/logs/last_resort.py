@@ -11,8 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from allaboard.analysis.failures.failure_causality import has_failed
-from allaboard.analysis.failures.library_errors import A_PROCESS, explain_library_error
+from allaboard.analysis.failures.library_errors import (
+    A_PROCESS,
+    LibraryFailure,
+    explain_library_error,
+)
 from allaboard.analysis.failures.lost_peer import has_lost_peer
+from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     OTHER_THREAD_DOUBT,
     WENT_ON_DOUBT,
@@ -84,12 +89,14 @@ def unexplained_ends(
 
 def _exception_end(member: Member, raised: Raised, raised_at: Place) -> Heard:
     """Return the exception with which a member ended, as a message."""
-    line = f"{raised.type}: {raised.message}"[:300]
+    line = " ".join(f"{raised.type}: {raised.message}".split())[:300]
     failure = explain_library_error(raised)
+    about = _about(raised, failure)
     if failure is not None and not failure.is_generic:
         says = failure.summary(A_PROCESS)
     elif has_lost_peer(member):
-        says = f"a process lost a member that the message does not name: {line[:160]}"
+        lost = about[0].name if about else "a member that the message does not name"
+        says = f"a process lost {lost}: {line[:160]}"
     else:
         says = f"a process ended with an exception: {line[:160]}"
     return Heard(
@@ -97,7 +104,7 @@ def _exception_end(member: Member, raised: Raised, raised_at: Place) -> Heard:
         says=says,
         speakers=(Speaker(member.who.rank, line, raised_at),),
         fix=failure.fix if failure is not None else COLLECT_LOGS,
-        about=failure.about if failure is not None else (),
+        about=about,
         proves_not="which member failed first: its own log is not among these",
     )
 
@@ -124,6 +131,12 @@ def _named_after_file(heard: Heard) -> Heard:
         says=heard.says.replace("a process", f"{job} {index}", 1),
         about=(Who(job=job, index=int(index)),),
     )
+
+
+def _about(raised: Raised, failure: LibraryFailure | None) -> tuple[Who, ...]:
+    """Return the members that the exception names: by a known wording, else by their tasks."""
+    known = failure.about if failure is not None else ()
+    return known or named_task(raised.message)
 
 
 def _place(origins: Sequence[str]) -> Place:

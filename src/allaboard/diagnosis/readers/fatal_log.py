@@ -16,6 +16,7 @@ from allaboard.analysis.log_ends.error_records import (
     repeated_wait,
 )
 from allaboard.analysis.log_ends.final_errors import final_error, final_sentence
+from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
     is_same_stream,
@@ -356,6 +357,7 @@ def _heard(
         ),
         fix=fix,
         awaits=awaits,
+        about=named_task(says),
     )
 
 

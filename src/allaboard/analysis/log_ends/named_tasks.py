@@ -1,0 +1,23 @@
+"""The member that a message of TensorFlow or JAX names by its task, whatever else the message says."""
+
+from __future__ import annotations
+
+import re
+
+from allaboard.facts import Who
+
+_TASK = re.compile(r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)(?![/\d])")
+"""A task, as TensorFlow's coordination service and sessions write it; with ``/device`` it is where an
+operation was placed, and nobody's failure."""
+JAX_JOB = "jax_worker"
+"""Job of all processes of JAX: the task is the process."""
+
+
+def named_task(message: str) -> tuple[Who, ...]:
+    """Return the one member that the message names, as a tuple; empty if it names none, or several: who of
+    these is at fault, its words would have to say."""
+    tasks = {(m["job"], int(m["task"])) for m in _TASK.finditer(message)}
+    if len(tasks) != 1:
+        return ()
+    ((job, index),) = tasks
+    return (Who(index=index, rank=index) if job == JAX_JOB else Who(job=job, index=index),)
