@@ -3,7 +3,7 @@
 ## Why it matters
 Pods of an indexed Job and of a StatefulSet are called NAME-0, NAME-1, …, and that name resolves only as
 NAME-0.SERVICE, where SERVICE is the pod template's `subdomain` or the set's `serviceName`. If rank 0's name
-is written differently, it is never found.
+is written differently, it is never found. Pods of a Deployment have random names.
 
 ## What to do
 Use the name shown. A Job's template needs `subdomain:` and `completionMode: Indexed` for it. A JobSet's

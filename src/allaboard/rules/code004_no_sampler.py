@@ -2,7 +2,8 @@
 
 ## Why it matters
 Each rank then reads the whole dataset in the same order: N ranks do the same work N times over. Nothing
-fails; an epoch takes as long as on one process, and the batches are effectively equal.
+fails; an epoch takes as long as on one process, and the batches are effectively equal. Under accelerate a
+loader is divided only if it went through `accelerator.prepare`.
 
 ## What to do
 Use `sampler = DistributedSampler(dataset)` and `DataLoader(dataset, sampler=sampler, …)`, without

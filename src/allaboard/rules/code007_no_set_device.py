@@ -3,7 +3,8 @@
 ## Why it matters
 `.cuda()` and `"cuda"` mean GPU 0 until `torch.cuda.set_device` says otherwise. All ranks of a host then
 share GPU 0: NCCL refuses two ranks on one device, or hangs in the first collective, while the other GPUs
-stand idle. `set_device(1)` is no better: it is GPU 1 for all of them.
+stand idle. `set_device(1)` is no better: it is GPU 1 for all of them. A script that sets
+`CUDA_VISIBLE_DEVICES = "0"` shows that one GPU to each. Processes of Horovod share GPU 0 in the same way.
 
 ## What to do
 Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.

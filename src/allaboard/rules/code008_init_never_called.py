@@ -2,8 +2,9 @@
 
 ## Why it matters
 If TF_CONFIG is set but no strategy is created, TensorFlow trains alone on every worker, silently, with exit
-code 0. DistributedDataParallel or a collective without `init_process_group` fails with `Default process
-group has not been initialized` on the ranks that get there.
+code 0. MirroredStrategy does the same: it knows the GPUs of its own host alone. DistributedDataParallel or a
+collective without `init_process_group` fails with `Default process group has not been initialized` on the
+ranks that get there.
 
 ## What to do
 Call the framework's own init first: `dist.init_process_group(...)`, or create a strategy.

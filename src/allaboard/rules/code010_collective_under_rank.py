@@ -5,7 +5,8 @@ A collective returns only when *every* rank of its group has entered it. Under `
 never enter it: rank 0 waits in it until the timeout, and the ranks that went on stop at their next
 collective, which pairs with this one. Asking an FSDP model for its whole `state_dict` is such a call: every
 rank contributes its shard. So are `get_model_state_dict` with `full_state_dict=True` (FSDP2), and
-accelerate's `save_state` and `save_model` of a model in shards.
+accelerate's `save_state` and `save_model` of a model in shards. A decorator such as `rank_zero_only` is a
+condition on the rank, too.
 
 ## What to do
 Move the collective out of the branch; leave inside only what that rank does alone.

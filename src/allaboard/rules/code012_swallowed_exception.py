@@ -4,7 +4,9 @@
 The step that failed on one rank did not enter its collectives, and the other ranks wait in them. The rank
 that went on enters the *next* ones, which pair with the wrong ones or never match. One clear traceback has
 become a hang or wrong numbers. Around the whole loop, the rank ends as if it had finished, with exit code
-0, so that no launcher restarts anything. Around the init, it trains alone while the others wait for it.
+0, so that no launcher restarts anything. A batch that is skipped because it does not fit into one GPU's
+memory has the same effect: the other ranks do not skip it. Around the init, the rank trains alone while the
+others wait for it.
 
 ## What to do
 Let the exception end the process: its peers fail within a second, and the launcher can restart all of them.

@@ -3,7 +3,7 @@
 ## Why it matters
 If the process that joins picks a random or free port itself, every process has another one: rank 0 listens
 on its own, the others connect to theirs, and all wait. The same happens if the port is computed from the
-rank, or if each process's function sets a different one.
+rank, if each process's function sets a different one, or if init_method names a temporary file of its own.
 
 ## What to do
 Choose the port once, in the launcher or the parent process, and hand it to all: torchrun and `allaboard
@@ -83,6 +83,8 @@ def _check_own_choice(
         by_rank = _is_computed_from_rank(value)
         text = _text_with_values(script, value)
         is_file = name == "init_method" and "file:" in text and _FILE_BY_PROCESS.search(text)
+        if name == "init_method":
+            text = text.replace("gethostname", "")  # on one host, all have the same
         if not by_rank and not is_file and not _CHOSEN_BY_PROCESS.search(text):
             continue
         home = script.enclosing_function(node)

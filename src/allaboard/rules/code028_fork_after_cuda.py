@@ -3,7 +3,8 @@
 ## Why it matters
 A forked process inherits CUDA's state, which is not valid in it: "RuntimeError: Cannot re-initialize CUDA
 in forked subprocess", or a hang in the first kernel. On Linux, `multiprocessing` forks unless told
-otherwise (until Python 3.14). So does accelerate's `notebook_launcher`.
+otherwise (until Python 3.14). So does accelerate's `notebook_launcher`. A DataLoader with workers forks as
+well: a dataset that puts its items on the GPU uses CUDA in them.
 
 ## What to do
 Start the processes by `torch.multiprocessing.spawn`, or call `set_start_method("spawn")` first. Or let the

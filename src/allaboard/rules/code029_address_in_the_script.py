@@ -3,7 +3,8 @@
 ## Why it matters
 `MASTER_ADDR = "10.1.0.7"` is right as long as rank 0 runs on that host. A scheduler that places the job
 elsewhere does not change it: all ranks then wait for a host that takes no part, until the timeout. It also
-replaces what a launcher has set.
+replaces what a launcher has set. A default of the script's own command line is as easily forgotten. And where
+the script counts its ranks over several nodes, localhost is another host on each of them.
 
 ## What to do
 Leave MASTER_ADDR to the launcher. If the script has to set one, only where none is set:

@@ -62,8 +62,9 @@ def _compare(
     orelse: list[tuple[str, ast.Call]],
 ) -> Iterator[Claim]:
     if body[0][0] == orelse[0][0] == _RECEIVE:
-        if any(c.lineno < condition.lineno for n, c in script.calls if n in _SENDS):
-            return  # what was sent before may be what is received here
+        branches = {id(c) for _, c in (*body, *orelse)}
+        if any(id(c) not in branches for n, c in script.calls if n in _SENDS):
+            return  # what is sent elsewhere may be what is received here
         problem = "both branches receive first: nobody sends until it has received"
         fix = f"{script.source_line(orelse[-1][1])}   # first, above line {orelse[0][1].lineno}"
         yield _claim(script, condition, body[0][1], orelse[0][1], problem, fix)
@@ -145,7 +146,7 @@ RULE = Rule(
             source=_HEAD + "    dist.send(y, dst=1)\n    dist.recv(x, src=1)\nelse:\n"
             "    dist.recv(x, src=0)\n    dist.send(y, dst=0)\n"
         ),
-        "sent before": ScriptFacts(
+        "sent elsewhere": ScriptFacts(
             source=_RECEIVES.replace("if dist", "work = dist.isend(y, peer)\nif dist")
         ),
     },

@@ -81,7 +81,8 @@ class _Reader:
             backend = arguments.get("backend", node.args[0] if node.args else None)
             if isinstance(backend, ast.Constant) and "nccl" in str(backend.value):
                 demands = msgspec.structs.replace(demands, is_nccl=True)
-            demands = self._with_rank_option(demands, arguments.get("rank"))
+            if id(node) not in self.conditional:
+                demands = self._with_rank_option(demands, arguments.get("rank"))
             size = arguments.get("world_size")
             return self._with_world_size(demands, size) if size is not None else demands
         if name == "jax.distributed.initialize" and len(node.args) < 4:
