@@ -11,7 +11,12 @@ import pytest
 from allaboard.analysis.resources.xid_errors import XID_ERRORS, explain_xid
 from allaboard.contracts import LogReader
 from allaboard.diagnosis import instruments
-from allaboard.diagnosis.instruments import dcgm_report, gpu_kernel_log, nvidia_smi_xml
+from allaboard.diagnosis.instruments import (
+    dcgm_report,
+    gpu_kernel_log,
+    nccl_devices,
+    nvidia_smi_xml,
+)
 from allaboard.diagnosis.logs.diagnose_paths import diagnose_paths
 from allaboard.facts import Exhibit, Testimony
 from allaboard.facts.instruments.hardware import Hardware, Weight, normalise_bus
@@ -305,3 +310,33 @@ def test_no_damage_to_an_instruments_output_makes_a_reader_fail(reader: Plugin[L
             begin, end = sorted(dice.choices(range(len(data) + 1), k=2))
             damaged = data[:begin] + dice.randbytes(dice.randrange(4)) + data[end:]
             reader.value.read(Exhibit(name="a", data=damaged))
+
+
+NCCL_LINES = """node7:188:585 [0] NCCL INFO Using network IB
+node7:188:585 [0] NCCL INFO ncclCommInitRankConfig comm 0x5d50 rank 8 nranks 16 cudaDev 0 nvmlDev 0 busId 101d0 commId 0xb079 - Init START
+node7:189:586 [1] NCCL INFO [Rank 1] ncclCommInitRank comm 0x5d51 rank 9 nranks 16 cudaDev 1 nvmlDev 1 busId 3b000 commId 0xb079 - Init START
+node7:189:586 [1] NCCL INFO ncclCommInitRank comm 0x5d52 rank 1 nranks 2 cudaDev 1 nvmlDev 1 busId 3b000 commId 0xb080 - Init START
+comm 0x5d53 rank 3 nranks 16 cudaDev 3 busId 86000
+"""  # noqa: E501
+
+
+def test_nccl_says_which_gpu_is_whose() -> None:
+    devices = hardware(nccl_devices.read_log(exhibit(NCCL_LINES))).devices
+    assert [(d.rank, d.bus, d.host, d.pid) for d in devices] == [
+        (8, "0000:10:1d", "node7", 188),
+        (9, "0000:3b:00", "node7", 189),
+    ]
+    assert devices[1].place.line == 3
+    assert nccl_devices.read_log(exhibit("a busId of nobody")) is None
+
+
+def test_an_xid_beside_such_a_log_names_the_rank(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(NCCL_LINES)
+    (tmp_path / "dmesg.log").write_text(
+        "Jan  2 03:04:05 node7 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', "
+        "name=<unknown>, GPU has fallen off the bus.\n"
+    )
+    findings = diagnose_paths([tmp_path], load_catalogue()).findings
+    (finding,) = [f for f in findings if f.rule == "HW001"]
+    assert [w.rank for w in finding.who] == [9]
+    assert any("busId 3b000" in e.observed for e in finding.evidence)

@@ -9,7 +9,8 @@ program, the GPU, a link between GPUs or the driver itself is at fault, and so w
 The finding has the first action of NVIDIA's Xid catalogue for the number. 13, 31 and 69 are mostly mistakes
 in a kernel; 43 and 45 only follow from another error; 48, 63, 64, 92, 94 and 95 are about memory; 74 and 144
 to 150 about NVLink; 79 means that the GPU is gone until the host is restarted; 119 and 120 that its firmware
-hangs. With the output of `nvidia-smi -q -x` and a stack dump of each rank, the finding names the rank.
+hangs. With the logs of a job that ran with `NCCL_DEBUG=INFO`, in which each rank names its GPU, or with the
+output of `nvidia-smi -q -x` and a stack dump of each rank, the finding names the rank.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from allaboard.analysis.resources.gpu_owners import (
+    devices_at,
     find_gpu,
     is_foreign,
     members_of_events,
@@ -25,7 +27,13 @@ from allaboard.analysis.resources.gpu_owners import (
 from allaboard.analysis.resources.xid_errors import Origin, explain_xid
 from allaboard.contracts import Relations, Rule
 from allaboard.facts import Certainty, Claim, Evidence, Place, Severity, Stage, Who
-from allaboard.facts.instruments.hardware import GpuEvent, GpuProcess, GpuReading, Hardware
+from allaboard.facts.instruments.hardware import (
+    GpuEvent,
+    GpuProcess,
+    GpuReading,
+    Hardware,
+    RankDevice,
+)
 
 MAX_SHOWN_EVENTS = 3
 """Lines of the log that are shown for one GPU."""
@@ -70,6 +78,12 @@ def _claim(hardware: Hardware, events: list[GpuEvent]) -> Claim:
         evidence.append(Evidence(f"{len(events)} such lines about this GPU", str(cause.place.file)))
     if gpu is not None:
         evidence.append(Evidence(f"it is GPU {gpu.index}, {gpu.model}, {gpu.uuid}", str(gpu.place)))
+    if members and not cause.pid:
+        evidence += [
+            Evidence(d.line, str(d.place))
+            for d in devices_at(hardware, cause.bus, cause.host)[:MAX_SHOWN_EVENTS]
+            if any(m.rank == d.rank for m in members)
+        ]
     if not members:
         evidence.append(
             Evidence("which rank uses this GPU, and when it was", "what this does not prove")
@@ -132,6 +146,18 @@ RULE = Rule(
             Hardware(events=(_event(31, "MMU fault", pid=4711),), members=_RANKS),
             "the GPU 0000:3b:00 of worker 3 met a page fault: a kernel used an address that is not mapped "
             "(Xid 31)",
+        ),
+        "NCCL named the GPU of each rank": (
+            Hardware(
+                events=(_event(79, "GPU has fallen off the bus."),),
+                devices=tuple(
+                    RankDevice(
+                        rank=r, bus=bus, host="node7", place=Place(file="job.log", line=r + 1)
+                    )
+                    for r, bus in enumerate(("0000:18:00", "0000:3b:00"))
+                ),
+            ),
+            "the GPU 0000:3b:00 of worker 1 has fallen off the bus (Xid 79)",
         ),
         "nvidia-smi names it": (
             Hardware(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from allaboard.facts import Who
-from allaboard.facts.instruments.hardware import GpuEvent, GpuReading, Hardware
+from allaboard.facts.instruments.hardware import GpuEvent, GpuReading, Hardware, RankDevice
 
 MAX_NAMED = 4
 """Members that are named before the rest is counted."""
@@ -54,7 +54,23 @@ def members_of_events(hardware: Hardware, events: Iterable[GpuEvent]) -> tuple[W
         return direct
     named_event = events[0]
     gpu = find_gpu(hardware, named_event.bus, named_event.host, named_event.place.file)
-    return members_on_gpu(hardware, gpu) if gpu is not None else ()
+    users = members_on_gpu(hardware, gpu) if gpu is not None else ()
+    return users or members_by_device(hardware, named_event.bus, named_event.host)
+
+
+def members_by_device(hardware: Hardware, bus: str, host: str) -> tuple[Who, ...]:
+    """Return the members whose own library named this GPU as theirs; () if it may be that of several
+    hosts."""
+    devices = devices_at(hardware, bus, host)
+    by_rank = {m.rank: m for m in hardware.members if m.rank >= 0}
+    own = (Who(index=d.rank, rank=d.rank, host=d.host, pid=d.pid) for d in devices)
+    return tuple(dict.fromkeys(by_rank.get(w.rank, w) for w in own))
+
+
+def devices_at(hardware: Hardware, bus: str, host: str) -> tuple[RankDevice, ...]:
+    """Return what ranks said of a GPU; () if those of several hosts have one at this address."""
+    devices = [d for d in hardware.devices if d.bus == bus and _may_be_same_host(d.host, host)]
+    return tuple(devices) if len({d.host for d in devices}) == 1 else ()
 
 
 def is_foreign(hardware: Hardware, event: GpuEvent) -> bool:

@@ -73,7 +73,7 @@ class LogRecord(msgspec.Struct):
 
     def instrument_facts(self, members: tuple[Who, ...]) -> Iterator[object]:
         """Yield what the rules about instruments read; nothing if no instrument was read."""
-        if self.hardware:
+        if any(self.hardware):
             yield merge_hardware([*self.hardware, Hardware(members=members)])
         if self.nccl:
             yield NcclStates(reports=tuple(self.nccl), members=members)
@@ -209,7 +209,7 @@ def _add(record: LogRecord, testimony: Testimony) -> None:
     record.recorded += testimony.recorded
     record.overdue += testimony.overdue
     record.starts += testimony.starts
-    if testimony.hardware:
+    if testimony.hardware or testimony.hardware.devices:
         record.hardware.append(testimony.hardware)
     record.nccl += testimony.nccl
     record.timed += testimony.timed

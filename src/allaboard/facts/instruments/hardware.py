@@ -125,6 +125,23 @@ class FabricPort(msgspec.Struct, frozen=True, kw_only=True):
     """Where it was read."""
 
 
+class RankDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPU that a rank uses, as the rank's own library says."""
+
+    rank: int
+    """The rank."""
+    bus: str
+    """PCI address of its GPU, ``0000:3b:00``."""
+    host: str = ""
+    """Its host; "" if not told."""
+    pid: int = 0
+    """Its pid, where it runs; 0 if not told."""
+    line: str = ""
+    """The line that says so."""
+    place: Place
+    """The place of that line."""
+
+
 class Hardware(msgspec.Struct, frozen=True, kw_only=True):
     """All readings of the hardware, of all hosts."""
 
@@ -136,6 +153,8 @@ class Hardware(msgspec.Struct, frozen=True, kw_only=True):
     """Troubles that DCGM found."""
     ports: tuple[FabricPort, ...] = ()
     """Ports of the fabric, in the order of the readings."""
+    devices: tuple[RankDevice, ...] = ()
+    """Which rank uses which GPU, if a log says so; no reading by itself."""
     members: tuple[Who, ...] = ()
     """Members of the job whose pid is known."""
 
@@ -146,12 +165,13 @@ class Hardware(msgspec.Struct, frozen=True, kw_only=True):
 
 def merge_hardware(parts: Iterable[Hardware]) -> Hardware:
     """Return all readings as one."""
-    nonempty = [p for p in parts if p or p.members]
+    nonempty = [p for p in parts if p or p.members or p.devices]
     return Hardware(
         events=tuple(e for p in nonempty for e in p.events),
         gpus=tuple(g for p in nonempty for g in p.gpus),
         checks=tuple(c for p in nonempty for c in p.checks),
         ports=tuple(x for p in nonempty for x in p.ports),
+        devices=tuple(d for p in nonempty for d in p.devices),
         members=tuple(dict.fromkeys(m for p in nonempty for m in p.members)),
     )
 
