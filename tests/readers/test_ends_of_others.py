@@ -80,3 +80,21 @@ def test_a_step_that_asks_for_too_much_is_compared_with_its_job(tmp_path: Path) 
     refused = "srun: error: Unable to create step for job 7: Requested node configuration is not available\n"
     (finding,) = findings(tmp_path, {"slurm.out": refused})
     assert "scontrol show job" in finding.fix
+
+
+RAISED = (
+    'Traceback (most recent call last):\n  File "/w/fit.py", line 3, in load\n    open(path)\n'
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/vocab'\n"
+)
+FAILED = "##### Command execution on worker {0} failed with exit status 1. Continuing.\n"
+
+
+def test_gclouds_line_names_the_worker_of_the_only_traceback(tmp_path: Path) -> None:
+    (finding,) = findings(tmp_path, {"pod.log": RAISED + FAILED.format(3)})
+    assert finding.rule == "EXIT002" and [w.rank for w in finding.who] == [3]
+
+
+def test_of_two_workers_that_failed_none_is_blamed_for_one_traceback(tmp_path: Path) -> None:
+    text = RAISED + FAILED.format(1) + FAILED.format(3)
+    (finding,) = findings(tmp_path, {"pod.log": text})
+    assert finding.rule == "EXIT002" and all(w.rank < 0 for w in finding.who)

@@ -19,6 +19,8 @@ from allaboard.facts import Glimpse, Heard, Raised
 
 _KILLED_CHILD = re.compile(r"the process of local rank \d+ \(pid \d+\) was killed by (SIG[A-Z]+)$")
 """Matches what `parent_process_log` says of torchrun's line on a child."""
+_GCLOUD = "Command execution on worker "
+"""In the line of gcloud on a worker whose command failed; all of them write into one log without a prefix."""
 
 
 def attribute_tracebacks(glimpses: Sequence[Glimpse]) -> list[Glimpse]:
@@ -97,10 +99,11 @@ def _is_anonymous(glimpse: Glimpse) -> bool:
 
 def _has_exit_code_1(glimpse: Glimpse) -> bool:
     """Return True for an end with Python's exit code after an exception, as torchrun reports it, with the
-    time."""
+    time, or gcloud for a worker of a TPU."""
     end = glimpse.exit
-    is_only_an_end = glimpse.raised is None and glimpse.stack is None and glimpse.rank >= 0
-    return is_only_an_end and end is not None and end.code == 1 and end.ended_at > 0
+    if end is None or glimpse.raised is not None or glimpse.stack is not None or glimpse.rank < 0:
+        return False
+    return end.code == 1 and (end.ended_at > 0 or _GCLOUD in end.last_line)
 
 
 def join_reported_crashes(

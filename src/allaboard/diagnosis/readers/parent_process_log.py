@@ -18,6 +18,8 @@ _END = re.compile(
     r"^(?:(?P<host>[a-zA-Z0-9][\w.-]{0,80}[-_](?:\d{1,4}|[a-z0-9]{5})) exited with code (?P<code>\d{1,3})(?: "
     r"\(restarting\))?"
     r"|Process (?P<rank>\d{1,7}) exit with status code (?P<status>\d{1,3})\."
+    r"|#+ Command execution on worker (?P<worker>\d{1,7}) failed with exit status (?P<ssh_status>\d{1,3})\."
+    r"[^\n]*"  # gcloud's, of the hosts of a TPU
     r"|Process name: (?P<named>\d{1,7}) *\nExit code: (?P<named_code>\d{1,3})"
     r"|(?:\[rank: \d+\] )?Child process with PID (?P<pid>\d{1,9}) terminated with code "
     r"(?P<child>-?\d{1,3})\."
@@ -170,7 +172,7 @@ def _process_ends(exhibit: Exhibit) -> Iterator[Glimpse]:
         reported.add(match["rank"] or "")
         yield Glimpse(
             origin=exhibit.place_of_line(text.count("\n", 0, match.start())),
-            rank=int(match["rank"] or match["named"] or -1),
+            rank=int(match["rank"] or match["named"] or match["worker"] or -1),
             host=match["host"] or "",
             pid=int(match["pid"] or 0),
             guess=int(match["index"] or -1),
@@ -188,7 +190,7 @@ def _exit_code(match: re.Match[str]) -> int:
     """Return the exit code, negative for a signal; 0 for a name that is no signal on this system."""
     if match["name"]:
         return -getattr(signal, match["name"], 0)
-    codes = (match[n] for n in ("code", "status", "named_code", "child", "spawned"))
+    codes = (match[n] for n in ("code", "status", "named_code", "ssh_status", "child", "spawned"))
     return int(next(c for c in codes if c))
 
 
