@@ -34,6 +34,11 @@ def test_who_waited_for_whom() -> None:
     ]
 
 
+def test_a_round_trip_that_was_not_measured_is_left_out() -> None:
+    unmeasured = msgspec.structs.replace(WORKER, pairs=(msgspec.structs.replace(PAIR, rtt=0.0),))
+    assert lines(unmeasured, PS)[0].endswith("; 26.9 MB in, 13.5 MB out")
+
+
 def test_a_limit_that_came_late() -> None:
     late = ps_member("ps", 0, run=Load(span=20, cpu=0.07, allowed=0.05))
     assert lines(WORKER, late)[1].startswith("ps 0: 0.07 cores, at the end 0.05 at most;")

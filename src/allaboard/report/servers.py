@@ -66,6 +66,8 @@ def _describe_traffic(worker: WorkerReport) -> str:
     received = sum(p.received_all for p in worker.pairs)
     sent = sum(p.sent_all for p in worker.pairs)
     text = f"; {format_bytes(received)} in, {format_bytes(sent)} out"
+    if not worst.rtt:
+        return text  # the kernel had no measurement yet
     return text + f", round trip to {worst.task.replace(':', ' ')} {worst.rtt * 1000:.2g} ms"
 
 

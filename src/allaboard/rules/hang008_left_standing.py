@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.analysis.member_names import command_on_host, conjugate_verb, name_members
+from allaboard.analysis.parameter_servers import TF2_CHIEF_CALL
 from allaboard.analysis.roll_call.roll_call import has_live_rpc_member
 from allaboard.analysis.stacks.stack_classifier import Spot, classify_stack
 from allaboard.analysis.stalls.dead_threads import (
@@ -109,12 +110,17 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
         if exited
         else ""
     )
+    native_stack = command_on_host(
+        view, first_member, f"py-spy dump --native --pid {first_member.who.pid}"
+    )
     return Claim(
         summary=f"{subject} {verb} idle at {frame}{_child_clause(first_member)} "
         + (
             while_others_exit
             if shutting_down
-            else _waiting_in_init(view) or f"and no other member waits for {pronoun}"
+            else _waiting_in_init(view)
+            or _waiting_for_chief(idle_members)
+            or f"and no other member waits for {pronoun}"
         )
         + after_exits
         + dead_thread_clause(first_member),
@@ -130,9 +136,8 @@ def _claim(view: JobView, idle_members: tuple[Member, ...]) -> Claim:
         + tuple(e for m, _ in places[:3] for e in dead_thread_evidence(m)),
         fix=dead_thread_advice(first_member, frame)
         or _advise_data_service(first_member, frame)
-        or command_on_host(
-            view, first_member, f"py-spy dump --native --pid {first_member.who.pid}"
-        ),
+        or _advise_own_line(first_member, frame, native_stack)
+        or native_stack,
         severity=Severity.WARNING,
         certainty=Certainty.LIKELY,
         since=stalled_since(view),
@@ -155,6 +160,26 @@ def _waiting_in_init(view: JobView) -> str:
     return (
         f"while {name_members(at_init)} {conjugate_verb('wait', at_init)} in init"
         if at_init
+        else ""
+    )
+
+
+def _waiting_for_chief(idle_members: tuple[Member, ...]) -> str:
+    """Return that the workers wait for what TensorFlow 2's chief sends them, if it is one of these, or ""."""
+    calls = {m.declared.call for m in idle_members if m.declared is not None}
+    return (
+        "and schedules nothing, so its workers have nothing to do"
+        if TF2_CHIEF_CALL in calls
+        else ""
+    )
+
+
+def _advise_own_line(member: Member, frame: Frame, command: str) -> str:
+    """Return where to look for what a call in the user's own code waits for, else ""."""
+    is_own = member.stack is not None and member.stack.frames[0].is_user
+    return (
+        f"see what {frame.function} waits for at {frame.file}:{frame.line}; {command}"
+        if is_own
         else ""
     )
 
@@ -201,6 +226,19 @@ RULE = Rule(
             ),
             "worker 1 is idle at train.py:24 in main and no other member waits for it, after 1 other has "
             "exited",
+        ),
+        "a chief that schedules nothing": (
+            sample_job(
+                sample_member(
+                    0,
+                    declared=sample_declaration(0, framework="tensorflow", call=TF2_CHIEF_CALL),
+                    stack=sample_stack(_END),
+                ),
+                ps_member("ps", 0),
+                **_LONG,
+            ),
+            "worker 0 is idle at train.py:24 in main and schedules nothing, so its workers have nothing to "
+            "do",
         ),
         "the others are back in init": (
             sample_job(
