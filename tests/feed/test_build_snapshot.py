@@ -81,6 +81,16 @@ def test_who_waits_for_whom() -> None:
     assert second.file == ""
 
 
+def test_who_evaluates_waits_where_it_stands_in_a_collective() -> None:
+    op = Op("all_gather", 41, 90.0)
+    waits = sample_member(0, op=op, spent=Spent(now="evaluation"))
+    evaluates = sample_member(1, spent=Spent(now="evaluation"))
+    first, second = snapshot_of(stalled_job(waits, evaluates)).ranks
+    assert (first.activity, second.activity) == (Activity.WAITING, Activity.EVALUATION)
+    (first,) = snapshot_of(sample_job(waits)).ranks
+    assert first.activity is Activity.EVALUATION
+
+
 def test_an_unfinished_wait_counts_as_waiting() -> None:
     op = Op("all_reduce", 41, 85.0)
     view = sample_job(sample_member(0, op=op, pace=Pace(10, 0.1, 0.0, 0.02)))

@@ -14,6 +14,7 @@ from allaboard.analysis.parameter_servers import (
 )
 from allaboard.analysis.resources.gpu_holders import gpu_memory_by_member
 from allaboard.analysis.stalls.call_waits import count_waiters, find_call_waits
+from allaboard.analysis.stalls.stall import member_waits_for_peers
 from allaboard.facts import Activity, Frame, JobView, Member, Phase, RankState
 from allaboard.facts.signal_name import signal_name
 from allaboard.feed.host_readings import Uses, uses_by_owner
@@ -151,8 +152,8 @@ def activity_of(view: JobView, member: Member) -> Activity:
         return Activity.STOPPED
     if only_serves(member) and (member.phase >= Phase.JOINED or member.op is not None):
         return Activity.SERVING
-    if member.spent.now in _PAUSES:
-        return _PAUSES[member.spent.now]
+    if member.spent.now in _PAUSES and not (view.stalled and member_waits_for_peers(member)):
+        return _PAUSES[member.spent.now]  # else it stands in a collective of its evaluation
     op = member.op
     is_in_call = op is not None and view.now - op.since >= WAITING_AFTER_S
     if is_in_call and member.phase in (Phase.JOINED, Phase.TRAINING):
