@@ -6,10 +6,10 @@ these would add is not known here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from allaboard.facts import Material, Node, Origin, Value
+from allaboard.formats.cli_flags import find_flags, words_after_program
 from allaboard.formats.shell.script import read_inner_commands
 
 _EXTERNAL_FIELDS = frozenset(["env_file", "extends"])
@@ -17,7 +17,7 @@ _TRAINING_VARIABLES = frozenset(
     ["RANK", "WORLD_SIZE", "MASTER_ADDR", "TF_CONFIG", "NODE_RANK", "JAX_COORDINATOR_ADDRESS"]
 )
 
-_LAUNCHER = re.compile(r"(?:.*/)?torchrun\Z|torch\.distributed\.(?:run|launch)\Z")
+_LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 
 
 def is_compose(tree: Node) -> bool:
@@ -50,12 +50,14 @@ def training_services(tree: Node, file: str) -> Iterator[tuple[str, Material]]:
 
 def _starts_node(commands: Sequence[Sequence[Value]]) -> bool:
     """Return True if a command is torchrun's for one of several nodes that it numbers itself."""
-    return any(
-        {"nnodes", "node_rank"}
-        <= {w.text.partition("=")[0].lstrip("-").replace("-", "_") for w in c}
-        and any(_LAUNCHER.match(w.text) for w in c)
-        for c in commands
-    )
+    for command in commands:
+        arguments = words_after_program(command, ("torchrun",), _LAUNCHER_MODULES)
+        flags = find_flags(arguments or (), frozenset(("nnodes", "node_rank")), frozenset())
+        nodes = flags.values.get("nnodes")
+        count = nodes.integer if nodes is not None else None
+        if "node_rank" in flags.values and count is not None and count > 1:
+            return True
+    return False
 
 
 def _environment(node: Node | None, file: str) -> tuple[dict[str, Value], frozenset[str]]:
