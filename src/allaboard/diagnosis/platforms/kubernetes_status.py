@@ -50,6 +50,8 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
 def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
     """Return how a container of the pod that is described ended, if it failed."""
     text = exhibit.text
+    if "Exit Code: " not in text:
+        return ()
     named = _NAME.search(text)
     failed = [m for m in _ENDED.finditer(text) if int(m["code"]) != 0]
     if named is None or not failed or _KNOWN_INIT in text:
@@ -91,6 +93,8 @@ def _ended_container(exhibit: Exhibit) -> tuple[Heard, ...]:
 def _evicted(exhibit: Exhibit) -> tuple[Heard, ...]:
     """Return that the pod which is described, or workers of the job, had to leave their nodes."""
     text = exhibit.text
+    if "Evicted" not in text and " are evicted" not in text:
+        return ()
     match, named = _EVICTED_POD.search(text), _NAME.search(text)
     if match is not None and named is not None:
         pod = named["pod"]
@@ -130,7 +134,7 @@ def _evicted(exhibit: Exhibit) -> tuple[Heard, ...]:
 def _failed_job(exhibit: Exhibit) -> tuple[Heard, ...]:
     """Return that an operator's job failed because of its pods, if it did not go on."""
     text = exhibit.text
-    matches = list(_JOB_FAILED.finditer(text))
+    matches = list(_JOB_FAILED.finditer(text)) if " replica(s) failed" in text else []
     if not matches or _JOB_WENT_ON.search(text, matches[-1].end()):
         return ()
     match = matches[-1]
@@ -157,7 +161,8 @@ def _failed_job(exhibit: Exhibit) -> tuple[Heard, ...]:
 def _exited_pod(exhibit: Exhibit) -> tuple[Heard, ...]:
     """Return the first pod that the operator saw fail, if its job did not go on."""
     text = exhibit.text
-    matches = list(_POD_EXITED.finditer(text))
+    has_words = " exited with code " in text or " Failed for pod" in text
+    matches = list(_POD_EXITED.finditer(text)) if has_words else []
     if not matches or _JOB_WENT_ON.search(text, matches[-1].end()):
         return ()
     match = matches[0]
