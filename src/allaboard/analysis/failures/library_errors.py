@@ -68,6 +68,12 @@ _TROUBLE = re.compile(
     re.IGNORECASE,
 )
 """Words for what happens to peers, servers and connections, whatever line called the library."""
+_REFUSES = re.compile(
+    r"\b(?:must|should|expects?|expected|requires?|unsupported|not supported|only supports?|invalid|illegal"
+    r"|does not match|doesn't match|(?:but|instead) (?:got|found))\b",
+    re.IGNORECASE,
+)
+"""Words of a check of what a library was given."""
 _PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w+)")
 
 
@@ -143,12 +149,23 @@ def explain_library_error(raised: Raised) -> LibraryFailure | None:
     library = _library_of(raised) if is_trouble_of_library(raised) else "the framework"
     return LibraryFailure(
         f"failed inside {library}: {raised.type}: {line}",
-        "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail "
-        "says most",
+        _generic_fix(raised),
         is_own=True,
         is_vague=True,
         is_generic=True,
     )
+
+
+def _generic_fix(raised: Raised) -> str:
+    """Return what to do about an exception of which only its words are known."""
+    first_line = raised.message.partition("\n")[0][:300]
+    refused = _REFUSES.search(first_line) and not _TROUBLE.search(first_line)
+    if refused and raised.where is not None and raised.type in ("RuntimeError", "OSError"):
+        return (
+            f"look at what {raised.where} passes, and at how the library was set up before: the message "
+            "says what it refuses"
+        )
+    return "collect the logs of all members: allaboard diagnose LOG...   # the first one to fail says most"
 
 
 def _innermost_frame(raised: Raised) -> Frame | None:
