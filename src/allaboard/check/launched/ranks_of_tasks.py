@@ -11,6 +11,12 @@ from allaboard.facts.configuration.script import LaunchDemands
 _TAKEN = re.compile(
     r"\bWORLD_SIZE=[\"']?\$\{?(SLURM_NNODES|SLURM_JOB_NUM_NODES|SLURM_NTASKS_PER_NODE)\}?[\"']?(?=[\s;]|$)"
 )
+_COMPUTED = re.compile(
+    r"\bWORLD_SIZE=\$\(\( ?(?:\$?\{?SLURM_(?:NNODES|JOB_NUM_NODES)\}? ?\* ?(\d+)"
+    r"|(\d+) ?\* ?\$?\{?SLURM_(?:NNODES|JOB_NUM_NODES)\}?) ?\)\)"
+)
+"""Matches a world of as many processes on each node as a number says."""
+_UNEXPANDED = re.compile(r"(?:--?[\w-]+=)?\$\{?SLURM_(?:NODEID|PROCID|LOCALID)\}?\Z")
 _RANK_OF_TASK = re.compile(r"\bRANK=[\"']?\$\{?SLURM_PROCID\b")
 
 
@@ -23,15 +29,20 @@ def world_of_nodes(step: StartedStep, demands: LaunchDemands, material: Material
     if _RANK_OF_TASK.search(material.text) is None:
         return None
     for number, line in enumerate(material.text.split("\n"), 1):
-        taken = None if line.lstrip().startswith("#") else _TAKEN.search(line)
+        is_comment = line.lstrip().startswith("#")
+        taken = None if is_comment else _TAKEN.search(line) or _COMPUTED.search(line)
         if taken is None:
             continue
+        name = f"${taken[1]}"
         count = request.tasks_on_node if taken[1] == "SLURM_NTASKS_PER_NODE" else nodes
+        if taken.re is _COMPUTED:
+            each = int(taken[1] or taken[2])
+            name, count = f"{each} for each node", nodes * each
         if count is None or count == tasks:
             return None
         return Problem(
             kind="launch",
-            message=f"WORLD_SIZE is ${taken[1]}, {count} here, but the step has {tasks} tasks, each with a "
+            message=f"WORLD_SIZE is {name}, {count} here, but the step has {tasks} tasks, each with a "
             "rank of its own",
             observed=line.strip()[:120],
             correction="export WORLD_SIZE=$SLURM_NTASKS",
@@ -67,3 +78,22 @@ def one_rank_for_all(
         correction=f"srun bash -c 'python {file} {taken.text} $SLURM_PROCID'   # with its other arguments",
         origin=program.origin,
     )
+
+
+def unexpanded_number(step: StartedStep) -> Problem | None:
+    """Return a problem if a number of the task stands where no shell expands it: srun starts none."""
+    program = (
+        step.flags.program_words[0].text.rpartition("/")[2] if step.flags.program_words else ""
+    )
+    if program in ("bash", "sh", "zsh", "ksh", "dash") or program.endswith(".sh"):
+        return None
+    for word in step.flags.program_words:
+        if _UNEXPANDED.match(word.text):
+            return Problem(
+                kind="launch",
+                message=f"no shell expands {word.text}: srun hands it on as it stands",
+                observed=word.text,
+                correction=f"srun bash -c '{program} … {word.text} …'",
+                origin=word.origin,
+            )
+    return None

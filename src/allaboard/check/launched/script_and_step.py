@@ -8,7 +8,11 @@ from collections.abc import Iterator
 import msgspec
 
 from allaboard.check.launched.named_files import LaunchedFiles, with_arguments
-from allaboard.check.launched.ranks_of_tasks import one_rank_for_all, world_of_nodes
+from allaboard.check.launched.ranks_of_tasks import (
+    one_rank_for_all,
+    unexpanded_number,
+    world_of_nodes,
+)
 from allaboard.check.launched.script_and_torchrun import torchrun_problems
 from allaboard.check.launched.shared_accelerate_config import (
     carried_config_problems,
@@ -29,6 +33,10 @@ def launch_problems(material: Material, files: LaunchedFiles) -> Iterator[Proble
         shared_config = step_config_problem(step, material, files)
         if shared_config is not None:
             yield shared_config
+        unexpanded = unexpanded_number(step)
+        if unexpanded is not None:
+            yield unexpanded
+            continue
         if step.launcher_words is not None:
             continue
         demands = next((d for c in step.commands if (d := files.demands_of(c)) is not None), None)
