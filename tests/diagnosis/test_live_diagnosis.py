@@ -392,6 +392,19 @@ def test_a_world_size_that_fits_nobody_is_simply_wrong() -> None:
     assert "JOIN006" in found and "or that of the others" not in found["JOIN006"].fix
 
 
+def test_a_job_that_was_started_at_the_port_of_another_is_not_awaited_by_that() -> None:
+    looks = one_host({}, {}, {"RANK": "1"}, size="2")
+    trains = Stack(frames=SLEEP, taken_at=50.0, samples=5, span=2.0, by="py-spy", moving=True)
+    present = [
+        msgspec.structs.replace(p, member=msgspec.structs.replace(p.member, stack=trains))
+        for p in looks[0].present[:2]
+    ]
+    look = msgspec.structs.replace(looks[0], present=(*present, looks[0].present[2]))
+    (finding,) = live_diagnosis.diagnose_processes((look,)).findings
+    assert (finding.rule, {w.pid for w in finding.who}) == ("JOIN005", {101, 102})
+    assert "started twice" in finding.fix
+
+
 def test_a_server_of_which_nothing_is_stated_is_not_blamed() -> None:
     site = "/v/lib/python3.11/site-packages/tensorflow/python/"
     joins = (Frame(f"{site}training/server_lib.py", 200, "join"), USER)

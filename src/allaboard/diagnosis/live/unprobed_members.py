@@ -34,9 +34,15 @@ def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...
     is_past_init = any(classify_stack(p.member.stack) in SPOTS_AFTER_INIT for p in present)
     if not in_init or is_past_init or not someone_is_missing:
         return tuple(_with_role(p.member) for p in present)
+    joined = [d for p, d in zip(present, declarations, strict=True) if p not in in_init]
+    is_second_start = _is_whole_world(joined)
     members = []
     for person, declared in zip(present, declarations, strict=True):
         arrived = person in in_init and declared is not None
+        if is_second_start and person not in in_init:
+            # They are through their init: who waits in it now has come to the place of another job.
+            members.append(msgspec.structs.replace(person.member, declared=declared))
+            continue
         members.append(
             msgspec.structs.replace(
                 person.member,
@@ -46,6 +52,17 @@ def assume_phases(present: Sequence[Present], since: float) -> tuple[Member, ...
             )
         )
     return tuple(members)
+
+
+def _is_whole_world(declarations: Sequence[Declared | None]) -> bool:
+    """Return True if these members are all ranks of the world that they declare, each once."""
+    stated = [d for d in declarations if d is not None]
+    sizes = {d.world_size for d in stated}
+    return (
+        len(stated) == len(declarations)
+        and sizes == {len(stated)}
+        and len({d.rank for d in stated}) == len(stated)
+    )
 
 
 def _with_role(member: Member) -> Member:
