@@ -36,6 +36,12 @@ RUN_ELSEWHERE = {
         "diagnosis/test_target_selection.py",
         "test_the_jobs_of_this_host_are_listed",
     ),
+    r"allaboard diagnose --ray": (
+        "cli/test_diagnose_ray.py",
+        "test_a_raylet_is_found_by_its_program",
+    ),
+    r"allaboard watch \S+/JOB": ("zoo/test_watched.py", "test_a_hang_is_seen_by_whoever_looks"),
+    r"allaboard report \S+/JOB": ("cli/test_report.py", "test_the_newest_run_is_reported_on"),
     r"allaboard diagnose logs/": ("test_shown_commands.py", "test_a_folder_of_logs"),
     r'eval "\$\(allaboard completion bash\)"': ("cli/test_completion.py", "bash"),
     r"pip install \.": ("cli/test_man_page.py", "wheel"),
