@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from allaboard.formats.python.call_graph import CallGraph
@@ -230,15 +231,25 @@ def _has_buffers_in_body(script: Script, body: ast.ClassDef, depth: int) -> bool
     )
 
 
-def _assigned_values(script: Script, name: str) -> Iterator[ast.expr]:
-    """Yield what a variable is assigned from, other than a wrapped model."""
+def _assigned_values(script: Script, name: str) -> tuple[ast.expr, ...]:
+    """Return what a variable is assigned from, other than a wrapped model."""
+    return _assignments(script).get(name, ())
+
+
+@lru_cache(maxsize=4)
+def _assignments(script: Script) -> dict[str, tuple[ast.expr, ...]]:
+    """Return what each variable of the script is assigned from. Cached: it is asked for each name that a
+    model is made of, and a test suite of a library has tens of thousands of lines."""
+    found: dict[str, list[ast.expr]] = {}
     for node in ast.walk(script.tree):
-        if isinstance(node, ast.Assign) and any(full_name(t, {}) == name for t in node.targets):
-            is_wrap = isinstance(node.value, ast.Call) and full_name(
-                node.value.func, script.names
-            ) in (_DDP, *_FSDP)
-            if not is_wrap:
-                yield node.value
+        if not isinstance(node, ast.Assign):
+            continue
+        value = node.value
+        called = full_name(value.func, script.names) if isinstance(value, ast.Call) else ""
+        if called not in (_DDP, *_FSDP):
+            for name in {full_name(target, {}) for target in node.targets}:
+                found.setdefault(name, []).append(value)
+    return {name: tuple(values) for name, values in found.items()}
 
 
 def _parameters(
