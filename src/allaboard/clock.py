@@ -36,6 +36,12 @@ class FakeClock:
         return _iso(monotonic)
 
 
+LAST_SECOND = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+"""The last time that can be written (s since 1970)."""
+
+
 def _iso(seconds: float) -> str:
-    stamp = datetime.fromtimestamp(seconds, UTC)
+    """Return the time as text; one that cannot be (of a peer, for example) as the nearest that can."""
+    possible = min(seconds, LAST_SECOND) if seconds > 0 else 0.0  # not-a-number is not greater
+    stamp = datetime.fromtimestamp(possible, UTC)
     return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -17,8 +17,9 @@ from allaboard.facts import Exhibit, Testimony
 
 _JOBS = "ps|chief|master|evaluator|worker"
 _NUMBERED = re.compile(
-    rf"(?<![a-z0-9])(?P<job>{_JOBS})[-_.]?(?P<index>\d{{1,6}})(?!\d)", re.IGNORECASE
+    rf"(?<![a-z0-9])(?P<job>{_JOBS})[-_.]?(?P<index>\d{{1,6}})(?![a-z0-9])", re.IGNORECASE
 )
+"""Matches a task in a name; what goes on with a letter is another word, as in a temporary folder's name."""
 _SINGLE = re.compile(r"(?<![a-z0-9])(?P<job>chief|master|evaluator)(?![a-z0-9])", re.IGNORECASE)
 """Matches tasks of which a job has one."""
 _OWN_TASK = (
