@@ -15,7 +15,12 @@ from allaboard.analysis.log_ends.error_records import (
     goes_on_after,
     repeated_wait,
 )
-from allaboard.analysis.log_ends.final_errors import final_error, final_sentence
+from allaboard.analysis.log_ends.final_errors import (
+    MAX_LINE_CHARS,
+    MAX_LINES_TO_END,
+    final_error,
+    final_sentence,
+)
 from allaboard.analysis.log_ends.named_tasks import named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
@@ -32,10 +37,6 @@ UNEXPLAINED_END = "LOG012"
 """The rule that reports these ends."""
 ENDS_IN_ERROR = "the log ends in an error: "
 """Begins the sentence that quotes such a record."""
-MAX_LINES_TO_END = 200
-"""Lines before the end of a log within which such words count as how it ended."""
-MAX_FATAL_LINE_CHARS = 2000
-"""Characters of a line that are read."""
 _COLLECT = "collect the logs of all members and of the launcher: allaboard diagnose LOG..."
 _WAIT_FIX = (
     "see who it waits for, and whether that runs: allaboard diagnose LOG... with the logs of all; while it "
@@ -210,7 +211,7 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
     has_no_traceback = TRACEBACK_HEAD not in exhibit.text
     ends = []
     for number in range(begin, len(lines)):
-        line = lines[number][:MAX_FATAL_LINE_CHARS].rstrip()
+        line = lines[number][:MAX_LINE_CHARS].rstrip()
         end = _describe_end(
             line,
             lines[number + 1 : number + MAX_MPI_STACK_LINES],
@@ -249,7 +250,7 @@ def _last_error(exhibit: Exhibit) -> Heard | None:
     number = final_error(lines)
     if number is None:
         return None
-    message = error_message(lines[number][:MAX_FATAL_LINE_CHARS].rstrip())
+    message = error_message(lines[number][:MAX_LINE_CHARS].rstrip())
     says = f"{ENDS_IN_ERROR}{message[:200]}"
     return _heard(exhibit, number, lines[number].strip(), says, _advice_of_record(message, exhibit))
 
