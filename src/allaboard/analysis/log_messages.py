@@ -23,6 +23,10 @@ _TORCH_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[rank\s?(\d{1,7})\]:?")
 """Prefix that torch itself writes: the rank in the whole job."""
 _COMM_RANK = re.compile(r"\[TC\]\[rank=(\d{1,7})\]")
 """Rank in the lines of torchcomms, and of PyTorch's backend nccl2, which is from it."""
+_RANK_LABEL = re.compile(
+    r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?"
+)
+"""Label of a rank in front of a line, whoever wrote it."""
 _NODE_RANK_PREFIX = re.compile(r"\s*(?:\x1b\[[0-9;]*m)?\[(?:default|worker)?\s?(\d{1,7})\]:?")
 _NCCL_GROUP_RANK = re.compile(r"\[Rank (\d+)\]")
 """Number within a group in NCCL's messages; it is the rank only in the default group."""
@@ -141,6 +145,12 @@ def _shown_text(text: str, start: int, match: re.Match[str]) -> str:
     end = text.find("\n", match.end())
     end = min(len(text) if end < 0 else end, match.start() + SHOWN_CHARS_AFTER)
     return ("... " if begin > start else "") + " ".join(text[begin:end].split())
+
+
+def strip_rank_label(line: str) -> str:
+    """Return the line without the label of a rank (``[rank1]:``, ``[default1]:``, ``[1]``) before it."""
+    label = _RANK_LABEL.match(line)
+    return line[label.end() :] if label is not None else line
 
 
 def speaker_rank(line: str, otherwise: int) -> int:

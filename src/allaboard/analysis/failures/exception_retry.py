@@ -5,20 +5,10 @@ from __future__ import annotations
 import re
 
 from allaboard.analysis.failures.known_errors import known_remedy
-from allaboard.analysis.failures.library_errors import explain_library_error
+from allaboard.analysis.failures.library_errors import MISTAKE_TYPES, explain_library_error
 from allaboard.facts import Raised
 from allaboard.facts.outcome import Retry
 
-MISTAKE_TYPES = frozenset(
-    (
-        "ArgumentError", "AssertionError", "AttributeError", "BdbQuit", "ImportError", "IndentationError",
-        "IndexError", "KeyError", "ModuleNotFoundError", "NameError", "NotImplementedError",
-        "RecursionError", "SyntaxError", "TabError", "TypeError", "UnboundLocalError",
-        "UnicodeDecodeError", "UsageError", "ValueError", "ZeroDivisionError",
-    )
-)  # fmt: skip
-"""Built-in exceptions of a mistake in the program or in its input. Those of files, networks and native code
-(OSError, TimeoutError, RuntimeError) may pass, and so may any type that is not known."""
 _MAY_PASS = re.compile(
     r"Max retries exceeded|name resolution|couldn't connect to|[Cc]onnection (?:reset|refused|closed|aborted)"
     r"|[Tt]imed? ?out|temporarily unavailable|Stale file handle|Input/output error"

@@ -6,14 +6,13 @@ import re
 
 from allaboard.analysis.log_ends.error_records import is_at_work
 from allaboard.analysis.log_ends.post_traceback_output import training_over_line
+from allaboard.analysis.log_messages import strip_rank_label
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
 LAUNCHER_ERRORS = ("ChildFailedError", "ProcessExitedException", "SignalException")
 """Exceptions of torchrun and of torch.multiprocessing about the end of a child."""
 MAX_LINES_AFTER_LAUNCHER = 12
 """Lines that may follow a launcher's last traceback: the rest of its message, and shells' words."""
-_LABEL = re.compile(r"^\[(?:rank|default|worker)?\s?\d{1,7}\]:? ?", re.MULTILINE)
-"""Label of a rank in front of a line."""
 CHILD_ERRORS = ("CalledProcessError",)
 """Exceptions of Python's subprocess about the end of a child."""
 _SPARE_RESULT = "'NoneType' object has no attribute 'is_failed'"
@@ -82,7 +81,7 @@ def final_launcher_error(text: str) -> Traceback | None:
     """Return the traceback of a launcher with which a log ends; None if it ends otherwise, or goes on."""
     if TRACEBACK_HEAD not in text or training_over_line(text):
         return None
-    lines = _LABEL.sub("", text).split("\n")
+    lines = [strip_rank_label(line) for line in text.split("\n")]
     tracebacks = find_tracebacks(lines)
     if not tracebacks:
         return None

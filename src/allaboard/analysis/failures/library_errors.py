@@ -53,9 +53,17 @@ _MACHINERY_TYPES = {"RuntimeError", "OSError", "TimeoutError", "ConnectionError"
     "JaxRuntimeError", "UnavailableError", "AbortedError", "DeadlineExceededError", "CancelledError",
     "FailedPreconditionError"}  # fmt: skip
 """Types that are a failure of this code if it raises them itself."""
-_CALLERS_TYPES = {"ValueError", "TypeError", "KeyError", "AttributeError", "IndexError", "AssertionError",
-    "NotImplementedError", "ImportError", "ModuleNotFoundError", "FileNotFoundError", "NameError",
-    "SyntaxError", "UnboundLocalError", "ZeroDivisionError", "RecursionError"}  # fmt: skip
+MISTAKE_TYPES = frozenset(
+    (
+        "ArgumentError", "AssertionError", "AttributeError", "BdbQuit", "ImportError", "IndentationError",
+        "IndexError", "KeyError", "ModuleNotFoundError", "NameError", "NotImplementedError",
+        "RecursionError", "SyntaxError", "TabError", "TypeError", "UnboundLocalError",
+        "UnicodeDecodeError", "UsageError", "ValueError", "ZeroDivisionError",
+    )
+)  # fmt: skip
+"""Built-in exceptions of a mistake in the program or in its input. Those of files, networks and native code
+(OSError, TimeoutError, RuntimeError) may pass, and so may any type that is not known."""
+_CALLERS_TYPES = MISTAKE_TYPES | {"FileNotFoundError"}
 """Types by which a library mostly reports a mistake of its caller."""
 _TROUBLE_TYPE = re.compile(
     r"Died|Dead|Lost|Time(?:d)?Out|Timeout|Closed|Disconnect|Abort|Crash|Unavailable|Unreachable|Mismatch"

@@ -93,16 +93,17 @@ def repeated_wait(lines: list[str]) -> int | None:
     if not waits:
         return None
     # A line of another kind after the last of them shows that it ended.
-    kinds_until = {_kind(lines[n]) for n in final if n <= waits[-1]}
-    if any(_kind(lines[n]) not in kinds_until for n in final if n > waits[-1]):
+    kinds_until = {line_kind(lines[n]) for n in final if n <= waits[-1]}
+    if any(line_kind(lines[n]) not in kinds_until for n in final if n > waits[-1]):
         return None
-    kinds = Counter(_kind(lines[n]) for n in waits)
-    return waits[-1] if kinds[_kind(lines[waits[-1]])] >= MIN_REPETITIONS else None
+    kinds = Counter(line_kind(lines[n]) for n in waits)
+    return waits[-1] if kinds[line_kind(lines[waits[-1]])] >= MIN_REPETITIONS else None
 
 
 def _is_wait(line: str) -> bool:
     return bool(_WAIT.search(line) or _ATTEMPT.search(line)) and not _WAITS_BY_RIGHT.search(line)
 
 
-def _kind(line: str) -> str:
-    return _NUMBERS.sub("0", line)[:MAX_KIND_CHARS]
+def line_kind(line: str, max_chars: int = MAX_KIND_CHARS) -> str:
+    """Return the beginning of the line with all numbers alike: lines of one kind have the same."""
+    return _NUMBERS.sub("0", line)[:max_chars]

@@ -55,16 +55,17 @@ def final_error(lines: Sequence[str]) -> int | None:
     loose_lines = 0
     for number in range(len(lines) - 1, max(-1, len(lines) - MAX_LINES_TO_END), -1):
         line = lines[number][:MAX_LINE_CHARS].rstrip()
+        has_time = _TIME.search(line[:120]) is not None
         if error_message(line):
-            if loose_lines and not _TIME.search(line[:120]):
+            if loose_lines and not has_time:
                 break  # without a time in its records, a line that follows is one of its own
             first, loose_lines = number, 0
         elif is_at_work([line]) or work_over_line(line):
             break
-        elif not _TIME.search(line[:120]) and loose_lines < MAX_CONTINUATION_LINES:
-            loose_lines += bool(progress_lines([line])) and not _STOPS.search(line)
         elif progress_lines([line]) and not _STOPS.search(line):
-            break
+            if has_time or loose_lines == MAX_CONTINUATION_LINES:
+                break
+            loose_lines += 1
     if first is None or work_over_line("\n".join(lines[:first])):
         return None
     return first

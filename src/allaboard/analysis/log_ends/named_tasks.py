@@ -13,10 +13,15 @@ JAX_JOB = "jax_worker"
 """Job of all processes of JAX: the task is the process."""
 
 
+def find_tasks(message: str) -> tuple[tuple[str, int], ...]:
+    """Return the job and the index of each task that the message names, in its order."""
+    return tuple(dict.fromkeys((m["job"], int(m["task"])) for m in _TASK.finditer(message)))
+
+
 def named_task(message: str) -> tuple[Who, ...]:
     """Return the one member that the message names, as a tuple; empty if it names none, or several: who of
     these is at fault, its words would have to say."""
-    tasks = {(m["job"], int(m["task"])) for m in _TASK.finditer(message)}
+    tasks = find_tasks(message)
     if len(tasks) != 1:
         return ()
     ((job, index),) = tasks

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from itertools import islice, takewhile
 
+from allaboard.analysis.log_ends.error_records import line_kind
+
 MAX_BUFFERED_CHARS = 16_384
 """Characters that a process may still write when it exits: Python's text layer and its 8 KiB buffer."""
 WENT_ON_DOUBT = "its process, or another one that writes to this log, went on"
@@ -19,9 +21,8 @@ OTHER_THREAD_DOUBT = "it ended a thread other than the main one, and the process
 """Doubt about the traceback of a thread."""
 LOGGED_DOUBT = "a logger wrote it, so it was caught"
 """Doubt about a traceback that follows a logger's record."""
-LINE_KIND_CHARS = 24
-"""Leading characters that make two lines one kind, with all numbers replaced by 0."""
-_NUMBERS = re.compile(r"\d+")
+STREAM_KIND_CHARS = 24
+"""Leading characters by which two lines are output of the same kind."""
 MAX_SCRIPT_LINES = 3
 """Lines that a batch script may write after its launcher failed: a date, a duration, that it has finished."""
 _LAUNCHER_FAILURE = re.compile(
@@ -113,11 +114,8 @@ def is_same_stream(earlier_lines: Iterable[str], later_lines: Iterable[str]) -> 
 
     Output that was buffered until the process exited would not be on both sides of the traceback.
     """
-    return not {*map(_line_kind, earlier_lines)}.isdisjoint(map(_line_kind, later_lines))
-
-
-def _line_kind(line: str) -> str:
-    return _NUMBERS.sub("0", line)[:LINE_KIND_CHARS]
+    earlier_kinds = {line_kind(line, STREAM_KIND_CHARS) for line in earlier_lines}
+    return any(line_kind(line, STREAM_KIND_CHARS) in earlier_kinds for line in later_lines)
 
 
 def trains_on_after(text: str, message: str, min_lines: int) -> bool:

@@ -21,7 +21,7 @@ from allaboard.analysis.log_ends.final_errors import (
     final_error,
     final_sentence,
 )
-from allaboard.analysis.log_ends.named_tasks import named_task
+from allaboard.analysis.log_ends.named_tasks import find_tasks, named_task
 from allaboard.analysis.log_ends.post_traceback_output import (
     has_ended_well,
     is_same_stream,
@@ -155,7 +155,6 @@ _CONNECT_FAILED = re.compile(
     r"|(?:ipv[46]:)(?P<address2>[\w.\[\]%:-]+:\d+): Failed to connect to remote host: "
     r"(?:Connection refused|No route to host|Connection timed out)"
 )
-_NAMED_TASK = re.compile(r"/job:(?P<job>(?!localhost)\w+)/(?:replica:\d+/)?task:(?P<task>\d+)")
 _NAMED_MEMBER = re.compile(
     r"\b(?:worker|host|node|peer|pod|server|address)\b:? '?(?P<name>[A-Za-z0-9][\w.-]{1,252}):\d{2,5}\b"
 )
@@ -189,26 +188,27 @@ class _End(NamedTuple):
 
 
 def read_log(exhibit: Exhibit) -> Testimony | None:
-    if training_over_line(exhibit.text):
+    text = exhibit.text
+    if training_over_line(text):
         return None
+    lines = text.split("\n")
     heard = (
-        _refused_connection(exhibit)
-        or _last_words(exhibit)
-        or _lost_store(exhibit)
-        or _last_error(exhibit)
-        or _endless_wait(exhibit)
-        or _last_sentence(exhibit)
+        _refused_connection(exhibit, text, lines)
+        or _last_words(exhibit, text, lines)
+        or _lost_store(exhibit, text, lines)
+        or _last_error(exhibit, text, lines)
+        or _endless_wait(exhibit, lines)
+        or _last_sentence(exhibit, text, lines)
     )
     return Testimony(heard=(heard,)) if heard is not None else None
 
 
-def _last_words(exhibit: Exhibit) -> Heard | None:
+def _last_words(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return the end that says most: an abort before a signal, that before a launcher's error."""
-    lines = exhibit.text.split("\n")
     begin = max(0, len(lines) - MAX_LINES_TO_END)
     final_numbers = [n for n in range(begin, len(lines)) if lines[n].strip()][-3:]
     # Of a traceback it is known whether it ended the process.
-    has_no_traceback = TRACEBACK_HEAD not in exhibit.text
+    has_no_traceback = TRACEBACK_HEAD not in text
     ends = []
     for number in range(begin, len(lines)):
         line = lines[number][:MAX_LINE_CHARS].rstrip()
@@ -242,11 +242,10 @@ def _last_words(exhibit: Exhibit) -> Heard | None:
     return _heard(exhibit, number, line, end.says, end.fix)
 
 
-def _last_error(exhibit: Exhibit) -> Heard | None:
+def _last_error(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return the first of the records of errors with which the log ends."""
-    if TRACEBACK_HEAD in exhibit.text:
+    if TRACEBACK_HEAD in text:
         return None  # of a traceback it is known whether it ended the process
-    lines = exhibit.text.split("\n")
     number = final_error(lines)
     if number is None:
         return None
@@ -255,11 +254,10 @@ def _last_error(exhibit: Exhibit) -> Heard | None:
     return _heard(exhibit, number, lines[number].strip(), says, _advice_of_record(message, exhibit))
 
 
-def _last_sentence(exhibit: Exhibit) -> Heard | None:
+def _last_sentence(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return the sentence with which the log ends, if it says that something failed."""
-    if TRACEBACK_HEAD in exhibit.text:
+    if TRACEBACK_HEAD in text:
         return None
-    lines = exhibit.text.split("\n")
     number = final_sentence(lines)
     if number is None:
         return None
@@ -271,8 +269,9 @@ def _last_sentence(exhibit: Exhibit) -> Heard | None:
 
 def _advice_of_record(message: str, exhibit: Exhibit) -> str:
     """Return where to look next: at the member that the record names, else at the host that wrote it."""
-    if task := _NAMED_TASK.search(message):
-        return f"read the log of {task['job']} {task['task']}, which it names; then {_COLLECT}"
+    if tasks := find_tasks(message):
+        job, index = tasks[0]
+        return f"read the log of {job} {index}, which it names; then {_COLLECT}"
     if loopback := _LOOPBACK.search(message):
         return (
             f"getent ahosts $(hostname)   # on each host: {loopback[0]} is that host itself; take "
@@ -292,8 +291,7 @@ def _advice_of_record(message: str, exhibit: Exhibit) -> str:
     return _COLLECT
 
 
-def _endless_wait(exhibit: Exhibit) -> Heard | None:
-    lines = exhibit.text.split("\n")
+def _endless_wait(exhibit: Exhibit, lines: list[str]) -> Heard | None:
     number = repeated_wait(lines)
     if number is None:
         return None
@@ -302,11 +300,9 @@ def _endless_wait(exhibit: Exhibit) -> Heard | None:
     return _heard(exhibit, number, line, says, _WAIT_FIX, awaits=True)
 
 
-def _lost_store(exhibit: Exhibit) -> Heard | None:
+def _lost_store(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return that the store of the job was gone while a rank still asked it, if the log ends so."""
-    text = exhibit.text
     matches = list(_STORE_GONE.finditer(text))
-    lines = text.split("\n")
     # At a normal end too, those that leave last write it once or twice.
     if len(matches) < MIN_REPETITIONS or not _is_end(
         lines, text.count("\n", 0, matches[-1].start())
@@ -326,11 +322,9 @@ def _lost_store(exhibit: Exhibit) -> Heard | None:
     )
 
 
-def _refused_connection(exhibit: Exhibit) -> Heard | None:
+def _refused_connection(exhibit: Exhibit, text: str, lines: list[str]) -> Heard | None:
     """Return the address at which nobody listened, if a session failed after it."""
-    text = exhibit.text
     refusals = [m for m in _CONNECT_FAILED.finditer(text) if _UNAVAILABLE.search(text, m.end())]
-    lines = text.split("\n")
     if not refusals or not _is_end(lines, text.count("\n", 0, refusals[-1].start())):
         return None
     match = refusals[-1]

@@ -17,14 +17,13 @@ from allaboard.analysis.log_ends.post_traceback_output import (
     is_same_stream,
     progress_lines,
 )
-from allaboard.analysis.log_messages import speaker_rank
+from allaboard.analysis.log_messages import speaker_rank, strip_rank_label
 from allaboard.contracts import LogReader
 from allaboard.facts import Exhibit, Exit, Glimpse, Raised, Testimony
 from allaboard.formats.dumps import ipython_tracebacks, rich_tracebacks
 from allaboard.formats.dumps.learned_prefixes import LOGGED_MARK
 from allaboard.formats.dumps.python_tracebacks import TRACEBACK_HEAD, Traceback, find_tracebacks
 
-_PREFIX = re.compile(r"(?:\x1b\[[0-9;]*m)?\[(?:rank|default|worker)?\s?\d{1,7}\]:?(?:\x1b\[0m)? ?")
 _HOOK = re.compile(r"\[rank\d+\]: ")
 """Begins each line that torch's own excepthook writes; it is called only for exceptions that nothing caught.
 """
@@ -55,7 +54,7 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
         return None
     logged = {n for n, line in enumerate(text.split("\n")) if line.startswith(LOGGED_MARK)}
     written = [line.rstrip("\r").removeprefix(LOGGED_MARK) for line in text.split("\n")]
-    lines = [_strip_label(line) for line in written]
+    lines = [strip_rank_label(line) for line in written]
     lines = rich_tracebacks.unbox_tracebacks(lines) if boxed else lines
     lines = ipython_tracebacks.to_python_tracebacks(lines) if in_notebook else lines
     all_tracebacks = find_tracebacks(lines)
@@ -97,12 +96,6 @@ def read_log(exhibit: Exhibit) -> Testimony | None:
     any_certain = any(not g.doubt for g in glimpses.values())
     credible = tuple(g for g in glimpses.values() if not (g.doubt and g.rank < 0 and any_certain))
     return Testimony(glimpses=credible) if credible else None
-
-
-def _strip_label(line: str) -> str:
-    """Return the line without the label of a launcher."""
-    label = _PREFIX.match(line)
-    return line[label.end() :] if label is not None else line
 
 
 def _reason_to_doubt(
