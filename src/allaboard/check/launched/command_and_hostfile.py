@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.sources.hostfile import SOURCE as HOSTFILE
 from allaboard.facts import OPAQUE, Machine, Material, Problem, Value
 from allaboard.facts.address import is_this_host_alone
@@ -62,12 +63,10 @@ def _slot_problems(arguments: Sequence[Value], files: LaunchedFiles) -> Iterator
         or any(_OVERSUBSCRIBES.search(word.text) for word in arguments)
     ):
         return
-    yield Problem(
-        kind="launch",
+    yield launch_problem(
+        count,
         message=f"{count.integer} processes are asked for, and {file} has {slots} slots: none is started",
-        observed=f"{count.origin.flag} {count.text}",
         correction=f"{count.origin.flag} {slots}   # or more slots=… in {file}",
-        origin=count.origin,
     )
 
 
@@ -82,13 +81,11 @@ def _deepspeed_problems(arguments: Sequence[Value], files: LaunchedFiles) -> Ite
             yield from _filter_problems(flags.values[name], slots_of, file)
     nodes, gpus = flags.values.get("num_nodes"), flags.values.get("num_gpus")
     if nodes is not None and nodes.integer is not None and nodes.integer > len(slots_of):
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            nodes,
             message=f"{nodes.integer} nodes are asked for, and {file} has {len(slots_of)} "
             f"host{'s' if len(slots_of) > 1 else ''}: DeepSpeed starts on those alone",
-            observed=f"{nodes.origin.flag} {nodes.text}",
             correction=f"{nodes.origin.flag} {len(slots_of)}   # or a line `HOST slots=N` for each host",
-            origin=nodes.origin,
         )
     few = [m for m in machines if m.slots and gpus is not None and (gpus.integer or 0) > m.slots]
     if gpus is not None and few:
@@ -102,13 +99,11 @@ def _deepspeed_problems(arguments: Sequence[Value], files: LaunchedFiles) -> Ite
         )
     address = flags.values.get("master_addr")
     if address is not None and is_this_host_alone(address.text) and len(slots_of) > 1:
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            address,
             message=f"{address.text} is each host itself, and {file} has {len(slots_of)} hosts: they do "
             f"not meet",
-            observed=f"{address.origin.flag} {address.text}",
             correction=f"{address.origin.flag}={machines[0].name.text}",
-            origin=address.origin,
         )
 
 
@@ -125,12 +120,10 @@ def _filter_problems(value: Value, slots_of: Mapping[str, int], file: str) -> It
         what = (
             f"no host {host}" if slots is None else f"no slot {absent[0]} of {host} (slots={slots})"
         )
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            value,
             message=f"{file} has {what}: DeepSpeed refuses to start",
-            observed=f"{value.origin.flag} {value.text}",
             correction=f"{value.origin.flag}={next(iter(slots_of))}   # a host of {file}, slots from 0",
-            origin=value.origin,
         )
         return
 

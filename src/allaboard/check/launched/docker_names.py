@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.facts.address import parse_address
 
@@ -43,13 +44,12 @@ def docker_problems(material: Material) -> Iterator[Problem]:
         host = parse_address(container.meeting.text).host
         if host not in names or host == container.name:
             continue
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            container.meeting,
             message=f"{container.variable} is {container.meeting.text}, the name of another container: on "
             "docker's default network containers do not know each other's names",
-            observed=f"-e {container.variable}={container.meeting.text}, no --network",
             correction="docker network create train   # and --network train in every docker run",
-            origin=container.meeting.origin,
+            observed=f"-e {container.variable}={container.meeting.text}, no --network",
         )
         return
 

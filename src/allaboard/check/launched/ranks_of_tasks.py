@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
 from allaboard.facts import Material, Origin, Problem
 from allaboard.facts.configuration.script import LaunchDemands
@@ -70,13 +71,12 @@ def one_rank_for_all(
         return None
     file = demands.file.rpartition("/")[2]
     program = next((w for c in step.commands for w in c if w.text.endswith(".py")), stated)
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        program,
         message=f"all {tasks} tasks have the same rank: {file} takes it from {taken.text}, which the step "
         "leaves out",
-        observed=f"{taken.text} [{taken.origin}], {stated.origin.flag} {stated.text}",
         correction=f"srun bash -c 'python {file} {taken.text} $SLURM_PROCID'   # with its other arguments",
-        origin=program.origin,
+        observed=f"{taken.text} [{taken.origin}], {stated.origin.flag} {stated.text}",
     )
 
 
@@ -89,11 +89,10 @@ def unexpanded_number(step: StartedStep) -> Problem | None:
         return None
     for word in step.flags.program_words:
         if _UNEXPANDED.match(word.text):
-            return Problem(
-                kind="launch",
+            return launch_problem(
+                word,
                 message=f"no shell expands {word.text}: srun hands it on as it stands",
-                observed=word.text,
                 correction=f"srun bash -c '{program} … {word.text} …'",
-                origin=word.origin,
+                observed=word.text,
             )
     return None

@@ -19,6 +19,7 @@ from allaboard.check.launched.shared_accelerate_config import (
     step_config_problem,
 )
 from allaboard.check.launched.torchrun_and_gpus import gpu_problems
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_once import program_started_once
 from allaboard.configuration.slurm_steps.started_step import StartedStep, read_steps
 from allaboard.facts import Material, Origin, Problem, Value, whole_number
@@ -74,22 +75,15 @@ def _nodes(step: StartedStep, demands: LaunchDemands, material: Material) -> Pro
     if wanted is not None and wanted_count is not None and nodes is not None:
         is_range = request.nodes is not None and "-" in request.nodes.text
         if wanted_count != nodes and not is_range:
-            origin = (
-                request.nodes.origin
-                if request.nodes is not None
-                else step.flags.program_words[0].origin
-            )
-            flag = (
-                "#SBATCH --nodes"
-                if not origin.flag or "nodes" not in step.flags.values
-                else "--nodes"
-            )
-            return _problem(
-                f"{_stated(wanted, demands)}, but the step has {nodes} node{'s' if nodes > 1 else ''}"
+            place = request.nodes or step.flags.program_words[0]
+            is_of_step = place.origin.flag and "nodes" in step.flags.values
+            flag = "--nodes" if is_of_step else "#SBATCH --nodes"
+            return launch_problem(
+                place,
+                message=f"{_stated(wanted, demands)}, but the step has {nodes} node{'s' if nodes > 1 else ''}"
                 + (": it waits for the others" if wanted_count > nodes else ""),
-                f"num_nodes={wanted.text} [{wanted.origin}]",
-                f"{flag}={wanted.text}   # or {wanted.origin.assignment_of(str(nodes))}",
-                origin,
+                observed=f"num_nodes={wanted.text} [{wanted.origin}]",
+                correction=f"{flag}={wanted.text}   # or {wanted.origin.assignment_of(str(nodes))}",
             )
     each, tasks = demands.devices, request.tasks_on_node
     if (
@@ -101,12 +95,12 @@ def _nodes(step: StartedStep, demands: LaunchDemands, material: Material) -> Pro
         return None
     if tasks == 1 and nodes == 1 and request.tasks_per_node is None and request.tasks is None:
         return None  # one node, one task: Lightning's own launcher may start the others
-    return _problem(
-        f"{_stated(each, demands)}, but the step has {tasks} "
+    return launch_problem(
+        request.tasks_value,
+        message=f"{_stated(each, demands)}, but the step has {tasks} "
         f"task{'s' if tasks > 1 else ''} on each node",
-        f"{'gpus' if 'gpus' in each.origin.flag else 'devices'}={each.text} [{each.origin}]",
-        f"#SBATCH --ntasks-per-node={each.text}",
-        request.tasks_value.origin,
+        observed=f"{'gpus' if 'gpus' in each.origin.flag else 'devices'}={each.text} [{each.origin}]",
+        correction=f"#SBATCH --ntasks-per-node={each.text}",
     )
 
 
@@ -129,12 +123,12 @@ def _spawned(step: StartedStep, demands: LaunchDemands, material: Material) -> P
     right = _one_task_a_node(step, material)
     if count is not None and count > 1 and demands.world_size_variable is not None:
         variable = demands.world_size_variable
-        return _problem(
-            f"{total} task{'s' if total > 1 else ''} each spawn {count}: {total * count} processes "
+        return launch_problem(
+            request.tasks_value,
+            message=f"{total} task{'s' if total > 1 else ''} each spawn {count}: {total * count} processes "
             f"for a world of {total}, which {_base(demands.file)} takes from {variable.text}",
-            f"nprocs={count} [{spawned.origin}], {variable.text} [{variable.origin}]",
-            f"{right}   # one task a node, and world_size={variable.text} * {count}",
-            request.tasks_value.origin,
+            observed=f"nprocs={count} [{spawned.origin}], {variable.text} [{variable.origin}]",
+            correction=f"{right}   # one task a node, and world_size={variable.text} * {count}",
         )
     gpus = request.gpu_count
     if tasks < 2 or each_has_gpus:
@@ -145,11 +139,11 @@ def _spawned(step: StartedStep, demands: LaunchDemands, material: Material) -> P
         detail = "each of them takes all GPUs of the node"
     else:
         return None
-    return _problem(
-        f"{tasks} tasks on a node each spawn {count or 'one process for every GPU'}: {detail}",
-        f"spawn [{spawned.origin}]",
-        f"{right}   # one task a node: {_base(demands.file)} starts the others",
-        request.tasks_value.origin,
+    return launch_problem(
+        request.tasks_value,
+        message=f"{tasks} tasks on a node each spawn {count or 'one process for every GPU'}: {detail}",
+        observed=f"spawn [{spawned.origin}]",
+        correction=f"{right}   # one task a node: {_base(demands.file)} starts the others",
     )
 
 
@@ -186,12 +180,13 @@ def _too_many_tasks(
         if demands.jax_initialize
         else "NCCL needs one for each"
     )
-    return _problem(
-        f"{tasks} tasks on a node with {gpus} GPU{'s' if gpus > 1 else ''}: {user} ({_base(demands.file)})",
-        f"{request.tasks_value.origin.flag}={request.tasks_value.text}, "
+    return launch_problem(
+        request.tasks_value,
+        message=f"{tasks} tasks on a node with {gpus} GPU{'s' if gpus > 1 else ''}: {user} "
+        f"({_base(demands.file)})",
+        observed=f"{request.tasks_value.origin.flag}={request.tasks_value.text}, "
         f"{request.gpus_per_node.origin.flag}={request.gpus_per_node.text}",
-        f"#SBATCH --ntasks-per-node={gpus}",
-        request.tasks_value.origin,
+        correction=f"#SBATCH --ntasks-per-node={gpus}",
     )
 
 
@@ -205,13 +200,14 @@ def _idle_gpus(step: StartedStep, demands: LaunchDemands, material: Material) ->
     if tasks >= gpus or not request.is_certain or request.gpus_per_task is not None:
         return None
     idle = gpus - tasks
-    problem = _problem(
-        f"{tasks} task{'s' if tasks > 1 else ''} on a node with {gpus} GPUs: jax.distributed.initialize "
-        f"gives "
-        f"each task one ({_base(demands.file)}), and {idle} stay{'s' if idle == 1 else ''} idle",
-        f"{asked.origin.flag}={asked.text}, jax.distributed.initialize [{demands.jax_initialize.origin}]",
-        f"#SBATCH --ntasks-per-node={gpus}   # or initialize(local_device_ids=range({gpus}))",
-        (request.tasks_value or asked).origin,
+    problem = launch_problem(
+        request.tasks_value or asked,
+        message=f"{tasks} task{'s' if tasks > 1 else ''} on a node with {gpus} GPUs: "
+        f"jax.distributed.initialize gives each task one ({_base(demands.file)}), and {idle} "
+        f"stay{'s' if idle == 1 else ''} idle",
+        observed=f"{asked.origin.flag}={asked.text}, jax.distributed.initialize "
+        f"[{demands.jax_initialize.origin}]",
+        correction=f"#SBATCH --ntasks-per-node={gpus}   # or initialize(local_device_ids=range({gpus}))",
     )
     return msgspec.structs.replace(problem, kind="launch.warning")
 
@@ -224,14 +220,14 @@ def _bound_gpu(step: StartedStep, demands: LaunchDemands, material: Material) ->
         return None
     if whole_number(value.text.rpartition(":")[2]) not in (1, None):
         return None
-    return _problem(
-        f"each task sees one GPU, numbered 0, and jax.distributed.initialize asks for GPU $SLURM_LOCALID: "
-        f"{'task 1' if tasks == 2 else f'tasks 1 to {tasks - 1}'} of a node "
+    return launch_problem(
+        value,
+        message="each task sees one GPU, numbered 0, and jax.distributed.initialize asks for GPU "
+        f"$SLURM_LOCALID: {'task 1' if tasks == 2 else f'tasks 1 to {tasks - 1}'} of a node "
         f"{'does not find its own' if tasks == 2 else 'do not find theirs'}",
-        f"{value.origin.flag}={value.text}, jax.distributed.initialize [{call.origin}]",
-        f"#SBATCH --gpus-per-node={tasks}   # in place of --gpus-per-task; "
+        observed=f"{value.origin.flag}={value.text}, jax.distributed.initialize [{call.origin}]",
+        correction=f"#SBATCH --gpus-per-node={tasks}   # in place of --gpus-per-task; "
         "or initialize(local_device_ids=[0])",
-        value.origin,
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from allaboard.check.launched.named_files import LaunchedFiles
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.facts import Material, Problem, Value
 from allaboard.facts.configuration.script import LaunchDemands
 from allaboard.formats.cli_flags import Flags, read_flags, words_after_program
@@ -75,12 +76,12 @@ def _trainer(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     if wanted_ranks == started:
         return None
     each = torchrun.each_value
-    return _problem(
-        f"Trainer(devices={demands.devices.text}, num_nodes={wanted_nodes}) in {_base(demands)} wants "
-        f"{wanted_ranks} ranks, and torchrun starts {started}",
-        f"{each.origin.flag} {each.text}, devices={demands.devices.text} [{demands.devices.origin}]",
-        f"Trainer(devices={each.text}, num_nodes={torchrun.nodes})",
+    return launch_problem(
         each,
+        message=f"Trainer(devices={demands.devices.text}, num_nodes={wanted_nodes}) in {_base(demands)} "
+        f"wants {wanted_ranks} ranks, and torchrun starts {started}",
+        observed=f"{each.origin.flag} {each.text}, devices={demands.devices.text} [{demands.devices.origin}]",
+        correction=f"Trainer(devices={each.text}, num_nodes={torchrun.nodes})",
     )
 
 
@@ -94,12 +95,12 @@ def _spawned(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     count = f"{spawned.integer} processes" if spawned.integer else "a process for every GPU"
     total = f": {torchrun.each * spawned.integer} in all" if spawned.integer else ""
     each = torchrun.each_value
-    return _problem(
-        f"{torchrun.each} processes of torchrun each spawn {count}{total}, and all of them claim the same "
-        "ranks",
-        f"{each.origin.flag} {each.text}, spawn [{spawned.origin}]",
-        f"python {_base(demands)}   # it starts its processes itself; or take the spawn out of it",
+    return launch_problem(
         each,
+        message=f"{torchrun.each} processes of torchrun each spawn {count}{total}, and all of them claim the "
+        "same ranks",
+        observed=f"{each.origin.flag} {each.text}, spawn [{spawned.origin}]",
+        correction=f"python {_base(demands)}   # it starts its processes itself; or take the spawn out of it",
     )
 
 
@@ -117,13 +118,12 @@ def _fixed_local_rank(torchrun: _Torchrun) -> Problem | None:
         if not number.isdecimal() or torchrun.each < 2:
             return None
         flag = argument.text.partition("=")[0]
-        return _problem(
-            f"all {torchrun.each} processes get {flag} {number}: they take one GPU, and one rank if the "
-            f"script "
-            "takes its rank from it",
-            f"{flag} {number}",
-            'int(os.environ["LOCAL_RANK"])   # in the script, and no ' + flag + " here",
+        return launch_problem(
             Value(number, argument.origin),
+            message=f"all {torchrun.each} processes get {flag} {number}: they take one GPU, and one rank if "
+            "the script takes its rank from it",
+            observed=f"{flag} {number}",
+            correction='int(os.environ["LOCAL_RANK"])   # in the script, and no ' + flag + " here",
         )
     return None
 
@@ -138,12 +138,12 @@ def _flag_alone(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | None:
     if any(_LOCAL_RANK.match(w.text) for w in torchrun.flags.program_words):
         return None
     each = torchrun.each_value
-    return _problem(
-        f"torchrun passes no {taken.text}, from which {_base(demands)} takes its GPU: all {torchrun.each} "
-        "processes keep its default",
-        f"{each.origin.flag} {each.text}, {taken.text} [{taken.origin}]",
-        f'local_rank = int(os.environ["LOCAL_RANK"])   # in {_base(demands)}',
+    return launch_problem(
         each,
+        message=f"torchrun passes no {taken.text}, from which {_base(demands)} takes its GPU: all "
+        f"{torchrun.each} processes keep its default",
+        observed=f"{each.origin.flag} {each.text}, {taken.text} [{taken.origin}]",
+        correction=f'local_rank = int(os.environ["LOCAL_RANK"])   # in {_base(demands)}',
     )
 
 
@@ -151,12 +151,12 @@ def _flag_of_old(torchrun: _Torchrun, demands: LaunchDemands, taken: Value) -> P
     """Report the spelling of the flag that torch.distributed.launch passes until PyTorch 1.13 only."""
     if "-" in taken.text.lstrip("-"):
         return None
-    problem = _problem(
-        f"{_base(demands)} takes {taken.text}, and since PyTorch 2.0 torch.distributed.launch passes "
-        "--local-rank: the script refuses it",
-        f"{taken.text} [{taken.origin}]",
-        f'parser.add_argument("--local-rank", "--local_rank", …)   # in {_base(demands)}',
+    problem = launch_problem(
         torchrun.each_value,
+        message=f"{_base(demands)} takes {taken.text}, and since PyTorch 2.0 torch.distributed.launch passes "
+        "--local-rank: the script refuses it",
+        observed=f"{taken.text} [{taken.origin}]",
+        correction=f'parser.add_argument("--local-rank", "--local_rank", …)   # in {_base(demands)}',
     )
     return msgspec.structs.replace(problem, kind="launch.warning")
 
@@ -167,25 +167,14 @@ def _global_device(torchrun: _Torchrun, demands: LaunchDemands) -> Problem | Non
     if device is None or torchrun.nodes < 2:
         return None
     device_count = torchrun.each
-    return _problem(
-        f"{_base(demands)} takes the GPU with the number of its rank among all nodes: on the second "
-        f"node that "
-        f"is GPU {device_count} and up, and each node has 0 to {device_count - 1} in use",
-        f"{device.text} [{device.origin}]",
-        f'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # in {_base(demands)}',
+    return launch_problem(
         torchrun.each_value,
+        message=f"{_base(demands)} takes the GPU with the number of its rank among all nodes: on the second "
+        f"node that is GPU {device_count} and up, and each node has 0 to {device_count - 1} in use",
+        observed=f"{device.text} [{device.origin}]",
+        correction=f'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))   # in {_base(demands)}',
     )
 
 
 def _base(demands: LaunchDemands) -> str:
     return demands.file.rpartition("/")[2]
-
-
-def _problem(message: str, observed: str, correction: str, value: Value) -> Problem:
-    return Problem(
-        kind="launch",
-        message=message,
-        observed=observed,
-        correction=correction,
-        origin=value.origin,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles, config_values
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
 from allaboard.facts import Material, Node, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_program
@@ -64,13 +65,12 @@ def _problem(
     if found is None or rank is None:
         return None
     file = found[0].rpartition("/")[2]
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        named,
         message=f"machine_rank is {rank.text} in {file}, which {readers} read: each takes itself for machine "
         f"{rank.text}",
-        observed=f"machine_rank: {rank.text} [{found[0]}:{rank.line}:{rank.column}]",
         correction=right,
-        origin=named.origin,
+        observed=f"machine_rank: {rank.text} [{found[0]}:{rank.line}:{rank.column}]",
     )
 
 

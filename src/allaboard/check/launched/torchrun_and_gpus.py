@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from allaboard.check.launched.named_files import LaunchedFiles
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import LAUNCHER_MODULES, StartedStep
 from allaboard.configuration.slurm_steps.step_request import StepRequest, read_request
 from allaboard.facts import Material, Problem, Value
@@ -43,14 +44,13 @@ def gpu_problems(
         demands = files.demands_of(flags.program_words)
         if demands is not None and not demands.is_nccl:
             continue
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            each,
             message=f"torchrun starts {count} processes on a node with {gpus} "
             f"GPU{'s' if gpus > 1 else ''}: NCCL needs one for each",
+            correction=f"torchrun {each.origin.flag}={gpus} …   # or ask Slurm for {count} GPUs a node",
             observed=f"{each.origin.flag} {each.text}, {request.gpus_per_node.origin.flag} "
             f"{request.gpus_per_node.text}",
-            correction=f"torchrun {each.origin.flag}={gpus} …   # or ask Slurm for {count} GPUs a node",
-            origin=each.origin,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.facts import Problem
 from allaboard.formats.cli_flags import read_flags, words_after_program
 from allaboard.formats.shell.script import Process, Script
@@ -41,11 +42,10 @@ def _problem(process: Process) -> Problem | None:
     each = read_flags(arguments, _VALUELESS).values.get("nproc_per_node")
     if each is None or each.integer is None or each.integer <= count:
         return None
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        each,
         message=f"{each.integer} processes, and CUDA_VISIBLE_DEVICES leaves them {count} "
         f"GPU{'s' if count > 1 else ''}: process {count} finds none of its own",
-        observed=f"{each.origin.flag} {each.text}, CUDA_VISIBLE_DEVICES={devices.text} [{devices.origin}]",
         correction=f"{each.origin.flag}={count}",
-        origin=each.origin,
+        observed=f"{each.origin.flag} {each.text}, CUDA_VISIBLE_DEVICES={devices.text} [{devices.origin}]",
     )

@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
 from allaboard.facts import OPAQUE, Material, Problem
 from allaboard.facts.configuration.source_variables import SOURCE_VARIABLES
@@ -45,13 +46,12 @@ def frozen_numbers(step: StartedStep, material: Material) -> Iterator[Problem]:
         number = material.partly.get(name, "").strip(OPAQUE)
         # A step that sets it again does so in its own shell.
         if number in _NUMBERS and not re.search(rf"\b{name}=", step.text):
-            yield Problem(
-                kind="launch",
+            yield launch_problem(
+                step.flags.program_words[0],
                 message=f"{name} is set in the batch script, where ${number} is 0: every task of the step "
                 "has that number",
-                observed=f"export {name}=${number}, before srun",
                 correction=f"srun bash -c 'export {name}=${number}; …'",
-                origin=step.flags.program_words[0].origin,
+                observed=f"export {name}=${number}, before srun",
             )
 
 
@@ -85,12 +85,11 @@ def _filled_in_arguments(step: StartedStep, material: Material) -> Iterator[Prob
             continue
         if setting.startswith("--") and f" {setting}" not in f" {step.text}":
             continue
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            step.flags.program_words[0],
             message=f"{setting} is ${number} as the batch script has it: 0, for every task of the step",
-            observed=f"{setting}=${number}, outside of the step",
             correction=_corrected_step(step, material, number, setting),
-            origin=step.flags.program_words[0].origin,
+            observed=f"{setting}=${number}, outside of the step",
         )
     words = step.flags.program_words
     for previous, word in itertools.pairwise(words):
@@ -99,12 +98,11 @@ def _filled_in_arguments(step: StartedStep, material: Material) -> Iterator[Prob
             not previous.text.startswith("-") and ".py" in step.text.partition(OPAQUE)[0]
         )
         if word.text == f"{OPAQUE}{number}{OPAQUE}" and number in _NUMBERS and is_argument:
-            yield Problem(
-                kind="launch",
+            yield launch_problem(
+                word,
                 message=f"the script gets ${number} as the batch script has it: 0, in every task of the step",
-                observed=f"${number}, an argument outside of single quotes",
                 correction=_corrected_step(step, material, number, ""),
-                origin=word.origin,
+                observed=f"${number}, an argument outside of single quotes",
             )
 
 
@@ -121,13 +119,12 @@ def _quoted_variables(step: StartedStep, material: Material) -> Iterator[Problem
                 continue
             if name in material.variables or name in material.opaque:
                 continue
-            yield Problem(
-                kind="launch",
+            yield launch_problem(
+                argument,
                 message=f"${name} in double quotes is the batch script's, which has none: what the step sets "
                 "is not what it takes",
-                observed=f"{name}=… and ${name} in one pair of double quotes",
                 correction=f"srun bash -c '… ${name} …'   # single quotes, or \\${name}",
-                origin=argument.origin,
+                observed=f"{name}=… and ${name} in one pair of double quotes",
             )
 
 
@@ -150,10 +147,9 @@ def _exported_numbers(step: StartedStep, has_launcher: bool) -> Iterator[Problem
             if number.isdecimal()
             else f"${number.strip(OPAQUE)}, which is 0 in the batch script,"
         )
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            exported,
             message=f"{name} is {shown} in every task of the step: --export sets one value for all",
-            observed=f"--export={text.replace(OPAQUE, '')}"[:100],
             correction=f"srun bash -c 'export {name}={own_number}; …'   # single quotes: each task's own",
-            origin=exported.origin,
+            observed=f"--export={text.replace(OPAQUE, '')}"[:100],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.started_step import StartedStep
 from allaboard.facts import OPAQUE, Material, Origin, Problem
 from allaboard.formats.shell.source_lines import command_text
@@ -47,12 +48,11 @@ def caller_addresses(step: StartedStep, material: Material) -> Iterator[Problem]
         if setting is None and mark not in exported:
             continue
         flag = setting[1].rstrip("=") if setting else "MASTER_ADDR"
-        yield Problem(
-            kind="launch",
+        yield launch_problem(
+            step.flags.program_words[0],
             message=f"{flag} is ${name}: {host}",
-            observed=f"${name}, expanded before the step",
             correction=_corrected_step(step, material, name),
-            origin=step.flags.program_words[0].origin,
+            observed=f"${name}, expanded before the step",
         )
         return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.other_batch_systems import read_other_request
 from allaboard.configuration.slurm_steps.started_step import LAUNCHER_MODULES, NODE_LAUNCHERS
 from allaboard.configuration.slurm_steps.step_request import StepRequest, read_request
@@ -84,13 +85,12 @@ def _launcher_problem(
     name: str, command: Sequence[Value], nodes: int, nodes_value: Value
 ) -> Problem:
     step = _step_command(nodes_value)
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        command[0],
         message=f"{name} is started on the first of {nodes} nodes alone: a batch script runs there, and the "
         "others are never asked",
-        observed=f"{nodes_value.origin.flag}={nodes_value.text}, and no {step.partition(' ')[0]}",
         correction=_DEEPSPEED_REMEDY if name.endswith("deepspeed") else f"{step} {name} …",
-        origin=command[0].origin,
+        observed=f"{nodes_value.origin.flag}={nodes_value.text}, and no {step.partition(' ')[0]}",
     )
 
 

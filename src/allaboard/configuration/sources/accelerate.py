@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Node, Origin, PartialSpec, Problem, Value
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
@@ -144,8 +145,11 @@ def _written(name: str, text: str, whole_file: bool) -> str:
 
 def _problem(value: Value, name: str, message: str, right: str) -> Problem:
     observed = f"{value.origin.flag or name} {value.text}".strip()
-    return Problem(
-        kind="launch", message=message, observed=observed, correction=right, origin=value.origin
+    return launch_problem(
+        value,
+        message=message,
+        correction=right,
+        observed=observed,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, whole_number
 from allaboard.formats.cli_flags import read_flags, words_after_each_program
@@ -63,15 +64,21 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
         low, _, high = count.text.partition(":")
         if count.text and not all((whole_number(p) or 0) > 0 for p in (low, high or low)):
             flag = count.origin.flag
-            yield _problem(count, f"{flag} cannot be {count.text!r}", f"{flag}=2")
+            yield launch_problem(
+                count,
+                message=f"{flag} cannot be {count.text!r}",
+                correction=f"{flag}=2",
+            )
     filters = [options[n] for n in ("include", "i", "exclude", "e") if n in options]
     if counts and filters:
         message = (
             f"{counts[0].origin.flag} and {filters[0].origin.flag} exclude each other: DeepSpeed "
             "refuses to start"
         )
-        yield _problem(
-            counts[0], message, f"deepspeed {filters[0].origin.flag}={filters[0].text} …"
+        yield launch_problem(
+            counts[0],
+            message=message,
+            correction=f"deepspeed {filters[0].origin.flag}={filters[0].text} …",
         )
     nodes = options.get("num_nodes")
     has_several_nodes = nodes is not None and (whole_number(nodes.text.partition(":")[0]) or 0) > 1
@@ -82,7 +89,11 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
         if absent:
             message = f"--no_ssh starts one node alone, and does not know {' and '.join(absent)}"
             right = "--no_ssh --node_rank=0 --master_addr=FIRST-HOST   # --node_rank=1 on the next"
-            yield _problem(nodes, message, right)
+            yield launch_problem(
+                nodes,
+                message=message,
+                correction=right,
+            )
     elif "hostfile" not in options and "H" not in options:
         message = (
             f"{nodes.text} nodes and no --hostfile: DeepSpeed looks at /job/hostfile, and refuses "
@@ -90,14 +101,14 @@ def _problems(options: Mapping[str, Value], opaque: bool) -> Iterator[Problem]:
         )
         right = f"deepspeed --hostfile=HOSTFILE --num_nodes={nodes.text} …"
         # Some images have that file.
-        yield msgspec.structs.replace(_problem(nodes, message, right), kind="launch.warning")
-
-
-def _problem(value: Value, message: str, right: str) -> Problem:
-    observed = f"{value.origin.flag} {value.text}".strip()
-    return Problem(
-        kind="launch", message=message, observed=observed, correction=right, origin=value.origin
-    )
+        yield msgspec.structs.replace(
+            launch_problem(
+                nodes,
+                message=message,
+                correction=right,
+            ),
+            kind="launch.warning",
+        )
 
 
 def _batch_size_problems(material: Material) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.contracts import ConfigurationSource
 from allaboard.facts import Material, Origin, PartialSpec, Problem, Value, address, whole_number
 from allaboard.formats.cli_flags import Flags, find_flags, words_after_each_program
@@ -95,13 +96,12 @@ def _fixed(arguments: Sequence[Value], flags: Flags) -> Iterator[Problem]:
         setting = re.match(r"-x (\w+)=(\d+)(?: |\Z)|-g?env (\w+)[= ](\d+)(?: |\Z)", text)
         name, number = (setting[1] or setting[3], setting[2] or setting[4]) if setting else ("", "")
         if name in _OWN:
-            yield Problem(
-                kind="launch",
+            yield launch_problem(
+                argument,
                 message=f"{name} is {number} in all {count.text} processes: {argument.text} sets one "
                 "value for all",
-                observed=f"{argument.text} {name}={number}, {count.origin.flag} {count.text}",
                 correction=f"mpirun … bash -c 'export {name}={_OWN[name]}; exec python …'",
-                origin=argument.origin,
+                observed=f"{argument.text} {name}={number}, {count.origin.flag} {count.text}",
             )
 
 
@@ -130,13 +130,12 @@ def _more_than_tasks(flags: Flags, material: Material) -> Problem | None:
     stated = total or each
     if tasks is None or stated is None or not 0 < tasks < number:
         return None
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        count,
         message=f"{count.origin.flag} {number} asks for {number} processes, and the job has {tasks} tasks: "
         "Open MPI refuses to start",
-        observed=f"{stated.origin.flag} {stated.text}",
         correction=f"{count.origin.flag} $SLURM_NTASKS   # or ask for {number} tasks",
-        origin=count.origin,
+        observed=f"{stated.origin.flag} {stated.text}",
     )
 
 
@@ -159,13 +158,12 @@ def _too_many(flags: Flags) -> Problem | None:
     each = -(-number // len(hosts))
     right = ",".join(f"{host}:{each}" for host, _ in hosts[:8])
     flag = listed.origin.flag
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        count,
         message=f"{count.origin.flag} {number} asks for {number} processes, and {flag} has "
         f"{sum(known_slots)} slots",
-        observed=f"{flag} {listed.text}"[:100],
         correction=f"{flag} {right}   # or {count.origin.flag} {sum(known_slots)}",
-        origin=count.origin,
+        observed=f"{flag} {listed.text}"[:100],
     )
 
 
@@ -193,13 +191,11 @@ def _doubled(flags: Flags) -> Problem | None:
     if each is None or per_host is None or per_host < 2:
         return None
     right = f"{each.origin.flag} {1 if each is not count else hosts}"
-    return Problem(
-        kind="launch",
+    return launch_problem(
+        each,
         message=f"mpirun starts {per_host} launchers on a host, and each of them starts all processes of the "
         "host",
-        observed=f"{each.origin.flag} {each.text}",
         correction=f"mpirun {right} … {name} …",
-        origin=each.origin,
     )
 
 

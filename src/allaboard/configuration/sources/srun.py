@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
+from allaboard.configuration.launch_problem import launch_problem
 from allaboard.configuration.slurm_steps.frozen_numbers import frozen_numbers
 from allaboard.configuration.slurm_steps.meeting_place import caller_addresses, localhost_fallbacks
 from allaboard.configuration.slurm_steps.started_once import launcher_started_once
@@ -118,15 +119,13 @@ def _doubled(step: StartedStep) -> Iterator[Problem]:
         return  # one process each, by intention
     number = 1 if step.request.tasks is None else step.request.node_count
     separator = "=" if each.origin.flag.startswith("--") else " "
-    yield Problem(
-        kind="launch",
+    yield launch_problem(
+        each,
         message=f"srun starts {count} launchers on every node, and each of them starts all "
         "processes of the node",
-        observed=f"{each.origin.flag} {each.text}",
         correction=f"#SBATCH {each.origin.flag}{separator}{number}"
         if not {"ntasks_per_node", "ntasks", "n"} & step.flags.values.keys()
         else f"srun --ntasks-per-node=1 {launcher[0].text.rpartition('/')[2]} …",
-        origin=each.origin,
     )
 
 
@@ -145,13 +144,12 @@ def _chosen(step: StartedStep, material: Material) -> Iterator[Problem]:
             if (tasks if choice.is_port else nodes) < 2:
                 continue
             chooser = "task of the step" if choice.is_port else "node"
-            yield Problem(
-                kind="launch",
+            yield launch_problem(
+                argument,
                 message=f"{choice.setting} is {choice.value} as the shell of each task has it: another one "
                 f"on every {chooser}, and they never meet",
-                observed=f"{choice.setting} {choice.value}, inside of the step",
                 correction=choice.correction,
-                origin=argument.origin,
+                observed=f"{choice.setting} {choice.value}, inside of the step",
             )
 
 
